@@ -7,10 +7,12 @@ AUDIT := .venv-audit
 # Each worker is a process with a control plane of its own; one more than there are cores, for each
 # waits now and then. `make test WORKERS=0` runs in one.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-# The order of the tests is random. `make test SEED=…` repeats that of an earlier run.
+# The order of the tests is random, and so are the cases of properties. `make test SEED=…` repeats
+# both.
 SEED ?=
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile \
-	--no-loadscope-reorder $(if $(SEED),--randomly-seed=$(SEED))
+	--no-loadscope-reorder \
+	$(if $(SEED),--randomly-seed=$(SEED) --hypothesis-seed=$(SEED))
 # Without cached bytecode every program that a test starts compiles its modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -24,7 +26,7 @@ help:
 	@echo 'make test-beyond  what make test-all has beyond make test'
 	@echo 'make test-operators  the tests beside Kueue, which is built on first use'
 	@echo 'make test-laws  the laws and the machine of runs: FAIRLEAD_EXAMPLES=… for more cases'
-	@echo '              WORKERS=0 runs tests in one process, SEED=… in the order of an earlier run'
+	@echo '              WORKERS=0 runs tests in one process, SEED=… with the order and the random cases of an earlier run'
 	@echo 'make fuzz     a million random reviews: FAIRLEAD_FUZZ_CASES=… for another number'
 	@echo 'make golden   rewrite the golden texts of messages after they were reworded'
 	@echo 'make lint     ruff, mypy, import-linter'

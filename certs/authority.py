@@ -1,4 +1,4 @@
-"""A certificate authority of one's own: it signs leaves, and no authority below it."""
+"""A self-signed certificate authority, which signs leaves but no intermediate authorities."""
 
 from __future__ import annotations
 
@@ -50,28 +50,28 @@ def new_authority(
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:
-    """Make a private key on P-256, the curve that every TLS client knows."""
+    """Generate a private key on P-256, the curve that every TLS client supports."""
     return ec.generate_private_key(ec.SECP256R1())
 
 
 def new_serial_number() -> int:
-    """Draw a serial number of 128 random bits, never zero (RFC 5280, 4.1.2.2)."""
-    # cryptography draws 159 bits.
+    """Return a serial number of 128 random bits, never zero (RFC 5280, 4.1.2.2)."""
+    # cryptography generates 159 bits.
     return (x509.random_serial_number() >> 31) or 1
 
 
 def subject_name(common_name: str) -> x509.Name:
-    """Return the name of which `common_name` is all; raise CertificateError if it does not fit."""
+    """Return a name with only this common name; raise CertificateError if it is not valid."""
     try:
         return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     except ValueError as error:
         raise CertificateError(
-            f"{common_name!r} is no common name: give 1 to 64 characters"
+            f"{common_name!r} is not a valid common name: give 1 to 64 characters"
         ) from error
 
 
 def key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    """Return what a key is for: signing certificates, or signing handshakes."""
+    """Return the key usage for signing certificates, or for signing handshakes."""
     return x509.KeyUsage(
         digital_signature=not signs_certificates,
         key_cert_sign=signs_certificates,

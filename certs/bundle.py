@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
-    """Return every certificate in the text, in order; none if it cannot be read as a whole.
+    """Return every certificate in the text, in order; none if any part of it is invalid.
 
-    A bundle that somebody garbled counts as empty: it will be written anew, not mended.
+    An invalid bundle counts as empty, because it is rewritten, not repaired.
     """
     try:
         return tuple(x509.load_pem_x509_certificates(pem))
@@ -26,23 +26,23 @@ def certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
 
 
 def join(members: Iterable[x509.Certificate]) -> bytes:
-    """Return the text of a bundle, each certificate once, in one order: equal sets, equal bytes."""
+    """Return the text of a bundle, without duplicates and sorted: equal sets, equal bytes."""
     texts = {member.public_bytes(Encoding.DER) for member in members}
     return b"".join(ssl.DER_cert_to_PEM_cert(der).encode() for der in sorted(texts))
 
 
 def alive(members: Iterable[x509.Certificate], now: datetime) -> tuple[x509.Certificate, ...]:
-    """Return those whose life is not over."""
+    """Return the certificates that have not expired."""
     return tuple(member for member in members if member.not_valid_after_utc > now)
 
 
 def same(one: bytes, other: bytes) -> bool:
-    """Tell whether two texts hold the same certificates, in whatever order and spacing."""
+    """Return True if both texts hold the same certificates, in any order and spacing."""
     return join(certificates(one)) == join(certificates(other)) and bool(one) == bool(other)
 
 
 def signer(leaf: x509.Certificate, members: Iterable[x509.Certificate]) -> x509.Certificate | None:
-    """Return the one that signed the leaf; None if none of them did."""
+    """Return the certificate that signed the leaf; None if none of them did."""
     for member in members:
         try:
             leaf.verify_directly_issued_by(member)

@@ -2,4 +2,4 @@
 
 
 class CertificateError(Exception):
-    """A certificate or key that cannot be used as asked. The text never holds key material."""
+    """A certificate or key that cannot be used. The text never contains key material."""

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What a server is reached by: DNS names (a wildcard too), IP addresses as text."""
+    """The names of a server: DNS names (also wildcards), and IP addresses as text."""
 
     dns: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
 
 
 def service_names(service: str, namespace: str, extra: Names | None = None) -> Names:
-    """Return what a Kubernetes Service is reached by within its cluster, and `extra` names.
+    """Return the names of a Kubernetes Service within its cluster, and `extra` names.
 
-    The API server checks `<service>.<namespace>.svc` alone (client-go's webhook resolver).
+    The API server verifies only `<service>.<namespace>.svc` (client-go's webhook resolver).
     """
     own = (
         service,
@@ -53,12 +53,12 @@ def issue_server(
     *,
     lifetime: timedelta = LEAF_LIFETIME,
 ) -> Pair:
-    """Make a server's certificate: ECDSA on P-256, signed by the authority.
+    """Create a server's certificate: ECDSA on P-256, signed by the authority.
 
-    It is valid from an hour ago until now + lifetime, but within the authority's own life.
-    Clients check `names` alone; `common_name` (1 to 64 characters) is for people. Raises
-    CertificateError if the authority is none, its key is another's, its life is over, or a name
-    is unfit.
+    It is valid from an hour ago until now + lifetime, but within the authority's own validity.
+    Clients verify only `names`; `common_name` (1 to 64 characters) is informative. Raises
+    CertificateError if the authority is not a CA, does not match its key or has expired, or if
+    a name is invalid.
     """
     issuer = authority.check()
     signer = _signer(authority, issuer)
@@ -98,9 +98,9 @@ def _signer(authority: Pair, issuer: x509.Certificate) -> ec.EllipticCurvePrivat
         constraints = issuer.extensions.get_extension_for_class(x509.BasicConstraints).value
         issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier)
     except x509.ExtensionNotFound as error:
-        raise CertificateError(f"the certificate is no authority: {error}") from error
+        raise CertificateError(f"the certificate is not an authority: {error}") from error
     if not constraints.ca:
-        raise CertificateError("the certificate is no authority: its basic constraints say so")
+        raise CertificateError("the certificate is not an authority: see its basic constraints")
     key = read_private_key(authority.private_key)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise CertificateError(
@@ -113,11 +113,11 @@ def _alternative_names(names: Names) -> x509.SubjectAlternativeName:
     if not names.dns and not names.addresses:
         raise CertificateError("no name to issue for: give a DNS name or an IP address")
     if "" in names.dns:
-        raise CertificateError("a name is unfit for a certificate: a DNS name is empty")
+        raise CertificateError("a name is not valid in a certificate: a DNS name is empty")
     general: list[x509.GeneralName] = []
     try:
         general.extend(x509.DNSName(name) for name in names.dns)
         general.extend(x509.IPAddress(ip_address(address)) for address in names.addresses)
     except ValueError as error:
-        raise CertificateError(f"a name is unfit for a certificate: {error}") from error
+        raise CertificateError(f"a name is not valid in a certificate: {error}") from error
     return x509.SubjectAlternativeName(general)

@@ -1,7 +1,7 @@
-"""What is kept of certificates: the authority's Secret and the serving one, as values.
+"""Certificates as stored: the authority's Secret and the serving Secret, as values.
 
-Both are mappings of names to bytes, which is the data of a Kubernetes Secret; where they are kept
-is the caller's business. What cannot be read is None: it will be made anew.
+Both are mappings of names to bytes, the data of a Kubernetes Secret; the caller stores them. An
+invalid value is read as None, and then created anew.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ PUBLISHED_SINCE: Final = "published-since"
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """The authorities that are there. Their keys are for whoever signs, and nobody else.
+    """The authorities. Only the signer needs their keys.
 
-    signing: signs leaves; None before the first one has been published.
+    signing: signs leaves; None before the first authority has been published.
     staged: will sign, once every client trusts it.
-    retiring: sign no more, yet leaves by them may still be served; certificates alone.
-    published_since: when the staged one was first seen in every place that clients read.
+    retiring: sign no more, but leaves by them may still be in use; certificates only.
+    published_since: when the staged one was first observed in every place that clients read.
     """
 
     signing: Pair | None = None
@@ -45,12 +45,12 @@ class Authority:
 
     @property
     def bundle(self) -> bytes:
-        """What clients shall trust: all of them."""
+        """The certificates that clients must trust: all of them."""
         pairs = [pair for pair in (self.signing, self.staged) if pair]
         return join([*(pair.check() for pair in pairs), *self.retiring])
 
     def data(self) -> dict[str, bytes]:
-        """As it is kept."""
+        """Return the data of the Secret."""
         kept: dict[str, bytes] = {}
         if self.signing:
             kept |= {
@@ -70,7 +70,7 @@ class Authority:
 
     @classmethod
     def read(cls, data: Mapping[str, bytes]) -> Self | None:
-        """The authority that is kept so; None if a part of it is garbled, or there is none."""
+        """Parse the data of the Secret; None if a part of it is invalid, or there is none."""
         try:
             read = cls(
                 _pair(data, CERTIFICATE, PRIVATE_KEY),
@@ -85,13 +85,13 @@ class Authority:
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """What servers serve with: a leaf, its key, and the bundle that clients are given."""
+    """The serving certificate: a leaf, its key, and the bundle for clients."""
 
     leaf: Pair
     bundle: bytes
 
     def data(self) -> dict[str, bytes]:
-        """As it is kept, in the keys of a kubernetes.io/tls Secret."""
+        """Return the data of a kubernetes.io/tls Secret."""
         return {
             CERTIFICATE: self.leaf.certificate,
             PRIVATE_KEY: self.leaf.private_key,
@@ -100,7 +100,7 @@ class Serving:
 
     @classmethod
     def read(cls, data: Mapping[str, bytes]) -> Self | None:
-        """What is kept so; None if the leaf is missing, garbled, or not of its key."""
+        """Parse the data; None if the leaf is missing or invalid, or does not match its key."""
         try:
             leaf = _pair(data, CERTIFICATE, PRIVATE_KEY)
         except CertificateError:
@@ -108,7 +108,7 @@ class Serving:
         return cls(leaf, data.get(BUNDLE, b"")) if leaf else None
 
     def trusting(self, bundle: bytes) -> Self:
-        """The same leaf beside another bundle."""
+        """Return the same leaf with another bundle."""
         return replace(self, bundle=bundle)
 
 
@@ -123,7 +123,7 @@ def _pair(data: Mapping[str, bytes], certificate: str, key: str) -> Pair | None:
 def _retiring(pem: bytes) -> tuple[x509.Certificate, ...]:
     found = certificates(pem)
     if pem and not found:
-        # Not the same as none: leaves by them may be in use.
+        # An invalid list is not the same as none: leaves by these authorities may be in use.
         raise CertificateError("no certificate can be read of those that retire")
     return found
 

@@ -10,22 +10,22 @@ if TYPE_CHECKING:
 
 AUTHORITY_LIFETIME: Final = timedelta(days=365)
 LEAF_LIFETIME: Final = timedelta(days=30)
-# Clocks of a cluster's machines differ: what is valid here must be valid there at once.
+# Clocks differ between a cluster's machines; a new certificate must be valid on all at once.
 BACKDATED: Final = timedelta(hours=1)
 
 
 def whole_seconds(now: datetime) -> datetime:
-    """Return `now` as X.509 can hold it; raise ValueError if it has no time zone."""
+    """Return `now` in X.509's precision; raise ValueError if it has no time zone."""
     if now.tzinfo is None:
         raise ValueError("now has no time zone: give a datetime in UTC")
     return now.replace(microsecond=0)
 
 
 def renewal_time(certificate: x509.Certificate) -> datetime:
-    """Return the moment (UTC) when the certificate should be renewed: two thirds into its life.
+    """Return the time (UTC) when the certificate should be renewed: two thirds into its life.
 
-    Up to a twentieth of its life earlier, by its random serial number, so that certificates made
-    together are not all renewed together.
+    It is up to a twentieth of its life earlier, by its random serial number, so that certificates
+    of the same age are not all renewed together.
     """
     life = certificate.not_valid_after_utc - certificate.not_valid_before_utc
     jitter = life / 20 * (certificate.serial_number % 1000) / 1000
@@ -33,5 +33,5 @@ def renewal_time(certificate: x509.Certificate) -> datetime:
 
 
 def renewal_due(certificate: x509.Certificate, now: datetime) -> bool:
-    """Tell whether the certificate should be renewed by now."""
+    """Return True if the certificate should be renewed now."""
     return now >= renewal_time(certificate)

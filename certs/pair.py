@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One certificate (or a chain, the leaf first) with the key of its first certificate.
+    """A certificate (or a chain, the leaf first) with the key of its first certificate.
 
-    Both are PEM, as the data of a `kubernetes.io/tls` Secret holds them. The key never shows
-    in a repr, so that a log line or a traceback cannot carry it away.
+    Both are PEM, as in a `kubernetes.io/tls` Secret. The key is not in the repr, so that no log
+    line or traceback can contain it.
     """
 
     certificate: bytes
@@ -53,11 +53,11 @@ def read_certificate(pem: bytes) -> x509.Certificate:
 
 
 def read_private_key(pem: bytes) -> PrivateKeyTypes:
-    """Return the private key of a PEM file; raise CertificateError if there is none to read."""
+    """Return the private key of a PEM file; raise CertificateError if there is none."""
     try:
         return serialization.load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        # Without its cause: a parser's message may quote what it read.
+        # Without the cause, because a parser's message may quote its input.
         raise CertificateError(
             "no private key can be read: want PEM that is not encrypted, such as "
             "-----BEGIN PRIVATE KEY-----"
@@ -65,7 +65,7 @@ def read_private_key(pem: bytes) -> PrivateKeyTypes:
 
 
 def public_bytes(key: PrivateKeyTypes) -> bytes:
-    """Return a private key's public half as DER, which identifies the pair."""
+    """Return the public key of a private key as DER, which identifies the pair."""
     return key.public_key().public_bytes(
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )

@@ -1,11 +1,11 @@
-"""Rotation: from what is kept, published and served to the next single write.
+"""Rotation as a pure function: from what is stored, published and served to the next write.
 
-A new authority is staged (its certificate joins the bundle, the old one still signs), published
-(every place that clients read holds both, and has for a while), then it signs (the leaf is made
-anew, and every replica serves with it), and then the old one retires from the bundle. All that is
-known of how far this has come is in what is kept, so that whoever comes next goes on with it. Each
-step is one write, which holds only if what was read for it has not changed meanwhile. At every
-moment each leaf that is served is vouched for by each bundle that a client may still have.
+A new authority is staged: its certificate joins the bundle, and the old one still signs. It is
+published when every place that clients read has held both for a while. Then it signs: the leaf is
+issued again, and every replica serves with it. Then the old one retires from the bundle. The whole
+progress is in the stored objects, so that the next leader can continue. Each step is one write,
+which fails if an object that it depends on has changed. At any time, each leaf in use is trusted by
+each bundle that a client may still have.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
     from certs.pair import Pair
 
-# How soon to look again where nothing tells of a change: at what replicas serve.
+# The interval of checks for changes that no event reports: the replicas' certificates.
 LOOK_AGAIN: Final = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What certificates shall be like.
+    """The parameters of the certificates.
 
-    settle: how long after a bundle was published a client may still have the one before.
+    settle: how long after the publication of a bundle clients may still have the previous one.
     """
 
     names: Names
@@ -54,18 +54,18 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What was seen, the authority last of all.
+    """The observed state, with the authority read last.
 
-    (Whoever reads the authority last cannot publish, or issue by, something older than what was
-    there before: the write would be refused, for its object has changed.)
+    (So nothing is published or issued from an older authority than the one that is replaced: such a
+    write fails, because its object has changed.)
 
-    authority, serving: what is kept; None if it is absent or cannot be read.
-    published: the bundle in each place that clients read; empty where it was wiped.
-    replicas: the serial number of the leaf that each replica in service presents; None if it
-        could not be asked.
-    renew_authority, renew_leaf: somebody asked for it.
-    unchanged: how long whoever looks has seen authority and serving Secret as they are, by a clock
-        that nobody sets. Times in them may be by the clock of another leader.
+    authority, serving: as stored; None if absent or invalid.
+    published: the bundle in each place that clients read; empty if it was erased.
+    replicas: the serial number of the leaf that each serving replica presents; None if it did not
+    answer.
+    renew_authority, renew_leaf: a renewal was requested.
+    unchanged: how long the observer has seen the authority and the serving Secret unchanged, on a
+    monotonic clock. Times in them may be from the clock of another leader.
     """
 
     authority: Authority | None
@@ -103,7 +103,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to write before `until`, unless something changes. `why` says what is waited for."""
+    """Nothing to write before `until` without a change. `why` is the reason."""
 
     until: datetime
     why: str
@@ -113,7 +113,7 @@ Step: TypeAlias = KeepAuthority | KeepServing | Publish | Wait
 
 
 def step(observed: Observed, now: datetime, terms: Terms) -> Step:
-    """Return what to do next. Carry it out, observe anew, and ask again, until it says Wait."""
+    """Return the next step. Carry it out, observe and call again, until the result is Wait."""
     authority = observed.authority
     if authority is None:
         return _first(observed, now, terms)
@@ -124,7 +124,7 @@ def step(observed: Observed, now: datetime, terms: Terms) -> Step:
     published = all(same(each, bundle) for each in observed.published)
     if not published:
         if authority.published_since:
-            # Clients may have seen it wiped: they need their time again.
+            # Clients may have read the erased bundle, so the waiting time starts again.
             return KeepAuthority(replace(authority, published_since=None), "the bundle was changed")
         return Publish(bundle, "clients have another bundle")
     if authority.signing and _valid(authority.signing.check(), now):
@@ -140,7 +140,7 @@ def step(observed: Observed, now: datetime, terms: Terms) -> Step:
 
 
 def phase(authority: Authority | None) -> str:
-    """Name what an authority is in the middle of: for status, metrics and logs."""
+    """Return the phase of an authority, for status, metrics and logs."""
     if authority is None:
         return "absent"
     if authority.staged:
@@ -149,7 +149,7 @@ def phase(authority: Authority | None) -> str:
 
 
 def _first(observed: Observed, now: datetime, terms: Terms) -> Step:
-    """A new authority beside all that clients trust: leaves by those may be served yet."""
+    """Create an authority; keep all that clients trust, as leaves by those may be in use."""
     trusted = [*observed.published, observed.serving.bundle if observed.serving else b""]
     known = certificates(join(each for pem in trusted for each in certificates(pem)))
     retiring = alive(known, now)
@@ -160,11 +160,11 @@ def _first(observed: Observed, now: datetime, terms: Terms) -> Step:
 
 
 def _outdated(authority: Authority, observed: Observed, now: datetime) -> str:
-    """Why a new authority is to be staged; empty if it is not."""
+    """Return why a new authority must be staged; empty if it need not."""
     if authority.signing is None:
         return "there is no authority that signs"
     if observed.renew_authority:
-        return "somebody asked for a new authority"
+        return "a new authority was requested"
     if not _valid(authority.signing.check(), now):
         return "the authority is not valid now"
     if renewal_due(authority.signing.check(), now):
@@ -173,16 +173,16 @@ def _outdated(authority: Authority, observed: Observed, now: datetime) -> str:
 
 
 def _unfit(observed: Observed, signing: Pair, now: datetime, terms: Terms) -> str:
-    """Why the leaf is to be made anew; empty if it is not."""
+    """Return why the leaf must be issued again; empty if it need not."""
     if observed.serving is None:
         return "there is no leaf that can be read"
     leaf = observed.serving.leaf.check()
     if signer(leaf, [signing.check()]) is None:
-        return "the leaf is by another authority"
+        return "another authority signed the leaf"
     if not _has_names(leaf, terms.names):
         return "the leaf has other names"
     if observed.renew_leaf:
-        return "somebody asked for a new leaf"
+        return "a new leaf was requested"
     if not _valid(leaf, now):
         return "the leaf is not valid now"
     if renewal_due(leaf, now):
@@ -198,36 +198,36 @@ def _issued(signing: Pair, bundle: bytes, now: datetime, terms: Terms) -> Servin
 def _promote(
     authority: Authority, staged: Pair, observed: Observed, now: datetime, terms: Terms
 ) -> Step:
-    """The staged authority signs from now on, once no client can be without it."""
+    """Let the staged authority sign, once every client trusts it."""
     before = authority.retiring
     if authority.signing:
         before = (*before, authority.signing.check())
     retiring = alive(before, now)
     promoted = Authority(signing=staged, retiring=retiring)
     if not retiring:
-        return KeepAuthority(promoted, "no leaf is served that another one vouches for")
+        return KeepAuthority(promoted, "no leaf of another authority is served")
     if authority.published_since is None or authority.published_since > now:
-        # In the future if it was noted by a clock that ran ahead: nobody waits for that.
+        # A future time comes from a clock that ran ahead, and must not delay the rotation.
         return KeepAuthority(
             replace(authority, published_since=now), "the staged authority is published"
         )
     settled = _settled(authority.published_since, observed, now, terms)
     if now < settled:
-        return Wait(settled, "every client has to see the staged authority")
+        return Wait(settled, "waiting until every client has seen the staged authority")
     return KeepAuthority(promoted, "every client knows the staged authority")
 
 
 def _retire(authority: Authority, observed: Observed, now: datetime, terms: Terms) -> Step:
-    """What signs no more leaves the bundle, once no replica can serve by it."""
+    """Remove retiring authorities from the bundle, once no replica can use their leaves."""
     if not alive(authority.retiring, now):
         return KeepAuthority(replace(authority, retiring=()), "what retired has expired")
     if observed.serving is None:
         return Wait(now + LOOK_AGAIN, "there is no leaf")
     leaf = observed.serving.leaf.check()
-    # A replica that starts just now may have read the leaf before, and not serve yet.
+    # A replica that starts now may have read the previous leaf without serving yet.
     settled = _settled(_issued_at(leaf), observed, now, terms)
     if now < settled:
-        return Wait(settled, "every replica has to see the new leaf")
+        return Wait(settled, "waiting until every replica has seen the new leaf")
     behind = sum(serial != leaf.serial_number for serial in observed.replicas)
     if behind:
         of = len(observed.replicas)
@@ -236,7 +236,7 @@ def _retire(authority: Authority, observed: Observed, now: datetime, terms: Term
 
 
 def _settled(written: datetime, observed: Observed, now: datetime, terms: Terms) -> datetime:
-    """When what was written has settled: by the clock that wrote it, and by ours."""
+    """Return when a write has settled, by the writer's clock and by ours."""
     left = terms.settle - min(observed.unchanged, terms.settle)
     return max(written + terms.settle, now + left)
 
@@ -247,7 +247,7 @@ def _next_renewal(observed: Observed, authority: Authority) -> datetime:
 
 
 def _valid(certificate: x509.Certificate, now: datetime) -> bool:
-    # Not yet, if whoever made it had a clock that ran ahead.
+    # A certificate from a clock that ran ahead is not valid yet.
     return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc
 
 

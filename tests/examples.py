@@ -14,7 +14,7 @@ import pytest
 # What `many` is for each law.
 BASE: Final = 300
 # Under `few` a property tries this part of its `many`, but no fewer than FEWEST.
-PART: Final = 6
+PART: Final = 10
 FEWEST: Final = 12
 
 

@@ -11,13 +11,16 @@ from pathlib import Path
 import pytest
 
 from webhook.cli import COMMANDS
+from webhook.installation.doctor.diagnose import CHECKS
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+PACKAGE = ROOT / "webhook"
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("policies/*.md")])
 FILES_ALONE = (ROOT / "docs" / "guides", ROOT / "policies")
+INDEX = ROOT / "docs" / "README.md"
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 
 
@@ -43,6 +46,37 @@ def test_every_link_to_a_file_leads_somewhere() -> None:
     assert broken == []
 
 
+def anchors(page: Path) -> set[str]:
+    """What a link into that page may name: its headings, as GitHub writes them, and ids."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    slugs = {re.sub(r"[^\w -]", "", each).lower().replace(" ", "-") for each in headings}
+    return slugs | set(re.findall(r'<a id="([^"]+)"', text))
+
+
+def test_every_link_to_a_heading_leads_to_one() -> None:
+    """In the same page or in another."""
+    broken = [
+        (name(page), f"{link}#{anchor}")
+        for page in PAGES
+        for link, anchor in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", page.read_text())
+        if link.endswith(".md") or not link
+        if anchor not in anchors(page.parent / link if link else page)
+    ]
+    assert broken == []
+
+
+def test_the_index_has_every_page_once() -> None:
+    """Decisions as a folder; other pages by their links, which the test above follows."""
+    links = re.findall(r"\]\(([^)#]+)\)", INDEX.read_text().partition("## Tutorial")[2])
+    linked = [(INDEX.parent / link).resolve() for link in links]
+    pages = [
+        page for page in PAGES if INDEX.parent in page.parents and page.parent.name != "decisions"
+    ]
+    assert len(linked) == len(set(linked))
+    assert [name(page) for page in pages if page != INDEX and page not in linked] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_command_that_is_named_is_there(page: Path) -> None:
     """`fairlead X`: all words of that form in code, and whatever begins a line or code."""
@@ -50,6 +84,16 @@ def test_every_command_that_is_named_is_there(page: Path) -> None:
     named = re.findall(r"\bfairlead ([a-z]+)(?=[ `\n\"])", code_in(text))
     named += re.findall(r"(?:^\$ |`)fairlead ([a-z]+)", text, re.MULTILINE)
     assert set(named) <= set(COMMANDS)
+
+
+def test_every_check_of_the_doctor_that_is_named_is_there() -> None:
+    """`--check X`, in the guides; a name of several words is in quotes."""
+    named = {
+        quoted or plain
+        for page in (ROOT / "docs" / "guides").glob("*.md")
+        for quoted, plain in re.findall(r"--check (?:'([^']+)'|(\w+))", page.read_text())
+    }
+    assert {"end to end", "policies"} <= named <= {check.name for check in CHECKS}
 
 
 def test_every_target_of_make_that_is_named_is_there() -> None:
@@ -90,6 +134,22 @@ def test_architecture_names_what_is_there() -> None:
     ]
     assert named
     assert missing == []
+
+
+def test_architecture_lists_the_files_of_common_changes() -> None:
+    """Each row's files are those that contain the name of its example, and no others."""
+    table = ARCHITECTURE.read_text().partition("## Common changes")[2].partition("\nAfter")[0]
+    rows = re.findall(r"^\| [^|]+ \| (`[^|]+`) \| (`[^|]+`) \|$", table, re.MULTILINE)
+    assert len(rows) >= 10
+    texts = {
+        str(path.relative_to(PACKAGE)): path.read_text()
+        for path in PACKAGE.rglob("*.*")
+        if path.suffix in (".py", ".yaml") and "rendered" not in path.parts
+    }
+    for examples, files in rows:
+        names = re.compile(rf"\b({'|'.join(re.findall(r'`([^`]+)`', examples))})\b")
+        found = {path for path, text in texts.items() if names.search(text)}
+        assert found == set(re.findall(r"`([^`]+)`", files)), examples
 
 
 def test_architecture_names_every_package() -> None:

@@ -28,6 +28,7 @@ import jsonpatch
 import pytest
 import yaml
 
+from tests.fast_yaml import load_yaml
 from webhook import names
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.audit import report
@@ -45,7 +46,7 @@ METADATA = ("labels", "annotations")
 
 def read(path: Path) -> Json:
     """A case, with none of its parts misspelt."""
-    case: Json = yaml.safe_load(path.read_text())
+    case: Json = load_yaml(path.read_text())
     assert set(case) <= {
         "rule",
         "classes",
@@ -144,7 +145,7 @@ def check(given: Json, decision: Decision, policies: PolicySet) -> None:
     for name, condition in given.get("unmatched", {}).items():
         (policy,) = (policy for policy in policies.policies if policy.name == name)
         assert decision.identity is not None
-        own = pods_of.read(came.pod)
+        own = pods_of.parse_pod(came.pod)
         subject = subject_of(came, own, decision.identity, policies)
         assert policy.failed(subject) == condition
 

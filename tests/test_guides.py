@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
+from tests.fast_yaml import load_all_yaml
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide
 from webhook.cli.test import command as fairlead_test
 from webhook.identity import identify
 from webhook.policy.load import load
-from webhook.policy_tests.judge import judged
-from webhook.policy_tests.source import parse
+from webhook.policy_tests.load_tests import parse
+from webhook.policy_tests.runner import run_tests
 from webhook.run.model import Run
 from webhook.run.plan import plan
 
@@ -40,7 +40,7 @@ class Block(NamedTuple):
 
 def kinds(text: str) -> set[str]:
     """The kinds of the documents in a text."""
-    return {str(document.get("kind")) for document in yaml.safe_load_all(text)}
+    return {str(document.get("kind")) for document in load_all_yaml(text)}
 
 
 def blocks(page: Path) -> Iterator[Block]:
@@ -78,7 +78,7 @@ def _check_run(document: Any) -> None:
 def test_every_yaml_block_is_valid_and_every_test_in_it_passes(block: Block) -> None:
     """Policies load without a finding, tests pass over the policies before them."""
     if block.text.startswith(FOREIGN):
-        assert list(yaml.safe_load_all(block.text))
+        assert list(load_all_yaml(block.text))
         return
     found = kinds(block.text)
     if found <= {"PlacementPolicy", "CapacityClass", "PlacementException"}:
@@ -88,15 +88,15 @@ def test_every_yaml_block_is_valid_and_every_test_in_it_passes(block: Block) -> 
         verdicts = [
             verdict
             for document in parse("block.test.yaml", block.text.encode())
-            for verdict in judged(document, policies)
+            for verdict in run_tests(document, policies)
         ]
         assert [(v.name, v.failures) for v in verdicts if not v.passed] == []
     elif found == {"Run"}:
-        for run in yaml.safe_load_all(block.text):
+        for run in load_all_yaml(block.text):
             _check_run(run)
     else:
         assert found == {"Pod"}
-        for pod in yaml.safe_load_all(block.text):
+        for pod in load_all_yaml(block.text):
             _check_pod(pod)
 
 

@@ -11,15 +11,9 @@ from hypothesis import strategies as st
 from tests.marked_pods import KATIB, MLRUN, RUN, SPARK, jobset, training, who
 from tests.wording import Wording, mentions
 from webhook import names
-from webhook.identity import (
-    READ_ANNOTATIONS,
-    READ_LABELS,
-    SOURCES,
-    Identity,
-    identify,
-    misread,
-)
+from webhook.identity import READ_ANNOTATIONS, READ_LABELS, Identity, identify, misread
 from webhook.run.rendezvous.table import FRAMEWORKS
+from webhook.sources import SOURCES
 
 PLACE_ALL = {"fairlead.dev/place": "all"}
 

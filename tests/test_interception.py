@@ -12,9 +12,9 @@ from tests.label_selectors import calls
 from webhook import names
 from webhook.interception import (
     DEFAULT_SOURCES,
-    chosen,
     entry_name,
     leads_to,
+    select_sources,
     service,
     webhooks,
 )
@@ -29,7 +29,7 @@ SOME = ("fairlead", "nuclio", "mlrun", "polyaxon", "namespace")
 def test_every_pod_of_a_run_is_sent_exactly_once() -> None:
     """Entries exclude each other, whatever marks a pod and its namespace carry together."""
     entries = webhooks(SOME)
-    marks = [mark for source in chosen(SOME) for mark in source.marks if not mark.namespace]
+    marks = [mark for source in select_sources(SOME) for mark in source.marks if not mark.namespace]
     for present in product([None, False, True], repeat=len(marks)):
         # None: the key is absent; False: its value is another, where a mark wants one.
         pod = {
@@ -90,7 +90,7 @@ def test_entries_have_names_that_the_api_server_takes() -> None:
 
 def test_a_source_that_is_in_no_row_is_an_error() -> None:
     """With the names that there are."""
-    with pytest.raises(ValueError, match=r"no source 'mlflow'.*fairlead, mlrun"):
+    with pytest.raises(ValueError, match=r"unknown source 'mlflow'.*fairlead, mlrun"):
         webhooks([*DEFAULT_SOURCES, "mlflow"])
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-import yaml
 
-from webhook.cli.policy_test_run import run
+from tests.fast_yaml import load_all_yaml
+from webhook.cli.policy_test_report import run
 from webhook.errors import InvalidDocuments
 from webhook.policy.load import load
 from webhook.server.folder import is_test_file, read_folder
@@ -53,7 +53,7 @@ def test_every_file_names_its_schema_and_is_valid_by_it(path: Path) -> None:
     wanted = "policytest.json" if is_test_file(path.name) else "fairlead.json"
     assert schema.resolve() == ROOT / "schemas" / wanted
     validator = jsonschema.Draft202012Validator(json.loads(schema.read_text()))
-    for document in yaml.safe_load_all(path.read_text()):
+    for document in load_all_yaml(path.read_text()):
         validator.validate(document)
 
 

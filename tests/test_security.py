@@ -11,10 +11,12 @@ from typing import Any
 
 import yaml
 
+from tests.fast_yaml import load_all_yaml
 from webhook import names
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/security.md").read_text()
+CALLERS = (ROOT / "docs/guides/webhook-port.md").read_text()
 # About unsafe loading, evaluating, shells and unverified TLS (flake8-bandit, by ruff).
 UNSAFE = {
     *("S102", "S301", "S302", "S306", "S307", "S323", "S324", "S501", "S502", "S503", "S504"),
@@ -44,7 +46,7 @@ def granted() -> Iterator[tuple[str, str, frozenset[str], str]]:
     """What the manifests give each program: resource, verbs, and where."""
     files = [*(ROOT / "manifests/base").glob("*-rights.yaml")]
     files.append(ROOT / "manifests/components/certificates/rights.yaml")
-    documents = [each for file in files for each in yaml.safe_load_all(file.read_text())]
+    documents = [each for file in files for each in load_all_yaml(file.read_text())]
     roles = {(each["kind"], each["metadata"]["name"]): each for each in documents}
     for binding in (each for each in documents if each["kind"].endswith("Binding")):
         (account,) = binding["subjects"]
@@ -117,6 +119,9 @@ def test_one_connection_alone_verifies_nothing() -> None:
 
 def test_the_name_that_callers_are_configured_by_is_the_services() -> None:
     """An API server finds its credentials for a webhook by that name."""
-    users = PAGE.partition("# webhooks.kubeconfig\n")[2].partition("```")[0]
-    (user,) = yaml.safe_load(users)["users"]
+    admission, kubeconfig = map(
+        yaml.safe_load, re.findall(r"```json\n(.*?)```", CALLERS, re.DOTALL)
+    )
+    assert admission["kind"] == "AdmissionConfiguration"
+    (user,) = kubeconfig["users"]
     assert user["name"] == f"{names.WEBHOOK}.{names.NAMESPACE}.svc"

@@ -14,7 +14,8 @@ from tests.marked_pods import (
     polyaxon_annotations,
     training,
 )
-from webhook.identity import SOURCES, Identity, identify
+from webhook.identity import Identity, identify
+from webhook.sources import SOURCES
 
 # name: labels, annotations, what they must be read as
 PODS: dict[str, tuple[dict[str, str], dict[str, str], Identity]] = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.strict import Strict, guess, own_error, shown
+from webhook.strict import Strict, guess, own_error, quoted
 
 
 @pytest.mark.parametrize(
@@ -27,9 +27,9 @@ def test_a_word_that_is_near_to_none_is_not_guessed() -> None:
 
 def test_a_value_is_shown_in_quotes_and_not_at_length() -> None:
     """A line of a terminal holds it."""
-    assert shown("a\nb") == "'a\\nb'"
-    assert shown(5) == "'5'"
-    assert len(shown("x" * 10_000)) < 70
+    assert quoted("a\nb") == "'a\\nb'"
+    assert quoted(5) == "'5'"
+    assert len(quoted("x" * 10_000)) < 70
 
 
 def test_a_message_with_braces_is_no_template() -> None:

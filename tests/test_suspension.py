@@ -10,7 +10,7 @@ import pytest
 
 from webhook import names
 from webhook.interception import rules, webhooks
-from webhook.suspension import read, resume, suspend
+from webhook.suspension import parse_suspension, resume, suspend
 
 Json = dict[str, Any]
 NOW = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
@@ -71,14 +71,14 @@ def test_the_very_rules_come_back() -> None:
 
 def test_what_is_not_disabled_says_nothing() -> None:
     """Whatever other annotations it has."""
-    assert read(configuration()) is None
-    assert read(configuration(note="x")) is None
+    assert parse_suspension(configuration()) is None
+    assert parse_suspension(configuration(note="x")) is None
 
 
 def test_a_second_time_moves_the_end_and_keeps_the_rules() -> None:
     """They are not there to be saved again."""
     again = patched(disabled(), suspend(disabled(), LATER + timedelta(hours=1)))
-    seen = read(again)
+    seen = parse_suspension(again)
     assert seen
     assert seen.until == LATER + timedelta(hours=1)
     assert patched(again, resume(again))["webhooks"] == configuration()["webhooks"]
@@ -86,7 +86,7 @@ def test_a_second_time_moves_the_end_and_keeps_the_rules() -> None:
 
 def test_rules_are_due_when_the_time_is_over() -> None:
     """Not a moment earlier."""
-    seen = read(disabled())
+    seen = parse_suspension(disabled())
     assert seen
     assert not seen.due(LATER - timedelta(seconds=1))
     assert seen.due(LATER)
@@ -98,7 +98,7 @@ def test_a_time_that_cannot_be_read_is_over(until: str) -> None:
     """Who guesses would leave pods unplaced, for who knows how long."""
     found = disabled()
     found["metadata"]["annotations"][names.DISABLED_UNTIL] = until
-    seen = read(found)
+    seen = parse_suspension(found)
     assert seen
     assert seen.due(NOW)
     assert len(seen.problems) == 1
@@ -109,7 +109,7 @@ def test_a_time_that_is_missing_is_over() -> None:
     """The rules that were saved are enough to know what was done."""
     found = disabled()
     del found["metadata"]["annotations"][names.DISABLED_UNTIL]
-    seen = read(found)
+    seen = parse_suspension(found)
     assert seen
     assert seen.due(NOW)
 
@@ -125,7 +125,7 @@ def test_rules_that_are_lost_come_back_as_every_entry_has_them(saved: str | None
         del found["metadata"]["annotations"][names.DISABLED_RULES]
     else:
         found["metadata"]["annotations"][names.DISABLED_RULES] = saved
-    seen = read(found)
+    seen = parse_suspension(found)
     assert seen
     assert len(seen.lost) == 3
     assert len(seen.problems) == 1
@@ -134,11 +134,11 @@ def test_rules_that_are_lost_come_back_as_every_entry_has_them(saved: str | None
 
 
 def test_rules_that_somebody_put_back_stay() -> None:
-    """Whoever applies the manifests anew has the last word; the annotations go."""
+    """Whoever applies the manifests again has the last word; the annotations go."""
     found = disabled()
     for entry in found["webhooks"]:
         entry["rules"] = OTHER_RULES
-    seen = read(found)
+    seen = parse_suspension(found)
     assert seen
     assert seen.due(NOW)
     after = patched(found, resume(found))
@@ -151,7 +151,7 @@ def test_an_entry_that_came_meanwhile_keeps_its_rules() -> None:
     found = disabled()
     new = {**found["webhooks"][0], "name": "spark-0.fairlead.dev", "rules": OTHER_RULES}
     found["webhooks"].append(new)
-    seen = read(found)
+    seen = parse_suspension(found)
     assert seen
     assert not seen.due(NOW)
     after = patched(found, resume(found))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.times import elapsed, read, spoken, to_microsecond, to_second
+from webhook.times import elapsed, format_span, parse_time, to_microsecond, to_second
 
 MOMENT = datetime(2026, 11, 21, 20, 15, 0, 123456, tzinfo=UTC)
 
@@ -24,14 +24,14 @@ def test_a_time_is_written_in_utc_to_the_second_or_the_microsecond() -> None:
 @given(st.datetimes(min_value=datetime(1970, 1, 1), timezones=st.just(UTC)))  # noqa: DTZ001
 def test_what_is_written_is_read_back(moment: datetime) -> None:
     """To the microsecond the very moment, to the second the second that it is in."""
-    assert read(to_microsecond(moment)) == moment
-    assert read(to_second(moment)) == moment.replace(microsecond=0)
+    assert parse_time(to_microsecond(moment)) == moment
+    assert parse_time(to_second(moment)) == moment.replace(microsecond=0)
 
 
 def test_a_time_without_a_zone_is_no_time() -> None:
     """It could be any."""
     with pytest.raises(ValueError, match="has no time zone"):
-        read("2026-11-21T20:15:00")
+        parse_time("2026-11-21T20:15:00")
 
 
 def test_elapsed_time_is_negative_for_what_is_to_come() -> None:
@@ -56,4 +56,4 @@ def test_elapsed_time_is_negative_for_what_is_to_come() -> None:
 )
 def test_a_span_is_spoken_by_its_two_largest_units(seconds: float, text: str) -> None:
     """Units that are nought are left out."""
-    assert spoken(seconds) == text
+    assert format_span(seconds) == text

@@ -19,10 +19,10 @@ TESTS: Final = Path(__file__).parent
 # Paths below tests/. A file is in the tier of the longest path that contains it.
 TIERS: Final[dict[str, tuple[str, ...]]] = {
     "unit": (
-        *("admission", "audited", "bench", "certs", "cli", "comparison", "controller", "convert"),
-        *("crd", "exported", "fuzz", "guards", "installation", "kube", "laws", "manifests"),
-        *("placement", "pod_schema", "policy", "policy_tests", "run", "sandbox", "server"),
-        *("tools", "workloads"),
+        *("admission", "bench", "certs", "cli", "comparison", "controller", "convert", "crd"),
+        *("exported", "fuzz", "installation", "kube", "laws", "manifests", "placement"),
+        *("pod_schema", "policy", "policy_tests", "run", "sandbox", "server", "tools"),
+        "workloads",
         "chaos/test_pieces.py",
         *(path.name for path in TESTS.glob("test_*.py")),
     ),
@@ -57,12 +57,12 @@ def tiers_of(path: Path) -> list[str]:
 
     A folder has the tiers of all that is in it.
     """
-    relative = path.relative_to(TESTS)
+    relative = path.relative_to(TESTS).as_posix()
     claims = [
-        (len(Path(claim).parts), tier)
+        (claim.count("/"), tier)
         for tier, claimed in TIERS.items()
         for claim in claimed
-        if _is_within(relative, [claim]) or Path(claim).is_relative_to(relative)
+        if _is_within(relative, [claim]) or _is_within(claim, [relative])
     ]
     if path.is_dir():
         return sorted({tier for _, tier in claims})
@@ -136,7 +136,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.timeout(TIMEOUTS[tier]))
     paths = dict.fromkeys(item.path for item in items)
     modules = {
-        path: (not _is_within(path.relative_to(TESTS), LONG), number)
+        path: (not _is_within(path.relative_to(TESTS).as_posix(), LONG), number)
         for number, path in enumerate(paths)
     }
     items.sort(key=lambda item: (modules[item.path], bool(item.get_closest_marker("last"))))
@@ -158,5 +158,5 @@ def _wanted(config: pytest.Config) -> list[str]:
     return [name for name in given.split(",") if name]
 
 
-def _is_within(path: Path, folders: Iterable[str]) -> bool:
-    return any(path.is_relative_to(folder) for folder in folders)
+def _is_within(path: str, folders: Iterable[str]) -> bool:
+    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)

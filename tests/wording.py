@@ -16,6 +16,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from tests.fast_yaml import load_yaml
+
 TESTS: Final = Path(__file__).parent
 FOLDER: Final = TESTS / "golden" / "wording"
 # Golden texts of one module: test name, with its parameters, to texts in the order of the calls.
@@ -83,7 +85,7 @@ def module_of(golden: Path) -> Path:
 @functools.cache
 def read(file: Path) -> Texts:
     """Read a golden file, once; empty where there is none."""
-    return (yaml.safe_load(file.read_text()) or {}) if file.exists() else {}
+    return (load_yaml(file.read_text()) or {}) if file.exists() else {}
 
 
 def updated(old: Texts, passed: Texts, collected: Iterable[str] | None) -> Texts:

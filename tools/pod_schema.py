@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 
 def compact(document: Json) -> Json:
-    """The types of pods and pod templates, as webhook.pod_schema.fields reads them."""
+    """The types of pods and pod templates, as webhook.pod_schema.field_checks reads them."""
     schemas: Json = document["components"]["schemas"]
     types: dict[str, Json] = {}
     left = list(_ROOTS)

@@ -1,4 +1,4 @@
-"""Exponential backoff: the one formula, and every delay that follows it."""
+"""Exponential backoff: the formula, and every delay that uses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exceptions that Fairlead raises on purpose; anything else is a bug.
+"""The exceptions that Fairlead raises on purpose. Any other exception is a bug.
 
 FairleadError
 ├── InvalidDocuments      policy files that cannot be read as such: carries every finding
@@ -18,6 +18,8 @@ FairleadError
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from webhook.shortening import cut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +45,7 @@ class InvalidPod(FairleadError):
     """A pod with a field of the wrong type. `field` is its path: spec.tolerations[0]."""
 
     def __init__(self, field: str, wanted: str, seen: object) -> None:
-        self.field = field if len(field) <= 200 else f"{field[:200]}…"
+        self.field = cut(field, 200)
         super().__init__(f"{self.field}: want {wanted}, not {type(seen).__name__}")
 
 

@@ -1,12 +1,12 @@
-"""From a pod's labels to the run that it belongs to, and what it is there.
+"""From a pod's labels to its run, kind, framework, role and index.
 
-The table is `webhook.sources`. Each fact comes from the first row that marks the pod and tells
-it; Fairlead's own kind, framework, role and replica-index come before all rows, also where
-another system's label marks the pod, so that an author can say what that system does not.
+The table is `webhook.sources`. Each fact comes from the first row that marks the pod and has a
+value for it. Fairlead's own kind, framework, role and replica-index take precedence over all rows,
+also if another system's label marks the pod, so that authors can add what that system omits.
 
-A value that is none of our words (fairlead.dev/kind: expriment) counts as not said: a slip in a
-label that refines must neither keep a pod out of its run, where no policy would reach it, nor
-stop its creation. `misread` tells the author of it.
+An unknown value (fairlead.dev/kind: expriment) counts as absent. A typo in such a label must
+neither remove a pod from its run, and so from all policies, nor block its creation. `misread`
+warns the author.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ __all__ = ["READ_ANNOTATIONS", "READ_LABELS", "SOURCES", "Identity", "identify",
 
 
 class Identity(NamedTuple):
-    """A pod's place in its run. A tuple, for it is made at every admission."""
+    """A pod's place in its run. A tuple, because every admission creates one."""
 
     run: str
-    """The run's name; empty where only the namespace marks the pod, or the mark has no value."""
+    """The run's name; empty if only the namespace marks the pod, or the mark has no value."""
     kind: str
     """One of names.KINDS."""
     framework: str | None
@@ -40,15 +40,15 @@ class Identity(NamedTuple):
     role: str | None
     """One of names.ROLES."""
     replica_index: int | None
-    """From 0 (a Spark executor's from 1); never negative."""
+    """From 0 (for a Spark executor from 1); never negative."""
     source: str
     """The name of the first row of SOURCES that marks the pod."""
     coordinator: bool
-    """Whether it leads: by its role, or as the worker 0 that leads where nobody else does."""
+    """True if it leads: by its role, or as worker 0 in a framework without a leading role."""
 
     @property
     def marked_itself(self) -> bool:
-        """Whether the pod's own labels mark it, and not its namespace alone."""
+        """True if the pod's own labels mark it, and not only its namespace."""
         return self.source != _NAMESPACE
 
 
@@ -57,7 +57,7 @@ _ONLY_OURS = (_OURS,)
 _NAMESPACE = SOURCES[-1].name
 _KINDS = frozenset(names.KINDS)
 
-# Mark's label -> the rows that it marks, each with the value that it must have (None: any).
+# Label of a mark -> the rows that it marks, each with the required value (None: any).
 _BY_MARK: dict[str, list[tuple[int, str | None]]] = {}
 for _row, _source in enumerate(SOURCES):
     for _mark in _source.marks:
@@ -65,23 +65,25 @@ for _row, _source in enumerate(SOURCES):
             _BY_MARK.setdefault(_mark.key, []).append((_row, _mark.value))
 _MARKS = frozenset(_BY_MARK)
 
-# What may stand on a pod under our prefix, be it of its author, of the controller or ours.
+# Valid keys with Fairlead's prefix on a pod, set by its author, the controller or the webhook.
 _LABELS = frozenset(
     (names.RUN, names.KIND, names.FRAMEWORK, names.ROLE, names.REPLICA_INDEX, names.RUN_UID)
 )
 _ANNOTATIONS = frozenset((names.CAPACITY, names.PLACEMENT, names.ATTEMPT))
 _MOST_MISREAD = 10
 _LONGEST_KEY = 60
+# A warning stays under the 120 characters that the API server recommends.
+_LONGEST_VALUE = 24
 
 READ_LABELS: frozenset[str] = frozenset(
-    key.name for source in SOURCES for key in source.reads() if not key.annotation
+    key.name for source in SOURCES for key in source.read_keys() if not key.annotation
 )
-"""Every pod label key that `identify` reads. A policy may write none of them."""
+"""All pod labels that `identify` reads. A policy may not write them."""
 
 READ_ANNOTATIONS: frozenset[str] = frozenset(
-    key.name for source in SOURCES for key in source.reads() if key.annotation
+    key.name for source in SOURCES for key in source.read_keys() if key.annotation
 )
-"""Every pod annotation key that `identify` reads. A policy may write none of them."""
+"""All pod annotations that `identify` reads. A policy may not write them."""
 
 
 def identify(
@@ -89,11 +91,11 @@ def identify(
     annotations: Mapping[str, str],
     namespace_labels: Mapping[str, str],
 ) -> Identity | None:
-    """Which run a pod belongs to, by its own metadata and its namespace's labels; None: to none.
+    """Return the identity of a pod in its run, from its metadata and namespace; None without one.
 
-    Whatever the strings are, it raises nothing, and it looks up no key of the pod outside of
-    READ_LABELS and READ_ANNOTATIONS. A namespace's kind counts only with `fairlead.dev/place:
-    all`, and only for a pod whose rows tell no kind: a notebook in a namespace of jobs stays one.
+    Raises nothing, whatever the strings are, and reads only the pod's keys in READ_LABELS and
+    READ_ANNOTATIONS. A namespace's kind counts only with `fairlead.dev/place: all`, and only for a
+    pod whose rows have no kind: a notebook in a namespace of jobs stays a notebook.
     """
     rows = _rows(labels)
     kind_unsaid = names.DEFAULT_KIND
@@ -110,13 +112,15 @@ def identify(
     run = kind = framework = role = index = None
     for row in rows:
         run = run or _name(row, labels, annotations)
-        kind = kind or _tell(row.kind, labels, annotations) or row.kind_always
-        framework = framework or _tell(row.framework, labels, annotations) or row.framework_always
-        role = role or _tell(row.role, labels, annotations)
+        kind = kind or _find_word(row.kind, labels, annotations) or row.kind_always
+        framework = (
+            framework or _find_word(row.framework, labels, annotations) or row.framework_always
+        )
+        role = role or _find_word(row.role, labels, annotations)
         if index is None:
             index = _index(row, labels, annotations)
     if index is None:
-        # An author who marks an Indexed Job's template cannot write each pod's index there.
+        # In an Indexed Job, the template's author cannot set the index of each pod.
         index = completion_index(labels, annotations)
     return Identity(
         run or "",
@@ -131,12 +135,12 @@ def identify(
 
 
 def misread(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[str, ...]:
-    """What a pod's author should be warned of: keys and values of ours that say nothing to us.
+    """Return warnings for a pod's author about Fairlead's keys and values that are not valid.
 
-    Those are our refining labels whose values count as unsaid, and keys with our prefix that nobody
-    reads. Each text is under 160 characters, and there are at most ten.
+    Those are labels whose values count as absent, and unknown keys with Fairlead's prefix. Each
+    warning has under 160 characters, and there are at most ten.
     """
-    # Not one more is looked for: an author decides how many keys there are.
+    # Stop at the limit, because the author controls the number of keys.
     return tuple(islice(_misread(labels, annotations), _MOST_MISREAD))
 
 
@@ -149,10 +153,11 @@ def _misread(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Itera
         value = labels.get(key)
         if value is None:
             continue
-        read = parse_index(value) if clause is None else _tell((clause,), labels, {})
+        read = parse_index(value) if clause is None else _find_word((clause,), labels, {})
         if read is None:
-            what = key.removeprefix(names.PREFIX)
-            yield f"label {key}: {value[:40]!r} is no {what}; it counts as not said"
+            what = key.removeprefix(names.PREFIX).removeprefix("replica-")
+            told = f"unknown {what} {value[:_LONGEST_VALUE]!r}"
+            yield f"label {key}: {told}; the pod is treated as having no {what}"
     yield from _unread("label", labels, _LABELS, _ANNOTATIONS)
     yield from _unread("annotation", annotations, _ANNOTATIONS, _LABELS)
 
@@ -165,21 +170,21 @@ def _unread(
             continue
         if key in elsewhere:
             other = "an annotation" if what == "label" else "a label"
-            yield f"{what} {key} is not read; it is {other}"
+            yield f"{what} {key}: Fairlead does not read it; write it as {other}"
             continue
         words = {each.removeprefix(names.PREFIX): each for each in known}
-        # A long key is near to none of ours, and to compare it takes quadratic time.
+        # A long key resembles none of ours, and the comparison takes quadratic time.
         near = (
             get_close_matches(key.removeprefix(names.PREFIX), words, n=1)
             if len(key) <= _LONGEST_KEY
             else []
         )
         cure = f"did you mean {words[near[0]]}?" if near else "remove it"
-        yield f"{what} {key[:_LONGEST_KEY]} is none that Fairlead reads; {cure}"
+        yield f"{what} {key[:_LONGEST_KEY]}: Fairlead does not know this key; {cure}"
 
 
 def _rows(labels: Mapping[str, str]) -> tuple[Source, ...]:
-    # Most pods carry no mark: one intersection settles them.
+    # Most pods have no mark: one intersection is enough for them.
     found = _MARKS.intersection(labels)
     if not found:
         return ()
@@ -194,7 +199,7 @@ def _rows(labels: Mapping[str, str]) -> tuple[Source, ...]:
     return tuple(SOURCES[row] for row in sorted(marked))
 
 
-def _tell(
+def _find_word(
     clauses: tuple[Clause, ...], labels: Mapping[str, str], annotations: Mapping[str, str]
 ) -> str | None:
     for (key, annotation), words in clauses:

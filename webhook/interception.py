@@ -1,4 +1,4 @@
-"""Which pods the API server sends to the webhook: the entries of its configuration."""
+"""The pods that the API server sends to the webhook: entries of its configuration."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def webhooks(
             "sideEffects": "NoneOnDryRun",
             "timeoutSeconds": timeout_seconds,
         }
-        for name, of_pod, of_namespace in _selections(chosen(sources))
+        for name, of_pod, of_namespace in _selections(select_sources(sources))
     ]
 
 
@@ -78,7 +78,7 @@ def rules() -> list[dict[str, Any]]:
     ]
 
 
-def chosen(sources: Collection[str]) -> list[Source]:
+def select_sources(sources: Collection[str]) -> list[Source]:
     """The rows of these names: those of DEFAULT_SOURCES first, then in the order of the table.
 
     Raises ValueError for other names.
@@ -86,8 +86,8 @@ def chosen(sources: Collection[str]) -> list[Source]:
     known = [source.name for source in SOURCES]
     if unknown := sorted(set(sources) - set(known)):
         raise ValueError(
-            f"no source {', '.join(map(repr, unknown))}: want some of {', '.join(known)}; "
-            "`fairlead sources` says what they are"
+            f"unknown source {', '.join(map(repr, unknown))}: want some of "
+            f"{', '.join(known)}; `fairlead sources` describes them"
         )
     found = [source for source in SOURCES if source.name in sources]
     return sorted(found, key=lambda source: source.name not in DEFAULT_SOURCES)
@@ -148,6 +148,13 @@ def service(path: str) -> dict[str, Any]:
     """The installation's Service, as configurations of webhooks name it."""
     # The port is Kubernetes' default, written out: what is applied is what is stored.
     return {"name": names.WEBHOOK, "namespace": names.NAMESPACE, "path": path, "port": 443}
+
+
+def exclusion_reason(namespace: str) -> str:
+    """Why no installation sends pods of a namespace to the webhook; empty for all others."""
+    if namespace not in EXCLUDED_NAMESPACES:
+        return ""
+    return f"no pod of the namespace {namespace} is sent to the webhook"
 
 
 def leads_to(entry: Mapping[str, Any], namespace: str, name: str) -> bool:

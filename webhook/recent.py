@@ -1,4 +1,4 @@
-"""What was used last, by key: at most so many, the oldest is forgotten."""
+"""A cache of the values used last, with a maximum size."""
 
 from __future__ import annotations
 
@@ -13,11 +13,17 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """Remembers `most` values. None is no value."""
+    """Remembers `most` values, of `most_weight` together, but the last one whatever its weight.
 
-    def __init__(self, most: int) -> None:
+    None is no value.
+    """
+
+    def __init__(self, most: int, most_weight: int | None = None) -> None:
         self._most = most
+        self._most_weight = most_weight
         self._values: OrderedDict[K, V] = OrderedDict()
+        self._weights: dict[K, int] = {}
+        self._weight = 0
 
     def get(self, key: K) -> V | None:
         """The value, which is used by that; None if there is none, or none any more."""
@@ -26,25 +32,38 @@ class Recent(Generic[K, V]):
             self._values.move_to_end(key)
         return value
 
-    def put(self, key: K, value: V) -> None:
+    def put(self, key: K, value: V, weight: int = 0) -> None:
         """Remember the value, as the last one used."""
+        self.forget(key)
         self._values[key] = value
-        self._values.move_to_end(key)
-        if len(self._values) > self._most:
-            self._values.popitem(last=False)
+        if self._most_weight is not None:
+            self._weights[key] = weight
+            self._weight += weight
+        while len(self._values) > self._most or self._is_too_heavy():
+            self.forget(next(iter(self._values)))
 
-    def made(self, key: K, make: Callable[[], V]) -> V:
+    def get_or_make(self, key: K, make: Callable[[], V], weight: int = 0) -> V:
         """The value, made now if there is none."""
         value = self.get(key)
         if value is None:
             value = make()
-            self.put(key, value)
+            self.put(key, value, weight)
         return value
 
     def forget(self, key: K) -> None:
         """Forget the value, if there is one."""
         self._values.pop(key, None)
+        self._weight -= self._weights.pop(key, 0)
 
     def clear(self) -> None:
         """Forget all."""
         self._values.clear()
+        self._weights.clear()
+        self._weight = 0
+
+    def _is_too_heavy(self) -> bool:
+        return (
+            self._most_weight is not None
+            and self._weight > self._most_weight
+            and len(self._values) > 1
+        )

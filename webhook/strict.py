@@ -1,4 +1,4 @@
-"""The strict model under every document that Fairlead reads."""
+"""The strict base model of every document."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -24,6 +24,8 @@ from pydantic_core import (
     core_schema,
 )
 
+from webhook.shortening import cut
+
 T = TypeVar("T")
 
 # The `type` of every error whose message is Fairlead's own, meant for a person as it stands.
@@ -45,10 +47,10 @@ def own_error(message: str, kind: str = OWN_ERROR) -> PydanticCustomError:
     return PydanticCustomError(kind, message)
 
 
-def shown(value: object, limit: int = 60) -> str:
+def quoted(value: object, limit: int = 60) -> str:
     """`value` in quotes, as far as a line of a terminal can hold it."""
     text = value if isinstance(value, str) else repr(value)
-    return repr(text if len(text) <= limit else f"{text[:limit]}…")
+    return repr(cut(text, limit))
 
 
 def distinct(items: list[T], keys: Sequence[Hashable], at: tuple[str, ...], what: str) -> list[T]:
@@ -56,7 +58,7 @@ def distinct(items: list[T], keys: Sequence[Hashable], at: tuple[str, ...], what
     first: dict[Hashable, int] = {}
     errors = [
         InitErrorDetails(
-            type=own_error(f"{what} is that of [{first[key]}] too; keep one of the two"),
+            type=own_error(f"{what} is already used by [{first[key]}]; keep one of the two"),
             loc=(index, *at),
             input=key,
         )
@@ -78,7 +80,7 @@ def guess(word: str, known: tuple[str, ...]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def words_of(words: type[StrEnum]) -> GetPydanticSchema:
+def enum_field(words: type[StrEnum]) -> GetPydanticSchema:
     """A field that documents write as one of the enumeration's words; the model has the member."""
     written = core_schema.no_info_after_validator_function(
         words,
@@ -147,13 +149,15 @@ class Strict(BaseModel):
             accepted = {key: data[key] for key in data if outer.get(key, key) not in cls.refused}
             model = handler(accepted)
         except ValidationError as error:
-            errors += [cls._in_own_words(_bare(line)) for line in error.errors(include_url=False)]
+            errors += [
+                cls._describe_unknown_field(_bare(line)) for line in error.errors(include_url=False)
+            ]
         if errors or model is None:
             raise ValidationError.from_exception_data(cls.__name__, errors)
         return model
 
     @classmethod
-    def _in_own_words(cls, line: InitErrorDetails) -> InitErrorDetails:
+    def _describe_unknown_field(cls, line: InitErrorDetails) -> InitErrorDetails:
         """An unknown field of this very model, said with the field that may have been meant."""
         location = line.get("loc", ())
         if line["type"] != "extra_forbidden" or len(location) != 1:

@@ -1,4 +1,4 @@
-"""Disabling the webhook for a time: its rules go into an annotation, and come back from there.
+"""Disable the webhook for a time: its rules move into an annotation.
 
 While it lasts the webhook configuration has no rules, so the API server asks nobody about any pod,
 and two annotations: until when, and the rules by the webhook's name. Whoever puts the rules back
@@ -45,12 +45,12 @@ class Suspension:
     def due(self, now: datetime) -> bool:
         """Whether the rules have to be back: the time is over, unknown, or they are back already.
 
-        They are if somebody applied the manifests anew meanwhile: the last word counts.
+        They are if somebody applied the manifests again meanwhile: the last word counts.
         """
         return self.until is None or now >= self.until or not self.silent
 
 
-def read(configuration: Mapping[str, Any]) -> Suspension | None:
+def parse_suspension(configuration: Mapping[str, Any]) -> Suspension | None:
     """What it says; None if it says nothing of being disabled."""
     annotations = configuration["metadata"].get("annotations") or {}
     if not {names.DISABLED_UNTIL, names.DISABLED_RULES} & set(annotations):
@@ -70,7 +70,7 @@ def suspend(configuration: Mapping[str, Any], until: datetime) -> Json:
 
     Rules that were saved before stay saved: a second time only moves the end.
     """
-    known = read(configuration)
+    known = parse_suspension(configuration)
     saved = dict(known.saved) if known else {}
     webhooks = list(configuration.get("webhooks") or ())
     saved |= {each["name"]: each["rules"] for each in webhooks if each.get("rules")}
@@ -91,7 +91,7 @@ def resume(configuration: Mapping[str, Any]) -> Json:
 
     What is not saved is put back as every entry of Fairlead's has it. Rules that are there stay.
     """
-    known = read(configuration)
+    known = parse_suspension(configuration)
     saved = known.saved if known else {}
     return _patch(
         configuration,

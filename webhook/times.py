@@ -15,7 +15,7 @@ def to_microsecond(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def read(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """The moment that a text of either form tells. Raises ValueError for anything else."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
@@ -25,10 +25,10 @@ def read(text: str) -> datetime:
 
 def elapsed(since: str, now: datetime) -> float:
     """Seconds from `since` to `now`; negative if it is still to come."""
-    return (now - read(since)).total_seconds()
+    return (now - parse_time(since)).total_seconds()
 
 
-def spoken(seconds: float) -> str:
+def format_span(seconds: float) -> str:
     """A span for people, as kubectl writes ages: 45s, 12m, 3h5m, 4d2h."""
     whole = max(0, int(seconds))
     days, rest = divmod(whole, 86400)

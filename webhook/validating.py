@@ -1,4 +1,4 @@
-"""Which writes the API server has judged or commented on: entries of a validating configuration."""
+"""Entries of the validating webhook configuration."""
 
 from __future__ import annotations
 

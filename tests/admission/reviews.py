@@ -15,15 +15,15 @@ from starlette.types import Message
 
 from webhook import names
 from webhook.admission.app import admission_app
+from webhook.admission.arrival import Grounds, NamespaceLabels
 from webhook.admission.decision import Decision
-from webhook.admission.grounds import Grounds, NamespaceLabels
 from webhook.admission.handler import Handler
 from webhook.admission.notice import Notice
 from webhook.errors import NotSynced
 from webhook.interception import PATH
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
-from webhook.server.metrics import Metrics
+from webhook.server.webhook_metrics import Metrics
 
 Json = dict[str, Any]
 
@@ -108,7 +108,7 @@ class Known:
         """They are not to be had."""
         raise NotSynced(f"namespace {name}: not known")
 
-    async def live(self, name: str, *, anew: bool = False) -> Mapping[str, str]:  # noqa: ARG002
+    async def live(self, name: str, *, fresh: bool = False) -> Mapping[str, str]:  # noqa: ARG002
         """The labels as they are by now."""
         found = self._now.get(name)
         return await self.labels(name) if found is None else found

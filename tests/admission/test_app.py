@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import logging
@@ -11,6 +12,7 @@ from typing import Any
 
 import jsonpatch
 import pytest
+from starlette.types import Message
 
 from tests.admission.reviews import (
     POOL,
@@ -27,7 +29,7 @@ from tests.admission.reviews import (
 )
 from tests.wording import Wording, mentions
 from webhook import names
-from webhook.admission.body import MAX_BODY_BYTES
+from webhook.admission.app import MAX_BODY_BYTES, InvalidLength, TooLarge, Unfinished, read_body
 from webhook.admission.review import MOST_VALUES, PodRequest
 from webhook.errors import NotSynced
 from webhook.policy.policy_set import PolicySet
@@ -180,8 +182,8 @@ def test_a_pod_that_cannot_have_been_sent_means_that_the_namespace_changed() -> 
     class Shared(Known):
         """An answer that another pod got before the mark, and the next one."""
 
-        async def live(self, name: str, *, anew: bool = False) -> Mapping[str, str]:
-            return (marked if anew else old)[name]
+        async def live(self, name: str, *, fresh: bool = False) -> Mapping[str, str]:
+            return (marked if fresh else old)[name]
 
     for known in (old, {}):
         assert Webhook(policy_set(SPOT), namespaces=Shared(known)).post(plain).patch
@@ -585,10 +587,10 @@ def test_a_review_that_waits_is_not_held_read() -> None:
     held: list[int] = []
 
     class Asking(Asked):
-        async def live(self, name: str, *, anew: bool = False) -> Mapping[str, str]:
+        async def live(self, name: str, *, fresh: bool = False) -> Mapping[str, str]:
             gc.collect()
             held.append(sum(isinstance(each, PodRequest) for each in gc.get_objects()))
-            return await super().live(name, anew=anew)
+            return await super().live(name, fresh=fresh)
 
     answer = Webhook(policy_set(SPOT), namespaces=Asking({"ml-team": {}})).post(review())
     assert answer.response["allowed"] is True
@@ -611,3 +613,80 @@ def test_a_review_with_too_many_values_is_refused_and_not_let_through(
     turned = {key: large[key] for key in reversed(large)}
     assert webhook.post(turned).status == 400
     assert [each.message for each in caplog.records] == ["invalid review"] * 2
+
+
+def read_parts(parts: list[bytes], headers: dict[bytes, bytes] | None = None) -> tuple[bytes, int]:
+    """The body that comes in these parts with at most 10 bytes, and how many parts were left."""
+    waiting = list(parts)
+
+    async def receive() -> Message:
+        part = waiting.pop(0)
+        return {"type": "http.request", "body": part, "more_body": bool(waiting)}
+
+    body = asyncio.run(
+        read_body({"headers": list((headers or {}).items())}, receive, most=10, seconds=60)
+    )
+    return body, len(waiting)
+
+
+@pytest.mark.parametrize("parts", [[b"0123456789"], [b"01234", b"", b"56789"], [b""]])
+def test_a_body_of_the_limit_is_read_whole(parts: list[bytes]) -> None:
+    """In however many parts it comes."""
+    assert read_parts(parts) == (b"".join(parts), 0)
+
+
+@pytest.mark.parametrize("parts", [[b"0123456789a"], [b"01234", b"56789", b"a"]])
+def test_a_body_over_the_limit_is_refused_whatever_its_header_says(parts: list[bytes]) -> None:
+    """Without a length, and with one that is too small."""
+    for headers in ({}, {b"content-length": b"3"}):
+        with pytest.raises(TooLarge):
+            read_parts(parts, headers)
+
+
+def test_of_a_body_that_says_that_it_is_too_large_the_first_bytes_are_read() -> None:
+    """The API server writes there what an answer needs."""
+    waiting = [b"x" * 400, b"y" * 400, b"z"]
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": waiting.pop(0), "more_body": True}
+
+    with pytest.raises(TooLarge) as caught:
+        asyncio.run(read_body({"headers": [(b"content-length", b"801")]}, receive, most=10))
+    assert caught.value.head == b"x" * 400 + b"y" * 400
+    assert waiting == [b"z"]
+
+
+@pytest.mark.parametrize("length", [b"many", b"+5", b"5_0", b"", b"0" * 5_000, b"9" * 20])
+def test_a_length_that_is_no_number_is_refused_unread(length: bytes) -> None:
+    """int() would take some of them, and raise another error of some others."""
+    with pytest.raises(InvalidLength):
+        read_parts([b"01234"], {b"content-length": length})
+
+
+def test_no_part_past_the_limit_is_read() -> None:
+    """However much more there is."""
+    waiting = [b"01234", b"56789", b"a", b"b", b"c"]
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": waiting.pop(0), "more_body": bool(waiting)}
+
+    with pytest.raises(TooLarge):
+        asyncio.run(read_body({"headers": []}, receive, most=10))
+    assert waiting == [b"b", b"c"]
+
+
+def test_a_caller_that_goes_away_is_told_from_one_that_is_slow() -> None:
+    """The first needs no answer, the second gets one."""
+
+    async def leave() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def stall() -> Message:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    with pytest.raises(Unfinished) as gone:
+        asyncio.run(read_body({"headers": []}, leave))
+    with pytest.raises(Unfinished) as slow:
+        asyncio.run(read_body({"headers": []}, stall, seconds=0.01))
+    assert (gone.value.gone, slow.value.gone) == (True, False)

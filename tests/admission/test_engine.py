@@ -16,7 +16,7 @@ from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.audit import annotations_of
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide
-from webhook.placement.pod_size import MAX_ENTRIES
+from webhook.placement.pod import MAX_ENTRIES
 
 Json = dict[str, Any]
 POOL = document(

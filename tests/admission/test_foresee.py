@@ -18,15 +18,15 @@ from tests.examples import examples
 from tests.fuzz.mutations import Mutation, encoded, mutated, mutations
 from tests.wording import Wording, mentions
 from webhook import names
+from webhook.admission.arrival import Grounds, NamespaceLabels
 from webhook.admission.decision import Decision
 from webhook.admission.foresee import MOST_ASKED, MOST_VALUES, Foresight
-from webhook.admission.foreseen import Pods
-from webhook.admission.grounds import Grounds, NamespaceLabels
 from webhook.admission.handler import Reply
-from webhook.cli.foreseeing import pods_of
+from webhook.admission.workload_warnings import Pods
+from webhook.cli.workload_pods import pods_of
 from webhook.placement.nodes import Node
 from webhook.policy.policy_set import PolicySet
-from webhook.server.metrics import Metrics
+from webhook.server.webhook_metrics import Metrics
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 WORKERS = """
@@ -115,7 +115,7 @@ class Webhook:
             now=lambda: NOW,
             nodes=lambda: nodes,
         )
-        self._handler = Foresight(grounds, self.metrics, pods_of=find, **options)
+        self._handler = Foresight(grounds, self.metrics, pods_of=find, **{"budget": 60, **options})
 
     def post(self, body: bytes) -> Reply:
         """The reply to one POST."""
@@ -500,8 +500,13 @@ def test_one_workload_is_held_read_at_a_time() -> None:
     assert held == [1] * MOST_ASKED
 
 
-def test_a_workload_with_more_values_than_anybody_writes_is_an_error_that_is_ignored() -> None:
-    """It is allowed by the API server, without a warning."""
+def test_a_workload_with_more_values_than_anybody_writes_is_not_checked() -> None:
+    """It is allowed, and its author is told of which object nothing else is said, and why."""
     new = job(template(**ELSEWHERE))
     new["junk"] = [{}] * MOST_VALUES
-    assert Webhook(policy_set(POOL)).post(reviewed(new)).status == 400
+    kind = {"group": "batch", "version": "v1", "kind": "Job"}
+    for name, subject in (("train", "Job train: "), ("", "")):
+        body = json.dumps(review(new, name=name, kind=kind)).encode()
+        (said,) = json.loads(Webhook(policy_set(POOL)).post(body).body)["response"]["warnings"]
+        assert said.startswith(f"fairlead: {subject}its pods ")
+        mentions(said, "not checked", str(MOST_VALUES))

@@ -18,12 +18,12 @@ from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.app import admission_app
 from webhook.admission.handler import Reply
-from webhook.admission.policy_handler import MOST_BYTES, MOST_JUDGED, PolicyHandler
+from webhook.admission.policy_handler import MOST_BYTES, MOST_JUDGED, SPARE, PolicyHandler
 from webhook.errors import ClusterError
 from webhook.kube.policy_objects import text_of
 from webhook.placement.nodes import Node
-from webhook.policy.written.judge import Judge
-from webhook.server.metrics import Metrics
+from webhook.policy.write_judge import Judge
+from webhook.server.webhook_metrics import Metrics
 from webhook.validating import POLICIES_PATH
 
 
@@ -209,9 +209,10 @@ def test_what_cannot_be_read_is_no_judgement(live: Exception, why: str) -> None:
     assert world.counted("unjudged") == 1
 
 
-def forged(number: int) -> bytes:
+def forged(number: int, user: str = "admin") -> bytes:
     """A write that has to be read live: its class is not known."""
-    return json.dumps(review(setting(f"forged-{number}", of="none"))).encode()
+    new = setting(f"forged-{number}", of="none")
+    return json.dumps(review(new, userInfo={"username": user})).encode()
 
 
 def test_all_that_ask_while_a_read_goes_on_share_the_next() -> None:
@@ -250,7 +251,7 @@ def test_reads_have_a_pace() -> None:
 
 
 def test_who_writes_one_more_than_are_judged_at_once_is_told_to_come_again() -> None:
-    """At once; and those that need no judgement pass."""
+    """At once; those of whom no write is judged have places left; who needs none passes."""
 
     async def main() -> tuple[Reply, Reply]:
         world.readable.clear()
@@ -260,9 +261,15 @@ def test_who_writes_one_more_than_are_judged_at_once_is_told_to_come_again() -> 
         ]
         await eventually_async("all ask", lambda: handler.waiting == MOST_JUDGED)
         beyond = await handler.handle(forged(99))
+        posts += [
+            asyncio.create_task(handler.handle(forged(0, f"other-{number}")))
+            for number in range(SPARE)
+        ]
+        await eventually_async("others ask", lambda: handler.waiting == MOST_JUDGED + SPARE)
+        assert (await handler.handle(forged(0, "one-more"))).status == 503
         same = await handler.handle(json.dumps(review(SPOT, SPOT)).encode())
         world.readable.set()
-        await asyncio.gather(*posts)
+        assert {each.status for each in await asyncio.gather(*posts)} == {200}
         assert (await handler.handle(forged(100))).status == 200
         return beyond, same
 
@@ -278,7 +285,7 @@ def test_an_object_that_is_too_large_is_refused_unread(wording: Wording) -> None
     world = World(SPOT)
     response = world.post(review(large)).response
     assert response["allowed"] is False
-    mentions(response["status"]["message"], f"at most {MOST_BYTES} are judged")
+    mentions(response["status"]["message"], f"at most {MOST_BYTES} are allowed")
     wording(response["status"]["message"])
     assert world.post(review(None, large)).response["allowed"] is True
     assert world.post(review(setting(), large)).response["allowed"] is True

@@ -19,7 +19,7 @@ from webhook.admission.engine import decide
 from webhook.admission.prospects import Prospects
 from webhook.placement import pod as pods
 from webhook.placement.node_groups import NodeGroups
-from webhook.placement.nodes import Node, read, survey
+from webhook.placement.nodes import Node, parse_node, survey
 from webhook.policy.policy_set import PolicySet
 
 Json = dict[str, Any]
@@ -147,7 +147,7 @@ def test_required_affinity_is_told_by_its_requirements(wording: Wording) -> None
 def test_a_request_that_no_node_could_give_is_told(wording: Wording) -> None:
     """However empty it were; devices as well as cpu."""
     text = said(asking(**{"nvidia.com/gpu": "8"}), nodes=WORLD[12:])
-    mentions(text, "0 of 25 nodes", "nvidia.com/gpu 4", "asks for 8")
+    mentions(text, "0 of 25 nodes", "nvidia.com/gpu 4", "requests 8")
     wording(text)
     assert said(asking(**{"nvidia.com/gpu": "4"}), nodes=WORLD[12:]) == ""
     assert "example.com/fpga" in said(asking(**{"example.com/fpga": "1"}))
@@ -192,16 +192,16 @@ def test_what_was_said_is_forgotten_when_a_node_changes() -> None:
     known = Prospects(groups)
     came = pod(nodeSelector={"pool": "new"})
     assert "matches none" in said(came, known=known)
-    groups.put("n", Node("n", {"pool": "new"}, [], allocatable=ROOM))
+    groups.update("n", Node("n", {"pool": "new"}, [], allocatable=ROOM))
     assert said(came, known=known) == ""
-    groups.put("n", None)
+    groups.update("n", None)
     assert "matches none" in said(came, known=known)
 
 
 def test_the_same_is_said_again_of_another_pod_of_the_kind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without a look at the nodes; under other policies anew."""
+    """Without a look at the nodes; under other policies again."""
     known = Prospects(NodeGroups(WORLD))
     texts = (policy("p", "defaults: {nodeSelector: {pool: ml}}"),)
     first = said(pod(), *texts, known=known)
@@ -219,7 +219,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     odd = [pod(nodeSelector={"k" * 2000: str(at)}) for at in range(10)]
     for each in odd:
         assert said(each, known=known)
-        assert len(prospects._key(pods.read(each))) <= 1024  # noqa: SLF001
+        assert len(prospects._key(pods.parse_pod(each))) <= 1024  # noqa: SLF001
     monkeypatch.setattr(prospects, "shortfall", None)
     assert said(odd[-1], known=known)
     with pytest.raises(TypeError):
@@ -275,7 +275,7 @@ def test_something_is_said_exactly_if_no_node_admits(
     pods: list[Json], drawn: list[Json], documents: list[Json]
 ) -> None:
     """As looking at every node finds; and never more than one line of a terminal or two."""
-    nodes = [read(each)._replace(name=f"n{at}") for at, each in enumerate(drawn)]
+    nodes = [parse_node(each)._replace(name=f"n{at}") for at, each in enumerate(drawn)]
     policies: PolicySet = world.policy_set(documents)
     known = Prospects(NodeGroups(nodes))
     for came in (*pods, pods[0]):

@@ -11,16 +11,16 @@ import pytest
 from tests.admission.reviews import Json, pod, review
 from tests.wording import Wording, mentions
 from webhook.admission.review import (
-    LONGEST_NAME,
     LONGEST_UID,
     MOST_VALUES,
     Unreadable,
     answer,
     parse,
 )
+from webhook.dns_names import MAX_SUBDOMAIN
 from webhook.errors import InvalidReview
 from webhook.placement.node_affinity import MAX_REQUIREMENTS, MAX_TERMS, MAX_VALUES
-from webhook.placement.pod_size import MAX_ENTRIES
+from webhook.placement.pod import MAX_ENTRIES
 
 
 def body(**request: object) -> bytes:
@@ -199,7 +199,7 @@ def test_a_refusal_is_a_403_with_the_message() -> None:
 
 @pytest.mark.parametrize(
     ("member", "longest"),
-    [("uid", LONGEST_UID), ("name", LONGEST_NAME), ("namespace", LONGEST_NAME)],
+    [("uid", LONGEST_UID), ("name", MAX_SUBDOMAIN), ("namespace", MAX_SUBDOMAIN)],
 )
 def test_a_text_that_is_logged_has_a_limit(member: str, longest: int) -> None:
     """Six megabytes of it would be 37 in the log."""

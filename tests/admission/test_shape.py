@@ -16,7 +16,7 @@ from tests.laws.world import CLUSTER, policy_set
 from tests.policy_tests.writing import policy
 from webhook import names
 from webhook.admission.arrival import Arrival
-from webhook.admission.engine import decide_seen, see
+from webhook.admission.engine import decide_received, receive_pod
 from webhook.admission.shape import Shape, Shapes
 
 PLAIN = policy("pool", "defaults: {nodeSelector: {pool: a}}")
@@ -35,9 +35,9 @@ WORKER = {names.RUN: "a", names.ROLE: "worker", names.REPLICA_INDEX: "0"}
 
 def shape_of(shapes: Shapes, pod: Arrival) -> Shape | None:
     """Of a pod of a run."""
-    seen = see(pod)
+    seen = receive_pod(pod)
     assert seen is not None
-    return shapes.of(seen)
+    return shapes.shape_of(seen)
 
 
 def alike(*texts: str, one: dict[str, str], other: dict[str, str]) -> bool:
@@ -213,11 +213,11 @@ def test_pods_of_one_shape_have_one_fate(
     fates: dict[object, object] = {}
     for each in labels:
         came = replace(arrival({names.RUN: "r", **each}), now=datetime(2026, 6, 1, tzinfo=UTC))
-        seen = see(came)
+        seen = receive_pod(came)
         assert seen is not None
-        shape = shapes.of(seen)
+        shape = shapes.shape_of(seen)
         assert shape is not None
-        decision = decide_seen(seen, made, CLUSTER)
+        decision = decide_received(seen, made, CLUSTER)
         fate = (
             decision.result,
             decision.reason,

@@ -43,7 +43,7 @@ ENTRIES = [f'admission webhook "{entry}.{names.GROUP}"' for entry in ("pods-0", 
 NODE = "n1"
 NODE_USER = f"{names.NODE_USERS}{NODE}"
 _TITLE = re.compile(r"^fairlead: pod \S+: ")
-# What the API server makes up anew for each pod.
+# What the API server makes up again for each pod.
 VOLATILE = ("uid", "creationTimestamp", "managedFields", "namespace")
 
 
@@ -153,7 +153,7 @@ def user_of(pod: Json) -> str:
 
 
 def comparable(pod: Json) -> Json:
-    """The pod without what is made up anew each time, and without what means nothing."""
+    """The pod without what is made up again each time, and without what means nothing."""
     metadata = {key: value for key, value in pod["metadata"].items() if key not in VOLATILE}
     if "generateName" in metadata:
         del metadata["name"]

@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.eventually import eventually
 from webhook import names
-from webhook.cli.export.placed import placed_of
 from webhook.exported.documents import documents
+from webhook.exported.positioned_settings import placed_of
 from webhook.interception import webhooks
 from webhook.sandbox.control_plane import ControlPlane
 

@@ -31,7 +31,7 @@ from tests.laws.strategies import CLASSES
 from webhook import names
 from webhook.policy.load import load
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.webhook import start_webhook
+from webhook.sandbox.fairlead import start_webhook
 
 PODS = int(os.environ.get("FAIRLEAD_DIFFERENTIAL_PODS", "4000"))
 ROUNDS = PODS // 80  # a policy set each

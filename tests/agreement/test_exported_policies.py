@@ -39,7 +39,7 @@ from webhook.placement import node_affinity
 from webhook.placement import pod as pod_of
 from webhook.policy.load import load
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.webhook import start_webhook
+from webhook.sandbox.fairlead import start_webhook
 from webhook.server.folder import read_folder
 
 Json = export.Json
@@ -84,7 +84,7 @@ class Case(NamedTuple):
             assert self.by_export.status == self.by_webhook.status == 403, self.by_export.message
             return "rejected"
         one, other = (unstamped(a.body) for a in (self.by_webhook, self.by_export))
-        own = pod_of.read(self.without.body)
+        own = pod_of.parse_pod(self.without.body)
         if not node_affinity.satisfiable(own.required, own.node_selector):
             assert without_nodes(one) == without_nodes(other)
             return "no node before us"
@@ -99,8 +99,8 @@ class Case(NamedTuple):
 
         To the webhook such a term is the pod's word no longer, to exported policies it may be.
         """
-        selector = pod_of.read(self.by_webhook.body).node_selector
-        terms = pod_of.read(self.without.body).required or ()
+        selector = pod_of.parse_pod(self.by_webhook.body).node_selector
+        terms = pod_of.parse_pod(self.without.body).required or ()
         return any(not node_affinity.satisfiable([term], selector) for term in terms)
 
     def asks(self) -> bool:

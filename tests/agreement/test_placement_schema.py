@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, Phase, given, reject, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.examples import examples
+from tests.fast_yaml import load_all_yaml
 from tests.policy.examples import EVERYTHING, GONE, changed, places
 from webhook import names
 from webhook.placement.schema import PlacementModel
@@ -24,7 +24,7 @@ APART = ("capacity", "patchStrategy", "priorityClassName", "runtimeClassName")
 
 def everything() -> dict[str, Any]:
     """One placement with every field that a pod has."""
-    documents = yaml.safe_load_all(EVERYTHING)
+    documents = load_all_yaml(EVERYTHING)
     spec = next(each["spec"] for each in documents if each["kind"] == names.POLICY_KIND)
     whole = spec["defaults"] | spec["overrides"] | spec["requirements"] | {"nodeName": "n1"}
     return {field: value for field, value in whole.items() if field not in APART}

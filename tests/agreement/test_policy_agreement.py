@@ -7,7 +7,6 @@ import re
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -17,10 +16,11 @@ from tests.cluster.policy_schema_cases import BY_SCHEMA
 from tests.cluster.run_placement_cases import expression, terms
 from tests.cluster.run_rule_cases import Case
 from tests.examples import examples
+from tests.fast_yaml import load_all_yaml
 from tests.policy.examples import EVERYTHING, GONE, with_changes
 from webhook import names
 from webhook.policy.findings import Finding
-from webhook.policy.source import parse
+from webhook.policy.policy_documents import parse
 from webhook.sandbox.control_plane import ControlPlane
 
 pytest_plugins = ["tests.cluster.policy_fixtures"]
@@ -83,7 +83,7 @@ VALUES: st.SearchStrategy[Any] = (
 )
 DOCUMENTS: list[Json] = [
     {key: value for key, value in document.items() if key != "status"}
-    for document in yaml.safe_load_all(EVERYTHING)
+    for document in load_all_yaml(EVERYTHING)
 ]
 (POLICY,) = (each for each in DOCUMENTS if each["kind"] == names.POLICY_KIND)
 

@@ -15,7 +15,7 @@ from tests.policy.examples import GONE, with_changes
 from tests.run.whole_runs import ALL, TENSORFLOW, a_run
 from webhook import names
 from webhook.policy.findings import Finding
-from webhook.run.source import read
+from webhook.run.run_documents import read_runs
 from webhook.sandbox.control_plane import ControlPlane
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
@@ -55,7 +55,7 @@ def is_excepted(finding: Finding) -> bool:
 
 def compare(plane: ControlPlane, run: Json) -> None:
     """Both take the Run, or both refuse it, or the model has a reason that is excepted."""
-    found = read({"run.json": json.dumps(run).encode()})
+    found = read_runs({"run.json": json.dumps(run).encode()})
     status, answer = plane.api.call("POST", f"{RUNS}{STRICT}", run)
 
     if status == 201:
@@ -96,7 +96,7 @@ def test_what_the_one_refuses_the_other_refuses(run_api: ControlPlane, run: Json
 def test_both_take_the_examples(run_api: ControlPlane, run: Json) -> None:
     """So that the test above changes something that was good before."""
     assert run_api.api.call("POST", f"{RUNS}{STRICT}", run)[0] == 201
-    assert not read({"x": json.dumps(run).encode()}).errors
+    assert not read_runs({"x": json.dumps(run).encode()}).errors
 
 
 @pytest.mark.parametrize(
@@ -142,4 +142,6 @@ def test_exceptions_are_what_they_are(run_api: ControlPlane, spec: Json) -> None
     run = a_run(**spec)
 
     assert run_api.api.call("POST", f"{RUNS}{STRICT}", run)[0] == 201
-    assert [is_excepted(error) for error in read({"x": json.dumps(run).encode()}).errors] == [True]
+    assert [is_excepted(error) for error in read_runs({"x": json.dumps(run).encode()}).errors] == [
+        True
+    ]

@@ -20,11 +20,11 @@ from tests.bench.client import Connection, post
 from tests.bench.policies import files
 from webhook import names
 from webhook.errors import SandboxError
+from webhook.sandbox.api import wait_until
 from webhook.sandbox.binaries import obtain_binaries
 from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.fairlead import Webhook, mutating_webhook_configuration, start_webhook
 from webhook.sandbox.progress import Progress
-from webhook.sandbox.readiness import wait_until
-from webhook.sandbox.webhook import Webhook, mutating_webhook_configuration, start_webhook
 
 POLICIES: Final = 20
 MATCHING: Final = 3
@@ -141,7 +141,7 @@ def arena(progress: Progress) -> Iterator[Arena]:
             mutating_policy.create(plane, policy)
         for size in SIZES:
             _prove(plane, pods.manifest(size), ARMS)
-        # One that is placed otherwise shows that the policy's conditions are the policies' too.
+        # One that is placed differently shows that the policy's conditions are the policies' too.
         _prove(plane, pods.with_own_placement(), (NONE, POLICY, FAIRLEAD))
         requests = {
             (arm, size): post(_path(arm), orjson.dumps(pods.manifest(size)), AGENT)

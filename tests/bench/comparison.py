@@ -126,14 +126,14 @@ def _worked() -> float:
 
 
 def deciding(policies: int, found: Sequence[Json]) -> tuple[float, float]:
-    """Seconds of deciding alone: with what is remembered, and each pod anew."""
+    """Seconds of deciding alone: with what is remembered, and each pod again."""
     contents = files(policies, _MATCHING)
     sets = Sets(load(contents).policies, load(changed(contents)).policies, Cluster())
     arrivals = [Arrival(pod, NAMESPACE, NAMESPACE_LABELS) for pod in found]
     taken = []
     for remembering in (True, False):
         comparison = Comparison(sets)
-        decide = comparison.of if remembering else comparison.judged
+        decide = comparison.compare if remembering else comparison.compare_fully
         started = time.process_time()
         for arrival in arrivals:
             decide(arrival)

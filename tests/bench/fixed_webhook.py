@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.bench.client import listens
 from webhook.errors import SandboxError
+from webhook.sandbox.api import wait_until
 from webhook.sandbox.binaries import find_toolchain
-from webhook.sandbox.cache import cache_directory, locked
-from webhook.sandbox.ports import free_ports
-from webhook.sandbox.readiness import wait_until
+from webhook.sandbox.cache_folder import cache_directory, locked
+from webhook.sandbox.processes import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,6 +89,6 @@ def start(plane: ControlPlane, binary: Path, patch: Sequence[Any]) -> int:
         lambda: listens(port, pki / "ca.crt"),
         process.check,
         time.monotonic() + 10,
-        process.last_words,
+        process.log_tail,
     )
     return port

@@ -13,15 +13,14 @@ from tests.bench import engine, reviews
 from tests.bench.policies import files
 from webhook.admission import review
 from webhook.admission.app import admission_app
-from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster
+from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster, Grounds
 from webhook.admission.engine import decide
-from webhook.admission.grounds import Grounds
 from webhook.admission.handler import Handler
 from webhook.interception import PATH
 from webhook.policy.load import load
 from webhook.server.drain import ClosingConnections, Drain
 from webhook.server.limit import InFlightLimit
-from webhook.server.metrics import Metrics
+from webhook.server.webhook_metrics import Metrics
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Scope
@@ -43,7 +42,7 @@ class _Namespaces:
         """The labels."""
         return self.peek(name)
 
-    async def live(self, name: str, *, anew: bool = False) -> Mapping[str, str]:  # noqa: ARG002
+    async def live(self, name: str, *, fresh: bool = False) -> Mapping[str, str]:  # noqa: ARG002
         """The labels."""
         return self.peek(name)
 

@@ -12,8 +12,8 @@ from typing import Final
 from tests.bench import arena, pods, reviews
 from tests.bench.client import post
 from tests.bench.process import resident_mib
+from webhook.sandbox.fairlead import Webhook
 from webhook.sandbox.progress import Progress
-from webhook.sandbox.webhook import Webhook
 
 CONNECTIONS: Final = 8
 _SIZES: Final = (2_000, 4_000, 6_000, 10_000)

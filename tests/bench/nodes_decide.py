@@ -20,7 +20,7 @@ from webhook.admission.engine import decide
 from webhook.admission.prospects import Prospects
 from webhook.kube.sharing import Sharing
 from webhook.placement.node_groups import NodeGroups
-from webhook.placement.nodes import read
+from webhook.placement.nodes import parse_node
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 
@@ -55,14 +55,14 @@ def measure(count: int, rounds: int, calls: int) -> NodesDecide:
     """Decide on pods beside `count` nodes; within a round the arms go in random order."""
     policies = load(files(POLICIES, _MATCHING)).policies
     sharing = Sharing()
-    there = [sharing.shared(read(_node(at))) for at in range(count)]
+    there = [sharing.shared(parse_node(_node(at))) for at in range(count)]
     prospects = Prospects(NodeGroups(there))
     turns = itertools.cycle(there)
 
     def put() -> None:
         changed = next(turns)
-        prospects.groups.put(changed.name, changed._replace(unschedulable=True))
-        prospects.groups.put(changed.name, changed)
+        prospects.groups.update(changed.name, changed._replace(unschedulable=True))
+        prospects.groups.update(changed.name, changed)
 
     bodies = {arm: _bodies(arm) for arm in ARMS}
     result = NodesDecide(count, {arm: [] for arm in ARMS}, {arm: [] for arm in ARMS}, [])

@@ -22,13 +22,11 @@ from webhook import names
 from webhook.errors import SandboxError
 from webhook.interception import PATH
 from webhook.policy.crd import custom_resource_definitions
+from webhook.sandbox.api import install_definition, wait_until
 from webhook.sandbox.binaries import obtain_binaries
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.definition import install_definition
-from webhook.sandbox.ports import free_ports
-from webhook.sandbox.processes import Process
+from webhook.sandbox.processes import Process, free_ports
 from webhook.sandbox.progress import Progress
-from webhook.sandbox.readiness import wait_until
 
 Json = dict[str, Any]
 
@@ -138,7 +136,7 @@ def replica(plane: ControlPlane, name: str, policies: Path | None, *options: str
         lambda: started.ready,
         process.check,
         time.monotonic() + _PATIENCE,
-        process.last_words,
+        process.log_tail,
     )
     return started
 

@@ -13,8 +13,8 @@ from tests.bench.engine import answer, body_of, timed
 from tests.bench.policies import files
 from webhook.kube.client import connect
 from webhook.kube.policy_objects import read_objects
+from webhook.policy.cluster_objects import Objects
 from webhook.policy.load import load
-from webhook.policy.objects import Objects
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,8 +18,8 @@ from tests.bench import arena, policy_arena, reviews
 from tests.bench.client import Connection, patch
 from webhook import names
 from webhook.interception import PATH
-from webhook.sandbox.readiness import wait_until
-from webhook.sandbox.webhook import validating_webhook_configuration
+from webhook.sandbox.api import wait_until
+from webhook.sandbox.fairlead import validating_webhook_configuration
 
 if TYPE_CHECKING:
     from webhook.sandbox.control_plane import ControlPlane

@@ -70,7 +70,7 @@ def measure(
     for part in (everyone[: -len(gang)], everyone[-len(gang) :]):
         kubelet.say_to_all(arena.connect, part, kubelet.ended(0))
     arena.until_all(gang, "Succeeded")
-    # One that starts anew lists what is there, and has no memory of what was.
+    # One that starts again lists what is there, and has no memory of what was.
     arena.restart_controller()
     _rest(arena, FINISHED, seconds, result)
     say(f"MiB resident: {result.resident}; CPU ms a second at rest: {result.idle}")

@@ -21,11 +21,10 @@ from tests.bench.process import cpu_ms
 from tests.bench.reviews import NAMESPACE
 from tests.operators.built import Built
 from webhook.errors import SandboxError
+from webhook.sandbox.api import install_run_api
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.controller import start_controller
-from webhook.sandbox.definition import install_run_api
+from webhook.sandbox.fairlead import Webhook, start_controller
 from webhook.sandbox.progress import Progress
-from webhook.sandbox.webhook import Webhook
 
 CONTROLLER: Final = "controller"
 

@@ -9,15 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import yaml
-
+from tests.fast_yaml import load_yaml
 from tests.operators import built
 from tests.operators.built import Built
+from webhook.sandbox.api import wait_until
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.modules import Module, Program
-from webhook.sandbox.ports import free_ports
+from webhook.sandbox.processes import free_ports
 from webhook.sandbox.progress import Progress
-from webhook.sandbox.readiness import wait_until
 
 NAME: Final = "training-operator"
 MODULE: Final = Module(NAME, "github.com/kubeflow/training-operator", Path(__file__).parent)
@@ -37,7 +36,7 @@ def obtain(progress: Progress) -> Built:
 
 def _crds(source: Path) -> Iterator[built.Json]:
     folder = source / "manifests" / "base" / "crds"
-    return (yaml.safe_load(file.read_text()) for file in sorted(folder.glob("kubeflow.org_*.yaml")))
+    return (load_yaml(file.read_text()) for file in sorted(folder.glob("kubeflow.org_*.yaml")))
 
 
 def install(plane: ControlPlane, operator: Built) -> None:
@@ -89,6 +88,6 @@ def running(plane: ControlPlane, operator: Built) -> Iterator[int]:
             lambda: log.read_bytes()[said:].count(b"Starting workers") >= _CONTROLLERS,
             process.check,
             time.monotonic() + 60,
-            process.last_words,
+            process.log_tail,
         )
         yield process.pid

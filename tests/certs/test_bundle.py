@@ -29,7 +29,7 @@ def test_bundles_are_compared_by_what_is_in_them() -> None:
 
 
 def test_a_garbled_bundle_holds_nothing() -> None:
-    """It is written anew, not mended."""
+    """It is written again, not mended."""
     assert certificates(b"garbled") == ()
     assert certificates(join([ONE])[:-40]) == ()
 

@@ -126,7 +126,7 @@ def test_a_new_authority_is_published_beside_the_old_one_before_it_signs(
     assert phase(seen.authority) == "published"
     assert wait.until == now + SETTLE
     mentions(wait.why, "client", "staged authority")
-    mentions(reasons[0], "authority", "asked" if asked else "renewal")
+    mentions(reasons[0], "authority", "requested" if asked else "renewal")
     mentions(reasons[1], "clients", "bundle")
     wording(f"{reasons[0]}\n{wait.why}")
 

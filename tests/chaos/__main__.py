@@ -15,7 +15,7 @@ from tests.chaos.scenarios import SCENARIOS
 from tests.chaos.stage import Scenario
 from webhook.errors import SandboxError
 from webhook.sandbox.binaries import ALL, obtain_binaries
-from webhook.sandbox.cache import cache_directory, locked
+from webhook.sandbox.cache_folder import cache_directory, locked
 from webhook.sandbox.progress import Lines
 
 _lines = Lines(sys.stderr)

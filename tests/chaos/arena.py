@@ -148,7 +148,7 @@ class Arena:
 
         def explain() -> str:
             return str(self.dry_run()) + "".join(
-                f"\n{each.name}: {each.process.last_words()}" for each in self.replicas
+                f"\n{each.name}: {each.process.log_tail()}" for each in self.replicas
             )
 
         eventually(what, holds, explain=explain)

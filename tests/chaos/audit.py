@@ -32,7 +32,7 @@ def creations(plane: ControlPlane, namespace: str) -> dict[str, Audited]:
 
 def _read(plane: ControlPlane, namespace: str) -> Iterator[Audited]:
     log = plane.layout.audit_log
-    # The API server renames a log of 100 MB to audit-<time>.log, and begins anew.
+    # The API server renames a log of 100 MB to audit-<time>.log, and begins again.
     for path in [*sorted(log.parent.glob("audit-*.log")), log]:
         if not path.exists():
             continue

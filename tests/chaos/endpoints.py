@@ -58,7 +58,7 @@ class Endpoints:
                 self._write()
 
     def remove(self, address: str, lag: float = 0.0) -> None:
-        """Take the address out, `lag` seconds from now; it may have been added anew by then."""
+        """Take the address out, `lag` seconds from now; it may have been added again by then."""
         if not lag:
             self._remove(address)
             return

@@ -19,8 +19,8 @@ from tests.chaos.wire import PORT
 from tests.cluster import etcd
 from webhook import names
 from webhook.controller.certificates.observe import Address, serial_number
-from webhook.sandbox.controller import CONTROLLER_NAME, launch_controller
-from webhook.sandbox.definition import install_run_api
+from webhook.sandbox.api import install_run_api
+from webhook.sandbox.fairlead import CONTROLLER_NAME, launch_controller
 
 SERVER_NAME: Final = f"{names.WEBHOOK}.{names.NAMESPACE}.svc"
 # How long an API server is given to take up a bundle. This one needs milliseconds.

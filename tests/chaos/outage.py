@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from tests.chaos.arena import CONFIGURATIONS, NAMESPACE, Arena, served
 from tests.chaos.ledger import BEHIND, DISAGREEMENTS, REFUSED_OTHERS, UNPLACED, Ledger
 from tests.chaos.stage import Scenario, Stage, Tally, none_of
+from tests.fast_yaml import load_all_yaml
 from webhook import names
 from webhook.errors import SandboxError
 
@@ -131,7 +130,7 @@ def _switch(place: Arena, mode: str) -> None:
 def _guard(mode: str) -> list[dict[str, Any]]:
     """The ValidatingAdmissionPolicy and its bindings, as they are installed."""
     folder = _COMPONENTS / mode.replace("guarded", "guard-stamp")
-    return list(yaml.safe_load_all((folder / "stamp.yaml").read_text()))
+    return list(load_all_yaml((folder / "stamp.yaml").read_text()))
 
 
 def _told_by_doctor(place: Arena) -> int:

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-import yaml
-
 from tests.bench import pods, reviews
 from tests.chaos.arena import Arena, served
 from tests.chaos.connection import Pool, post
@@ -22,6 +20,7 @@ from tests.chaos.ledger import DISAGREEMENTS, REFUSED_OTHERS, UNPLACED
 from tests.chaos.replica import Replica
 from tests.chaos.stage import Scenario, Stage, Tally, none_of
 from tests.chaos.wire import PORT
+from tests.fast_yaml import load_all_yaml
 from webhook import names
 from webhook.interception import PATH
 
@@ -226,7 +225,7 @@ def watched(replica: Replica) -> Iterator[list[float]]:
 
 def memory_limit() -> float:
     """MiB that a replica may have, by its Deployment."""
-    documents = yaml.safe_load_all(_DEPLOYMENT.read_text())
+    documents = load_all_yaml(_DEPLOYMENT.read_text())
     [pod] = [each["spec"]["template"]["spec"] for each in documents if each["kind"] == "Deployment"]
     text: str = pod["containers"][0]["resources"]["limits"]["memory"]
     return float(text.removesuffix("Mi"))

@@ -84,7 +84,7 @@ class Replica:
             check()
             return False
 
-        eventually(f"{self.name} {what}", so, explain=self.process.last_words)
+        eventually(f"{self.name} {what}", so, explain=self.process.log_tail)
         return time.monotonic()
 
 

@@ -1,4 +1,4 @@
-"""Leaves and authorities are made anew, and the controller dies at every step of it."""
+"""Leaves and authorities are made again, and the controller dies at every step of it."""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ from tests.cluster.rooms import metric
 from tests.cluster.scenes import run_manifest
 from tests.eventually import eventually
 from webhook import names
+from webhook.sandbox.api import install_run_api
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.controller import SandboxController, start_controller
-from webhook.sandbox.definition import install_run_api
-from webhook.sandbox.nodes import SHIPPED_NODES, read_pools
+from webhook.sandbox.fairlead import SandboxController, start_controller
+from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 RUNS: Final = "runs"
 REPLICAS: Final = "replicas"
@@ -58,7 +58,7 @@ class _House:
         self.start(leader)
 
     def restart_api_server(self) -> None:
-        """Kill it and start it anew."""
+        """Kill it and start it again."""
         self.plane.stop_component("kube-apiserver")
         self.plane.start_component("kube-apiserver")
         self.plane.wait_for_api_server()

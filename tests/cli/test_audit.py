@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.audited.test_records import REFUSED, event, exposed
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
+from tests.test_audited import REFUSED, event, exposed
 from tests.wording import Wording, line_with, mentions
 from webhook.cli.audit import command, read_metrics
 from webhook.errors import ClusterError
-from webhook.server.metrics import Metrics
+from webhook.server.webhook_metrics import Metrics
 
 STRICT = {"policies": ["strict"], "differs": True, "rejections": [REFUSED]}
 
@@ -134,7 +134,7 @@ def test_a_file_of_another_kind_is_an_error(tmp_path: Path, option: str) -> None
 
 
 def test_pods_without_an_answer_are_told(tmp_path: Path, wording: Wording) -> None:
-    """What would have become of them is not known: exit code 2, unless a rejection is known."""
+    """What would have become of them is unknown: exit code 2, unless a rejection is known."""
     open_line = json.loads(decided())
     key = "failed-open.mutation.webhook.admission.k8s.io/round_0_index_0"
     open_line["annotations"] = {key: "pods-0.fairlead.dev"}
@@ -145,7 +145,9 @@ def test_pods_without_an_answer_are_told(tmp_path: Path, wording: Wording) -> No
     mentions(result.stdout, "failed open: 1")
     wording(result.stdout)
     whole = CliRunner().invoke(command, ["--audit-log", str(log), "-o", "json"])
-    pods = {"created": 2, "decided": 1, "failedOpen": 1, "unreadLines": 0}
+    pods = {"created": 2, "decided": 1, "failedOpen": 1, "unreadLines": 0} | {
+        "unanswered": {"pods": 0, "names": []}
+    }
     assert json.loads(whole.stdout)["log"] == pods
     with log.open("ab") as file:
         file.write(event(STRICT))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,11 @@ import pytest
 from tests.cli.files import POLICIES, Files
 from tests.policy_tests.writing import CLASS, policy
 from tests.wording import Wording, line_with, mentions
+from webhook.cli import check_report
 from webhook.cli.check import command
 from webhook.errors import UnreadableInput
+from webhook.policy.policy_documents import parse
+from webhook.policy.set_judgement import load_served
 
 WARNED = policy("wide", "defaults: {tolerations: [{operator: Exists}]}")
 LOST = policy("lost", "overrides: {nodeSelector: {pool: nowhere}}")
@@ -212,6 +216,65 @@ def test_an_override_that_no_node_can_meet_is_an_error(
     wording(line, {files.folder: "DIR"})
 
 
+@pytest.mark.parametrize(
+    ("settings", "facts"),
+    [
+        (
+            "securityContext: {seccompProfile: {type: Localhost, localhostProfile: ../x}}",
+            ("securityContext.seccompProfile.localhostProfile", "'../x'"),
+        ),
+        (
+            "annotations: {controller.kubernetes.io/pod-deletion-cost: high}",
+            ("annotations[controller.kubernetes.io/pod-deletion-cost]", "'high'"),
+        ),
+        ("priorityClassName: system-gpu", ("'system-gpu'", "system-node-critical")),
+    ],
+)
+def test_a_setting_with_which_the_api_server_refuses_pods_is_an_error(
+    files: Files, wording: Wording, settings: str, facts: tuple[str, ...]
+) -> None:
+    """Whatever the cluster; exit code 1. A set that is stored with it serves as before."""
+    text = policy("stops", f"defaults: {{{settings}}}")
+    path = files.write("stops.yaml", text)
+    result = files.run(path)
+    assert (result.exit_code, result.stderr) == (1, "")
+    line = result.stdout.splitlines()[0]
+    mentions(line, "stops.yaml:4:", "spec.defaults.", "API server refuses pods", *facts)
+    wording(line, {files.folder: "DIR"})
+    (found,) = json.loads(files.run(path, "-o", "json").stdout)["findings"]
+    assert (found["kind"], found["severity"]) == ("refused-pods", "error")
+    (fault,) = load_served(parse({"stops.yaml": text.encode()})).faults
+    assert fault.is_fault
+
+
+def test_that_a_named_class_may_not_be_there_is_told(files: Files, wording: Wording) -> None:
+    """No file says which there are; two are in every cluster."""
+    named = "priorityClassName: low, runtimeClassName: gvisor"
+    result = files.run(files.write("low.yaml", policy("low", f"defaults: {{{named}}}")))
+    assert result.exit_code == 0
+    first, second = result.stderr.splitlines()
+    mentions(first, "PriorityClass low", "unknown", "--nodes cluster")
+    mentions(second, "RuntimeClass gvisor")
+    wording(result.stderr)
+    everywhere = policy("critical", "defaults: {priorityClassName: system-node-critical}")
+    assert files.run(files.write("critical.yaml", everywhere)).stderr == ""
+
+
+def test_a_class_that_the_cluster_does_not_have_is_an_error(wording: Wording) -> None:
+    """At its place, with the one that may be meant."""
+    text = policy("low", "overrides: {priorityClassName: lwo, runtimeClassName: gvisor}")
+    documents = parse({"low.yaml": text.encode()})
+    there = {"PriorityClass": {"low", "high"}, "RuntimeClass": {"gvisor"}}
+    given = check_report.CheckInput(["low.yaml"], documents, None, there)
+    checked = check_report.check(given, datetime.now(UTC))
+    assert checked is not None
+    (found,) = checked.findings
+    assert (checked.errors, found.line, found.path) == (1, 4, "spec.overrides.priorityClassName")
+    mentions(found.message, "PriorityClass", "'lwo'", "'low'")
+    wording(found.message)
+    assert not check_report.unknown_class_notes(given)
+
+
 def test_many_warnings_of_one_kind_become_one(files: Files, wording: Wording) -> None:
     """The first, with how many more there are, and where."""
     matches = ("roles: [worker]", "kinds: [job]", "frameworks: [mpi]", "resources: [cpu]")
@@ -241,4 +304,4 @@ def test_with_nodes_policies_are_held_against_them_together(files: Files) -> Non
     )
     result = files.run(files.write("pair.yaml", steady + spot), "--nodes", nodes)
     assert result.exit_code == 0
-    mentions(result.stdout, "leaves none of the 2 nodes beside policy 'books'", "requesting gpu/x")
+    mentions(result.stdout, "none of the 2 nodes together with policy 'books'", "requesting gpu/x")

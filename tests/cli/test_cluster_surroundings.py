@@ -9,7 +9,7 @@ import pytest
 
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from tests.wording import Wording, mentions
-from webhook.cli.cluster_surroundings import read_default_class, read_labels
+from webhook.cli.cluster_surroundings import read_classes, read_default_class, read_labels
 from webhook.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ def asked(
             await answer.json({"metadata": {"resourceVersion": "1"}, "items": [ML, WEB]})
         elif request.path == "/apis/scheduling.k8s.io/v1/priorityclasses":
             await answer.json({"metadata": {"resourceVersion": "1"}, "items": list(classes)})
+        elif request.path.endswith("/runtimeclasses"):
+            await answer.status(403, "Forbidden", request.path)
         else:
             await answer.status(404, "NotFound", request.path)
 
@@ -64,6 +66,14 @@ def test_of_one_namespace_no_other_is_read(tmp_path: Path, wording: Wording) -> 
         asked(tmp_path, lambda client: read_labels(client, "nope"))
     mentions(str(unknown.value), "no namespace nope")
     wording(str(unknown.value))
+
+
+def test_which_classes_there_are_is_known_as_far_as_they_may_be_listed(tmp_path: Path) -> None:
+    """RuntimeClasses may not, here."""
+    low, high = {"metadata": {"name": "low"}}, {"metadata": {"name": "high"}}
+    found, paths = asked(tmp_path, read_classes, low, high)
+    assert found == {"PriorityClass": {"low", "high"}}
+    assert paths[1] == "/apis/node.k8s.io/v1/runtimeclasses"
 
 
 def test_the_default_priority_class_is_that_of_the_lowest_value(tmp_path: Path) -> None:

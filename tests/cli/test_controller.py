@@ -16,12 +16,8 @@ from click.testing import CliRunner
 from tests.kube.fake_api import write_kubeconfig
 from tests.server.serving import get, readiness
 from tests.wording import Wording, mentions
-from webhook.backoff import Delays
-from webhook.cli import controlling
-from webhook.cli.controller import command
-from webhook.cli.keeping import Certificates
-from webhook.cli.policy_status import PolicyStatus
-from webhook.run.counting import RestartTerms
+from webhook.cli import controller_process
+from webhook.cli.controller import ControllerSettings, command
 
 COMMAND = [sys.executable, "-c", "from webhook.cli import main; main()", "controller"]
 
@@ -72,8 +68,8 @@ def test_without_an_api_server_it_waits_says_so_and_stops_when_told(
     assert "not listed yet" in conditions["pods"]["reason"]
     assert conditions["leader"]["ready"]
     assert conditions["policy-status"]["ready"]
-    mentions(conditions["policy-status"]["reason"], "leads")
-    mentions(conditions["leader"]["reason"], "nobody leads")
+    mentions(conditions["policy-status"]["reason"], "leader")
+    mentions(conditions["leader"]["reason"], "leader: none")
     wording(conditions["policy-status"]["reason"])
     assert b"fairlead_leader 0.0" in get(port, "/metrics")[1]
     process.send_signal(signal.SIGTERM)
@@ -100,15 +96,15 @@ def test_a_holder_must_give_up_before_another_may_begin() -> None:
     assert "--retry-period < --renew-deadline < --lease-duration" in result.output
 
 
-def settings_of(monkeypatch: pytest.MonkeyPatch, *options: str) -> controlling.Settings:
+def settings_of(monkeypatch: pytest.MonkeyPatch, *options: str) -> ControllerSettings:
     """What the command hands over to be run."""
-    handed: list[controlling.Settings] = []
+    handed: list[ControllerSettings] = []
 
-    def run(settings: controlling.Settings) -> bool:
+    def run(settings: ControllerSettings) -> bool:
         handed.append(settings)
         return True
 
-    monkeypatch.setattr(controlling, "run", run)
+    monkeypatch.setattr(controller_process, "run", run)
     result = CliRunner().invoke(command, options)
     assert result.exit_code == 0, result.output
     return handed[0]
@@ -124,7 +120,7 @@ def test_every_option_reaches_the_controller(monkeypatch: pytest.MonkeyPatch) ->
     rest = ("--burst=60", "--workers=2", "--nodes", "--webhook-configuration=w", "--host=::1")
     more = ("--kubeconfig=k", "--namespace=lab", "--no-leader-election", "--health-port=80")
     options = (*numbers, *waits, *certificates, *status, *names, *rest, *more)
-    assert settings_of(monkeypatch, *options) == controlling.Settings(
+    assert settings_of(monkeypatch, *options) == ControllerSettings(
         kubeconfig=Path("k"),
         namespace="lab",
         cluster_domain="d",
@@ -134,17 +130,24 @@ def test_every_option_reaches_the_controller(monkeypatch: pytest.MonkeyPatch) ->
         lease_duration=30,
         renew_deadline=20,
         retry_period=5,
-        election=False,
+        no_leader_election=True,
         qps=50,
         burst=60,
         workers=2,
         nodes=True,
-        terms=RestartTerms(Delays(first=0.1, longest=40), incident_window=7),
-        certificates=Certificates(3, ("n",)),
-        policy_status=PolicyStatus(9, (("h", 81),)),
+        restart_backoff_first=0.1,
+        restart_backoff_longest=40,
+        incident_window=7,
+        certificates=True,
+        certificate_settle=3,
+        certificate_names=("n",),
+        policy_status=True,
+        policy_status_interval=9,
+        webhook_replicas=(("h", 81),),
         webhook_configuration="w",
         host="::1",
         health_port=80,
+        log_level="info",
     )
 
 
@@ -179,7 +182,7 @@ def test_a_wait_that_no_run_could_have_is_refused(option: str, value: str) -> No
     """Or each run whose pod fails could not be reconciled."""
     result = CliRunner().invoke(command, [f"{option}={value}"])
     assert result.exit_code == 2
-    mentions(result.output, option, value, "0.1 and 86400")
+    mentions(result.output, option, value, "0.1 to 86400")
 
 
 def test_an_address_of_a_replica_has_a_host_and_a_port(wording: Wording) -> None:

@@ -115,3 +115,13 @@ def test_a_field_of_the_wrong_type_is_named_with_its_place(
 def test_a_path_is_taken_apart(path: str, wanted: list[str | int]) -> None:
     """A key in brackets may have dots in it."""
     assert steps(path) == wanted
+
+
+def test_what_is_wrong_with_an_object_is_told_once(tmp_path: Path) -> None:
+    """Not for each of its templates."""
+    worker = TF_JOB[TF_JOB.index("    Worker:") :]
+    both = TF_JOB.replace("name: mnist}", "name: My_Job}") + worker.replace("Worker", "PS")
+    with pytest.raises(UnreadableInput) as caught:
+        decided(tmp_path, both)
+    (problem,) = caught.value.problems
+    mentions(problem, "o.yaml:3:18:", "TFJob/My_Job", "metadata.name", "'My_Job'")

@@ -21,11 +21,10 @@ from click.testing import CliRunner, Result
 import webhook
 from tests.wording import Wording, line_with, mentions
 from webhook.cli.demo import command
-from webhook.cli.demo.admitted import Disagreement, explained
-from webhook.cli.demo.examples import NAMESPACE, POLICIES, read_examples
-from webhook.cli.demo.loopback import loopback
-from webhook.cli.demo.placement_text import in_short, placement_lines
-from webhook.cli.policy_test_run import run
+from webhook.cli.demo.examples import NAMESPACE, POLICIES, Disagreement, explained, read_examples
+from webhook.cli.demo.stages import loopback
+from webhook.cli.demo.text import in_short, placement_lines
+from webhook.cli.policy_test_report import run
 from webhook.errors import FairleadError, ServingError
 from webhook.policy.load import load
 from webhook.server.folder import read_folder

@@ -19,8 +19,7 @@ from tests.wording import Wording, line_with, mentions
 from webhook import names
 from webhook.cli import check, explain, mutate
 from webhook.cli.exceptions import command
-from webhook.cli.exceptions_found import Found, of_cluster
-from webhook.cli.exceptions_text import in_words
+from webhook.cli.exceptions_report import ExceptionReport, describe_match, of_cluster
 from webhook.errors import ClusterError
 from webhook.policy.match_model import Match
 from webhook.times import to_second
@@ -126,7 +125,7 @@ def test_live_pods_are_counted_by_their_stamps(
             items = listed if is_pods else []
             await to.json({"metadata": {"resourceVersion": "1"}, "items": items})
 
-    async def main() -> Found:
+    async def main() -> ExceptionReport:
         async with fake_api(answer) as api, client_of(api, tmp_path) as client:
             return await of_cluster(client)
 
@@ -212,7 +211,7 @@ def test_two_places_are_not_one_set(folder: Path) -> None:
 )
 def test_a_match_is_told_in_words(match: dict[str, object], words: str) -> None:
     """Every condition that is given, by its name."""
-    assert in_words(Match.model_validate(match, by_alias=True)) == words
+    assert describe_match(Match.model_validate(match, by_alias=True)) == words
 
 
 def test_explain_says_by_which_exception_a_policy_is_set_aside(

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from tests.cli.files import NODES, POD, POLICIES, REJECTED, TF_JOB, WEB, Files
+from tests.fast_yaml import load_yaml
 from tests.policy_tests.writing import CLASS, policy
 from tests.wording import Wording, line_with, mentions
 from webhook import names
@@ -124,7 +125,7 @@ def test_every_policy_that_does_not_match_tells_the_condition(
         "excluded", "exclude: [{namespaces: [research]}], defaults: {schedulerName: s}"
     )
     lines = told(files, POD, MASTERS, excluded)
-    line_with(lines, "no masters match.roles: worker")
+    line_with(lines, "no masters match.roles: role is worker")
     wording(line_with(lines, "no excluded exclude[0]", "namespaces"))
     mentions(lines[0], "Pod/mnist", "unchanged", "no policy")
     wording(lines[0])
@@ -145,16 +146,16 @@ def test_policies_under_audit_tell_what_they_would_do(files: Files, wording: Wor
     lines = told(files, POD, AUDITED)
     assert "audit tried Tried out." in lines
     heading, *changes = lines[-3:]
-    mentions(heading, "audit", "enforced")
+    mentions(heading, "Audit", "enforced")
     assert changes == [
         "set tried, defaults nodeSelector[a/b]: 'c'",
         "set tried, defaults tolerations[gpu]: gpu op=Exists",
     ]
-    mentions(lines[0], "unchanged", "no policy")
+    mentions(lines[0], "unchanged", "no enforced policy")
     short = files.on(POD, "--policy", "tried", policies=[AUDITED]).stdout
-    mentions(short, "audit tried Tried out.", "were it enforced: nodeSelector[a/b]: 'c'")
+    mentions(short, "audit tried Tried out.", "if enforced, set: nodeSelector[a/b]: 'c'")
     one = files.on(POD, "--field", "tolerations", policies=[AUDITED]).stdout
-    mentions(one, "tried, defaults", "were it enforced: tolerations[gpu]: gpu op=Exists")
+    mentions(one, "tried, defaults", "if enforced, set: tolerations[gpu]: gpu op=Exists")
     assert "nodeSelector" not in one
     wording(heading)
     wording(short)
@@ -188,7 +189,7 @@ def test_whatever_policies_under_audit_would_set_is_told_with_its_value(
     """Policy, field and value, of every kind of field; and who would then lose to them."""
     rich = policy("rich", f"priority: 9, enforcement: Audit, overrides: {{{RICH}}}")
     lines = told(files, POD, CLASS, rich, policy("low", "overrides: {priorityClassName: lower}"))
-    heading = line_with(lines, "audit", "enforced")
+    heading = line_with(lines, "Audit", "enforced")
     found = lines[lines.index(heading) + 1 :]
     assert all("rich" in line for line in found if line.startswith("set"))
     whole = " ".join(found)
@@ -203,7 +204,7 @@ def test_a_policy_under_audit_that_would_change_nothing_says_so(
     """Silence would look as if it had not been asked."""
     like = policy("like", "enforcement: Audit, defaults: {schedulerName: other}")
     lines = told(files, POD.replace("spec:\n", "spec:\n  schedulerName: own\n"), like)
-    heading = line_with(lines, "audit", "enforced")
+    heading = line_with(lines, "Audit", "enforced")
     assert lines[lines.index(heading) + 1].startswith("same like ")
     wording(lines[lines.index(heading) + 1])
 
@@ -349,7 +350,7 @@ def test_one_field_has_a_short_answer(files: Files, wording: Wording) -> None:
     subject, setter, other = [" ".join(line.split()) for line in result.stdout.splitlines()]
     mentions(subject, "Pod/mnist in research", "tolerations")
     assert setter == "set workers-on-spot, overrides capacity[spot]: Constrain"
-    mentions(other, "no masters match.roles: worker")
+    mentions(other, "no masters match.roles: role is worker")
     wording(subject)
     none = files.on(POD, "--field", "schedulerName").stdout.splitlines()[1:]
     wording(line_with(none, "no ", "no policy", "schedulerName"))
@@ -390,7 +391,7 @@ def test_of_a_pod_of_no_run_a_question_has_an_answer(
 ) -> None:
     """No policy is asked, and how to become a run's."""
     found = files.on(WEB, *option).stdout
-    mentions(found, "part of no run", "no policy is asked", "cure")
+    mentions(found, "not part of a run", "no policy applies", "cure")
     wording(found)
 
 
@@ -423,7 +424,7 @@ def test_what_could_not_be_read_is_part_of_the_answer(files: Files) -> None:
 
 def test_a_pod_that_was_stored_is_not_taken_for_its_authors_words_alone(files: Files) -> None:
     """What policies set cannot be told from what its author wrote: that is said, and counts."""
-    pod = yaml.safe_load(POD)
+    pod = load_yaml(POD)
     pod["metadata"]["annotations"] = {names.PLACEMENT: "{}"}
     stored = yaml.safe_dump(pod)
     result = files.on(stored)
@@ -436,7 +437,7 @@ def test_a_pod_that_was_stored_is_not_taken_for_its_authors_words_alone(files: F
 def test_one_policy_has_a_short_answer(files: Files, wording: Wording) -> None:
     """Whether it matches, and why not; one that is not there is wrong usage."""
     result = files.on(POD, "--policy", "masters", policies=[POLICIES, MASTERS])
-    line_with(result.stdout, "no masters match.roles: worker")
+    line_with(result.stdout, "no masters match.roles: role is worker")
     assert "workers-on-spot" not in result.stdout
     unknown = files.on(POD, "--policy", "master")
     assert (unknown.exit_code, unknown.stdout) == (2, "")

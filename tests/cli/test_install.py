@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 
 from tests.wording import Wording, mentions
 from webhook.cli import fairlead
-from webhook.cli.installing import files_of
+from webhook.cli.install import files_of
 from webhook.errors import InvalidDocuments, UnreadableInput
-from webhook.installation.overlays import overlays
+from webhook.installation.manifests import overlays
 
 Json = dict[str, Any]
 POLICY = """

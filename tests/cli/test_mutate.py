@@ -10,9 +10,9 @@ from typing import Any
 
 import jsonpatch
 import pytest
-import yaml
 
 from tests.cli.files import POD, POLICIES, REJECTED, TF_JOB, WEB, Files
+from tests.fast_yaml import load_all_yaml, load_yaml
 from tests.policy_tests.writing import policy
 from tests.wording import Wording, line_with, mentions
 from webhook.cli.decisions import decisions
@@ -101,14 +101,14 @@ def test_patches_apply_to_the_pods(files: Files) -> None:
         "research",
         "placed",
     )
-    after = jsonpatch.apply_patch(yaml.safe_load(POD), found["patch"])
+    after = jsonpatch.apply_patch(load_yaml(POD), found["patch"])
     assert after["spec"]["tolerations"][0]["key"] == "spot"
 
 
 def printed(files: Files, objects: str, form: str, *policies: str) -> list[dict[str, Any]]:
     result = files.on(objects, "-o", form, policies=policies)
     if form == "yaml":
-        return list(yaml.safe_load_all(result.stdout))
+        return list(load_all_yaml(result.stdout))
     whole = json.loads(result.stdout)
     return whole["items"] if whole["kind"] == "List" else [whole]
 
@@ -118,7 +118,7 @@ def test_all_objects_are_printed_with_their_templates_mutated(files: Files, form
     """Those that make no pods too, as they were: the whole can be applied."""
     service = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {selector: {v: 'y'}}\n"
     found = printed(files, f"{service}---\n{TF_JOB}", form)
-    assert found[0] == yaml.safe_load(service)
+    assert found[0] == load_yaml(service)
     template = found[1]["spec"]["tfReplicaSpecs"]["Worker"]["template"]
     assert template["spec"]["tolerations"][0]["key"] == "spot"
     assert list(template["metadata"]) == ["annotations"]
@@ -133,7 +133,7 @@ def test_one_object_is_printed_as_itself(files: Files) -> None:
 def test_objects_whose_pods_would_be_rejected_are_left_out(files: Files, wording: Wording) -> None:
     """And named on stderr, with the rejection; exit code 1."""
     result = files.on(f"{ARM}---\n{WEB}", "-o", "yaml", policies=[REJECTED])
-    assert [each["kind"] for each in yaml.safe_load_all(result.stdout)] == ["Deployment"]
+    assert [each["kind"] for each in load_all_yaml(result.stdout)] == ["Deployment"]
     wording(line_with(result.stderr, "note: ", "not printed", "rejected", "Pod/mnist"))
     assert result.exit_code == 1
 
@@ -145,7 +145,7 @@ def test_a_template_that_cannot_be_what_all_its_pods_would_be_is_not_printed(
     """Worker 0 leads: the webhook would change its pod, or the others would be wrong. Exit 1."""
     result = files.on(f"{TF_JOB}---\n{WEB}", "-o", form, policies=[FIRST])
     assert result.exit_code == 1
-    (found,) = yaml.safe_load_all(result.stdout)
+    (found,) = load_all_yaml(result.stdout)
     assert found["kind"] == "Deployment"
     error = line_with(result.stderr, "error: ", "not printed", "TFJob/mnist")
     mentions(error, "worker 0 of 3", "worker 1-2 of 3", "-o patch")
@@ -161,7 +161,7 @@ def test_what_is_printed_is_decided_on_once_more(
     offline = read_offline([source], [files.folder / "policies.yaml"], "default", None)
     decided = decisions(offline)
     printer = Printer(replace(offline, policies=read_policies([path])), decided, None)
-    printer.objects(as_json=False)
+    printer.objects("yaml")
     assert printer.withheld
     told = capsys.readouterr()
     assert told.out == ""
@@ -192,7 +192,7 @@ def test_kinds_whose_pods_nobody_knows_are_told_once(
     spark, broken, unknown = notes
     mentions(spark, "SparkApplication makes pods", "not read", "SparkApplication/a and 1 more")
     mentions(broken, "StatefulSet makes pods", "StatefulSet/s")
-    mentions(unknown, "JobFlow", "not known")
+    mentions(unknown, "JobFlow", "unknown")
     assert "Service" not in result.stderr
     wording("\n".join(notes))
 
@@ -358,5 +358,5 @@ def test_an_object_whose_pods_are_not_sent_is_printed_as_it_is(files: Files) -> 
     system = POD.replace("namespace: research", "namespace: kube-system")
     result = files.on(system, "-o", "yaml")
     assert result.exit_code == 0
-    assert yaml.safe_load(result.stdout) == yaml.safe_load(system)
+    assert load_yaml(result.stdout) == load_yaml(system)
     line_with(result.stderr, "warning: Pod/mnist", "kube-system", "sent to the webhook")

@@ -4,13 +4,12 @@ import json
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
+from tests.fast_yaml import load_all_yaml, load_yaml
 from webhook.cli.schema import command
 from webhook.policy.crd import custom_resource_definitions
-from webhook.policy.json_schema import ALL, names, schema
-from webhook.policy.reference import pages
+from webhook.policy.json_schema import ALL, names, pages, schema
 from webhook.run import json_schema as run_schema
 from webhook.run.crd import custom_resource_definition
 
@@ -53,7 +52,7 @@ def test_the_definitions_are_printed_as_kubectl_takes_them() -> None:
     """YAML if nothing else is said, without any key or text that a reader could mistake."""
     text = printed("crd")
 
-    assert list(yaml.safe_load_all(text)) == DEFINITIONS
+    assert list(load_all_yaml(text)) == DEFINITIONS
     assert json.loads(printed("crd", "-o", "json")) == {
         "apiVersion": "v1",
         "kind": "List",
@@ -67,7 +66,7 @@ def test_the_definition_of_one_kind_is_printed_alone(definition: Json) -> None:
     """For whoever keeps each in a file of its own, as manifests/crds does."""
     kind = definition["spec"]["names"]["singular"]
 
-    assert yaml.safe_load(printed("crd", kind)) == definition
+    assert load_yaml(printed("crd", kind)) == definition
     assert json.loads(printed("crd", kind, "-o", "json")) == definition
 
 

@@ -25,9 +25,9 @@ from tests.cli.served import Served, ask, patch_of, pool_in, pool_policy, served
 from tests.eventually import eventually
 from tests.wording import Wording, mentions
 from webhook import names
-from webhook.admission.body import MAX_BODY_BYTES
-from webhook.cli.self_signed import SelfSigned
+from webhook.admission.app import MAX_BODY_BYTES
 from webhook.cli.serve import command
+from webhook.cli.serving_certificates import SelfSigned
 
 NEVER = "3600"
 
@@ -168,7 +168,7 @@ def test_other_paths_and_methods_are_refused(server: Served) -> None:
 
 
 def test_a_policy_that_is_edited_takes_effect_and_a_bad_edit_does_not(tmp_path: Path) -> None:
-    """The last good set serves on, and readiness, log and metrics say so, until it is mended."""
+    """The last good set serves on, and readiness, log and metrics say so, until it is fixed."""
     file = policies(tmp_path, pool_policy("a"))
     with served(tmp_path) as server:
         connection = server.connect()

@@ -8,13 +8,14 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from webhook.cli.sources import command, render
-from webhook.identity import READ_ANNOTATIONS, READ_LABELS, SOURCES
+from webhook.identity import READ_ANNOTATIONS, READ_LABELS
+from webhook.sources import SOURCES
 
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "sources.md"
 
 
 def test_the_documented_table_is_what_the_command_prints() -> None:
-    """docs/sources.md holds the command's output; after a change of the table paste it anew."""
+    """docs/sources.md holds the command's output; after a change of the table paste it again."""
     printed = CliRunner().invoke(command, []).stdout
     assert f"```text\n{printed}```\n" in DOCUMENTATION.read_text("utf-8")
 
@@ -45,7 +46,7 @@ def test_json_tells_every_key_of_every_row_in_order() -> None:
         listed += [clause for fact in ("kind", "framework", "role") for clause in row[fact]]
         keys = {(key["name"], key["annotation"]) for key in listed if "name" in key}
         keys |= {(mark["key"], False) for mark in row["marks"] if not mark["namespace"]}
-        assert keys == source.reads()
+        assert keys == source.read_keys()
 
 
 def test_headings_are_bold_on_terminals_only() -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.fast_yaml import load_all_yaml, load_yaml
 from webhook.cli.objects import read_objects
 from webhook.cli.yaml_out import yaml_documents, yaml_line, yaml_text
 
@@ -53,7 +53,7 @@ def test_what_stands_in_two_places_is_written_twice() -> None:
 def test_documents_are_divided() -> None:
     """As kubectl apply -f takes them."""
     text = yaml_documents([{"kind": "A"}, {"kind": "B"}])
-    assert [each["kind"] for each in yaml.safe_load_all(text)] == ["A", "B"]
+    assert [each["kind"] for each in load_all_yaml(text)] == ["A", "B"]
 
 
 @pytest.mark.parametrize(
@@ -69,4 +69,4 @@ def test_documents_are_divided() -> None:
 def test_a_value_fits_in_one_line(value: Any, line: str) -> None:
     """However long it is."""
     assert yaml_line(value) == line
-    assert yaml.safe_load(line) == value
+    assert load_yaml(line) == value

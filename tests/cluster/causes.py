@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from webhook.crd.rule import Rule
+from webhook.crd.rules import Rule
 from webhook.sandbox.control_plane import ControlPlane
 
 Json = dict[str, Any]

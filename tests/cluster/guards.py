@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tests.cluster.rooms import Json
+from tests.cluster.rooms import Json, Room
 from tests.eventually import eventually
 from webhook.sandbox.control_plane import ControlPlane
 
@@ -26,6 +26,35 @@ def guarded(
     finally:
         for document in reversed(documents):
             plane.api.call("DELETE", f"{_collection(document)}/{document['metadata']['name']}")
+
+
+def mutating(room: Room, name: str, expression: str) -> list[Json]:
+    """A mutating policy of the namespace: a JSON patch of pods, asked for before webhooks."""
+    api_version = "admissionregistration.k8s.io/v1"
+    rule = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["pods"],
+    }
+    here = {"matchLabels": {"kubernetes.io/metadata.name": room.name}}
+    named = {"apiVersion": api_version, "metadata": {"name": name}}
+    return [
+        {
+            **named,
+            "kind": "MutatingAdmissionPolicy",
+            "spec": {
+                "matchConstraints": {"resourceRules": [rule]},
+                "reinvocationPolicy": "IfNeeded",
+                "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}],
+            },
+        },
+        {
+            **named,
+            "kind": "MutatingAdmissionPolicyBinding",
+            "spec": {"policyName": name, "matchResources": {"namespaceSelector": here}},
+        },
+    ]
 
 
 def type_warnings(plane: ControlPlane, name: str) -> list[Any]:

@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from tests.cluster.rooms import Room
+from tests.fast_yaml import load_yaml
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
@@ -37,7 +38,7 @@ class Installed:
     def account(self, name: str) -> Path:
         """A kubeconfig with a token of one of the ServiceAccounts, in their namespace."""
         token = self.kubectl("create", "token", name).strip()
-        config = yaml.safe_load(self.plane.kubeconfig.read_text())
+        config = load_yaml(self.plane.kubeconfig.read_text())
         config["users"][0]["user"] = {"token": token}
         config["contexts"][0]["context"]["namespace"] = names.NAMESPACE
         # Within the control plane's folder, as a process beside it wants it.

@@ -12,7 +12,7 @@ from tests.cluster.installed import PAGE, ROOT, UNINSTALLING, Installed, command
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.nodes import SHIPPED_NODES, Pool, Taint, read_pools
+from webhook.sandbox.simulated_nodes import SHIPPED_NODES, Pool, Taint, read_pools
 
 ACCOUNTS = (names.WEBHOOK, names.CONTROLLER)
 # Every request of both accounts, and no other.

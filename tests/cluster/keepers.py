@@ -19,14 +19,17 @@ from certs.rotation import Terms
 from tests.cluster.rooms import Json
 from tests.eventually import eventually_async
 from webhook import names
-from webhook.controller.certificates.carry_out import Writes
-from webhook.controller.certificates.keeper import Keeper
-from webhook.controller.certificates.metrics import CertificateMetrics
+from webhook.controller.certificates.certificate_metrics import CertificateMetrics
+from webhook.controller.certificates.certificate_objects import (
+    Installation,
+    Place,
+    both,
+    bundles,
+)
+from webhook.controller.certificates.keeper import Keeper, Writes
 from webhook.controller.certificates.observe import Address, Observer
-from webhook.controller.certificates.places import Installation, Place, both
-from webhook.controller.certificates.published import bundles
-from webhook.controller.certificates.secrets import data_of
 from webhook.kube.client import Client, connect
+from webhook.kube.named_object import data_of
 from webhook.sandbox.control_plane import ControlPlane
 
 ENTRIES = ("one.fairlead.dev", "two.fairlead.dev")
@@ -198,7 +201,7 @@ class Site:
     ) -> None:
         """Have it look until nothing is due; replicas catch up whenever it waits."""
         for _ in range(300):
-            rest = await keeper.look()
+            rest = await keeper.take_step()
             if each:
                 await each()
             if rest.wakes and keeper.reason.startswith("steady: nothing is due"):

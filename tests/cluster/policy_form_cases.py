@@ -25,11 +25,11 @@ class Form(NamedTuple):
     words: str
 
 
-_MOMENT = "is no moment"
-_POLICY = "is no policy's name"
-_OBJECT = "is no object's name"
-_VALUE = "is no label value"
-_KEY = "is no label key"
+_MOMENT = "is not a valid timestamp"
+_POLICY = "is not a policy's name"
+_OBJECT = "is not an object's name"
+_VALUE = "is not a label value"
+_KEY = "is not a label key"
 _MOMENTS: Mapping[str, str] = {
     "2026-12-01": "2026-12-01T18:00:00Z",
     "2026-12-01 18:00": "2099-12-31T23:59:59+01:00",

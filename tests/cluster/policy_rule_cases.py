@@ -77,7 +77,7 @@ def _exceptions() -> Iterator[Case]:
         an_exception(policies=["mine", "*"]),
         an_exception(policies=["*"]),
         "spec.policies",
-        "* stands for all policies",
+        "* means all policies",
     )
     blocks: tuple[Json, ...] = ({}, {"podSelector": {"matchLabels": {}}, "namespaceSelector": {}})
     for block in blocks:
@@ -207,7 +207,7 @@ def _in_a_placement() -> Iterator[tuple[str, Json, Json, str]]:
         f"{at}.mismatchLabelKeys",
         near(labelSelector={}, matchLabelKeys=["a", "b"], mismatchLabelKeys=["c", "b"]),
         near(labelSelector={}, matchLabelKeys=["a"], mismatchLabelKeys=["c", "b"]),
-        "among matchLabelKeys too",
+        "also in matchLabelKeys",
     )
     selecting = {
         "matchLabels": {"a": "x"},

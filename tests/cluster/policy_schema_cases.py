@@ -7,7 +7,7 @@ from typing import Any
 from tests.cluster.policy_rule_cases import a_class, a_policy, an_exception, an_object
 from tests.cluster.run_placement_cases import near
 from webhook import names
-from webhook.placement.schema.limits import MAX_LISTED
+from webhook.placement.schema.syntax import MAX_LISTED
 
 Json = dict[str, Any]
 

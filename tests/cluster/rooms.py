@@ -15,8 +15,8 @@ from tests.server.serving import get, readiness
 from webhook import names
 from webhook.errors import SandboxError
 from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.fairlead import Webhook
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.webhook import Webhook
 
 Json = dict[str, Any]
 # Whom the sandbox's kubeconfig speaks for: the tests, and the controllers that they start.

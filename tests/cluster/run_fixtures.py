@@ -13,7 +13,7 @@ import pytest
 from tests.cluster.rooms import Room
 from tests.cluster.scenes import ALONE, SOON, StartInRoom
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.controller import SandboxController, start_controller
+from webhook.sandbox.fairlead import SandboxController, start_controller
 from webhook.sandbox.kubectl import Kubectl
 
 

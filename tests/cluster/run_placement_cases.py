@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.cluster.run_rule_cases import Case, in_each_layer
-from webhook.crd.placement_rules import TOO_DEEP
+from webhook.crd.rules import TOO_DEEP
 
 Json = dict[str, Any]
 # Words of one rule's message each, as all texts at the end of a case.

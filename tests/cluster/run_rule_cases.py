@@ -92,7 +92,7 @@ def _counts() -> Iterator[Case]:
         a_run(framework="tensorflow", replicas={"master": {}, "chief": {}}),
         a_run(framework="tensorflow", replicas={"chief": {}}),
         "spec.replicas",
-        "chief is the master",
+        "chief is the newer name of master",
     )
     many: list[Json] = [{"worker": {}}, {"master": {}, "worker": {}}]
     for replicas in many:
@@ -148,7 +148,7 @@ def _companions() -> Iterator[Case]:
             a_run(**{framework: {}}),
             a_run(**{framework: {}}, framework=framework, replicas=roles),
             f"spec.{framework}",
-            f"goes with framework {framework} only: remove it",
+            f"is valid with framework {framework} only: remove it",
         )
     first = {"port": 1, "name": "a"}
     for second in ({"port": 2}, {"port": 2, "name": "a"}):

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from tests.cluster.rooms import LOOK, Json, Room
 from tests.eventually import BUDGET, eventually
 from webhook import names
-from webhook.sandbox.controller import SandboxController
+from webhook.sandbox.fairlead import SandboxController
 
 CONTAINER: Json = {"name": "main", "image": "example.invalid/none"}
 TEMPLATE: Json = {"spec": {"containers": [CONTAINER]}}

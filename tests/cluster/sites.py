@@ -13,31 +13,32 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner, Result
 
-from tests.cluster.paths import path
+from tests.cluster.paths import home, path
 from tests.eventually import eventually
+from webhook import names
 from webhook.cli import fairlead
+from webhook.sandbox.api import wait_until
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.ports import free_ports
-from webhook.sandbox.readiness import wait_until
+from webhook.sandbox.processes import free_ports
 
 Json = dict[str, Any]
 NAMESPACE = "fairlead-system"
 # Options of `fairlead uninstall`: with them nothing is kept for the next installation.
 EVERYTHING = ("--delete-runs", "--delete-policies")
 WEBHOOK = "install-webhook"
-POLICIES = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: pool}
-spec:
-  defaults: {nodeSelector: {pool: a}}
-"""
+POLICY: Json = {
+    "apiVersion": names.API_VERSION,
+    "kind": names.POLICY_KIND,
+    "metadata": {"name": "pool"},
+    "spec": {"defaults": {"nodeSelector": {"pool": "a"}}},
+}
 
 
 @dataclass(frozen=True)
@@ -94,9 +95,31 @@ class Site:
         created: Json = self.plane.api.create(path("pods", namespace=namespace), _pod(name, labels))
         return created
 
+    def apply(self, manifest: Json, *, dry_run: bool = False) -> str:
+        """Server-side apply; "" if it is stored, else why the API server refuses it.
+
+        kubectl would first read what each kind may be: more than a second of processor time.
+        """
+        where = f"{home(manifest, 'default')}/{manifest['metadata']['name']}"
+        query = "?fieldManager=tests&fieldValidation=Strict" + ("&dryRun=All" if dry_run else "")
+        status, answer = self.plane.api.call(
+            "PATCH", where + query, manifest, content_type="application/apply-patch+yaml"
+        )
+        return "" if status < HTTPStatus.BAD_REQUEST else str(answer["message"])
+
+    def change(self, resource: str, name: str, *operations: Json, namespace: str = "") -> None:
+        """Change an object by a JSON Patch, which has to succeed."""
+        status, answer = self.plane.api.call(
+            "PATCH",
+            path(resource, name, namespace=namespace),
+            operations,
+            content_type="application/json-patch+json",
+        )
+        assert status < HTTPStatus.BAD_REQUEST, answer
+
     def bring_policy(self) -> None:
-        """`kubectl apply` the policy above, and wait until pods are placed by it."""
-        self.kubectl("apply", "-f", "-", stdin=POLICIES)
+        """Apply the policy above, and wait until pods are placed by it."""
+        assert self.apply(POLICY) == ""
         eventually(
             "pods are placed by it",
             lambda: self.dry_run(run="r")["spec"].get("nodeSelector") == {"pool": "a"},
@@ -126,7 +149,7 @@ class Site:
             self._listens,
             process.check,
             time.monotonic() + 120,
-            process.last_words,
+            process.log_tail,
         )
 
     def _listens(self) -> bool:

@@ -65,7 +65,7 @@ def test_what_the_api_server_logged_is_summed_up(
     cut = [json.loads(line) | {"annotations": {}} for line in creations()]
     for lines, facts in (
         (others, ["none of the creation of a pod"]),
-        ([json.dumps(each).encode() + b"\n" for each in cut], ["Fairlead decided on none"]),
+        ([json.dumps(each).encode() + b"\n" for each in cut], ["Fairlead evaluated none"]),
     ):
         refused = summed(lines, tmp_path)
         assert (refused.exit_code, refused.stdout) == (2, "")

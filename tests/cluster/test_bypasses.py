@@ -12,7 +12,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from tests.cluster.guards import guarded, type_warnings
+from tests.cluster.guards import guarded, mutating, type_warnings
 from tests.cluster.manifests import (
     SPOT,
     SPOT_CLASS,
@@ -27,8 +27,8 @@ from tests.cluster.rooms import NewNamespace, Room, is_stamped, stamp
 from tests.eventually import eventually
 from tests.wording import mentions
 from webhook import names
-from webhook.guards import node_names, tolerations
-from webhook.interception import DEFAULT_SOURCES, chosen, webhooks
+from webhook.guards import capacity_guard, node_name_guard
+from webhook.interception import DEFAULT_SOURCES, select_sources, webhooks
 from webhook.placement.pod import REQUIRED
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
@@ -144,7 +144,7 @@ def test_no_label(new_namespace: NewNamespace, room: Room) -> None:
 
 
 def test_a_forged_stamp(room: Room) -> None:
-    """It is never read, and written anew: also one that says that the pod was left alone."""
+    """It is never read, and written again: also one that says that the pod was left alone."""
     honest = stamp(created(room, pod("honest")))
     for name, said in (
         ("left", '{"leftAlone":"mirror pod","set":"0000000000000000"}'),
@@ -192,14 +192,14 @@ def test_node_name(new_namespace: NewNamespace, room: Room) -> None:
     whole = room_of_author(new_namespace, test="none", **{names.PLACE: names.PLACE_ALL})
     rooms = [loose.name, whole.name]
     sources = [*DEFAULT_SOURCES, "mlrun"]
-    guard = node_names.documents(webhooks(sources, only_namespaces=rooms), ["fairlead-admin"])
+    guard = node_name_guard(webhooks(sources, only_namespaces=rooms), ["fairlead-admin"])
     of_mlrun = pod("of-mlrun", labels={"mlrun/class": "job"}, nodeName=node)
     # Marked by Fairlead, by MLRun, and by the namespace alone.
     named = [(loose, pod("again", nodeName=node)), (loose, of_mlrun)]
     named += [(whole, pod("plain", labels={}, nodeName=node))]
 
     def refused_by_guard() -> bool:
-        return all("does not name its node" in create(*each).stderr for each in named)
+        return all("not allowed for a pod of a run" in create(*each).stderr for each in named)
 
     with guarded(room.plane, guard, refused_by_guard):
         assert type_warnings(room.plane, names.NODE_NAMES_GUARD) == []
@@ -374,44 +374,18 @@ def test_a_gated_pod(room: Room) -> None:
 def test_another_admission_that_widens(room: Room) -> None:
     """What takes the affinity away before us or between our calls is put right by the last call."""
     name = f"widen-{room.name}"
-    api_version = "admissionregistration.k8s.io/v1"
-    rule = {
-        "apiGroups": [""],
-        "apiVersions": ["v1"],
-        "operations": ["CREATE"],
-        "resources": ["pods"],
-    }
     expression = (
         "has(object.spec.affinity) ? "
         '[JSONPatch{op: "remove", path: "/spec/affinity"}, '
         'JSONPatch{op: "add", path: "/metadata/labels/widened", value: "yes"}] : '
         '[JSONPatch{op: "add", path: "/metadata/labels/seen", value: "yes"}]'
     )
-    here = {"matchLabels": {"kubernetes.io/metadata.name": room.name}}
-    documents: list[Json] = [
-        {
-            "apiVersion": api_version,
-            "kind": "MutatingAdmissionPolicy",
-            "metadata": {"name": name},
-            "spec": {
-                "matchConstraints": {"resourceRules": [rule]},
-                "reinvocationPolicy": "IfNeeded",
-                "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}],
-            },
-        },
-        {
-            "apiVersion": api_version,
-            "kind": "MutatingAdmissionPolicyBinding",
-            "metadata": {"name": name},
-            "spec": {"policyName": name, "matchResources": {"namespaceSelector": here}},
-        },
-    ]
 
     def in_force() -> bool:
         seen = room.create(pod("probe"), dry_run=True)
         return "widened" in seen["metadata"]["labels"]
 
-    with guarded(room.plane, documents, in_force):
+    with guarded(room.plane, mutating(room, name, expression), in_force):
         assert_placed(created(room, pod("widened")))
 
 
@@ -448,18 +422,18 @@ def test_tolerations_added_later(room: Room) -> None:
         "patch", "pod", "waits", "--type=json", "-p", json.dumps(affinity), *AUTHOR
     )
     assert "Forbidden: pod updates may not change fields" in removed.stderr
-    marks = [mark for source in chosen(DEFAULT_SOURCES) for mark in source.marks]
-    guard = tolerations.documents(webhooks(only_namespaces=[room.name]), marks, [SPOT])
+    marks = [mark for source in select_sources(DEFAULT_SOURCES) for mark in source.marks]
+    guard = capacity_guard(webhooks(only_namespaces=[room.name]), marks, [SPOT])
 
     def refused() -> bool:
-        return "gets no toleration" in room.kubectl.run(*patch, "--dry-run=server").stderr
+        return "added to an existing pod" in room.kubectl.run(*patch, "--dry-run=server").stderr
 
     with guarded(room.plane, guard, refused):
         done = room.kubectl.run(*patch)
         assert done.returncode == 1
-        assert f"no toleration of {SPOT} after" in done.stderr
+        assert f"a toleration of {SPOT} cannot" in done.stderr
         unmark = room.kubectl.run("label", "pod", "waits", f"{names.RUN}-", *AUTHOR)
-        assert "is not taken off" in unmark.stderr
+        assert "keeps the labels that mark it" in unmark.stderr
     # Without it Kubernetes lets the author add it.
     while room.kubectl.run(*patch).returncode:
         pass

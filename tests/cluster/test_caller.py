@@ -25,8 +25,8 @@ from tests.server.clients import client
 from tests.server.serving import readiness
 from tests.wording import mentions
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.ports import free_ports
-from webhook.sandbox.webhook import mutating_webhook_configuration
+from webhook.sandbox.fairlead import mutating_webhook_configuration
+from webhook.sandbox.processes import free_ports
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 AUTHORITY = new_authority("Callers", datetime.now(UTC))

@@ -13,7 +13,7 @@ import pytest
 from tests.cluster.keepers import ENTRIES, Site, entry
 from tests.cluster.rooms import Json
 from webhook import names
-from webhook.controller.certificates.published import bundles
+from webhook.controller.certificates.certificate_objects import bundles
 from webhook.kube.client import connect
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
@@ -227,7 +227,7 @@ def test_secrets_of_any_type_are_healed_where_they_are(site: Site, kind: str) ->
 
 
 def test_an_immutable_secret_is_said_with_the_cure(site: Site) -> None:
-    """Only a person may delete it; then it is made anew."""
+    """Only a person may delete it; then it is made again."""
     site.write(site.installation.serving, {}, immutable=True)
     asyncio.run(says(site, "delete it"))
     site.delete(site.installation.serving)
@@ -270,4 +270,4 @@ async def says(site: Site, said: str) -> None:
     """A keeper goes on trying, and says why it does not get on."""
     async with site.keeper() as keeper:
         while said not in keeper.reason:
-            await keeper.look()
+            await keeper.take_step()

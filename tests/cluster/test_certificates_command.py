@@ -123,7 +123,7 @@ def test_what_may_not_be_read_is_said_and_the_rest_is_told(
     kubeconfig = reader(site.installation.serving)
     result = certs("status", kubeconfig=kubeconfig)
     assert result.exit_code == 0, result.output
-    assert "authority: cannot be told" in result.stdout
+    assert "authority: unknown" in result.stdout
     mentions(result.stdout, "may not read this Secret")
     assert result.stdout.count("fine") == 2
     document = told(certs("status", "-o", "json", kubeconfig=kubeconfig))
@@ -195,7 +195,7 @@ def test_rotate_waits_until_what_it_asked_for_is_in_use(
         keeping.join()
     what = "authority" if authority else "leaf"
     assert result.exit_code == 0, result.output
-    assert result.stdout.startswith(f"asked for a new {what}\n")
+    assert result.stdout.startswith(f"requested a new {what}\n")
     assert result.stdout.endswith(f"done: a new {what} is in use\n")
     site.is_sound()
     assert site.serving() != leaf
@@ -210,7 +210,7 @@ def test_rotate_asks_and_does_not_wait(certs: Certs) -> None:
     document = told(certs("status", "-o", "json"))
     assert document["authority"]["asked"] is True
     assert document["leaf"]["asked"] is False
-    mentions(document["next"], "a new authority", "asked for")
+    mentions(document["next"], "a new authority", "on request")
 
 
 def test_rotate_that_nobody_takes_up_says_what_is_missing(certs: Certs) -> None:

@@ -16,7 +16,7 @@ from tests.eventually import eventually
 from tests.server.serving import readiness
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.controller import SandboxController, launch_controller
+from webhook.sandbox.fairlead import SandboxController, launch_controller
 from webhook.sandbox.kubectl import Kubectl
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
@@ -124,9 +124,11 @@ def test_it_goes_on_where_a_killed_leader_was(
     first = launch("first", *slow)
     eventually("the first keeps them", lambda: is_steady(first))
     second = launch("second", *election)
-    eventually("the second follows", lambda: said(second)["reason"] == "kept by whoever leads")
+    eventually("the second follows", lambda: said(second)["reason"] == "done by the leader")
     site.ask_to_rotate(site.installation.authority)
-    eventually("it waits for clients", lambda: "published: every client" in said(first)["reason"])
+    eventually(
+        "it waits for clients", lambda: "waiting until every client" in said(first)["reason"]
+    )
     site.plane.stop_component(first.name)
     eventually("the second is through", lambda: is_steady(second))
     site.is_sound()
@@ -184,7 +186,8 @@ def test_nothing_that_it_logs_is_a_key(
     keys += [pair.private_key for pair in pairs(site)]
     assert len(set(keys)) == 4
     log = controller.process.log.read_text()
-    assert any("authority written: somebody asked" in line for line in log.splitlines())
+    written = "authority written: a new authority was requested"
+    assert any(written in line for line in log.splitlines())
     for key in keys:
         for line in key.decode().splitlines()[1:-1]:
             assert line not in log

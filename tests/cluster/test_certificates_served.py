@@ -23,14 +23,13 @@ from certs.rotation import Terms
 from tests.cluster.keepers import REPLICAS, Site
 from tests.eventually import eventually
 from tests.wording import mentions
+from webhook.controller.certificates.certificate_metrics import CertificateMetrics
 from webhook.controller.certificates.keeper import Keeper
-from webhook.controller.certificates.metrics import CertificateMetrics
-from webhook.controller.certificates.observe import Address, Observer, serial_number
-from webhook.controller.certificates.watch import watch
+from webhook.controller.certificates.observe import Address, Observer, serial_number, watch
 from webhook.kube.client import Client, connect
+from webhook.sandbox.api import wait_until
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.ports import free_ports
-from webhook.sandbox.readiness import wait_until
+from webhook.sandbox.processes import free_ports
 
 # An API server takes up a changed configuration within milliseconds here.
 SETTLE = timedelta(seconds=1)
@@ -110,7 +109,7 @@ def ports(site: Site, tmp_path: Path) -> Iterator[list[int]]:
             partial(presents, site, port),
             process.check,
             time.monotonic() + 120,
-            process.last_words,
+            process.log_tail,
         )
     yield ports
     for name in names:
@@ -191,8 +190,8 @@ def test_an_authority_does_not_retire_before_every_replica_serves_the_new_leaf(
 
     async def work() -> None:
         async with site.keeper() as keeper:
-            while not keeper.reason.startswith("retiring: every replica"):
-                site.now += timedelta(seconds=(await keeper.look()).seconds)
+            while not keeper.reason.startswith("retiring: waiting until every replica"):
+                site.now += timedelta(seconds=(await keeper.take_step()).seconds)
             for behind, served in ((3, {}), (2, {0}), (1, {0, 1})):
                 serving = site.serving()
                 assert serving
@@ -201,7 +200,7 @@ def test_an_authority_does_not_retire_before_every_replica_serves_the_new_leaf(
                 site.served = {**stale, **{REPLICAS[each]: leaf for each in served}}
                 for _ in range(5):
                     site.now += timedelta(hours=1)
-                    rest = await keeper.look()
+                    rest = await keeper.take_step()
                     assert rest.seconds == 2
                     mentions(keeper.reason, f"{behind} of 3 replicas", "do not serve")
             site.catch_up()

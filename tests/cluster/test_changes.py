@@ -12,13 +12,15 @@ from starlette.types import Receive, Scope, Send
 
 from tests.cluster.manifests import pod
 from tests.cluster.rooms import Json, NewNamespace, Room, Running, stamp
+from tests.control_planes import clear_namespace
 from tests.eventually import eventually
 from tests.server.serving import running as serving
 from webhook import names
-from webhook.admission import body, review
+from webhook.admission import review
+from webhook.admission.app import read_body
 from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.fairlead import mutating_webhook_configuration
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.webhook import mutating_webhook_configuration
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = pytest.mark.usefixtures("running")
@@ -70,12 +72,12 @@ def test_a_pod_in_a_namespace_made_an_instant_ago_is_placed_by_its_labels(
         created = api.create(f"{where}/pods", pod("p"))
         assert created["spec"]["nodeSelector"] == POOL
     for name in made:
-        control_plane.api.call("DELETE", f"/api/v1/namespaces/{name}")
+        clear_namespace(control_plane, name)
 
 
 async def sidecar(scope: Scope, receive: Receive, send: Send) -> None:
     """A webhook that adds a label and a container to every pod that lacks them."""
-    request = review.parse(await body.read(scope, receive))
+    request = review.parse(await read_body(scope, receive))
     patch: list[Any] = []
     if "sidecar" not in request.pod["metadata"]["labels"]:
         container = {"name": "sidecar", "image": "example.invalid/none"}

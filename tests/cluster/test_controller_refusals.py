@@ -9,7 +9,7 @@ import pytest
 from tests.cluster.rooms import Json, Room, metric
 from tests.cluster.scenes import CONTAINER, TEMPLATE, Scene, play
 from tests.wording import mentions
-from webhook.sandbox.controller import SandboxController
+from webhook.sandbox.fairlead import SandboxController
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
 
@@ -93,7 +93,7 @@ def test_a_foreign_pod_with_a_replicas_name_is_waited_for_and_said(run_room: Roo
     foreign = run_room.create(pod_named("taken-worker-1"))
     scene = play(run_room, "taken", framework="jax", replicas=WORKERS)
     message = until_refused(scene, "NameTaken")
-    mentions(message, "taken-worker-1", "not this run's", "nobody's")
+    mentions(message, "taken-worker-1", "does not belong to this run", "none")
     scene.until("the others run", lambda: len(scene.live()) == 3)
     seen = run_room.get("pods", "taken-worker-1")
     assert seen["metadata"]["uid"] == foreign["metadata"]["uid"]

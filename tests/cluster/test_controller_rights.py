@@ -15,7 +15,7 @@ from tests.cluster.scenes import SOON, play
 from tests.server.serving import readiness
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.controller import SandboxController, launch_controller
+from webhook.sandbox.fairlead import SandboxController, launch_controller
 from webhook.sandbox.kubectl import Kubectl
 
 pytest_plugins = ["tests.cluster.run_fixtures"]

@@ -18,11 +18,11 @@ from tests.cluster.etcd import KEEP_HISTORY, compact, pods_created, revision
 from tests.cluster.rooms import Json, Room, metric
 from tests.cluster.scenes import ALONE, SOON, TEMPLATE, Scene, StartInRoom, play
 from webhook import names
+from webhook.sandbox.api import definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.controller import start_controller
-from webhook.sandbox.definition import definitions
+from webhook.sandbox.fairlead import start_controller
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.nodes import SHIPPED_NODES, Pool, Taint, node_manifests, read_pools
+from webhook.sandbox.simulated_nodes import SHIPPED_NODES, Pool, Taint, node_manifests, read_pools
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
 
@@ -290,7 +290,7 @@ def test_an_api_server_that_restarts_in_the_middle_costs_no_replica(own_room: Ro
 
 
 def test_what_happened_while_history_was_compacted_is_found_by_new_lists(own_room: Room) -> None:
-    """A controller that stood still meanwhile is told 410, lists anew, and counts what vanished."""
+    """A controller that was stopped meanwhile gets 410, lists again, and counts what vanished."""
     plane = own_room.plane
     options = ("--namespace", own_room.name, *ALONE, *SOON)
     controller = start_controller(plane, name=own_room.name, options=options)

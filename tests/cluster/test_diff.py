@@ -143,7 +143,7 @@ def test_the_set_that_placed_the_live_pods_changes_nothing_of_them(
     assert SPOT in [each["key"] for each in seen["spec"]["tolerations"]]
     found = diff(room, folder / "old.yaml", folder / "old.yaml")
     assert found.exit_code == 0, found.output
-    line_with(found.stdout, "1 pod of runs:", "all as before")
+    line_with(found.stdout, "1 pod of runs:", "no change")
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import yaml
 
 from tests.cluster.manifests import pod
+from tests.cluster.paths import path
 from tests.cluster.rooms import is_stamped, metric
 from tests.cluster.sites import NAMESPACE, Site, build
 from tests.eventually import eventually
@@ -19,14 +21,15 @@ from tests.wording import mentions
 from webhook import names
 from webhook.errors import InstallationError
 from webhook.installation.choices import Choices, adapted
-from webhook.installation.overlays import objects_of
+from webhook.installation.manifests import objects_of
+from webhook.sandbox.api import definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.controller import start_controller
-from webhook.sandbox.definition import definitions
+from webhook.sandbox.fairlead import start_controller
 from webhook.sandbox.kubectl import Kubectl
 
 Json = dict[str, Any]
 CONFIGURATION = ("mutatingwebhookconfiguration", "fairlead")
+DRY_RUN = f"{path('pods', namespace='default')}?dryRun=All"
 COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager")
 
 
@@ -52,7 +55,7 @@ def site(
 @pytest.fixture
 def enabled(site: Site) -> Site:
     """With the webhook configuration of the default overlay, applied as by `kubectl apply -k`."""
-    site.kubectl("delete", *CONFIGURATION, "--ignore-not-found")
+    site.plane.api.delete(path("mutatingwebhookconfigurations", "fairlead"))
     apply(site, "default")
     eventually("pods are placed", lambda: placed(site))
     return site
@@ -64,15 +67,13 @@ def apply(site: Site, overlay: str) -> None:
     choices = Choices(url=url, authority=site.authority.read_bytes())
     objects = adapted(objects_of(overlay), choices).values()
     wanted = [each for each in objects if each["apiVersion"].startswith("admissionregistration")]
-    site.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(wanted))
+    # Unvalidated: kubectl would read the schema of every kind first.
+    site.kubectl("apply", "--validate=false", "-f", "-", stdin=yaml.safe_dump_all(wanted))
 
 
 def placed(site: Site) -> bool:
     """Whether a pod of a run is, by dry run."""
-    created = site.kubectl.json(
-        "create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod("probe"))
-    )
-    return is_stamped(created)
+    return is_stamped(site.plane.api.create(DRY_RUN, pod("probe")))
 
 
 def rules(site: Site) -> list[Any]:
@@ -146,21 +147,20 @@ def test_who_applies_the_manifests_enables_it(enabled: Site) -> None:
 def test_the_guard_stands_back_meanwhile(enabled: Site) -> None:
     """Who disables the webhook wants pods to be created, unplaced, whatever guards against that."""
     apply(enabled, "fail-open-guarded-deny")
-    create = ("create", "--dry-run=server", "-f", "-")
-    unstamped = json.dumps(pod("probe"))
-    enabled.kubectl(
-        "patch", *CONFIGURATION, "--type=json",
-        "-p", json.dumps([{"op": "replace", "path": "/webhooks/0/rules", "value": []}]),
-    )  # fmt: skip
+
+    def created() -> tuple[int, Json]:
+        status, answer = enabled.plane.api.call("POST", DRY_RUN, pod("probe"))
+        return status, answer
+
+    silent = {"op": "replace", "path": "/webhooks/0/rules", "value": []}
+    enabled.change("mutatingwebhookconfigurations", "fairlead", silent)
     # The guard is in force: nothing is sent to the webhook, and nobody has said until when.
     eventually(
         "the guard is in force",
-        lambda: "fairlead-stamp" in enabled.kubectl.run(*create, stdin=unstamped).stderr,
+        lambda: "fairlead-stamp" in created()[1].get("message", ""),
     )
     disabled(enabled, "15m")
-    eventually(
-        "the guard is off", lambda: enabled.kubectl.run(*create, stdin=unstamped).returncode == 0
-    )
+    eventually("the guard is off", lambda: created()[0] == HTTPStatus.CREATED)
     enabled.run("enable")
     eventually("pods are placed", lambda: placed(enabled))
     enabled.kubectl("delete", "validatingadmissionpolicybinding", "--all")
@@ -168,7 +168,7 @@ def test_the_guard_stands_back_meanwhile(enabled: Site) -> None:
 
 def test_without_a_configuration_there_is_nothing_to_disable(site: Site) -> None:
     """It is said, and where to look."""
-    site.kubectl("delete", *CONFIGURATION, "--ignore-not-found")
+    site.plane.api.delete(path("mutatingwebhookconfigurations", "fairlead"))
     for command in (("disable", "--for", "15m"), ("enable",)):
         with pytest.raises(InstallationError, match="no pod is sent"):
             site.run(*command)

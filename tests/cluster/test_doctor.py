@@ -1,38 +1,51 @@
-"""`fairlead doctor`, on a real API server: what it finds, it finds for real."""
+"""`fairlead doctor`, on a real API server: what it finds, it finds for real.
+
+The pages about a rollout and the weeks after it, which rely on it, are played on the same cluster.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from certs.authority import new_authority
 from certs.issue import Names, issue_server
 from certs.pair import Pair
+from tests.cluster.installed import PAGE, ROOT, commands, files, run
+from tests.cluster.manifests import SPOT, pod
+from tests.cluster.paths import path
 from tests.cluster.sites import NAMESPACE, WEBHOOK, Site, build
 from tests.eventually import eventually
+from tests.fast_yaml import load_yaml
+from tests.server.serving import get
 from tests.wording import line_with, mentions
 from webhook import names
+from webhook.cli import fairlead
 from webhook.interception import webhooks
+from webhook.sandbox.api import install_definition
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.controller import start_controller
+from webhook.sandbox.fairlead import start_controller
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.nodes import SHIPPED_NODES, read_pools
+from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 Json = dict[str, Any]
 CONFIGURATION = ("mutatingwebhookconfiguration", "fairlead")
-SETTING = """
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {name: setting}
-spec: {overrides: {capacity: [{class: none, mode: Constrain}]}}
-"""
+SETTING: Json = {
+    "apiVersion": names.API_VERSION,
+    "kind": names.POLICY_KIND,
+    "metadata": {"name": "setting"},
+    "spec": {"overrides": {"capacity": [{"class": "none", "mode": "Constrain"}]}},
+}
 SERVER_NAME = "fairlead-webhook.fairlead-system.svc"
 LEASE = ("--lease-namespace", NAMESPACE)
 
@@ -63,6 +76,9 @@ def well(site: Site) -> Site:
     return site
 
 
+INTERCEPTION = ("--check", "interception")
+
+
 def problems(site: Site, *options: str) -> list[str]:
     """What is said of errors and warnings: `error programs: ...`."""
     return [
@@ -74,14 +90,14 @@ def problems(site: Site, *options: str) -> list[str]:
 
 def patch(site: Site, *operations: Json) -> None:
     """Change the webhook configuration."""
-    site.kubectl("patch", *CONFIGURATION, "--type=json", "-p", json.dumps(operations))
+    site.change("mutatingwebhookconfigurations", "fairlead", *operations)
 
 
 def test_a_good_installation_is_well(well: Site) -> None:
     """Every check says so, but for what kwok's pods and a webhook by URL cannot be asked."""
     found = well.run("doctor")
     assert found.exit_code == 0
-    mentions(found.stdout.splitlines()[-1], "Nothing", "is wrong")
+    mentions(found.stdout.splitlines()[-1], "No problem found")
     document = json.loads(well.run("doctor", "-o", "json").stdout)
     assert (document["errors"], document["warnings"]) == (0, 0)
     assert {"end to end", "guards", "programs", "leader", "agents"} <= set(document["ok"])
@@ -108,8 +124,8 @@ def test_pods_that_a_fail_open_let_through_are_found(well: Site) -> None:
     line_with(found, "warning unplaced pods: in team", "1 pod ", "no stamp", "of-the-team")
     line_with(found, "error end to end:", "in default", "without a stamp")
     assert not any("well-placed" in each for each in found)
-    only_there = problems(site, "--namespace", "team")
-    assert [each for each in only_there if "in default" in each and "unplaced" in each] == []
+    only_there = problems(site, "--namespace", "team", "--check", "unplaced pods")
+    assert [each for each in only_there if "in default" in each] == []
     notes = [each["what"] for each in site.findings() if each["severity"] == "note"]
     assert any("is placed in team" in each for each in notes)
     assert sum("failurePolicy: Ignore" in each for each in notes) == 2
@@ -145,16 +161,17 @@ def test_what_stands_in_the_webhook_configuration_is_judged(well: Site) -> None:
     site.install()
     assert problems(site) == []
     patch(site, {"op": "replace", "path": f"{entry}/failurePolicy", "value": "Ignore"})
-    line_with(problems(site), "no guard tells")
+    line_with(problems(site, *INTERCEPTION), "no guard reports")
     patch(site, {"op": "replace", "path": f"{entry}/rules", "value": []})
-    line_with(problems(site), "error interception: pods-0.fairlead.dev ", "no rules", "until when")
+    found = problems(site, *INTERCEPTION)
+    line_with(found, "error interception: pods-0.fairlead.dev ", "no rules", "until when")
     site.run("disable", "--for", "1h")
-    line_with(problems(site), "disabled until")
+    line_with(problems(site, *INTERCEPTION), "disabled until")
     past = f"{names.DISABLED_UNTIL}=2026-01-01T00:00:00+00:00"
     site.kubectl("annotate", *CONFIGURATION, "--overwrite", past)
-    line_with(problems(site), "to be enabled again at")
-    site.kubectl("delete", *CONFIGURATION)
-    line_with(problems(site), "no webhook configuration")
+    line_with(problems(site, *INTERCEPTION), "to be enabled again at")
+    site.plane.api.delete(path("mutatingwebhookconfigurations", "fairlead"))
+    line_with(problems(site, *INTERCEPTION), "no webhook configuration")
 
 
 def test_what_an_admin_took_away_or_narrowed_is_told(well: Site) -> None:
@@ -163,14 +180,16 @@ def test_what_an_admin_took_away_or_narrowed_is_told(well: Site) -> None:
     condition = {"name": "not-x", "expression": "object.metadata.name != 'x'"}
     entry = "/webhooks/1"
     patch(site, {"op": "add", "path": f"{entry}/matchConditions", "value": [condition]})
-    line_with(problems(site), "warning interception:", "matchConditions", "not-x")
+    line_with(problems(site, *INTERCEPTION), "matchConditions", "not-x")
     patch(site, {"op": "remove", "path": f"{entry}/matchConditions"})
-    assert problems(site) == []
+    assert problems(site, *INTERCEPTION) == []
     patch(site, {"op": "remove", "path": entry})
-    line_with(problems(site), "interception:", "no entry namespaces.fairlead.dev")
-    guard = "validatingadmissionpolicybinding"
-    site.kubectl("delete", guard, names.RUN_AUTHORS_GUARD)
-    line_with(problems(site), "error guards:", f"Binding {names.RUN_AUTHORS_GUARD}")
+    line_with(problems(site, *INTERCEPTION), "no entry namespaces.fairlead.dev")
+    guards = "validatingadmissionpolicybindings"
+    site.plane.api.delete(path(guards, names.RUN_AUTHORS_GUARD))
+    line_with(
+        problems(site, "--check", "guards"), "error guards:", f"Binding {names.RUN_AUTHORS_GUARD}"
+    )
     site.install()
     assert problems(site) == []
 
@@ -187,32 +206,31 @@ def test_programs_that_do_not_run_are_told_with_the_reason(well: Site) -> None:
     site.kubectl("patch", *deployment, "-p", json.dumps(nowhere))
     eventually(
         "the scheduler has looked",
-        lambda: any("waits for a node: 0/" in each for each in problems(site)),
+        lambda: "waits for a node: 0/" in " ".join(problems(site, "--check", "programs")),
     )
     site.kubectl("delete", *deployment)
     site.kubectl("delete", "deployment", "fairlead-controller", "-n", NAMESPACE)
-    line_with(problems(site), "error programs:", f"no Deployment {NAMESPACE}/fairlead-controller")
+    found = problems(site, "--check", "programs")
+    line_with(found, "error programs:", f"no Deployment {NAMESPACE}/fairlead-controller")
 
 
 def test_a_definition_of_another_version_is_told(well: Site) -> None:
     """Its schema is not ours."""
     schema = "/spec/versions/0/schema/openAPIV3Schema/description"
-    change = [{"op": "replace", "path": schema, "value": "of old"}]
+    change = {"op": "replace", "path": schema, "value": "of old"}
     site = well
-    site.kubectl("patch", "crd", "runs.fairlead.dev", "--type=json", "-p", json.dumps(change))
+    site.change("customresourcedefinitions", "runs.fairlead.dev", change)
     line_with(problems(site), "definition of Runs", "this version")
 
 
 def test_rights_that_are_missing_are_named(well: Site, tmp_path: Path) -> None:
     """Those of the programs, and those of whoever asks."""
     site = well
-    remove = [{"op": "remove", "path": "/rules/0"}]
-    role = ("clusterrole", "fairlead-webhook")
-    site.kubectl("patch", *role, "--type=json", "-p", json.dumps(remove))
-    (missing,) = problems(site)
+    site.change("clusterroles", "fairlead-webhook", {"op": "remove", "path": "/rules/0"})
+    (missing,) = problems(site, "--check", "permissions")
     mentions(missing, "error permissions:", f"ServiceAccount {NAMESPACE}/fairlead-webhook may not")
     token = site.kubectl("create", "token", "default", "-n", "default").strip()
-    config = yaml.safe_load(site.plane.kubeconfig.read_text())
+    config = load_yaml(site.plane.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": token}
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(config))
@@ -222,7 +240,7 @@ def test_rights_that_are_missing_are_named(well: Site, tmp_path: Path) -> None:
     )
     assert any("not checked: " in each and "webhook configuration: " in each for each in found)
     said = site.run("doctor", "--check", "unplaced pods", "--kubeconfig", str(kubeconfig)).stdout
-    mentions(said.splitlines()[0], "unknown unplaced pods: ", "not known: ")
+    mentions(said.splitlines()[0], "unknown unplaced pods: ", "unknown: ")
     assert not any("there is no" in each for each in found)
 
 
@@ -236,7 +254,7 @@ def serve_by(site: Site, leaf: Pair, bundle: bytes) -> None:
         "metadata": {"name": names.SERVING_SECRET, "namespace": NAMESPACE},
         "data": {key: base64.b64encode(value).decode() for key, value in data.items()},
     }
-    site.kubectl("apply", "-f", "-", stdin=json.dumps(secret))
+    assert site.apply(secret) == ""
 
 
 @pytest.fixture
@@ -248,14 +266,14 @@ def behind_its_service(well: Site) -> Iterator[tuple[Site, Pair]]:
     site = well
     authority = new_authority("fairlead", datetime.now(UTC))
     serve_by(site, leaf_by(authority), authority.certificate)
-    site.kubectl("delete", *CONFIGURATION)
+    site.plane.api.delete(path("mutatingwebhookconfigurations", "fairlead"))
     entries = webhooks(ca_bundle=authority.certificate)
     configuration = {**head(), "webhooks": [{**each, "rules": []} for each in entries]}
-    site.kubectl("create", "-f", "-", stdin=json.dumps(configuration))
+    site.plane.api.create(path("mutatingwebhookconfigurations"), configuration)
     assert site.run("disable", "--for", "1h").exit_code == 0
     yield site, authority
-    site.kubectl("delete", *CONFIGURATION)
-    site.kubectl("delete", "secret", names.SERVING_SECRET, "-n", NAMESPACE, "--ignore-not-found")
+    site.plane.api.delete(path("mutatingwebhookconfigurations", "fairlead"))
+    site.plane.api.delete(path("secrets", names.SERVING_SECRET, namespace=NAMESPACE))
 
 
 def head() -> Json:
@@ -279,21 +297,29 @@ def leaf_by(
 
 def told(site: Site, check: str) -> list[str]:
     """What one check says."""
-    return [each["what"] for each in site.findings() if each["check"] == check]
+    (found,) = told_by(site, check)
+    return found
+
+
+def told_by(site: Site, *checks: str) -> list[list[str]]:
+    """What each of these checks says, all of one document."""
+    findings = site.findings(*(option for check in checks for option in ("--check", check)))
+    return [[each["what"] for each in findings if each["check"] == check] for check in checks]
 
 
 def test_certificates_are_judged(behind_its_service: tuple[Site, Pair]) -> None:
     """Their life, their names, and who vouches for them."""
     site, authority = behind_its_service
-    assert [told(site, check) for check in ("certificates", "trust", "endpoints")] == [[], [], []]
+    assert told_by(site, "certificates", "trust", "endpoints") == [[], [], []]
     bundle = authority.certificate
     serve_by(site, leaf_by(authority, name="elsewhere.svc"), bundle)
     (found,) = told(site, "certificates")
     mentions(found, f"not for {SERVER_NAME}")
     other = new_authority("other", datetime.now(UTC))
     serve_by(site, leaf_by(other), bundle)
-    assert "none of the authorities" in " ".join(told(site, "certificates"))
-    assert len([each for each in told(site, "trust") if "does not vouch for" in each]) == 2
+    certificates, trust = told_by(site, "certificates", "trust")
+    assert "none of the authorities" in " ".join(certificates)
+    assert len([each for each in trust if "does not verify" in each]) == 2
     patch(site, {"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"})
     assert "pods-0.fairlead.dev has no caBundle" in " ".join(told(site, "trust"))
     text = base64.b64encode(other.certificate).decode()
@@ -305,7 +331,7 @@ def test_certificates_are_judged(behind_its_service: tuple[Site, Pair]) -> None:
     assert "certificate expired on" in " ".join(told(site, "certificates"))
     serve_by(site, leaf_by(old, made=long_ago, days=61), old.certificate)
     assert "should have been renewed" in " ".join(told(site, "certificates"))
-    site.kubectl("delete", "secret", names.SERVING_SECRET, "-n", NAMESPACE)
+    site.plane.api.delete(path("secrets", names.SERVING_SECRET, namespace=NAMESPACE))
     assert "nothing to serve with" in " ".join(told(site, "certificates"))
 
 
@@ -326,18 +352,14 @@ def test_policies_are_read_as_the_webhook_reads_them(
 ) -> None:
     """What is wrong is told with its place; it is stored only where nobody judges it."""
     site, _ = behind_its_service
-    refused = site.kubectl.run("apply", "-f", "-", stdin=SETTING)
-    mentions(refused.stderr, "no capacity class 'none'")
-    site.kubectl("delete", "validatingwebhookconfiguration", "fairlead")
+    mentions(site.apply(SETTING), "no capacity class 'none'")
+    site.plane.api.delete(path("validatingwebhookconfigurations", "fairlead"))
     (found,) = told(site, "judgement")
     mentions(found, "no ValidatingWebhookConfiguration fairlead:", "policies are")
-    eventually(
-        "policies can be written",
-        lambda: site.kubectl.run("apply", "-f", "-", stdin=SETTING).returncode == 0,
-    )
+    eventually("policies can be written", lambda: site.apply(SETTING) == "")
     (found,) = told(site, "policies")
     mentions(found, "the cluster: placementpolicies/setting: ", "spec.overrides.capacity[0].class")
-    site.kubectl("delete", "placementpolicy", "setting")
+    site.plane.api.delete(path(names.PLACEMENT_POLICIES, "setting"))
 
 
 def test_a_namespace_that_is_nearly_marked_is_told(well: Site) -> None:
@@ -355,3 +377,99 @@ def test_without_a_controller_nobody_leads(well: Site) -> None:
     (found,) = problems(well)
     mentions(found, "error leader: ", "no controller leads")
     start_controller(well.plane, options=LEASE)
+
+
+GUIDES = ROOT / "docs" / "guides"
+
+
+def carry_out(site: Site, part: str, folder: Path, more: Mapping[str, Sequence[str]]) -> None:
+    """Write the files of a part of a page, and run its commands; each ends with exit code 0.
+
+    What docs/installing.md has too is left to test_installing.py. `more`: a subcommand of fairlead
+    -> what it needs where pods are kwok's and the webhook has an address instead of a Service.
+    """
+    environ = {"KUBECONFIG": str(site.plane.kubeconfig)}
+    for name, text in files(part).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    elsewhere = set(commands(PAGE.read_text()))
+    for command in commands(part):
+        if command in elsewhere:
+            continue
+        program, *words = shlex.split(command, comments=True)
+        if program != "fairlead":
+            run(command, folder, site.plane.kubeconfig, site.kubectl.path)
+            continue
+        arguments = [*words, *more.get(words[0], ())]
+        done = CliRunner().invoke(fairlead, arguments, env=environ)
+        assert done.exit_code == 0, (command, done.output)
+
+
+def goes_to_spot(site: Site, namespace: str, **labels: str) -> bool:
+    """Whether a new worker there is given to spot nodes, by dry run."""
+    worker = pod("worker", labels={names.RUN: "r", names.ROLE: "worker", **labels})
+    found = site.plane.api.create(f"{path('pods', namespace=namespace)}?dryRun=All", worker)
+    return SPOT in {each.get("key") for each in found["spec"].get("tolerations", ())}
+
+
+def prometheus_kind(kind: str) -> Json:
+    """A definition that takes any object of a kind of the Prometheus operator."""
+    group, plural = "monitoring.coreos.com", f"{kind.lower()}s"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+            "versions": [version],
+        },
+    }
+
+
+@pytest.fixture
+def desk(well: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder in which an admin types, beside the checkout's; afterwards no policy is left."""
+    for kind in ("PrometheusRule", "ServiceMonitor"):
+        install_definition(well.plane.api, prometheus_kind(kind))
+    for name in ("manifests", "policies"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    well.plane.create_namespace("research")
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    well.kubectl("delete", f"{names.PLACEMENT_POLICIES},{names.PLACEMENT_EXCEPTIONS}", "--all")
+    well.kubectl("delete", "namespace", "research", "--wait=false")
+
+
+def test_a_day_of_rollout_goes_as_its_page_says(well: Site, desk: Path) -> None:
+    """Every command, in order; and who goes to spot nodes after each step."""
+    site, metrics = well, desk / "metrics"
+    more = {"install": site.at_its_address, "audit": ("--metrics", str(metrics))}
+    page = (GUIDES / "production.md").read_text()
+    _, *steps = re.split(r"^## ", page, flags=re.MULTILINE)
+    loader = {"app": "loader"}
+    assert [step.split(".")[0] for step in steps[:-2]] == list("1234567")
+    for step in steps:
+        metrics.write_bytes(get(site.health_port, "/metrics")[1])
+        carry_out(site, step, desk, more)
+        if step[0] in "234":
+            assert not goes_to_spot(site, "research")
+        elif step[0] == "5":
+            eventually("it is enforced there", lambda: goes_to_spot(site, "research"))
+            assert goes_to_spot(site, "research", **loader)
+            assert not goes_to_spot(site, "default")
+        elif step[0] == "6":
+            eventually("it is excepted", lambda: not goes_to_spot(site, "research", **loader))
+        elif step[0] == "7":
+            eventually("it is enforced", lambda: goes_to_spot(site, "default"))
+            assert not goes_to_spot(site, "research", **loader)
+        elif step.startswith("Go back"):
+            eventually("it is enforced no more", lambda: not goes_to_spot(site, "default"))
+    operate = (GUIDES / "operate.md").read_text()
+    for command in commands(page):
+        operate = operate.replace(f"$ {command}\n", "")
+    carry_out(site, operate, desk, more)
+    assert "kind: PlacementPolicy" in (desk / "policies-backup.yaml").read_text()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tests.kube.fake_api import until
 from webhook.kube.client import connect
 from webhook.kube.election import Election
-from webhook.kube.tenure import Terms
+from webhook.kube.lease import Terms
 from webhook.sandbox.control_plane import Settings
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ import asyncio, sys
 from pathlib import Path
 from webhook.kube.client import connect
 from webhook.kube.election import Election
-from webhook.kube.tenure import Terms
+from webhook.kube.lease import Terms
 
 async def work():
     print("leading", flush=True)

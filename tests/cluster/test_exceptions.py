@@ -15,13 +15,14 @@ from tests.cluster.manifests import Json, pod
 from tests.cluster.policy_rule_cases import an_exception, an_object, path_of
 from tests.cluster.rooms import NewNamespace, Room, Running, is_stamped, stamp
 from tests.cluster.tables import columns
+from tests.control_planes import clear_namespace
 from tests.eventually import eventually
 from tests.wording import line_with, mentions
 from webhook import names
 from webhook.cli import fairlead
 from webhook.policy.crd import RESOURCES
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.webhook import start_webhook, stop_webhook
+from webhook.sandbox.fairlead import start_webhook, stop_webhook
 from webhook.times import to_second
 
 pytest_plugins = ["tests.cluster.policy_fixtures", "tests.cluster.webhook_fixtures"]
@@ -149,7 +150,7 @@ def test_what_an_exception_selects_by_is_the_authors_word(room: Room) -> None:
     done = room.kubectl.within(elsewhere).run(
         "create", "--dry-run=server", "-f", "-", stdin=manifest
     )
-    room.plane.api.call("DELETE", f"/api/v1/namespaces/{elsewhere}")
+    clear_namespace(room.plane, elsewhere)
     assert "must be 'amd64'" in done.stderr
 
 

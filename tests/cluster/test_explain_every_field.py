@@ -14,7 +14,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.cluster.manifests import LABELLED_SPOT, Json, pod, policy_text, within, workload
+from tests.cluster.manifests import (
+    LABELLED_SPOT,
+    SPOT,
+    Json,
+    pod,
+    policy_text,
+    within,
+    workload,
+)
 from tests.cluster.rooms import LOOK, Room, is_stamped
 from tests.cluster.scenes import ALONE, SOON, run_manifest
 from tests.eventually import eventually
@@ -22,10 +30,9 @@ from webhook import names
 from webhook.cli import fairlead
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.controller import start_controller
+from webhook.sandbox.fairlead import start_controller, start_webhook
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.nodes import SHIPPED_NODES, read_pools
-from webhook.sandbox.webhook import start_webhook
+from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 # Those that change pods and are off unless a cluster's admin turns them on.
 PLUGINS = "PodNodeSelector,PodTolerationRestriction,ExtendedResourceToleration"
@@ -92,6 +99,12 @@ POLICIES = (
         "match: {namespaceSelector: {matchLabels: {test: few}}}",
         "defaults: {labels: {given: label}, tolerations: [{key: few, operator: Exists}], "
         "terminationGracePeriodSeconds: 10}",
+    )
+    + policy_text(
+        "to-spot",
+        "match: {namespaceSelector: {matchLabels: {test: moved}}}",
+        "overrides: {nodeSelector: {cloud.google.com/gke-nodepool: spot}, "
+        f"tolerations: [{{key: {SPOT}, operator: Exists}}]}}",
     )
 )
 
@@ -187,6 +200,23 @@ def job(spec: Json) -> Json:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"}, "spec": fields}
 
 
+def cron_job(spec: Json) -> Json:
+    """A CronJob of Jobs that are not Indexed, one at a time."""
+    jobs = {
+        "template": {"metadata": {"labels": LABELS}, "spec": {**spec, "restartPolicy": "Never"}}
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "nightly"},
+        "spec": {
+            "schedule": "@every 1s",
+            "concurrencyPolicy": "Forbid",
+            "jobTemplate": {"spec": jobs},
+        },
+    }
+
+
 def controlled(spec: Json) -> Json:
     """A ReplicationController."""
     pods = {"metadata": {"labels": LABELS}, "spec": spec}
@@ -210,9 +240,21 @@ def run(spec: Json) -> Json:
     )
 
 
+def notebook(spec: Json) -> Json:
+    """A Run that is a Deployment with a Service."""
+    labels = {"team": "a", "app": "app"}
+    return run_manifest(
+        "lab",
+        kind="notebook",
+        ports=[{"port": 8888}],
+        template={"metadata": {"labels": labels}, "spec": spec},
+    )
+
+
 WORKLOADS: Mapping[str, Callable[[Json], Json]] = {
     "pod": lambda spec: pod("solo", labels=LABELS, **spec),
     "job": job,
+    "cronjob": cron_job,
     "deployment": lambda spec: of_template("Deployment", LABELS, spec, replicas=2),
     "replicaset": lambda spec: of_template("ReplicaSet", LABELS, spec),
     "statefulset": lambda spec: of_template("StatefulSet", LABELS, spec, serviceName="s"),
@@ -222,6 +264,7 @@ WORKLOADS: Mapping[str, Callable[[Json], Json]] = {
     ),
     "replicationcontroller": controlled,
     "run": run,
+    "notebook": notebook,
 }
 
 
@@ -408,6 +451,48 @@ def test_agents_that_only_their_namespace_marks_are_as_they_would_be(
     for each in wait_for_bound(room):
         found = explained(room, policy_folder, "pod", each["metadata"]["name"])
         assert (found["today"]["result"], differences(found)) == ("left-alone", [])
+
+
+@pytest.mark.parametrize("fields", SPECS)
+def test_live_and_offline_the_nodes_before_policies_are_the_same(
+    new_room: Callable[..., Room], policy_folder: Path, tmp_path: Path, fields: str
+) -> None:
+    """Those that admit the pod as its author wrote it, though a policy moved it to others."""
+    room = new_room(f"moved-{fields}", test="moved")
+    written = [WORKLOADS[kind](SPECS[fields]()) for kind in ("pod", "deployment")]
+    for each in written:
+        room.create(each)
+    wait_for_bound(room)
+    alone = explained(room, policy_folder, "pod/solo")
+    deployment = explained(room, policy_folder, "deployment/deployment")
+    (template,) = deployment["today"]
+    live = {
+        "Pod/solo": [alone["today"]["nodes"]],
+        "Deployment/deployment": [
+            template["nodes"],
+            *(each["today"]["nodes"] for each in deployment["pods"]),
+        ],
+    }
+    assert len(live["Deployment/deployment"]) == 3
+
+    space: Json = {"metadata": {"name": room.name, "labels": {"test": "moved"}}}
+    space |= {"apiVersion": "v1", "kind": "Namespace"}
+    files = {"apiVersion": "v1", "kind": "List", "items": [space, *written]}
+    (tmp_path / "written.json").write_text(json.dumps(files))
+    (tmp_path / "nodes.json").write_text(room.kubectl("get", "nodes", "-o", "json"))
+    known = ("--policies", policy_folder, "--nodes", tmp_path / "nodes.json")
+    words = ("explain", "-f", tmp_path / "written.json", "-n", room.name, "-o", "json", *known)
+    done = CliRunner().invoke(fairlead, list(map(str, words)))
+    assert done.exit_code == 0, done.output
+    offline = {each["object"]: each["nodes"] for each in json.loads(done.stdout)["pods"]}
+    assert offline.keys() == live.keys()
+    for name, nodes in offline.items():
+        before, after = nodes["before"], nodes["after"]
+        assert before["admitted"]
+        assert not set(before["admitted"]) & set(after["admitted"])
+        for found in live[name]:
+            assert found["before"] == before
+            assert found["after"]["admitted"] == after["admitted"]
 
 
 def test_what_is_really_otherwise_is_still_reported(

@@ -137,7 +137,7 @@ def test_a_live_pod_is_held_against_todays_policies(
     assert why["nodeSelector[pool]"] == []
     for field in (f"tolerations[{SPOT}]", "affinity.nodeAffinity.required"):
         (reason,) = why[field]
-        mentions(reason, "live-spot does not match", "match.roles: worker", "of ps")
+        mentions(reason, "live-spot does not match", "match.roles: role is worker", "wants ps")
     text = call(room, "explain", "pod", "solo", "--policies", later, "--nodes", "cluster")
     assert text.exit_code == 1
     assert "3 fields differ" in text.stdout
@@ -155,8 +155,8 @@ def test_one_policy_or_one_field_has_a_short_answer(
     assert has == f"has tolerations: {SPOT}=true:NoSchedule"
     assert stamped.startswith("stamp live-spot capacity[spot]: credited")
     condition = answer.removeprefix("no live-spot ")
-    assert condition.startswith("match.roles: worker ")
-    assert condition.endswith(" of ps")
+    assert condition.startswith("match.roles: role is worker; ")
+    assert condition.endswith(" wants ps")
     assert would == f"would tolerations[{SPOT}]: nothing"
     assert why == f"why live-spot does not match: {condition}"
     key = ("--field", "spec.nodeSelector.queue")
@@ -166,7 +166,7 @@ def test_one_policy_or_one_field_has_a_short_answer(
     assert has == "has nodeSelector[queue]: 'fast'"
     assert stamped.startswith("stamp live-queue nodeSelector[queue]: credited")
     assert loser.startswith("lost live-queue-too, overrides nodeSelector[queue]: ")
-    mentions(loser, "policy live-queue ", "decides")
+    mentions(loser, "policy live-queue ", "sets it")
     assert winner == "set live-queue, overrides nodeSelector[queue]: 'fast'"
     unknown = call(room, "explain", "pod/solo", "--policies", later, "--policy", "live-sopt")
     assert unknown.exit_code == 2

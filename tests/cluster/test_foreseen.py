@@ -117,7 +117,7 @@ def test_pods_come_out_as_foreseen(room: Room, manifest: Json, tmp_path: Path) -
     # Of a DaemonSet nobody foresees how many there will be: that it is created is all.
     for seen in room.wait_for_pods(expected) if expected else ():
         found, own = of(replicas, seen)
-        wanted, real = found.decision.placement, pods.read(seen)
+        wanted, real = found.decision.placement, pods.parse_pod(seen)
         assert wanted is not None
         assert real.annotations[names.PLACEMENT] == wanted.annotations[names.PLACEMENT]
         assert {**wanted.labels, **own["labels"]}.items() <= real.labels.items()

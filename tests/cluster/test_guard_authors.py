@@ -13,7 +13,7 @@ from tests.cluster.rooms import Room
 from tests.cluster.scenes import play, run_manifest
 from tests.wording import mentions
 from webhook import names
-from webhook.guards import run_authors
+from webhook.guards import run_author_guard
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 
@@ -56,7 +56,7 @@ def guard(room: Room) -> Iterator[None]:
         done = as_user(RUNS_ONLY, room, "create", "--dry-run=server", "-f", "-", stdin=manifest)
         return REFUSED in done.stderr
 
-    with guarded(room.plane, run_authors.documents(), in_effect):
+    with guarded(room.plane, run_author_guard(), in_effect):
         yield
 
 

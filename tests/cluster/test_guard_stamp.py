@@ -17,11 +17,11 @@ from tests.eventually import eventually
 from tests.wording import mentions
 from webhook import names
 from webhook.errors import SandboxError
-from webhook.guards import stamp
+from webhook.guards import stamp_guard
 from webhook.interception import webhooks
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.ports import free_ports
-from webhook.sandbox.webhook import start_webhook
+from webhook.sandbox.fairlead import start_webhook
+from webhook.sandbox.processes import free_ports
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 
@@ -91,7 +91,7 @@ def test_a_pod_of_a_run_that_was_let_through_is_seen(
     """
     room = new_namespace({})
     entries = webhooks(only_namespaces=[room.name])
-    documents = stamp.documents(entries, deny=deny, configuration=NAME)
+    documents = stamp_guard(entries, deny=deny, configuration=NAME)
 
     def seen() -> bool:
         return names.STAMP_GUARD in unstamped(room).stderr
@@ -172,7 +172,7 @@ def test_a_namespace_that_is_placed_as_a_whole_is_guarded_too(
     plain = pod("plain", labels={})
     guard = guarded(
         control_plane,
-        stamp.documents(entries, deny=True, configuration=NAME),
+        stamp_guard(entries, deny=True, configuration=NAME),
         lambda: names.STAMP_GUARD in create(room, plain, "--dry-run=server").stderr,
     )
     with nobody_answers(room), guard:

@@ -13,22 +13,23 @@ import pytest
 from tests.cluster.guards import guarded, type_warnings
 from tests.cluster.manifests import Json, pod
 from tests.cluster.rooms import Room
+from tests.control_planes import clear_namespace
 from tests.wording import mentions
 from webhook import names
-from webhook.guards import tolerations
-from webhook.interception import chosen, webhooks
+from webhook.guards import capacity_guard
+from webhook.interception import select_sources, webhooks
 from webhook.placement.shapes import Toleration
 from webhook.placement.tolerations import covered
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 
 SOURCES = ("fairlead", "polyaxon", "namespace")
-MARKS = [mark for source in chosen(SOURCES) for mark in source.marks]
+MARKS = [mark for source in select_sources(SOURCES) for mark in source.marks]
 SPOT = "cloud.google.com/gke-spot"
 GPU = "nvidia.com/gpu"
 KEYS = {SPOT, GPU}
 EXEMPT = "system:serviceaccount:queues:controller"
-REFUSED = "gets no toleration"
+REFUSED = "cannot be added to an existing pod"
 
 ON_SPOT: Toleration = {"key": SPOT, "operator": "Equal", "value": "true", "effect": "NoSchedule"}
 ANY_SPOT: Toleration = {"key": SPOT, "operator": "Exists"}
@@ -94,9 +95,9 @@ def hall(control_plane: ControlPlane, cluster_kubectl: Kubectl) -> Iterator[Hall
         found = [hall.updated(each, with_tolerations(each, ANY_SPOT)) for each in (first, other)]
         return all(REFUSED in each for each in found)
 
-    with guarded(control_plane, tolerations.documents(entries, MARKS, KEYS, [EXEMPT]), in_effect):
+    with guarded(control_plane, capacity_guard(entries, MARKS, KEYS, [EXEMPT]), in_effect):
         yield hall
-    control_plane.api.call("DELETE", f"/api/v1/namespaces/{name}")
+    clear_namespace(control_plane, name)
 
 
 def test_the_expressions_are_sound(hall: Hall) -> None:
@@ -124,10 +125,10 @@ def test_several_at_once_are_judged_one_by_one(hall: Hall) -> None:
     before = hall.made()
     elsewhere: Toleration = {"key": "elsewhere", "operator": "Exists"}
     said = hall.updated(before, with_tolerations(before, elsewhere, {"key": GPU, "value": "x"}))
-    assert f"no toleration of {GPU} after" in said
+    assert f"a toleration of {GPU} cannot" in said
     assert names.CAPACITY in said
     said = hall.updated(before, with_tolerations(before, elsewhere, {"operator": "Exists"}))
-    mentions(said, "no toleration", "of every taint")
+    mentions(said, REFUSED, "of every taint")
 
 
 def test_other_updates_and_other_pods_are_left_alone(hall: Hall) -> None:
@@ -158,7 +159,7 @@ def test_a_mark_is_not_taken_off(hall: Hall, labels: Json, then: Json) -> None:
     before = hall.made(labels=labels)
     after = copy.deepcopy(before)
     after["metadata"]["labels"] = then
-    assert "is not taken off" in hall.updated(before, after)
+    assert "keeps the labels that mark it" in hall.updated(before, after)
 
 
 def test_a_mark_may_change_its_value_where_any_value_marks(hall: Hall) -> None:

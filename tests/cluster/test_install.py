@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from tests.cluster.manifests import LABELLED_SPOT
+from tests.cluster.paths import path
 from tests.cluster.rooms import is_stamped
 from tests.cluster.sites import NAMESPACE, WEBHOOK, Site, build
 from tests.eventually import eventually
@@ -21,17 +23,17 @@ from tests.wording import line_with, mentions
 from webhook import names, validating
 from webhook.errors import InstallationError, InvalidDocuments
 from webhook.installation.choices import Choices, adapted, configuration_of
-from webhook.installation.interception import intercept
-from webhook.installation.overlays import every_key, objects_of
-from webhook.installation.patience import NotInTime, Patience
-from webhook.installation.policies import SHIPPED, marked
+from webhook.installation.manifests import every_key, objects_of
+from webhook.installation.policy_objects import SHIPPED, marked
+from webhook.installation.waiting import NotInTime, Patience
+from webhook.installation.webhook_configuration import intercept
 from webhook.kube.client import connect
 from webhook.kube.policy_objects import read_objects
+from webhook.policy.cluster_objects import load_objects
 from webhook.policy.load import load
-from webhook.policy.objects import load_objects
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.nodes import SHIPPED_NODES, read_pools
+from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -150,7 +152,7 @@ def test_policies_that_somebody_changed_stay(installed: Site, tmp_path: Path) ->
 
 def pool_of(site: Site) -> str:
     """What the policy `mine` says."""
-    spec = site.kubectl.json("get", "placementpolicy", "mine")["spec"]
+    spec = site.plane.api.get(path(names.PLACEMENT_POLICIES, "mine"))["spec"]
     return str(spec["defaults"]["nodeSelector"]["pool"])
 
 
@@ -165,8 +167,8 @@ def test_sources_are_added_and_taken_away(installed: Site) -> None:
     """Their pods are sent, and not any more; entries of the admin's own are left alone."""
     site = installed
     own = {**site.configuration()["webhooks"][0], "name": "audit.example.invalid", "rules": []}
-    patch = json.dumps([{"op": "add", "path": "/webhooks/-", "value": own}])
-    site.kubectl("patch", "mutatingwebhookconfiguration", "fairlead", "--type=json", "-p", patch)
+    added = {"op": "add", "path": "/webhooks/-", "value": own}
+    site.change("mutatingwebhookconfigurations", "fairlead", added)
     site.install("--source", "mlrun", "--source", "spark")
     pod = {
         "apiVersion": "v1",
@@ -174,16 +176,16 @@ def test_sources_are_added_and_taken_away(installed: Site) -> None:
         "metadata": {"name": "mlrun", "labels": {"mlrun/class": "job"}},
         "spec": {"containers": [{"name": "main", "image": "example.invalid/none"}]},
     }
-    dry_run = ("create", "--dry-run=server", "-f", "-")
-    assert is_stamped(site.kubectl.json(*dry_run, stdin=json.dumps(pod)))
+    dry_run = f"{path('pods', namespace='default')}?dryRun=All"
+    assert is_stamped(site.plane.api.create(dry_run, pod))
     site.install()
     eventually(
         "its pods are sent no more",
-        lambda: not is_stamped(site.kubectl.json(*dry_run, stdin=json.dumps(pod))),
+        lambda: not is_stamped(site.plane.api.create(dry_run, pod)),
     )
     entries = [each["name"] for each in site.configuration()["webhooks"]]
     assert entries == ["pods-0.fairlead.dev", "namespaces.fairlead.dev", "audit.example.invalid"]
-    site.kubectl("delete", "mutatingwebhookconfiguration", "fairlead")
+    site.plane.api.delete(path("mutatingwebhookconfigurations", "fairlead"))
 
 
 def test_nodes_are_watched_until_an_installation_without_them(installed: Site) -> None:
@@ -260,31 +262,58 @@ def test_uninstall_leaves_what_it_says(installed: Site) -> None:
     mentions(line, "nothing of Fairlead's")
 
 
+def parsed(manifests: str) -> Iterable[Json]:
+    """Read the objects of some YAML."""
+    return list(yaml.load_all(manifests, Loader=yaml.CSafeLoader))
+
+
+def listed(objects: Iterable[Json]) -> str:
+    """Write objects for `kubectl apply -f -`."""
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": [*objects]})
+
+
+@pytest.mark.last
 def test_what_kubectl_applied_is_taken_over(site: Site) -> None:
-    """Whoever began with kubectl can go on with install."""
+    """Whoever began with kubectl can go on with install.
+
+    Last: definitions that kubectl has applied too are sent again by every installation after it.
+    """
     site.uninstall()
     shown = site.run("install", "--dry-run", *site.at_its_address).stdout
-    for _ in range(2):
-        # The Runs' definition is served a moment after it was applied.
-        site.kubectl.run("apply", "-f", "-", stdin=shown)
+    site.kubectl.run("apply", "-f", "-", stdin=shown)
+    # Their definitions are served a moment after they were applied.
+    site.kubectl("wait", "--for=condition=Established", "crd", "--all")
+    policies = listed(each for each in parsed(shown) if each["apiVersion"] == names.API_VERSION)
+    eventually(
+        "policies can be written",
+        lambda: site.kubectl.run("apply", "-f", "-", stdin=policies).returncode == 0,
+    )
     assert set(results(site).values()) <= {"changed", "unchanged"}
 
 
-def test_policies_of_before_become_objects_every_one(site: Site, tmp_path: Path) -> None:
+def uninstall_all_but_definitions(site: Site) -> None:
+    """Take away the policies too; to delete a definition and make it again takes seconds."""
+    assert site.run("uninstall", "--yes").exit_code == 0
+    for resource in RESOURCES[1:]:
+        site.plane.api.delete(path(resource))
+
+
+def test_policies_of_before_become_objects_every_one(installed: Site, tmp_path: Path) -> None:
     """An installation from files, by kubectl, whose ConfigMap its admin has changed."""
-    site.uninstall()
+    site = installed
+    uninstall_all_but_definitions(site)
     (tmp_path / "mine.yaml").write_text(POLICY)
     from_files = ("--policies-from-files", "--policies", str(tmp_path))
     shown = site.run("install", "--dry-run", *from_files, *site.at_its_address).stdout
-    site.kubectl("apply", "-f", "-", stdin=shown)
+    others = [each for each in parsed(shown) if each["kind"] != "CustomResourceDefinition"]
+    site.kubectl("apply", "-f", "-", stdin=listed(others))
     files = {"mine.yaml": POLICY, "spot.yaml": LABELLED_SPOT, "setting.yaml": SETTING}
     config_map = ("configmap", names.POLICIES_CONFIG_MAP, "-n", NAMESPACE)
     site.kubectl("patch", *config_map, "--type=merge", "-p", json.dumps({"data": files}))
     before = site.kubectl.json("get", "deployment", names.WEBHOOK, "-n", NAMESPACE)["spec"]
     # One that nobody went by until now would be in force.
-    site.kubectl("wait", "--for=condition=Established", "crd", "--all")
-    site.kubectl("apply", "-f", "-", stdin=POLICY.replace("name: mine", "name: new"))
-    with pytest.raises(InstallationError, match="others beside: PlacementPolicy new"):
+    assert site.apply(yaml.safe_load(POLICY.replace("name: mine", "name: new"))) == ""
+    with pytest.raises(InstallationError, match="other policies too: PlacementPolicy new"):
         site.install()
     after = site.kubectl.json("get", "deployment", names.WEBHOOK, "-n", NAMESPACE)["spec"]
     assert after == before
@@ -319,7 +348,7 @@ def test_policies_of_before_become_objects_every_one(site: Site, tmp_path: Path)
     judging = site.configuration("validatingwebhookconfiguration")
     assert [each["name"] for each in judging["webhooks"]] == [validating.WORKLOADS]
     assert site.kubectl.json("get", *config_map)["data"] == {"mine.yaml": POLICY}
-    site.uninstall()
+    uninstall_all_but_definitions(site)
 
 
 def test_nobody_is_locked_out_of_policies(installed: Site) -> None:
@@ -332,19 +361,16 @@ def test_nobody_is_locked_out_of_policies(installed: Site) -> None:
     outdated = json.dumps(marked({**head, "spec": old}, SHIPPED))
     site.kubectl("replace", "-f", "-", stdin=outdated)
     site.plane.stop_component(WEBHOOK)
-    refused = site.kubectl.run("apply", "-f", "-", stdin=POLICY)
-    assert 'failed calling webhook "policies.fairlead.dev"' in refused.stderr
+    mine = yaml.safe_load(POLICY)
+    assert 'failed calling webhook "policies.fairlead.dev"' in site.apply(mine)
     assert not is_stamped(site.create_pod("not-of-a-run"))
     (found,) = (each for each in site.findings() if each["check"] == "judgement")
     assert found["what"].startswith("no policy can be ")
     cure = "kubectl delete validatingwebhookconfiguration fairlead"
     assert cure in found["cure"]
     site.kubectl(*cure.split()[1:])
-    eventually(
-        "policies can be written",
-        lambda: site.kubectl.run("apply", "-f", "-", stdin=POLICY).returncode == 0,
-    )
-    site.kubectl("delete", "placementpolicy", "mine")
+    eventually("policies can be written", lambda: site.apply(mine) == "")
+    site.plane.api.delete(path(names.PLACEMENT_POLICIES, "mine"))
     # It comes back with what answers; what could not be written before is written then.
     site.start_webhook()
     again = results(site)
@@ -402,16 +428,10 @@ def test_what_a_webhook_of_an_older_version_refuses_is_written_after_the_rollout
         def point_at_it() -> None:
             judging = site.configuration("validatingwebhookconfiguration")
             at = [each["name"] for each in judging["webhooks"]].index(validating.POLICIES)
-            patch = [{"op": "replace", "path": f"/webhooks/{at}/clientConfig", "value": client}]
-            site.kubectl(
-                *("patch", "validatingwebhookconfiguration", "fairlead"),
-                *("--type=json", "-p", json.dumps(patch)),
-            )
-            own = (policies / "own.yaml").read_text()
-            dry = ("apply", "--dry-run=server", "-f", "-")
-            eventually(
-                "it refuses", lambda: "no such field" in site.kubectl.run(*dry, stdin=own).stderr
-            )
+            patch = {"op": "replace", "path": f"/webhooks/{at}/clientConfig", "value": client}
+            site.change("validatingwebhookconfigurations", "fairlead", patch)
+            own = yaml.safe_load((policies / "own.yaml").read_text())
+            eventually("it refuses", lambda: "no such field" in site.apply(own, dry_run=True))
 
         point_at_it()
         with pytest.raises(InstallationError, match=r"CapacityClass own: .*no such field"):
@@ -422,7 +442,7 @@ def test_what_a_webhook_of_an_older_version_refuses_is_written_after_the_rollout
         created = {"object": "CapacityClass own", "result": "created"}
         assert created in json.loads(done.stdout)["objects"]
         mentions(done.stderr, "CapacityClass own is refused", "of another version")
-    site.kubectl("delete", "capacityclass", "own")
+    site.plane.api.delete(path(names.CAPACITY_CLASSES, "own"))
 
 
 def test_time_that_is_over_says_what_is_missing_and_why(site: Site) -> None:
@@ -440,20 +460,23 @@ def test_a_pod_that_cannot_start_is_told_with_its_cure(installed: Site) -> None:
     """Here it asks for a node that is not there; the webhook configuration is not touched."""
     site = installed
     before = site.configuration()["metadata"]["resourceVersion"]
-    path = "/spec/template/spec/nodeSelector"
-    deployment = ("patch", "-n", NAMESPACE, "deployment", "fairlead-controller", "--type=json")
-    add = json.dumps([{"op": "add", "path": path, "value": {"pool": "nowhere"}}])
-    site.kubectl(*deployment, "-p", add)
-    pods = ("get", "pods", "-n", NAMESPACE, "-o", "json")
+    selector = {"path": "/spec/template/spec/nodeSelector"}
+
+    def select(**operation: object) -> None:
+        site.change("deployments", names.CONTROLLER, {**selector, **operation}, namespace=NAMESPACE)
+
+    select(op="add", value={"pool": "nowhere"})
+    pods = path("pods", namespace=NAMESPACE)
     eventually(
-        "the scheduler has looked", lambda: '"reason": "Unschedulable"' in site.kubectl(*pods)
+        "the scheduler has looked",
+        lambda: '"reason": "Unschedulable"' in json.dumps(site.plane.api.get(pods)),
     )
     done = site.run("install", "--timeout", "3")
     assert done.exit_code == 1
     mentions(done.stderr, "Deployment fairlead-system/fairlead-controller: not within 3 s")
     mentions(done.stderr, "waits for a node: 0/")
     assert site.configuration()["metadata"]["resourceVersion"] == before
-    site.kubectl(*deployment, "-p", json.dumps([{"op": "remove", "path": path}]))
+    select(op="remove")
 
 
 def test_entries_wait_for_their_authority_before_they_have_rules(site: Site) -> None:
@@ -485,7 +508,7 @@ def test_entries_wait_for_their_authority_before_they_have_rules(site: Site) -> 
 
     ours = configuration_of(adapted(objects_of("default"), Choices()))
     assert ours
-    site.kubectl("delete", "mutatingwebhookconfiguration", "--ignore-not-found", "fairlead")
+    site.plane.api.delete(path("mutatingwebhookconfigurations", "fairlead"))
     with pytest.raises(NotInTime, match=r"pods-0\.fairlead\.dev.* no caBundle yet"):
         asyncio.run(run(ours[1], 0.2))
     assert rules() == [False, False]
@@ -506,4 +529,4 @@ def test_entries_wait_for_their_authority_before_they_have_rules(site: Site) -> 
     asyncio.run(run(ours[1], 30))
     assert rules() == [True, True]
     assert all(each["clientConfig"]["caBundle"] for each in site.configuration()["webhooks"])
-    site.kubectl("delete", "mutatingwebhookconfiguration", "fairlead")
+    site.plane.api.delete(path("mutatingwebhookconfigurations", "fairlead"))

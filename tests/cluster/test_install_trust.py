@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from tests.cluster.sites import NAMESPACE, Site
-from webhook import validating
+from webhook import names, validating
 from webhook.installation.choices import Choices, adapted, configuration_of
-from webhook.installation.interception import intercept
-from webhook.installation.kinds import CONFIGURATION, VALIDATING
-from webhook.installation.overlays import objects_of
-from webhook.installation.patience import Patience
+from webhook.installation.manifests import objects_of
+from webhook.installation.object_kinds import CONFIGURATION, VALIDATING
+from webhook.installation.waiting import Patience
+from webhook.installation.webhook_configuration import intercept
 from webhook.kube.client import connect
+from webhook.sandbox.api import install_run_api
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.controller import start_controller
-from webhook.sandbox.definition import install_run_api
+from webhook.sandbox.fairlead import start_controller
 from webhook.sandbox.kubectl import Kubectl
 
 Json = dict[str, Any]
@@ -67,8 +67,8 @@ def test_entries_come_and_go_beside_the_keeper(site: Site) -> None:
         bundles = {entry["clientConfig"]["caBundle"] for entry in entries}
         assert len(bundles) == 1
         assert b"BEGIN CERTIFICATE" in base64.b64decode(bundles.pop())
-        names = {entry["name"].partition(".")[0].rpartition("-")[0] for entry in entries}
-        assert names - {"pods", ""} == set(sources)
+        found = {entry["name"].partition(".")[0].rpartition("-")[0] for entry in entries}
+        assert found - {"pods", ""} == set(sources)
 
 
 def test_what_judges_policies_waits_for_the_keeper_as_well(site: Site) -> None:
@@ -83,8 +83,11 @@ def test_what_judges_policies_waits_for_the_keeper_as_well(site: Site) -> None:
 def test_the_doctor_finds_nothing_wrong_with_certificates(site: Site) -> None:
     """Made by the controller, published by it; what is missing here is all the rest."""
     have(site)
+    # The controller publishes its authority first, and then writes the certificate.
+    secret = f"secret/{names.SERVING_SECRET}"
+    site.kubectl("-n", NAMESPACE, "wait", "--for=create", secret, "--timeout=120s")
     document = json.loads(site.run("doctor", "-o", "json").stdout)
-    assert {"certificates", "trust", "leader", "selectors"} <= set(document["ok"])
+    assert {"certificates", "trust", "leader", "selectors"} <= set(document["ok"]), document
     said = [each["what"] for each in document["findings"] if each["check"] == "end to end"]
     assert len(said) == 1
     assert 'service "fairlead-webhook" not found' in said[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import asynccontextmanager, suppress
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -18,12 +19,14 @@ from webhook.kube.namespaces import PATH, Namespaces, labels_of
 from webhook.kube.priority_classes import PATH as CLASSES
 from webhook.kube.priority_classes import PriorityClasses
 from webhook.kube.reflector import Reflector
+from webhook.kube.transport import JSON
 from webhook.sandbox.control_plane import ControlPlane, Settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
     from pathlib import Path
 
+    from webhook.sandbox.kubectl import Kubectl
 
 # Enough for what only stores and tells.
 SMALL = Settings(components=("etcd", "kube-apiserver"))
@@ -88,6 +91,41 @@ def test_a_namespace_s_labels_follow_the_cluster(
     asyncio.run(run())
 
 
+def test_a_config_map_comes_without_data_whatever_its_managed_fields(
+    control_plane: ControlPlane, kubectl: Kubectl, namespace: str
+) -> None:
+    """In a list and in a watch; anybody may nest managedFields deeper than most parsers go."""
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    fields = '{"f:data":' + '{"f:a":' * 1100 + "{}" + "}" * 1101
+
+    def body(name: str) -> dict[str, Any]:
+        entry = {"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsV1": "FIELDS"}
+        entry = {**entry, "fieldsType": "FieldsV1", "time": "2026-01-01T00:00:00Z"}
+        metadata = {"name": name, "managedFields": [entry]}
+        return {"metadata": metadata, "data": {"large": "x"}}
+
+    def create(name: str) -> None:
+        whole = json.dumps({**body(name), "apiVersion": "v1", "kind": "ConfigMap"})
+        kubectl("create", "--raw", path, "-f", "-", stdin=whole.replace('"FIELDS"', fields))
+
+    async def run() -> None:
+        async with connect(control_plane.kubeconfig) as client:
+            cache: Cache[frozenset[str]] = Cache(frozenset)
+            reflector = Reflector(client, path, cache, metadata_only=True)
+            await asyncio.to_thread(create, "listed")
+            async with running(reflector.run):
+                await cache.wait_synced()
+                await asyncio.to_thread(create, "watched")
+                await until(lambda: cache.get(f"{namespace}/watched") is not None)
+                assert reflector.last_error is None
+            for name in ("listed", "watched"):
+                kept = cache.get(f"{namespace}/{name}")
+                assert kept is not None
+                assert kept <= {"kind", "apiVersion", "metadata"}
+
+    asyncio.run(run())
+
+
 def test_a_namespace_is_asked_for_where_no_watch_runs(
     control_plane: ControlPlane, namespace: str
 ) -> None:
@@ -138,10 +176,10 @@ class Recorded(Client):
 
     @asynccontextmanager
     async def stream(
-        self, path: str, *, query: Mapping[str, str], silence: float | None
+        self, path: str, *, query: Mapping[str, str], silence: float | None, accept: str = JSON
     ) -> AsyncIterator[Callable[[], Awaitable[bytes]]]:
         self.versions.append(int(query["resourceVersion"]))
-        async with super().stream(path, query=query, silence=silence) as read:
+        async with super().stream(path, query=query, silence=silence, accept=accept) as read:
             yield read
 
 

@@ -12,13 +12,14 @@ import pytest
 
 from tests.cluster.manifests import SPOT, WORKERS_ON_SPOT, Json, pod, terms, within
 from tests.cluster.rooms import is_stamped
+from tests.control_planes import clear_namespace
 from webhook import names
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide
 from webhook.policy.load import load
 from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.fairlead import start_webhook, stop_webhook
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.webhook import start_webhook, stop_webhook
 
 POLICIES = (
     WORKERS_ON_SPOT
@@ -167,7 +168,7 @@ def both(
         if webhook:
             stop_webhook(control_plane, webhook)
         for name in ("mixed-without", "mixed-with"):
-            control_plane.api.call("DELETE", f"/api/v1/namespaces/{name}")
+            clear_namespace(control_plane, name)
 
 
 Both = tuple[dict[str, Json], dict[str, Json]]

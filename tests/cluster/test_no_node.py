@@ -15,7 +15,7 @@ from tests.eventually import eventually
 from tests.wording import mentions
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.webhook import start_webhook, stop_webhook
+from webhook.sandbox.fairlead import start_webhook, stop_webhook
 
 POOL = "cloud.google.com/gke-nodepool"
 GPU = {"key": "nvidia.com/gpu", "operator": "Exists"}
@@ -141,7 +141,7 @@ CASES: dict[str, tuple[Json, tuple[str, ...]]] = {
             "tolerations": [GPU],
             "containers": [container(gpu="9")],
         },
-        (f"{POOL}=gpu matches 2", "nvidia.com/gpu 8 at most", "asks for 9"),
+        (f"{POOL}=gpu matches 2", "nvidia.com/gpu 8 at most", "requests 9"),
     ),
     "all-devices-of-a-node": (
         {
@@ -154,7 +154,7 @@ CASES: dict[str, tuple[Json, tuple[str, ...]]] = {
     "containers-run-together": (
         {"nodeSelector": {POOL: "on-demand"},
          "containers": [container(cpu="20"), container("b", cpu="20")]},
-        ("cpu 32 at most", "asks for 40"),
+        ("cpu 32 at most", "requests 40"),
     ),
     "a-sidecar-runs-beside": (
         {
@@ -162,7 +162,7 @@ CASES: dict[str, tuple[Json, tuple[str, ...]]] = {
             "containers": [container(cpu="20")],
             "initContainers": [container("side", sidecar=True, cpu="20")],
         },
-        ("cpu 32 at most", "asks for 40"),
+        ("cpu 32 at most", "requests 40"),
     ),
     "an-init-container-runs-before": (
         {
@@ -174,7 +174,7 @@ CASES: dict[str, tuple[Json, tuple[str, ...]]] = {
     ),
     "what-the-pod-itself-is-given": (
         {"nodeSelector": {POOL: "on-demand"}, "resources": {"requests": {"memory": "200Gi"}}},
-        ("memory 128Gi at most", "asks for 200Gi"),
+        ("memory 128Gi at most", "requests 200Gi"),
     ),
 }  # fmt: skip
 
@@ -221,7 +221,7 @@ def test_a_node_that_comes_and_goes_is_seen(module_room: Room) -> None:
 
         eventually(f"it says {facts}", there)
 
-    wait_for("as the pod came", f"pool={late} matches none")
+    wait_for("for the pod as created", f"pool={late} matches none")
     module_room.create(node)
     try:
         wait_for("silence")
@@ -236,7 +236,7 @@ def test_the_view_is_told_of_and_never_makes_the_webhook_unready(server: Running
     """How many nodes, and how long ago; its age is a metric."""
     condition = server.readiness()["nodes"]
     assert condition["ready"]
-    assert "known, last heard of" in condition["reason"]
+    assert "known, last update" in condition["reason"]
     assert server.metric("fairlead_cache_age_seconds", resource="nodes") < 300
 
 

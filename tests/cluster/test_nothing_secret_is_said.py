@@ -14,12 +14,12 @@ import pytest
 from tests.cluster.manifests import Json, pod
 from tests.cluster.rooms import Room
 from tests.cluster.scenes import CONTAINER, SOON, play
+from tests.control_planes import clear_namespace
 from tests.server.serving import get
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.controller import start_controller
+from webhook.sandbox.fairlead import start_controller, start_webhook, stop_webhook
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.webhook import start_webhook, stop_webhook
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
 
@@ -116,7 +116,7 @@ def said(
         stop_webhook(plane, webhook)
         plane.stop_component(controller.name)
         room.kubectl("delete", "clusterrolebinding", ACCOUNT)
-        plane.api.call("DELETE", f"/api/v1/namespaces/{name}")
+        clear_namespace(plane, name)
 
 
 def secrets(room: Room) -> dict[str, dict[str, str]]:

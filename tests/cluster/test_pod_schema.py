@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
-from tests.pod_schema.templates import EVERYTHING, WRONG
+from tests.pod_schema.templates import EVERYTHING, NAMES, NEGATIVE, TAKEN, WRONG, template
+from tests.pod_schema.values import ACCEPTED, REFUSED
+from tests.policy_tests.writing import policy
 from tools.pod_schema import compact
-from webhook.pod_schema.fields import schema
+from webhook.cli.check import command as check
+from webhook.pod_schema.field_checks import schema
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.cluster.rooms import Json
     from webhook.sandbox.control_plane import ControlPlane
     from webhook.sandbox.kubectl import Kubectl
@@ -31,17 +38,70 @@ def created(kubectl: Kubectl, template: Json) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize(("template", "path", "_facts"), WRONG, ids=[each[1] for each in WRONG])
+def refused(plane: ControlPlane, namespace: str, template: Json) -> str:
+    """Why the API server refuses a pod of this template; empty if it takes it."""
+    metadata = {"name": "p", **template.get("metadata", {})}
+    pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": metadata}
+    path = f"/api/v1/namespaces/{namespace}/pods?dryRun=All&fieldValidation=Strict"
+    status, answer = plane.api.call("POST", path, pod)
+    return str(answer["message"]) if status >= HTTPStatus.BAD_REQUEST else ""
+
+
+@pytest.mark.parametrize(
+    ("template", "path", "_facts"),
+    [*WRONG, *REFUSED],
+    ids=[each[1] for each in (*WRONG, *REFUSED)],
+)
 def test_what_is_called_an_error_is_refused(
-    cluster_kubectl: Kubectl, namespace: str, template: Json, path: str, _facts: tuple[str, ...]
+    control_plane: ControlPlane,
+    namespace: str,
+    template: Json,
+    path: str,
+    _facts: tuple[str, ...],
 ) -> None:
     """So nothing is an error here that is none there."""
-    code, said = created(cluster_kubectl.within(namespace), template)
+    assert refused(control_plane, namespace, template), f"{path} is taken"
+
+
+@pytest.mark.parametrize(("metadata", "path", "_facts"), NAMES)
+def test_a_name_that_is_none_is_refused(
+    cluster_kubectl: Kubectl, namespace: str, metadata: Json, path: str, _facts: tuple[str, ...]
+) -> None:
+    """Or a prefix that no name can begin with."""
+    given = {**template(), "metadata": metadata}
+    code, said = created(cluster_kubectl.within(namespace), given)
     assert code == 1, f"{path} is taken"
-    assert said
+    assert path.removeprefix("metadata.").removesuffix("Name") in said
 
 
-def test_a_template_without_a_fault_is_taken(cluster_kubectl: Kubectl, namespace: str) -> None:
+def test_a_template_without_a_fault_is_taken(
+    control_plane: ControlPlane, cluster_kubectl: Kubectl, namespace: str
+) -> None:
     """With every field that is tried above, as it should be."""
-    code, said = created(cluster_kubectl.within(namespace), EVERYTHING)
-    assert (code, said) == (0, "")
+    for each in (EVERYTHING, NEGATIVE, *TAKEN, *ACCEPTED):
+        assert refused(control_plane, namespace, each) == ""
+    assert created(cluster_kubectl.within(namespace), EVERYTHING) == (0, "")
+
+
+def test_a_class_that_is_not_there_is_an_error_of_check(
+    control_plane: ControlPlane, cluster_kubectl: Kubectl, namespace: str, tmp_path: Path
+) -> None:
+    """For the API server refuses pods that name it; with those of the cluster all is well."""
+    for field, missing, there in (
+        ("priorityClassName", "nowhere", "system-node-critical"),
+        ("runtimeClassName", "nowhere", ""),
+    ):
+        naming = template()
+        naming["spec"][field] = missing
+        code, said = created(cluster_kubectl.within(namespace), naming)
+        assert code == 1
+        assert missing in said
+        for name, errors in ((missing, 1), (there, 0)):
+            settings = f"{field}: {name}" if name else "schedulerName: s"
+            file = tmp_path / "policy.yaml"
+            file.write_text(policy("names-one", f"defaults: {{{settings}}}"))
+            where = ("--nodes", "cluster", "--kubeconfig", str(control_plane.kubeconfig))
+            done = CliRunner().invoke(check, [str(file), *where, "-o", "json"])
+            assert done.stderr == ""
+            found = json.loads(done.stdout)
+            assert (found["errors"], done.exit_code) == (errors, errors)

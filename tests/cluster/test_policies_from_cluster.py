@@ -15,17 +15,20 @@ from tests.admission.reviews import review
 from tests.admission.test_policy_handler import forged
 from tests.cli.served import Served, ask, pool_in, pool_policy, served
 from tests.cluster.manifests import LABELLED_SPOT
+from tests.cluster.relays import Relay
 from tests.cluster.rooms import metric
-from tests.eventually import eventually
+from tests.eventually import BUDGET, eventually
+from tests.fast_yaml import load_yaml
 from tests.manifests.generated import MANIFESTS
 from tests.policy.examples import EVERYTHING
 from tests.wording import mentions
 from webhook import names
 from webhook.admission.policy_handler import READ_PAUSE
+from webhook.kube.reflector import SILENCE
 from webhook.policy.crd import custom_resource_definitions
 from webhook.policy.load import load
+from webhook.sandbox.api import install_definition
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.definition import install_definition
 from webhook.validating import POLICIES_PATH
 
 if TYPE_CHECKING:
@@ -63,6 +66,20 @@ def defined(plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl])
     for definition in custom_resource_definitions().values():
         install_definition(plane.api, definition)
     return kubectl_for(plane)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def unheard(
+    plane: ControlPlane, defined: Kubectl, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Served]:
+    """A webhook whose watches bring nothing any more, from before the module's first test on."""
+    folder = tmp_path_factory.mktemp("unheard")
+    with Relay(plane) as relay, serving(plane, folder, relay.kubeconfig(folder)) as server:
+        server.wait_ready()
+        defined("apply", "-f", "-", stdin=pool_policy("early"))
+        wait_for_set(server, pool_policy("early"))
+        relay.freeze()
+        yield server
 
 
 @pytest.fixture
@@ -108,7 +125,7 @@ def account(kubectl: Kubectl) -> Path:
     kubectl("create", "serviceaccount", names.WEBHOOK, "-n", names.NAMESPACE)
     kubectl("apply", "-f", "manifests/base/webhook-rights.yaml")
     token = kubectl("create", "token", names.WEBHOOK, "-n", names.NAMESPACE).strip()
-    config = yaml.safe_load(kubectl.kubeconfig.read_text())
+    config = load_yaml(kubectl.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": token}
     # Beside the administrator's, for the authority's certificate is named from there.
     path = kubectl.kubeconfig.with_name("webhook.account")
@@ -116,7 +133,7 @@ def account(kubectl: Kubectl) -> Path:
     return path
 
 
-def wait_for_set(server: Served, *texts: str) -> None:
+def wait_for_set(server: Served, *texts: str, budget: float = BUDGET) -> None:
     """Wait until the set that serves is that of these documents, were they in files."""
     files = {f"{at}.yaml": text.encode() for at, text in enumerate(texts)}
     digest = load(files).policies.hash
@@ -124,6 +141,7 @@ def wait_for_set(server: Served, *texts: str) -> None:
         "this set serves",
         lambda: metric(server.health_port, "fairlead_policy_set_info", hash=digest),
         explain=server.readiness,
+        budget=budget,
     )
 
 
@@ -194,7 +212,7 @@ def test_every_field_has_the_hash_of_its_file(
 def test_a_set_that_is_none_leaves_the_last_good_one(
     plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
 ) -> None:
-    """Named in log, metric and readiness with the object and the field, until it is mended."""
+    """Named in log, metric and readiness with the object and the field, until it is fixed."""
     kubectl("apply", "-f", "-", stdin=pool_policy("a"))
     where = "placementpolicies/setting: spec.overrides.capacity[0].class: "
     unknown = (where, "no capacity class")
@@ -330,3 +348,18 @@ def test_the_manifests_rights_are_enough_and_each_is_needed(
         wait_for_set(server, pool_policy("a"))
         kubectl("delete", "pp", "pool")
         wait_for_set(server)
+
+
+@pytest.mark.last
+def test_a_watch_that_brings_nothing_is_given_up_and_its_collection_is_listed(
+    unheard: Served, kubectl: Kubectl
+) -> None:
+    """After 75 s. The set of before serves until then, and the webhook stays ready."""
+    kubectl("apply", "-f", "-", stdin=pool_policy("late"))
+    assert unheard.readiness()[0] == 200
+    wait_for_set(unheard, pool_policy("late"), budget=SILENCE + BUDGET)
+    assert pool(unheard) == "late"
+    unheard.process.terminate()
+    _, messages = unheard.end()
+    given_up = f"{names.PLACEMENT_POLICIES}: the API server did not answer in time; list in"
+    assert any(given_up in each for each in messages)

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.cluster.policy_rule_cases import a_class, a_policy, path_of
 from tests.cluster.rooms import forget_applied
 from tests.cluster.tables import columns
+from tests.fast_yaml import load_all_yaml
 from tests.wording import mentions
 from webhook import names
 from webhook.policy.crd import RESOURCES, custom_resource_definitions
-from webhook.policy.exception_model import ExceptionSpec
-from webhook.policy.model import KNOWN, CapacityClassSpec, PolicySpec
+from webhook.policy.model import KNOWN, CapacityClassSpec, ExceptionSpec, PolicySpec
 from webhook.policy.status_model import PolicyStatus
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
@@ -86,7 +85,7 @@ def test_kubectl_apply_takes_the_manifest(cluster_kubectl: Kubectl, kind: str) -
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_every_file_that_ships_is_read_back_unchanged(bare: Kubectl, path: Path) -> None:
     """What the file says and nothing else, but for what holds where it says nothing."""
-    written = list(yaml.safe_load_all(path.read_text()))
+    written = list(load_all_yaml(path.read_text()))
     bare("apply", "--validate=strict", "-f", str(path))
 
     for document in written:

@@ -20,9 +20,9 @@ from tests.wording import mentions
 from webhook import names
 from webhook.cli.check import command as check
 from webhook.policy.crd import custom_resource_definitions
+from webhook.sandbox.api import install_definition, install_run_api
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.controller import SandboxController, start_controller
-from webhook.sandbox.definition import install_definition, install_run_api
+from webhook.sandbox.fairlead import SandboxController, start_controller
 from webhook.sandbox.kubectl import Kubectl
 
 # Enough for what only stores and tells.
@@ -248,7 +248,7 @@ def test_a_set_that_is_none_says_who_is_at_fault_and_what_is_in_force(clean: Sit
     mentions(message, "no capacity class 'nowhere'", "last good set")
     site.kubectl("apply", "-f", "-", stdin=pool_policy("b", "late"))
     message = site.until_said("pp/late", "Accepted", "False", "RefusedSet")["message"]
-    mentions(message, "until placementpolicies/on-spot is mended")
+    mentions(message, "until placementpolicies/on-spot is fixed")
     site.until_said("pp/strict", "Accepted", "True", "Accepted")
     site.kubectl("apply", "-f", "-", stdin=ON_SPOT)
     for place in ("pp/on-spot", "pp/late"):
@@ -308,7 +308,7 @@ def decide(server: Served, namespace: str, count: int = 1, **spec: Json) -> None
 
 
 def test_pods_are_counted_over_replicas_and_controllers(clean: Site) -> None:
-    """Of every replica, also after one is gone, and after the controller has begun anew."""
+    """Of every replica, also after one is gone, and after the controller has begun again."""
     site = clean
     for name in ("strict", "spot-1"):
         site.plane.create_namespace(name)

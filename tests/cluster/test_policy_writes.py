@@ -10,11 +10,12 @@ import yaml
 
 from tests.cluster.test_policy_crds import SHIPPED
 from tests.eventually import eventually
+from tests.fast_yaml import load_yaml
 from tests.wording import mentions
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.fairlead import Webhook, start_webhook, stop_webhook
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.webhook import Webhook, start_webhook, stop_webhook
 from webhook.validating import POLICIES
 
 pytest_plugins = ["tests.cluster.policy_fixtures"]
@@ -249,7 +250,7 @@ def bare(configuration: Json) -> Json:
 
 def is_judged(plane: ControlPlane) -> bool:
     """Whether a policy for a class that nobody has is refused."""
-    body = yaml.safe_load(setting("of-nobody", "probe").removeprefix("---\n"))
+    body = load_yaml(setting("of-nobody", "probe").removeprefix("---\n"))
     path = f"/apis/{names.API_VERSION}/{names.PLACEMENT_POLICIES}?dryRun=All"
     return plane.api.call("POST", path, body)[0] == 403
 
@@ -311,3 +312,11 @@ def test_a_key_without_a_value_is_told_though_the_api_server_drops_it(kubectl: K
         kubectl, policy("empty", defaults={"schedulerName": "x", "nodeSelector": {}})
     )
     mentions(line, "spec.defaults.nodeSelector", "is empty and sets nothing")
+
+
+def test_of_many_policies_in_one_file_each_warning_names_its_own(kubectl: Kubectl) -> None:
+    """kubectl prints them below each other, and says of none which object it is about."""
+    one_node = policy("one-node", defaults={"nodeSelector": {names.HOSTNAME_LABEL: "node-1"}})
+    empty = policy("empty", defaults={"schedulerName": "x", "nodeSelector": {}})
+    lines = warnings(kubectl, one_node + SPOT + empty)
+    assert sorted(line.split(":")[0] for line in lines) == ["policy 'empty'", "policy 'one-node'"]

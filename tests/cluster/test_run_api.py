@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.cluster.rooms import forget_applied
 from tests.cluster.tables import columns
+from tests.fast_yaml import load_yaml
 from tests.run.whole_runs import ALL, TENSORFLOW, a_run
 from webhook import names
 from webhook.run.crd import NAME
@@ -73,7 +73,7 @@ def test_kubectl_apply_takes_the_manifest(cluster_kubectl: Kubectl) -> None:
 
     kept = cluster_kubectl.json("get", "crd", NAME)["metadata"]["annotations"]
     applied = json.loads(kept["kubectl.kubernetes.io/last-applied-configuration"])
-    written = yaml.safe_load(MANIFEST.read_text())
+    written = load_yaml(MANIFEST.read_text())
     written["metadata"]["annotations"] = {}
     assert applied == written
     assert cluster_kubectl("diff", "-f", str(MANIFEST)) == ""
@@ -83,7 +83,7 @@ def test_kubectl_apply_takes_the_manifest(cluster_kubectl: Kubectl) -> None:
 def test_kubectl_explain_tells_what_replicas_are(run_api: ControlPlane, kubectl: Kubectl) -> None:
     """Each field with our words, as they stand in the model."""
     said = " ".join(kubectl("explain", "run.spec.replicas").split())
-    (version,) = yaml.safe_load(MANIFEST.read_text())["spec"]["versions"]
+    (version,) = load_yaml(MANIFEST.read_text())["spec"]["versions"]
     spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
     replicas = spec["properties"]["replicas"]
     of_a_role = replicas["additionalProperties"]
@@ -151,7 +151,7 @@ def test_kubectl_get_wide_shows_the_rest(kubectl: Kubectl, shown: str) -> None:
 
 
 def test_a_status_is_kept_whole(kubectl: Kubectl, shown: str) -> None:
-    """The controller reads back all that it has written, or it would count anew."""
+    """The controller reads back all that it has written, or it would count again."""
     stored = kubectl.json("get", "run", shown)
 
     assert Run.model_validate(stored, by_alias=True, by_name=False).status == STATUS

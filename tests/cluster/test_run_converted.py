@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.fast_yaml import load_yaml
 from webhook import names
 from webhook.run.model import Run
 from webhook.run.plan import plan
@@ -17,9 +17,7 @@ pytest_plugins = ["tests.cluster.run_fixtures"]
 
 Json = dict[str, Any]
 GOLDEN = sorted((Path(__file__).parents[1] / "golden" / "polyaxon").glob("*.yaml"))
-RUNS = {
-    path.stem: case["run"] for path in GOLDEN if "run" in (case := yaml.safe_load(path.read_text()))
-}
+RUNS = {path.stem: case["run"] for path in GOLDEN if "run" in (case := load_yaml(path.read_text()))}
 STRICT = "?dryRun=All&fieldValidation=Strict"
 NAMESPACE = "/api/v1/namespaces/default"
 

@@ -123,7 +123,7 @@ def test_the_failure_after_the_last_that_is_allowed_fails_the_run(run_room: Room
 
 
 def test_one_failure_restarts_all_under_scope_run(run_room: Room) -> None:
-    """Every replica begins anew, once, and the others' ends are nobody's failure."""
+    """Every replica begins again, once, and the others' ends are nobody's failure."""
     scene = play(
         run_room, "gang", framework="pytorch", replicas=PAIR, restartScope="Run", backoffLimit=1
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.cluster.rooms import Room
 from tests.cluster.scenes import play
 from webhook import names
-from webhook.run.steps import LARGE
+from webhook.run.reconcile import LARGE
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
 

@@ -21,8 +21,8 @@ from tests.kube.fake_api import Answer, Request, fake_api
 from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
+from webhook.sandbox.api import install_run_api
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.definition import install_run_api
 
 if TYPE_CHECKING:
     from tests.control_planes import StartControlPlane

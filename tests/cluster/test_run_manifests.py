@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.fast_yaml import load_yaml
 from tests.run.runs import a_run
 from webhook.run.plan import Plan, plan
 from webhook.sandbox.control_plane import ControlPlane
@@ -21,12 +21,12 @@ NOVEL = "layers"
 CASES = [
     path
     for path in sorted(RUNS.glob("*.yaml"))
-    if path.stem != NOVEL and "problems" not in yaml.safe_load(path.read_text())
+    if path.stem != NOVEL and "problems" not in load_yaml(path.read_text())
 ]
 
 
 def manifests(made: Plan) -> Iterator[Json]:
-    """All objects of a run; of pods the first of each mould."""
+    """All objects of a run; of pods the first of each role."""
     if config_map := made.config_map():
         yield config_map
     if made.keys_secret:
@@ -35,7 +35,7 @@ def manifests(made: Plan) -> Iterator[Json]:
     if made.run.spec.serving:
         yield made.deployment()
         return
-    for role in made.moulds:
+    for role in made.templates:
         yield made.pod(role, 0, 0)
     for role, index in made.special:
         yield made.pod(role, index, 0)
@@ -46,7 +46,7 @@ def test_every_manifest_is_taken(
     path: Path, control_plane: ControlPlane, namespace: str, taken: Callable[[Json], str]
 ) -> None:
     """Of each golden Run, by a dry run under strict field validation."""
-    case = yaml.safe_load(path.read_text())["run"]
+    case = load_yaml(path.read_text())["run"]
     made = plan(a_run(case["name"], case["spec"], namespace=namespace))
     refusals = {}
     for manifest in manifests(made):

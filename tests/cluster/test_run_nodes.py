@@ -22,11 +22,11 @@ from tests.cluster.rooms import Json, Room
 from tests.cluster.scenes import ALONE, TEMPLATE, Scene, play
 from tests.wording import mentions
 from webhook import names
+from webhook.sandbox.api import definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.controller import start_controller
-from webhook.sandbox.definition import definitions
+from webhook.sandbox.fairlead import start_controller
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.nodes import Pool
+from webhook.sandbox.simulated_nodes import Pool
 
 SCOPES = ("Replica", "Role", "Run")
 STORIES = ("deleted", "silent", "shutdown", "outofservice", "back")

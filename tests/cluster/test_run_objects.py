@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from tests.cluster.manifests import workload
 from tests.run.runs import a_run, containers, spec_of
 from webhook import names
-from webhook.controller.objects import DEPLOYMENT, SERVICE, Objects
 from webhook.controller.observed_state import ObservedState
+from webhook.controller.owned_objects import DEPLOYMENT, SERVICE, Objects
 from webhook.kube.client import connect
-from webhook.kube.token_bucket import TokenBucket
+from webhook.kube.rate_limit import TokenBucket
 from webhook.kube.writer import Writer
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ CLOSED: Json = {
 def test_only_the_very_object_that_was_seen_is_changed(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    """One that was made anew under the name meanwhile is another: the API server refuses."""
+    """One that was made again under the name meanwhile is another: the API server refuses."""
     run = a_run("mnist", {"template": spec_of(containers("main"))}, namespace=namespace)
 
     async def play() -> None:

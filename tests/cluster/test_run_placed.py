@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.cluster.manifests import SPOT, SPOT_CLASS
 from tests.cluster.rooms import Json, NewNamespace, Room, stamp
 from tests.cluster.scenes import Scene
+from tests.fast_yaml import load_yaml
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.nodes import Pool, Taint, node_manifests
+from webhook.sandbox.simulated_nodes import Pool, Taint, node_manifests
 
 pytest_plugins = ["tests.cluster.run_fixtures", "tests.cluster.webhook_fixtures"]
 pytestmark = pytest.mark.usefixtures("running", "more_nodes")
@@ -93,13 +93,13 @@ def converted() -> Json:
         [*command, "-f", polyaxonfile, "--name", "mnist"], capture_output=True, check=False
     )
     assert done.returncode == 0, done.stderr.decode()
-    run: Json = yaml.safe_load(done.stdout)
+    run: Json = load_yaml(done.stdout)
     return run
 
 
 def written() -> Json:
     """The Run as a person writes it."""
-    run: Json = yaml.safe_load((FILES / "mnist-run.yaml").read_text())
+    run: Json = load_yaml((FILES / "mnist-run.yaml").read_text())
     return run
 
 

@@ -14,9 +14,8 @@ from tests.cluster.run_placement_cases import LEFT, PLACEMENT_CASES
 from tests.cluster.run_rule_cases import CASES, Case
 from tests.run.whole_runs import a_run, an_environment
 from webhook import names
-from webhook.placement.schema.limits import MAX_LISTED
-from webhook.run.crd import custom_resource_definition
-from webhook.run.crd.run_rules import FIXED, RULES
+from webhook.placement.schema.syntax import MAX_LISTED
+from webhook.run.crd import FIXED, RULES, custom_resource_definition
 from webhook.run.model.replica import MAX_OVERRIDES
 from webhook.sandbox.control_plane import ControlPlane
 

@@ -167,8 +167,8 @@ def test_a_label_that_is_none_of_our_words_is_told_of(new_namespace: NewNamespac
     code, said = create(room, sent)
     assert code == 0
     (warning,) = said.splitlines()
-    assert warning.startswith(f"Warning: fairlead: pod p: label {names.KIND}: 'notbook' ")
-    mentions(warning, "no kind", "counts as not said")
+    assert warning.startswith(f"Warning: fairlead: pod p: label {names.KIND}: ")
+    mentions(warning, "unknown kind 'notbook'", "having no kind")
 
 
 OWN_TOLERATION = [{"key": "gpu", "operator": "Exists"}]

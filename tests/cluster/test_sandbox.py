@@ -11,7 +11,7 @@ import pytest
 from tests.eventually import eventually
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.webhook import start_webhook, stop_webhook
+from webhook.sandbox.fairlead import start_webhook, stop_webhook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

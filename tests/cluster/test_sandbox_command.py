@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 
 from tests.cluster.manifests import pod
 from tests.cluster.scenes import run_manifest
 from tests.eventually import eventually
 from tests.wording import line_with, mentions
+from webhook.cli import fairlead
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.processes import alive
 
@@ -123,7 +125,7 @@ def pair(
 def test_up_status_and_down(sandbox: Command, kubectl_path: Path) -> None:
     """A sandbox outlives its command, can be used, is left alone by a second up, and goes away.
 
-    One of which a component died is seen by status, and up starts it anew from nothing.
+    One of which a component died is seen by status, and up starts it again from nothing.
     """
     up = sandbox("up")
     directory = sandbox.folders / "default"
@@ -239,6 +241,30 @@ def test_policies_of_the_sandbox_s_own_are_judged_when_they_are_written(pair: Pa
     refused = kubectl.run("apply", "-f", "-", stdin=wrong)
     assert refused.returncode == 1
     mentions(refused.stderr, "no capacity class 'none'")
+
+
+@pytest.mark.parametrize("name", [FILES, OBJECTS])
+def test_doctor_finds_nothing_wrong_with_a_sandbox(pair: Pair, name: str) -> None:
+    """Webhook and controller are programs of this machine: nothing is said to be missing.
+
+    What nobody can ask from within the cluster is unknown, and not well.
+    """
+    kubeconfig = str(pair.sandbox.folders / name / "kubeconfig")
+    text, done = (
+        CliRunner().invoke(fairlead, ["doctor", "--kubeconfig", kubeconfig, *options])
+        for options in ((), ("-o", "json"))
+    )
+    assert (text.exit_code, done.exit_code) == (0, 0), text.output
+    mentions(text.stdout.splitlines()[-1], "No problem found", "in what could be read")
+    document = json.loads(done.stdout)
+    assert {each["severity"] for each in document["findings"]} == {"note"}, text.output
+    (programs,) = (each for each in document["findings"] if each["check"] == "programs")
+    mentions(programs["what"], "outside of the cluster", "https://127.0.0.1:")
+    beyond = {"watches", "endpoints", "certificates", "trust", "leader", "policies"}
+    assert beyond <= set(document["unknown"])
+    assert {"end to end", "interception", "unplaced pods", "definition of Runs"} <= set(
+        document["ok"]
+    )
 
 
 @pytest.mark.last

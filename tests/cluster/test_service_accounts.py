@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.guards import guarded
+from tests.cluster.guards import guarded, mutating
 from tests.cluster.manifests import Json, pod, policy_text
 from tests.cluster.rooms import NewNamespace, Room, stamp
 from tests.wording import mentions
@@ -43,35 +43,6 @@ def room(new_namespace: NewNamespace) -> Room:
 def matched(room: Room, **fields: Any) -> set[str]:
     """The policies that matched a pod of this spec."""
     return set(stamp(room.create(pod("p", **fields), dry_run=True))["policies"])
-
-
-def mutating(room: Room, name: str, expression: str) -> list[Json]:
-    """A mutating policy of the namespace, that the API server asks before its webhooks."""
-    api_version = "admissionregistration.k8s.io/v1"
-    rule = {
-        "apiGroups": [""],
-        "apiVersions": ["v1"],
-        "operations": ["CREATE"],
-        "resources": ["pods"],
-    }
-    here = {"matchLabels": {"kubernetes.io/metadata.name": room.name}}
-    named = {"apiVersion": api_version, "metadata": {"name": name}}
-    return [
-        {
-            **named,
-            "kind": "MutatingAdmissionPolicy",
-            "spec": {
-                "matchConstraints": {"resourceRules": [rule]},
-                "reinvocationPolicy": "IfNeeded",
-                "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}],
-            },
-        },
-        {
-            **named,
-            "kind": "MutatingAdmissionPolicyBinding",
-            "spec": {"policyName": name, "matchResources": {"namespaceSelector": here}},
-        },
-    ]
 
 
 def test_a_policy_matches_by_the_account_that_the_pod_will_have(room: Room) -> None:

@@ -15,14 +15,14 @@ from click.testing import CliRunner, Result
 
 from tests.cluster.manifests import WORKERS_ON_SPOT, pod, template, workload
 from tests.cluster.rooms import LOOK, Room, is_stamped, stamp
+from tests.control_planes import clear_namespace
 from tests.eventually import eventually
 from tests.wording import line_with, mentions
 from webhook import names
 from webhook.cli import fairlead
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.controller import start_controller
+from webhook.sandbox.fairlead import start_controller, start_webhook, stop_webhook
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.webhook import start_webhook, stop_webhook
 from webhook.times import to_second
 
 pytest_plugins = ["tests.cluster.policy_fixtures", "tests.cluster.run_fixtures"]
@@ -184,7 +184,7 @@ def scene(
         plane.stop_component(controller.name)
         stop_webhook(plane, webhook)
         erase(kubectl)
-        plane.api.call("DELETE", f"/api/v1/namespaces/{namespace}")
+        clear_namespace(plane, namespace)
 
 
 SPOT = "cloud.google.com/gke-spot"
@@ -208,7 +208,7 @@ def test_why_did_this_pod_not_get_it(scene: Scene) -> None:
         *("explain", "pod", "train-ps-0", "-n", scene.namespace, "--field", "tolerations")
     )
     assert found.exit_code == 0
-    mentions(found.stdout, "match.roles: ps ", "of worker")
+    mentions(found.stdout, "match.roles: role is ps", "wants worker")
 
 
 def test_who_set_this_key_and_who_lost_it(scene: Scene) -> None:
@@ -235,11 +235,11 @@ def test_which_pods_does_this_policy_touch_now(scene: Scene) -> None:
 
 
 def test_what_changes_if_this_branch_is_merged(scene: Scene, tmp_path: Path) -> None:
-    """The pods that would be placed otherwise, by policy; no merge ends an exception."""
+    """The pods that would be placed differently, by policy; no merge ends an exception."""
     (tmp_path / "policies.yaml").write_text(BRANCH)
     found = scene.ask("diff", "cluster", str(tmp_path), "-n", scene.namespace)
     assert found.exit_code == 1
-    line_with(found.stdout, "6 pods of runs: ", "1 placed otherwise")
+    line_with(found.stdout, "6 pods of runs: ", "1 placed differently")
     line_with(found.stderr, "exception", f"counts in {tmp_path} too")
     assert "train-ps-0" in found.stdout
     assert "workers-on-spot" in found.stdout
@@ -249,7 +249,7 @@ def test_which_policies_never_match(scene: Scene) -> None:
     """No live pod, no workload, no decision that was counted; and since when that is known."""
     found = scene.ask("policies", "--never-matched")
     assert found.exit_code == 1
-    line_with(found.stdout, "2 of 5 policies", "matched nothing", "since 2")
+    line_with(found.stdout, "2 of 5 policies", "never matched a known pod", "since 2")
     assert "dask-pool" in found.stdout
     assert "notebooks-stay" in found.stdout
     assert "fast-queue" not in found.stdout

@@ -17,8 +17,8 @@ from tests.cluster.manifests import pod
 from tests.cluster.rooms import NewNamespace, Room, Running, is_stamped
 from tests.eventually import eventually
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.ports import free_ports
-from webhook.sandbox.webhook import Webhook, mutating_webhook_configuration
+from webhook.sandbox.fairlead import Webhook, mutating_webhook_configuration
+from webhook.sandbox.processes import free_ports
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 

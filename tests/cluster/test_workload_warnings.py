@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +16,9 @@ from tests.cluster.rooms import Json, Room, Running
 from tests.eventually import eventually
 from tests.wording import line_with, mentions
 from webhook import names, validating
+from webhook.admission.foresee import MOST_VALUES
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.webhook import Webhook, start_webhook, stop_webhook
+from webhook.sandbox.fairlead import Webhook, start_webhook, stop_webhook
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
 
@@ -35,7 +37,7 @@ REASON = (
     "policy pool-required",
     f"requirements.nodeSelector[{POOL}]",
     "must be 'on-demand'",
-    "pod says 'other'",
+    "pod has 'other'",
 )
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 # No port of anybody's.
@@ -278,6 +280,41 @@ def test_a_typo_in_the_template_of_a_run_is_warned_of(module_room: Room) -> None
     }
     warning = line_with(told(module_room, run), "nodeSelectors")
     mentions(warning, "Run typo", "spec.template.spec.nodeSelectors", "'nodeSelector'")
+
+
+@pytest.mark.usefixtures("replicas", "run_api")
+def test_of_many_objects_in_one_file_each_warning_names_its_own(module_room: Room) -> None:
+    """kubectl prints them below each other, and says of none which object it is about."""
+    told(module_room, job("before"))
+    typo = {
+        "apiVersion": names.API_VERSION,
+        "kind": names.RUN_KIND,
+        "metadata": {"name": "wrong"},
+        "spec": {"template": {"spec": {**pod("p")["spec"], "nodeSelectors": {POOL: "on-demand"}}}},
+    }
+    unmarked = {"metadata": {"labels": {"app": "bare"}}, "spec": pod("p")["spec"]}
+    bare = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "bare", "labels": {names.RUN: "r"}},
+        "spec": {"selector": {"matchLabels": {"app": "bare"}}, "template": unmarked},
+    }
+    labels = {names.RUN: "r", f"{names.GROUP}/knd": "job"}
+    slips = [
+        pod(name, labels=labels, nodeSelector={POOL: "on-demand"}) for name in ("slip-a", "slip-b")
+    ]
+    nowhere = job("nowhere", template=template("nowhere", **{names.KIND: "build"}))
+    large = job("large")
+    large["spec"]["template"]["spec"]["containers"][0]["args"] = ["a"] * MOST_VALUES
+    items = [job("one"), typo, slips[0], nowhere, large, job("two"), bare, slips[1]]
+    lines = applied(
+        module_room, {"apiVersion": "v1", "kind": "List", "items": items}, "--dry-run=server"
+    )
+    titles = ["Deployment bare", "Job large", "Job nowhere", "Job one", "Job two", "Run wrong"]
+    titles += ["pod slip-a", "pod slip-b"]
+    named = [[title for title in titles if re.search(rf"\b{title}\b", line)] for line in lines]
+    assert sorted(title for found in named for title in found) == titles, lines
+    assert len(named) == len(titles)
 
 
 def test_the_owner_of_a_rejected_pod_has_one_event(

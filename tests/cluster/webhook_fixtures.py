@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.rooms import NewNamespace, Room, Running
+from tests.control_planes import clear_namespace
 from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.fairlead import start_webhook, stop_webhook
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.webhook import start_webhook, stop_webhook
 
 # So that a test that edits policies need not wait, and one that fails can be understood.
 OPTIONS = ("--poll-interval", "0.2", "--log-level", "debug")
@@ -52,4 +53,4 @@ def new_namespace(control_plane: ControlPlane, cluster_kubectl: Kubectl) -> Iter
 
     yield make
     for name in made:
-        control_plane.api.call("DELETE", f"/api/v1/namespaces/{name}")
+        clear_namespace(control_plane, name)

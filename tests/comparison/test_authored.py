@@ -18,7 +18,7 @@ from webhook import names
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide
 from webhook.comparison.authored import Authored, with_origin, without_credits
-from webhook.comparison.gaps import gaps
+from webhook.comparison.difference import gaps
 from webhook.placement import pod as pods
 from webhook.placement.node_affinity import is_empty
 from webhook.placement.pod import PREFERRED_NODES, PodPlacement
@@ -59,14 +59,14 @@ def test_what_every_kind_of_setting_gave_is_taken_away_again() -> None:
     live = placed(came, by)
     assert len(live.tolerations) == 3
     assert live.required
-    assert authored(live, by) == Authored(pods.read(came.pod))
+    assert authored(live, by) == Authored(pods.parse_pod(came.pod))
 
 
 def test_a_policy_that_sets_something_else_by_now_is_undone_by_the_fields_name() -> None:
     """The stamp names the key; what was given there is gone, whatever it was."""
     live = placed(arrival(), policies(POOL, GPU))
     found = authored(live, policies(OTHER_POOL))
-    assert found == Authored(pods.read(arrival().pod))
+    assert found == Authored(pods.parse_pod(arrival().pod))
 
 
 def test_what_nobody_knows_any_more_counts_as_the_authors_and_is_said() -> None:
@@ -85,7 +85,7 @@ def test_an_authors_template_restores_what_was_overruled() -> None:
     )
     by = policies(POOL, SPOT)
     live = placed(came, by)
-    origin = pods.read(came.pod)
+    origin = pods.parse_pod(came.pod)
     assert authored(live, by).placement.node_selector == {}
     assert with_origin(authored(live, by), origin) == Authored(origin)
     lost = without_credits(live, {"pool": ["nodeSelector[zone]"], "x": ["capacity[gone]"]}, by)
@@ -101,7 +101,7 @@ def test_what_others_added_stays_beside_an_authors_template() -> None:
         node_selector={"team": "x"},
         tolerations=[*live.tolerations, {"key": "istio", "operator": "Exists"}],
     )
-    origin = pods.read(came.pod)
+    origin = pods.parse_pod(came.pod)
     origin = origin._replace(labels={**origin.labels, "index": "0"})
     found = with_origin(authored(live, policies(GPU)), origin).placement
     assert (found.labels["job"], found.labels["index"]) == ("j", "1")
@@ -120,7 +120,7 @@ def test_what_others_added_to_affinity_and_spread_stays_too() -> None:
     mine = [{"matchExpressions": [{"key": "own", "operator": "Exists"}]}]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": mine}}
     written = arrival(affinity={"nodeAffinity": required})
-    came, live = pods.read(written.pod), placed(written, by)
+    came, live = pods.parse_pod(written.pod), placed(written, by)
     theirs: Requirement = {"key": "theirs", "operator": "Exists"}
     assert live.required
     added = live._replace(
@@ -155,7 +155,7 @@ def test_what_a_class_may_have_left_is_not_taken_for_others() -> None:
             {"key": "node.kubernetes.io/not-ready", "operator": "Exists"},
         ],
     )
-    found = with_origin(authored(live, by), pods.read(arrival().pod)).placement
+    found = with_origin(authored(live, by), pods.parse_pod(arrival().pod)).placement
     assert (found.required, found.lists) == (None, {PREFERRED: [near]})
     assert [each["key"] for each in found.tolerations] == ["node.kubernetes.io/not-ready"]
 
@@ -175,7 +175,7 @@ def test_with_its_authors_text_a_placed_pod_is_as_it_came(pod: Json, documents: 
     Unless none of its required terms matches any node: then no stamp credits anybody with a class,
     and the class's tolerations stay.
     """
-    came = pods.read(pod)
+    came = pods.parse_pod(pod)
     assume(came.required is None or not all(map(is_empty, came.required)))
     by = policy_set(documents)
     decision = decided(pod, by)

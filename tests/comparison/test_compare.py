@@ -20,10 +20,9 @@ from webhook import names
 from webhook.admission.arrival import Arrival
 from webhook.admission.engine import decide
 from webhook.comparison.compare import Comparison, Same, Sets
-from webhook.comparison.difference import Difference
-from webhook.comparison.gaps import same_placement
+from webhook.comparison.difference import Difference, same_placement
 from webhook.errors import InvalidPod
-from webhook.placement.nodes import Node, read
+from webhook.placement.nodes import Node, parse_node
 from webhook.policy.load import load
 
 Json = dict[str, Any]
@@ -135,7 +134,7 @@ def test_a_class_that_means_other_nodes_moves() -> None:
     sets = [
         load({"p.yaml": text.encode()}).policies for text in (old, old.replace("pool:", "kind:"))
     ]
-    found = Comparison(Sets(sets[0], sets[1], CLUSTER)).of(arrival())
+    found = Comparison(Sets(sets[0], sets[1], CLUSTER)).compare(arrival())
     assert isinstance(found, Difference)
     assert (found.kind, found.policies) == ("moved", ("on-spot",))
 
@@ -180,6 +179,17 @@ def test_a_node_that_is_made_on_demand_is_not_missed() -> None:
     assert different([fixed], [fixed, constrain], arrival(), NODES).kind == "unplaceable"
 
 
+def test_a_class_that_makes_no_more_nodes_leaves_pods_without_one() -> None:
+    """The placement is the same; and the other way round."""
+    constrain = policy("bursts", "overrides: {capacity: [{class: burst, mode: Constrain}]}")
+    fixed = BURST.replace("autoscaled: true", "autoscaled: false")
+    found = different([BURST, constrain], [fixed, constrain], arrival(), NODES)
+    assert (found.kind, found.stranded, found.policies) == ("unplaceable", True, ("bursts",))
+    assert different([fixed, constrain], [BURST, constrain], arrival(), NODES).kind == "placeable"
+    assert compared([BURST, constrain], [fixed, constrain], arrival()) == "same"
+    assert compared([BURST], [fixed], arrival(), NODES) == "same"
+
+
 def test_without_nodes_nobody_is_without_one() -> None:
     """Nobody can know."""
     found = different([], [NOWHERE], arrival())
@@ -201,7 +211,7 @@ def test_a_request_for_a_class_that_is_gone_rejects() -> None:
     """By no policy at all: the reason says what it is."""
     old, new = policy_set([]), policy_set([], [])
     pod = arrival(annotations={names.CAPACITY: "spot=Constrain"})
-    found = Comparison(Sets(old, new, CLUSTER)).of(pod)
+    found = Comparison(Sets(old, new, CLUSTER)).compare(pod)
     assert isinstance(found, Difference)
     assert (found.kind, found.policies) == ("rejected", ())
     assert "spot" in found.new.reason
@@ -221,7 +231,7 @@ def test_numbers_that_json_has_no_room_for_are_decided_on_all_the_same() -> None
 
 @st.composite
 def branches(draw: st.DrawFn, main: list[Json]) -> list[Json]:
-    """The documents with one of them written anew, moved or gone; or as they are; or others."""
+    """The documents with one of them written again, moved or gone; or as they are; or others."""
     if draw(st.integers(0, 3)) == 0:
         return draw(excepted_lists())
     found = list(main)
@@ -246,7 +256,7 @@ def worlds(draw: st.DrawFn) -> tuple[list[Json], list[Json], list[Json], list[No
         old,
         draw(branches(old)),
         draw(st.lists(drawn_pods(), min_size=1, max_size=4)),
-        [read(node) for node in found],
+        [parse_node(node) for node in found],
     )
 
 
@@ -267,7 +277,7 @@ def test_a_set_never_differs_from_itself(
     """Of any pods, on any nodes."""
     old, _, pods, nodes = world
     comparison = Comparison(Sets(policy_set(old), policy_set(old), CLUSTER, nodes))
-    assert not any(isinstance(comparison.of(pod), Difference) for pod in _arrivals(pods))
+    assert not any(isinstance(comparison.compare(pod), Difference) for pod in _arrivals(pods))
 
 
 MIRROR = {
@@ -290,7 +300,7 @@ def test_sets_that_change_places_turn_every_difference_round(
     there = Comparison(sets)
     back = Comparison(sets._replace(old=sets.new, new=sets.old))
     for pod in _arrivals(pods):
-        one, other = there.of(pod), back.of(pod)
+        one, other = there.compare(pod), back.compare(pod)
         if not isinstance(one, Difference):
             assert one == other
             continue
@@ -333,6 +343,6 @@ def test_what_is_remembered_is_what_would_be_decided(
     # Who takes part in them is the same, and what they find is not.
     moved = [{**pod, "spec": {**pod["spec"], "nodeSelector": {"pool": "a"}}} for pod in pods]
     for pod in _arrivals([*pods, *moved]):
-        found = comparison.of(pod)
-        assert found == comparison.judged(pod)
+        found = comparison.compare(pod)
+        assert found == comparison.compare_fully(pod)
         assert _told(found) == _decided(pod, sets)

@@ -50,7 +50,7 @@ def compared(
     nodes: Sequence[Node] | None = None,
 ) -> Difference | Same:
     """What becomes of the pod otherwise."""
-    return Comparison(Sets(policies(*old), policies(*new), Cluster(), nodes)).of(pod)
+    return Comparison(Sets(policies(*old), policies(*new), Cluster(), nodes)).compare(pod)
 
 
 def different(

@@ -129,6 +129,8 @@ class Api:
     calls: list[tuple[str, str]] = field(default_factory=list)
     bodies: list[Any] = field(default_factory=list)
     versions: int = 100
+    # Of lists the size of a page and the form that were asked for.
+    pages: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     @property
     def client(self) -> Client:
@@ -160,7 +162,16 @@ class Api:
     async def delete(self, path: str, body: Mapping[str, Any]) -> Json:
         return self._answer("delete", path.rpartition("/")[2], body)
 
-    async def list(self, path: str, keep: Any, *, query: Any = None) -> Listing[Any]:
+    async def list(
+        self,
+        path: str,
+        keep: Any,
+        *,
+        query: Any = None,
+        page_size: int = 0,
+        accept: str = "",
+    ) -> Listing[Any]:
+        self.pages[path.rpartition("/")[2]] = page_size, accept
         items = self._answer("list", path.rpartition("/")[2], None)["items"]
         key, equals, value = (query or {}).get("labelSelector", "").partition("=")
         if equals:

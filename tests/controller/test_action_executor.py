@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.controller.runs import UID, Api, Json, raw_pod, raw_run, refused, run
-from webhook.controller.action_executor import ActionExecutor, Done
-from webhook.controller.objects import Objects
+from webhook.controller.action_executor import WHILE_OTHERS_WAIT, ActionExecutor, Done
 from webhook.controller.observed_state import ObservedState
+from webhook.controller.owned_objects import Objects
 from webhook.controller.refusals import Refusals
 from webhook.errors import NotLeading
 from webhook.run.actions import (
@@ -61,7 +61,13 @@ class Stage:
         self.api, self.known, self.counted = Api(), ObservedState(), Counted()
         self.refusals = Refusals(clock=lambda: self.now, random=Random(1))
         objects = Objects(self.api.client, self.api.writer, self.known)
-        self.doer = ActionExecutor(objects, self.refusals, self.counted)
+        self.others: set[str] = set()
+        self.doer = ActionExecutor(
+            objects,
+            self.refusals,
+            self.counted,
+            others_wait=lambda namespace: bool(self.others - {namespace}),
+        )
 
     def do(self, *actions: Action, over: bool = False, **spec: Any) -> Done:
         whole = run(**spec)
@@ -92,6 +98,27 @@ def test_what_pods_need_is_there_before_the_first_of_them() -> None:
     assert stage.counted.all == {"created": 1}
 
 
+@pytest.mark.parametrize("others", [set(), {"lab"}])
+def test_a_large_run_is_done_at_once_while_no_other_namespace_waits(others: set[str]) -> None:
+    """Runs of its own namespace come after it."""
+    stage = Stage()
+    stage.others = others
+    done = stage.do(*workers(2 * WHILE_OTHERS_WAIT))
+    assert (len(done.made), done.cut) == (2 * WHILE_OTHERS_WAIT, False)
+
+
+def test_while_other_namespaces_wait_a_part_is_done() -> None:
+    """The rest is for the next look, and pods are created once all that go have gone."""
+    stage = Stage()
+    stage.others = {"small"}
+    done = stage.do(*workers(2 * WHILE_OTHERS_WAIT))
+    assert (len(done.made), done.cut, done.error) == (WHILE_OTHERS_WAIT, True, None)
+    gone = [DeletePod(f"mnist-worker-{n}", f"uid-{n}") for n in range(2 * WHILE_OTHERS_WAIT)]
+    done = stage.do(*gone, *workers(1))
+    assert (len(stage.api.named("delete")), done.made) == (WHILE_OTHERS_WAIT, set())
+    assert done.cut
+
+
 def test_after_a_refusal_nothing_more_is_begun() -> None:
     """It would meet the next pod too; one was under way, for the first is tried alone."""
     stage = Stage()
@@ -112,7 +139,7 @@ def test_pods_do_not_wait_for_restored_keys(answer: Exception | None) -> None:
     done = stage.do(RestoreKeys(), *workers(1), **MPI)
     assert stage.api.named("create") == [secret, "mnist-worker-0"]
     assert (done.made, done.refused, done.error) == ({"mnist-worker-0"}, [], None)
-    assert stage.refusals.of(UID) == ()
+    assert stage.refusals.refusals_of(UID) == ()
 
 
 def test_restored_keys_end_no_pause() -> None:
@@ -121,7 +148,7 @@ def test_restored_keys_end_no_pause() -> None:
     stage.api.answers["create", "mnist-worker-0"] = QUOTA
     stage.do(*workers(1), **MPI)
     done = stage.do(RestoreKeys(), *workers(1), **MPI)
-    assert [one.name for one in stage.refusals.of(UID)] == ["mnist-worker-0"]
+    assert [one.name for one in stage.refusals.refusals_of(UID)] == ["mnist-worker-0"]
     assert done.left is not None
 
 

@@ -14,7 +14,7 @@ from tests.controller.test_informers import empty_lists
 from tests.kube.fake_api import until
 from tests.wording import Wording, mentions
 from webhook.controller.controller import Controller
-from webhook.controller.metrics import ControllerMetrics
+from webhook.controller.controller_metrics import ControllerMetrics
 from webhook.errors import NotLeading
 from webhook.run.model import Run
 from webhook.run.plan import Plan, plan
@@ -157,8 +157,8 @@ def test_a_run_that_is_gone_leaves_nothing_behind() -> None:
     refusals = stage.controller.refusals
 
     async def act() -> None:
-        await until(lambda: refusals.of("uid-run-0") != ())
+        await until(lambda: refusals.refusals_of("uid-run-0") != ())
         stage.controller.known.runs.put("lab/run-0", None)
-        assert refusals.of("uid-run-0") == ()
+        assert refusals.refusals_of("uid-run-0") == ()
 
     lead(stage, act)

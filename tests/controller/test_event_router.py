@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.controller.runs import UID, raw_node, raw_pod, stored_run
-from webhook.controller import event_router as module
-from webhook.controller.event_router import EventRouter
+from webhook.controller import controller as module
+from webhook.controller.controller import EventRouter
 from webhook.controller.observed_state import ObservedState
 from webhook.kube.cache import Cache
 from webhook.kube.work_queue import WorkQueue
@@ -18,17 +18,23 @@ from webhook.run import observation
 
 
 class Stage:
-    """A feed whose clock stands still unless it is moved."""
+    """A router whose clock stands still unless it is moved."""
 
     def __init__(self) -> None:
         self.now = 1000.0
         self.known = ObservedState()
-        self.feed = EventRouter(self.known, clock=lambda: self.now)
+        self.router = EventRouter(self.known, clock=lambda: self.now)
         self.queue = WorkQueue(clock=lambda: self.now)
 
     def pod(self, index: int, version: int = 9) -> None:
         raw = raw_pod(index, uid=f"u{version}")
         self.known.pods.put(f"lab/mnist-worker-{index}", observation.pod(raw))
+
+    async def begin_with_a_run(self) -> None:
+        """The router adds to the queue, and has looked at its first run."""
+        self.router.begin(self.queue)
+        self.known.runs.put("lab/mnist", stored_run())
+        await self.taken()
 
     async def taken(self) -> list[str]:
         """The keys that are ready, each looked at now."""
@@ -38,7 +44,7 @@ class Stage:
             assert key is not None
             found.append(key)
             self.queue.done(key)
-            self.feed.looked(key)
+            self.router.note_reconciled(key)
         return found
 
 
@@ -58,7 +64,7 @@ def test_a_leader_begins_with_every_run() -> None:
         stage.known.runs.put("lab/mnist", stored_run())
         stage.pod(0)
         assert stage.queue.depth == 0
-        stage.feed.begin(stage.queue)
+        stage.router.begin(stage.queue)
         assert await stage.taken() == ["lab/mnist"]
 
     play(act)
@@ -68,7 +74,7 @@ def test_a_changed_run_is_looked_at_at_once() -> None:
     """A change, a deletion, and a status that was written, whenever it was looked at last."""
 
     async def act(stage: Stage) -> None:
-        stage.feed.begin(stage.queue)
+        stage.router.begin(stage.queue)
         for change in (stored_run(), stored_run(version=6), None):
             stage.known.runs.put("lab/mnist", change)
             assert await stage.taken() == ["lab/mnist"]
@@ -80,10 +86,8 @@ def test_after_a_quiet_time_a_pods_event_is_seen_at_once() -> None:
     """A failure is not waited for."""
 
     async def act(stage: Stage) -> None:
-        stage.feed.begin(stage.queue)
-        stage.known.runs.put("lab/mnist", stored_run())
-        await stage.taken()
-        stage.now += module.MOST
+        await stage.begin_with_a_run()
+        stage.now += module.LONGEST_PAUSE
         stage.pod(0)
         assert await stage.taken() == ["lab/mnist"]
 
@@ -94,7 +98,7 @@ def test_many_events_are_one_look() -> None:
     """The next look waits the longer the more pods the run has, up to a second."""
 
     async def act(stage: Stage) -> None:
-        stage.feed.begin(stage.queue)
+        stage.router.begin(stage.queue)
         stage.known.runs.put("lab/mnist", stored_run())
         for index in range(2000):
             stage.pod(index)
@@ -110,7 +114,7 @@ def test_what_belongs_to_no_known_run_adds_nothing() -> None:
     """The run's own coming is what counts; a run that is gone has the garbage collector."""
 
     async def act(stage: Stage) -> None:
-        stage.feed.begin(stage.queue)
+        stage.router.begin(stage.queue)
         stage.pod(0)
         stage.known.config_maps.put("lab/mnist", UID)
         assert (stage.queue.depth, stage.queue.delayed) == (0, 0)
@@ -122,9 +126,7 @@ def test_services_and_deployments_count_as_pods_do() -> None:
     """Somebody may delete them."""
 
     async def act(stage: Stage) -> None:
-        stage.feed.begin(stage.queue)
-        stage.known.runs.put("lab/mnist", stored_run())
-        await stage.taken()
+        await stage.begin_with_a_run()
         raw = {"metadata": raw_pod(0)["metadata"], "spec": {}}
         known = stage.known
         known_caches: tuple[Cache[Any], ...] = (
@@ -133,7 +135,7 @@ def test_services_and_deployments_count_as_pods_do() -> None:
             known.deployments,
         )
         for cache in known_caches:
-            stage.now += module.MOST
+            stage.now += module.LONGEST_PAUSE
             cache.put("lab/mnist", cache.keep(raw))
             assert await stage.taken() == ["lab/mnist"]
 
@@ -144,8 +146,8 @@ def test_who_does_not_lead_adds_nothing() -> None:
     """Its queue is gone."""
 
     async def act(stage: Stage) -> None:
-        stage.feed.begin(stage.queue)
-        stage.feed.end()
+        stage.router.begin(stage.queue)
+        stage.router.end()
         stage.known.runs.put("lab/mnist", stored_run())
         assert stage.queue.depth == 0
 
@@ -162,7 +164,7 @@ def test_a_node_that_changes_is_a_reason_to_look_at_the_runs_that_have_pods_ther
         nodes = stage.known.nodes.cache
         for name in ("spot-0", "spot-1"):
             nodes.put(name, nodes.keep(raw_node(name)))
-        stage.feed.begin(stage.queue)
+        stage.router.begin(stage.queue)
         await stage.taken()
 
         def heard(name: str, **changes: Any) -> None:
@@ -187,13 +189,11 @@ def test_a_node_that_changes_is_a_reason_to_look_at_the_runs_that_have_pods_ther
 
 def test_a_large_run_is_looked_at_every_second(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many pods it has: the next look waits for no more."""
-    monkeypatch.setattr(module, "A_POD", 1000)
+    monkeypatch.setattr(module, "PAUSE_PER_POD", 1000)
 
     async def act(stage: Stage) -> None:
-        stage.feed.begin(stage.queue)
-        stage.known.runs.put("lab/mnist", stored_run())
-        await stage.taken()
-        stage.now += module.MOST
+        await stage.begin_with_a_run()
+        stage.now += module.LONGEST_PAUSE
         stage.pod(0)
         assert await stage.taken() == ["lab/mnist"]
 

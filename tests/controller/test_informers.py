@@ -11,6 +11,7 @@ from tests.kube.fake_api import until
 from webhook.controller import informers as module
 from webhook.controller.informers import Informers, collection
 from webhook.controller.observed_state import ObservedState
+from webhook.kube.client import METADATA_LIST
 
 LISTS = ("runs", "pods", "services", "configmaps", "deployments")
 
@@ -57,6 +58,19 @@ def test_runs_are_caught_up_with_before_what_they_own() -> None:
     empty_lists(api)
     asyncio.run(Informers(api.client, synced()).catch_up())
     assert api.named("list") == list(LISTS)
+
+
+def test_what_others_wrote_large_is_read_in_small_pages_and_config_maps_without_their_data() -> (
+    None
+):
+    """A page is in memory as a whole, and a ConfigMap's data may be a megabyte."""
+    api = Api()
+    empty_lists(api)
+    asyncio.run(Informers(api.client, synced()).catch_up())
+    assert {size for size, _ in api.pages.values()} == {module.A_PAGE}
+    assert [name for name, (_, form) in api.pages.items() if form == METADATA_LIST] == [
+        "configmaps"
+    ]
 
 
 def test_catching_up_takes_what_is_newer_and_forgets_what_is_gone() -> None:

@@ -54,7 +54,7 @@ def test_a_deployment_is_known_with_its_run() -> None:
 
 
 def test_a_runs_key_is_found_by_its_uid_as_long_as_it_is_there() -> None:
-    """A Run made anew under the same name is another."""
+    """A Run made again under the same name is another."""
     known = ObservedState()
     known.runs.put("lab/mnist", stored_run())
     assert known.key_of(UID) == "lab/mnist"

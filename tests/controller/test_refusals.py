@@ -44,12 +44,12 @@ def test_of_a_taken_name_it_is_said_whose_it_is(wording: Wording) -> None:
     """So that a person knows whom to ask."""
     other = raw_pod(1, run_uid="other")
     message = name_taken("Pod", other).message
-    mentions(message, "mnist-worker-1", "Run mnist's")
+    mentions(message, "mnist-worker-1", "Run mnist")
     wording(message)
     del other["metadata"]["ownerReferences"]
     taken = name_taken("Pod", other)
     assert (taken.name, taken.reason) == ("mnist-worker-1", "NameTaken")
-    assert "mnist's" not in taken.message
+    assert "Run mnist" not in taken.message
     wording(taken.message)
 
 
@@ -67,7 +67,7 @@ def test_a_refusal_holds_back_all_creations_of_its_run_and_of_no_other() -> None
     assert clocked.refusals.note("u", [], [Refusal("a", "QuotaExceeded", QUOTA)])
     assert 0 < clocked.refusals.pause("u", "b") <= CREATION_DELAYS.first * 1.5
     assert clocked.refusals.pause("other", "a") == 0.0
-    assert [one.name for one in clocked.refusals.of("u")] == ["a"]
+    assert [one.name for one in clocked.refusals.refusals_of("u")] == ["a"]
 
 
 def test_a_name_that_is_taken_holds_back_that_name_alone() -> None:
@@ -77,7 +77,7 @@ def test_a_name_that_is_taken_holds_back_that_name_alone() -> None:
     assert clocked.refusals.pause("u", "a") > 0
     assert clocked.refusals.pause("u", "b") == 0.0
     clocked.refusals.note("u", ["c"], [])
-    assert [one.name for one in clocked.refusals.of("u")] == ["a"]
+    assert [one.name for one in clocked.refusals.refusals_of("u")] == ["a"]
 
 
 def test_pauses_grow_up_to_a_minute_and_begin_anew_after_a_success() -> None:
@@ -104,7 +104,7 @@ def test_refusals_of_one_moment_are_one_pause() -> None:
     many = [Refusal(f"p{index}", "QuotaExceeded", QUOTA) for index in range(30)]
     clocked.refusals.note("u", [], many)
     assert clocked.refusals.pause("u", "p0") <= CREATION_DELAYS.first * 1.5
-    assert len(clocked.refusals.of("u")) == 30
+    assert len(clocked.refusals.refusals_of("u")) == 30
 
 
 def test_the_same_refusal_again_is_no_news() -> None:

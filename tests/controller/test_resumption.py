@@ -71,7 +71,7 @@ class Stored:
         self.writes = 0
 
     def look(self) -> float:
-        return asyncio.run(self.resumption.look())
+        return asyncio.run(self.resumption.resume_if_due())
 
     def rules(self) -> list[list[Json]]:
         assert self.object
@@ -183,7 +183,7 @@ def test_a_refusal_is_told_once(stored: Stored, caplog: pytest.LogCaptureFixture
     stored.refusal = refused(403, "Forbidden", "no")
     stored.look()
     stored.look()
-    assert caplog.text.count("cannot tell") == 1
+    assert caplog.text.count("it is unknown") == 1
     stored.refusal = None
     stored.look()
     assert stored.rules() == [rules(), rules()]

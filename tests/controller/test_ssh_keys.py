@@ -21,5 +21,5 @@ def test_a_pair_belongs_together_and_is_in_openssh_s_forms() -> None:
 
 
 def test_no_two_runs_share_a_key() -> None:
-    """Each is made anew."""
+    """Each is made again."""
     assert new_key_pair() != new_key_pair()

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import orjson
+import pytest
+
 from tests.controller.runs import raw_run, stored_run
-from webhook.controller.stored_run import store
+from webhook.controller.stored_run import MOST, MOST_TEXT, RunCache, status_of, store
+from webhook.errors import InvalidRun
+from webhook.run.model import Run
+from webhook.run.plan import Plan, plan
 
 
 def test_a_run_is_remembered_whole_but_for_managed_fields() -> None:
@@ -35,3 +43,85 @@ def test_a_run_that_is_being_deleted_says_so() -> None:
     raw = raw_run()
     raw["metadata"]["deletionTimestamp"] = "2026-11-21T20:00:00Z"
     assert store(raw).deleted
+
+
+def nested(depth: int) -> Any:
+    """Objects within objects."""
+    found: Any = {}
+    for _ in range(depth):
+        found = {"a": found}
+    return found
+
+
+def test_a_run_that_is_nested_too_deep_is_invalid_and_says_so() -> None:
+    """The API server takes it; it must not end the controller. Its status can still be written."""
+    stored = stored_run(template={"spec": {"x": nested(300)}}, status={"phase": "Pending"})
+    with pytest.raises(InvalidRun, match="nested"):
+        RunCache(plan).run(stored)
+    assert "spec" not in stored.raw()
+    assert stored.raw()["status"] == {"phase": "Pending"}
+
+
+def test_a_run_as_deep_as_can_be_written_is_planned() -> None:
+    """Nothing on the way to its pods gives up before the writer does."""
+    template = {"spec": {"containers": [{"name": "main", "image": "i"}], "x": nested(240)}}
+    made = RunCache(plan).plan(stored_run(template=template))
+    assert orjson.dumps(made.pod("worker", 0, 0))
+
+
+def test_a_run_is_read_once_for_each_version() -> None:
+    """A look at a large run must not begin with parsing what has not changed."""
+    readings = RunCache(plan)
+    first = readings.run(stored_run())
+    assert readings.run(stored_run()) is first
+    changed = readings.run(stored_run(version=6, status={"phase": "Running"}))
+    assert (first.status.phase, changed.status.phase) == ("Pending", "Running")
+
+
+def test_a_plan_is_made_once_for_each_generation() -> None:
+    """A status that was written makes another version, and no other plan."""
+    made: list[Run] = []
+
+    def counted(run: Run) -> Plan:
+        made.append(run)
+        return plan(run)
+
+    readings = RunCache(counted)
+    for version in (5, 6):
+        readings.plan(stored_run(version=version))
+    assert len(made) == 1
+
+
+def test_the_oldest_is_forgotten() -> None:
+    """A thousand runs that are over must not stay in memory."""
+    readings = RunCache(plan)
+    first = readings.run(stored_run())
+    for number in range(MOST):
+        readings.run(stored_run(name=f"n{number}"))
+    assert readings.run(stored_run()) is not first
+
+
+def test_large_runs_are_not_kept_together() -> None:
+    """The caches are bounded by text, too: 64 Runs of a megabyte would take a gigabyte."""
+    large = stored_run(template={"spec": {"x": "y" * MOST_TEXT}})
+    readings = RunCache(plan)
+    first = readings.run(stored_run(name="small"))
+    kept = readings.run(large)
+    assert readings.run(large) is kept
+    assert readings.run(stored_run(name="small")) is not first
+
+
+def test_everything_that_is_wrong_is_told_at_once() -> None:
+    """With the path of each, as in a file."""
+    stored = stored_run(backoffLimit=-1, frame="jax", status={"phase": "Starting"})
+    with pytest.raises(InvalidRun) as caught:
+        RunCache(plan).run(stored)
+    assert len(caught.value.problems) == 2
+    assert any(problem.startswith("spec.backoffLimit: ") for problem in caught.value.problems)
+    assert any(problem.startswith("spec.frame: ") for problem in caught.value.problems)
+    assert status_of(stored).phase == "Starting"
+
+
+def test_a_status_that_cannot_be_read_is_an_empty_one() -> None:
+    """Somebody else wrote it."""
+    assert status_of(stored_run(status={"phase": "Sleeping"})).phase == "Pending"

@@ -10,8 +10,8 @@ import pytest
 
 from tests.exported.sets import SETS, text
 from webhook import names
-from webhook.cli.export.placed import placed_of
 from webhook.exported.documents import NAME, documents
+from webhook.exported.positioned_settings import placed_of
 from webhook.interception import webhooks
 from webhook.server.folder import read_folder
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.laws.strategies import EFFECTS, KEYS, PREFERRED, REQUIRED, TAINT_KEYS, one, pods, some
 from webhook import names
-from webhook.admission.reapply import LAST_APPLIED
+from webhook.admission.advice import LAST_APPLIED
 from webhook.identity import READ_ANNOTATIONS, READ_LABELS
 
 Json = dict[str, Any]

@@ -8,14 +8,19 @@ from typing import Any
 import pytest
 
 from webhook import names, validating
-from webhook.guards import stamp
-from webhook.installation.arguments import has_argument
+from webhook.guards import stamp_guard
 from webhook.installation.choices import Choices, adapted, configuration_of, is_stamp_guard
-from webhook.installation.from_files import CONFIG_MAP, WEBHOOK, takes_files
-from webhook.installation.kinds import VALIDATING
-from webhook.installation.overlays import every_key, objects_of
-from webhook.installation.policies import GIVEN, SHIPPED, is_still, of_key
-from webhook.installation.with_nodes import NODES
+from webhook.installation.manifests import (
+    CONFIG_MAP,
+    NODES,
+    WEBHOOK,
+    every_key,
+    has_argument,
+    objects_of,
+    takes_files,
+)
+from webhook.installation.object_kinds import VALIDATING
+from webhook.installation.policy_objects import GIVEN, SHIPPED, is_still, of_key
 from webhook.interception import DEFAULT_SOURCES, webhooks
 from webhook.policy.load import load
 
@@ -74,7 +79,7 @@ def test_sources_add_entries_in_the_overlays_mode(overlay: str, policy: str) -> 
 
 def test_a_source_that_nobody_knows_is_an_error() -> None:
     """With those that there are."""
-    with pytest.raises(ValueError, match="no source 'mlflow'"):
+    with pytest.raises(ValueError, match="unknown source 'mlflow'"):
         entries("default", sources=("mlflow",))
 
 
@@ -87,7 +92,7 @@ def test_the_guard_means_the_pods_of_the_chosen_sources(overlay: str, deny: bool
     guards = [each for key, each in made.items() if is_stamp_guard(key)]
     found = configuration_of(made)
     assert found
-    wanted = stamp.documents(found[1]["webhooks"], deny=deny)
+    wanted = stamp_guard(found[1]["webhooks"], deny=deny)
     by_name = {(each["kind"], each["metadata"]["name"]): each for each in wanted}
     assert {(each["kind"], each["metadata"]["name"]): each for each in guards} == by_name
     assert ("ValidatingAdmissionPolicyBinding", "fairlead-stamp-mlrun-0") in by_name

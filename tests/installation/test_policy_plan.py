@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.installation.test_policies import capacity_class
+from tests.installation.test_policy_objects import capacity_class
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.errors import InstallationError
-from webhook.installation.kinds import Key, in_order, key_of
-from webhook.installation.policies import GIVEN, SHIPPED, is_still, marked
-from webhook.installation.policy_plan import check, given, same_content, shipped, taken_over
+from webhook.installation.object_kinds import Key, in_order, key_of
+from webhook.installation.policy_objects import GIVEN, SHIPPED, is_still, marked
+from webhook.installation.policy_plan import check, plan_given, same_content, shipped, taken_over
 
 Json = dict[str, Any]
 SHIPS = [capacity_class("spot"), capacity_class("on-demand", complementOf="spot")]
@@ -85,11 +85,11 @@ def test_policies_that_are_given_replace_what_an_installation_put_there() -> Non
     """Shipped or given; what somebody has changed since stays, and is told."""
     other = capacity_class("spot", nodes=[{"labels": {"other": "yes"}}])
     for origin in (SHIPPED, GIVEN):
-        plan = given([other], stored(marked(SHIPS[0], origin)))
+        plan = plan_given([other], stored(marked(SHIPS[0], origin)))
         assert is_still(plan.writes[at("spot")], GIVEN)
-    plan = given([other], stored(SHIPS[0]))
+    plan = plan_given([other], stored(SHIPS[0]))
     assert plan.writes == {}
-    assert "somebody has changed it" in plan.kept[at("spot")]
+    assert "it was changed" in plan.kept[at("spot")]
 
 
 def test_every_document_of_a_config_map_becomes_an_object() -> None:
@@ -133,7 +133,7 @@ def test_what_cannot_be_read_is_not_taken_over(wording: Wording) -> None:
     """Errors are told with their places."""
     with pytest.raises(InstallationError) as refused:
         taken_over(config_map(**{"b.yaml": POLICY.replace("spec:", "spek:")}), SHIPS, {})
-    mentions(str(refused.value), "b.yaml:5:", "spek", "Mend")
+    mentions(str(refused.value), "b.yaml:5:", "spek", "Fix")
     wording(str(refused.value))
     with pytest.raises(InstallationError, match="binaryData"):
         taken_over({**config_map(), "binaryData": {"a.yaml": "e30="}}, SHIPS, {})
@@ -142,10 +142,10 @@ def test_what_cannot_be_read_is_not_taken_over(wording: Wording) -> None:
 def test_what_makes_no_set_is_not_written(wording: Wording) -> None:
     """Unless the cluster's is none as it is: that is its admins' to mend."""
     complement = capacity_class("on-demand", complementOf="none")
-    plan = given([complement], {})
+    plan = plan_given([complement], {})
     with pytest.raises(InstallationError) as refused:
         check(plan, {})
     mentions(str(refused.value), "capacityclasses/on-demand", "Nothing has been")
     wording(str(refused.value))
     check(plan, stored(capacity_class("other", complementOf="nowhere")))
-    check(given([], {}), stored(complement))
+    check(plan_given([], {}), stored(complement))

@@ -21,8 +21,8 @@ from webhook.installation.probe import Probe, pod
 def test_only_our_webhooks_word_is_an_answer(words: str, answered: bool, failed: bool) -> None:
     """A refusal is one too; a guard's is not, for it tells that nobody answered."""
     probe = Probe("default", stamped=False, words=words)
-    assert (probe.answered, probe.failed) == (answered, failed)
-    assert Probe("default", stamped=True).answered
+    assert (probe.was_answered, probe.failed) == (answered, failed)
+    assert Probe("default", stamped=True).was_answered
 
 
 def test_the_pod_asks_for_nothing_that_a_strict_namespace_forbids() -> None:

@@ -89,6 +89,7 @@ async def stage(
     silence: float = 30.0,
     delays: Delays = WATCH_DELAYS,
     pauses: int = 100,
+    metadata_only: bool = False,
 ) -> AsyncIterator[Stage]:
     """Run a reflector against the script; after `pauses` pauses it sleeps for good."""
     first, *_ = lists
@@ -113,6 +114,7 @@ async def stage(
             client,
             "/things",
             cache,
+            metadata_only=metadata_only,
             silence=silence,
             delays=delays,
             clock=lambda: played.now,

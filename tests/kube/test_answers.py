@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from webhook.errors import ClusterError
-from webhook.kube.answers import decode, refusal
+from webhook.kube.answers import decode, refusal, without_depths
 
 
 def test_a_refusal_carries_status_reason_and_the_servers_words() -> None:
@@ -49,5 +52,51 @@ def test_a_refusal_by_something_else_is_told_by_its_status(body: bytes) -> None:
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b"<html>", b'{"a": NaN}', b"\xff"])
 def test_an_answer_that_is_no_object_is_an_error(body: bytes) -> None:
     """Nothing is guessed from it."""
-    with pytest.raises(ClusterError, match="no JSON object"):
+    with pytest.raises(ClusterError, match="not a JSON object"):
         decode(body, "GET /x")
+
+
+def test_one_object_that_is_nested_too_deep_does_not_hide_the_others() -> None:
+    """Anybody who may write an object may nest its managedFields, and the page has it."""
+    deep = b'{"f:a":' * 5000 + b"{}" + b"}" * 5000
+    odd = b'{"metadata":{"name":"odd \\"[{","managedFields":[{"fieldsV1":' + deep + b"}]}}"
+    page = b'{"items":[{"metadata":{"name":"a"}},' + odd + b',{"metadata":{"name":"b"}}]}'
+    items = decode(page, "GET /things")["items"]
+    assert [each["metadata"]["name"] for each in items] == ["a", 'odd "[{', "b"]
+
+
+json_values = st.recursive(
+    st.none() | st.integers(-9, 9) | st.text(alphabet='a"\\{}[],:', max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(alphabet='a"{]', max_size=2), inner, max_size=3)
+    ),
+)
+
+
+def cut(value: Any, most: int) -> Any:
+    """What is left of a value."""
+    if not isinstance(value, (dict, list)):
+        return value
+    if not most:
+        return None
+    if isinstance(value, list):
+        return [cut(each, most - 1) for each in value]
+    return {key: cut(each, most - 1) for key, each in value.items()}
+
+
+@example("[]", 0)
+@given(json_values, st.integers(0, 4))
+def test_only_what_is_too_deep_becomes_null(value: Any, most: int) -> None:
+    """Brackets within texts are no levels."""
+    for text in (json.dumps(value), json.dumps(value, indent=1)):
+        assert json.loads(without_depths(text.encode(), most)) == cut(value, most)
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"]", b"}{", b'"', b"[" * 9000, b"{" * 600 + b"}" * 599, b"<html>{}]"]
+)
+def test_what_is_no_json_stays_none(text: bytes) -> None:
+    """It is refused as before."""
+    with pytest.raises(ClusterError, match="not a JSON object"):
+        decode(text, "GET /things")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.examples import examples
 from tests.kube.fake_api import Answer, until
 from tests.kube.scripted import events, listing, stage, thing
 
@@ -15,8 +17,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.property
 def test_a_stream_cut_at_any_byte_applies_whole_events_only(tmp_path: Path) -> None:
-    """The next watch goes on after the last whole event, whether the end was rude or polite."""
+    """The next watch goes on after the last whole event, whether the end was rude or polite.
+
+    `make test` cuts at some bytes and at the edges, `make test-beyond` at each.
+    """
     lines = [
         json.dumps({"type": "ADDED", "object": thing(name, version, "ü")}).encode() + b"\n"
         for name, version in [("a", 11), ("b", 12)]
@@ -51,7 +57,8 @@ def test_a_stream_cut_at_any_byte_applies_whole_events_only(tmp_path: Path) -> N
             assert played.watches[1].query["resourceVersion"] == "11"
             assert len(played.lists) == 1
 
-    for cut in range(len(stream) + 1):
+    cuts = range(len(stream) + 1)
+    for cut in random.sample(cuts, examples(len(cuts))):
         asyncio.run(run(cut, polite=cut % 8 == 0))
     for edge in (len(lines[0]), len(stream)):
         for cut in (edge - 1, edge):

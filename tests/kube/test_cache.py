@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from webhook.kube.cache import Cache, Change
 
 
@@ -180,3 +182,13 @@ def test_a_version_that_is_no_number_orders_nothing() -> None:
     cache, _ = make()
     cache.offer("a", 1, "")
     assert cache.get("a") is None
+
+
+def test_an_object_that_cannot_be_read_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    """It is counted and logged, and those beside it are remembered."""
+    cache, _ = make()
+    metadata = {"namespace": "lab", "name": "odd"}
+    assert cache.keep({"metadata": metadata, "value": "x"}) is None
+    assert cache.keep({"metadata": 7}) is None
+    assert (cache.unreadable, cache.keep({"value": 3})) == (2, 3)
+    assert caplog.records[0].__dict__["object"] == "lab/odd"

@@ -17,7 +17,7 @@ from tests.kube.leases import Fate, Leases, Line
 from tests.kube.virtual_time import now, run
 from webhook.errors import ClusterError, NotLeading
 from webhook.kube.election import Election, clock_since_boot
-from webhook.kube.tenure import Terms
+from webhook.kube.lease import Terms
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -144,7 +144,7 @@ def test_a_leader_that_is_cut_off_stops_before_the_other_begins() -> None:
 
 
 def test_an_api_server_that_is_away_for_long_stops_the_work_until_it_is_back() -> None:
-    """The work begins anew then, whoever it is that leads."""
+    """The work begins again then, whoever it is that leads."""
 
     async def main() -> None:
         leases = Leases()

@@ -101,5 +101,5 @@ def test_what_is_no_list_is_an_error(tmp_path: Path, body: dict[str, Any]) -> No
     async def other(_: Request, answer: Answer) -> None:
         await answer.json(body)
 
-    with pytest.raises(ClusterError, match="no list"):
+    with pytest.raises(ClusterError, match="not a list"):
         read(other, tmp_path)

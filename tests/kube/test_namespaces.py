@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api
-from webhook.errors import NotSynced
-from webhook.kube.namespaces import PATH, Namespaces
+from tests.wording import Wording, mentions
+from webhook.errors import ClusterError, NotSynced
+from webhook.kube.namespaces import PATH, Namespaces, read_namespace
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
-    from pathlib import Path
+
+RESEARCH = {"metadata": {"name": "research"}}
 
 
 def namespace(name: str, **labels: str) -> dict[str, Any]:
@@ -168,7 +171,7 @@ def test_no_earlier_answer_serves_who_knows_that_the_labels_have_changed(tmp_pat
         async with watched(tmp_path, live, watch=False) as (api, namespaces):
             assert await namespaces.live("research") == {"tier": "old"}
             labels["tier"] = "new"
-            asked = [namespaces.live("research", anew=True) for _ in range(20)]
+            asked = [namespaces.live("research", fresh=True) for _ in range(20)]
             assert await asyncio.gather(*asked) == [{"tier": "new"}] * 20
             assert len(api.requests) == 2
 
@@ -308,3 +311,38 @@ def test_an_answer_is_not_asked_for_twice(tmp_path: Path, code: int) -> None:
             assert len(api.requests) == 1
 
     asyncio.run(run())
+
+
+def read(name: str, folder: Path) -> dict[str, Any]:
+    """Of a cluster that has one namespace, and one that may not be read."""
+
+    async def handle(request: Request, answer: Answer) -> None:
+        if request.path == "/api/v1/namespaces/research":
+            await answer.json(RESEARCH)
+        elif request.path == "/api/v1/namespaces/secret":
+            await answer.status(403, "Forbidden", "no")
+        else:
+            await answer.status(404, "NotFound", request.path)
+
+    async def run() -> dict[str, Any]:
+        async with fake_api(handle) as api, client_of(api, folder) as client:
+            return await read_namespace(client, name)
+
+    return asyncio.run(run())
+
+
+def test_one_that_is_there_is_read(tmp_path: Path) -> None:
+    """As it is."""
+    assert read("research", tmp_path) == RESEARCH
+
+
+def test_one_that_is_not_there_is_named_with_what_lists_them(
+    tmp_path: Path, wording: Wording
+) -> None:
+    """It is a slip of the pen; the path of a request says little to whoever made it."""
+    with pytest.raises(ClusterError) as caught:
+        read("nope", tmp_path)
+    mentions(str(caught.value), "no namespace nope", "kubectl get namespaces")
+    wording(str(caught.value))
+    with pytest.raises(ClusterError, match="403"):
+        read("secret", tmp_path)

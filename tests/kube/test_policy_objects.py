@@ -11,7 +11,7 @@ import pytest
 
 from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api, until
 from tests.wording import mentions
-from webhook.cli.cluster_policies import read_policies
+from webhook.cli.cluster_surroundings import read_policies
 from webhook.errors import ClusterError, InvalidDocuments
 from webhook.kube.policy_objects import GROUP, PolicyObjects, read_objects, text_of
 from webhook.policy.load import load

@@ -10,9 +10,12 @@ import pytest
 from tests.kube.fake_api import Answer, until
 from tests.kube.scripted import events, listing, refused, stage, thing
 from webhook.backoff import WATCH_DELAYS, Delays
+from webhook.kube.client import METADATA, METADATA_LIST
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from webhook.kube.cache import Change
 
 GONE = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
 
@@ -34,6 +37,18 @@ def test_a_watch_begins_where_the_list_was(tmp_path: Path) -> None:
             assert query["allowWatchBookmarks"] == "true"
             assert 300 <= int(query["timeoutSeconds"]) <= 600
             assert "timeout" not in query
+
+    asyncio.run(run())
+
+
+def test_metadata_alone_is_asked_for_where_that_is_enough(tmp_path: Path) -> None:
+    """Of the list and of the watch; a server that cannot do it sends the whole."""
+
+    async def run() -> None:
+        async with stage(tmp_path, lists=[listing(10)], watches=[], metadata_only=True) as played:
+            await until(lambda: len(played.watches) == 1)
+            forms = [each.headers["accept"] for each in (*played.lists, *played.watches)]
+            assert forms == [METADATA_LIST, METADATA]
 
     asyncio.run(run())
 
@@ -255,18 +270,21 @@ def test_contact_is_noted_at_lists_events_and_bookmarks(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_bug_in_a_listener_is_not_hidden(tmp_path: Path) -> None:
-    """A reflector that swallowed it would leave a stale cache behind, for ever and silently."""
+def test_an_object_that_cannot_be_followed_ends_no_watch(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else whoever writes it stops the controller for all; it is counted, and the log has why."""
 
     async def run() -> None:
-        def bug(_: object) -> None:
-            raise ZeroDivisionError
+        def bug(change: Change[Any]) -> None:
+            if change.key == "a":
+                raise ZeroDivisionError
 
-        watch = events(("ADDED", thing("a", 11)), ends=False)
+        watch = events(("ADDED", thing("a", 11)), ("ADDED", thing("b", 12)), ends=False)
         async with stage(tmp_path, lists=[listing(10)], watches=[watch]) as played:
             played.cache.subscribe(bug)
-            assert played.running
-            with pytest.raises(ZeroDivisionError):
-                await played.running
+            await until(lambda: played.cache.get("b") is not None)
+            assert played.cache.unreadable == 1
+        assert "ZeroDivisionError" in caplog.text
 
     asyncio.run(run())

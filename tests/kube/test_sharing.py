@@ -13,7 +13,7 @@ TAINT = {"key": "gpu", "value": "true", "effect": "NoSchedule"}
 
 
 def node(name: str, **labels: str) -> nodes.Node:
-    return nodes.read(
+    return nodes.parse_node(
         {
             "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}},
             "spec": {"taints": [dict(TAINT)]},
@@ -65,7 +65,7 @@ def test_a_row_is_a_mapping() -> None:
 
 
 def test_what_is_remembered_for_sharing_is_bounded(monkeypatch: Any) -> None:
-    """After the bound sharing begins anew, and nodes are right all the same."""
+    """After the bound sharing begins again, and nodes are right all the same."""
     monkeypatch.setattr(sharing, "_MOST", 2)
     keep = Sharing()
     for at in range(5):

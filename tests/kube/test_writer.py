@@ -10,7 +10,7 @@ import pytest
 
 from tests.kube.fake_api import Answer, Request, client_of, fake_api, until
 from webhook.errors import ClusterError, NotLeading
-from webhook.kube.token_bucket import TokenBucket
+from webhook.kube.rate_limit import TokenBucket
 from webhook.kube.writer import TRIES, Writer
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""`python -m tests.manifests`: write every generated file anew (`make manifests`)."""
+"""`python -m tests.manifests`: write every generated file again (`make manifests`)."""
 
 from __future__ import annotations
 

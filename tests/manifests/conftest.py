@@ -22,9 +22,9 @@ def kubectl_path() -> Path:
 
 
 @pytest.fixture(scope="session")
-def build(kubectl_path: Path) -> Build:
+def build() -> Build:
     """Gives the objects of an overlay by its name."""
-    return lambda name: overlay(kubectl_path, name)
+    return overlay
 
 
 @pytest.fixture(scope="session")

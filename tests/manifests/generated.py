@@ -9,7 +9,7 @@ from typing import Any, Final
 import yaml
 
 from webhook import names, validating
-from webhook.guards import stamp
+from webhook.guards import stamp_guard
 from webhook.interception import DEFAULT_SOURCES, absent, entry_name, present, webhooks
 from webhook.sources import SOURCES
 from webhook.sources.marks import Source
@@ -72,7 +72,7 @@ def _component(source: Source) -> Mapping[str, str]:
         "marks/kustomization.yaml": written(file, _exclusions(source)),
         "marks/marks.yaml": written(file, *map(_mark, _slots(source), source.marks)),
         "guard-stamp/kustomization.yaml": written(file, _guard(source)),
-        "guard-stamp/bindings.yaml": written("webhook/guards/stamp.py", *_bindings(source)),
+        "guard-stamp/bindings.yaml": written("webhook/guards.py", *_bindings(source)),
     }
 
 
@@ -176,7 +176,7 @@ def _bindings(source: Source) -> list[Json]:
 
 
 def _guarding(entries: Sequence[Json]) -> list[Json]:
-    _, *bound = stamp.documents(entries, deny=False)
+    _, *bound = stamp_guard(entries, deny=False)
     return bound
 
 

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-import yaml
-
+from tests.fast_yaml import load_all_yaml
 from tests.manifests.generated import MANIFESTS, ROOT, written
-from tests.manifests.kustomize import OVERLAYS, Json, of_kind, overlay
+from tests.manifests.kustomize import OVERLAYS, RENDERED, Json, kustomized, of_kind
 
 NODES: Final = MANIFESTS / "components" / "nodes" / "rights.yaml"
 CLASSES: Final = ROOT / "policies" / "capacity" / "any-provider.yaml"
-RENDERED: Final = ROOT / "webhook" / "installation" / "rendered"
 DEFINITION: Final = "CustomResourceDefinition"
 
 
@@ -23,14 +21,15 @@ def rendered(kubectl: Path) -> Mapping[str, list[Json]]:
     And the classes, which none of them has, for an installation to bring where there are none; and
     the right to see nodes, for one that asks for it.
     """
+    made = {name: kustomized(kubectl, MANIFESTS / name) for name in OVERLAYS}
     found = {
-        f"{name}.yaml": [each for each in overlay(kubectl, name) if each["kind"] != DEFINITION]
-        for name in OVERLAYS
+        f"{name}.yaml": [each for each in objects if each["kind"] != DEFINITION]
+        for name, objects in made.items()
     }
     return {
-        "crds.yaml": of_kind(overlay(kubectl, "default"), DEFINITION),
-        "classes.yaml": [each for each in yaml.safe_load_all(CLASSES.read_text()) if each],
-        "nodes.yaml": list(yaml.safe_load_all(NODES.read_text())),
+        "crds.yaml": of_kind(made["default"], DEFINITION),
+        "classes.yaml": [each for each in load_all_yaml(CLASSES.read_text()) if each],
+        "nodes.yaml": list(load_all_yaml(NODES.read_text())),
         **found,
     }
 

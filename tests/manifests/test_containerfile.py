@@ -187,10 +187,12 @@ def test_the_last_stage_runs_as_nobody_and_opens_the_ports_of_the_manifests() ->
     assert of(last, "RUN") == []
 
 
-def test_the_base_is_a_plain_name_and_the_same_throughout() -> None:
-    """A virtual environment runs on the Python that made it."""
+def test_the_base_is_pinned_by_digest_and_the_same_throughout() -> None:
+    """A tag may name another image tomorrow; an environment runs on the Python that made it."""
     bases = [words.split()[0] for stage in stages() for words in of(stage, "FROM")]
-    assert bases == ["python:3.11-slim", "python:3.11-slim"]
+    assert len(bases) == 2
+    assert len(set(bases)) == 1
+    assert re.fullmatch(r"python:3\.11-slim@sha256:[0-9a-f]{64}", bases[0])
 
 
 def test_what_is_copied_is_not_ignored() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import yaml
-
+from tests.fast_yaml import load_all_yaml
 from tests.manifests.generated import MANIFESTS, files
-from tests.manifests.rendered import RENDERED, rendered
+from tests.manifests.kustomize import RENDERED
+from tests.manifests.rendered import rendered
 
 
 def test_every_generated_file_is_fresh() -> None:
-    """`make manifests` makes them anew."""
+    """`make manifests` makes them again."""
     stale = [
         name
         for name, text in files().items()
@@ -33,11 +33,8 @@ def test_no_component_is_left_of_a_source_that_is_gone() -> None:
 
 
 def test_what_fairlead_install_applies_is_what_kustomize_makes(kubectl_path: Path) -> None:
-    """`make manifests` makes it anew; compared as objects, for kubectls write differently."""
+    """`make manifests` makes it again; compared as objects, for kubectls write differently."""
     wanted = rendered(kubectl_path)
-    found = {
-        path.name: list(yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader))
-        for path in RENDERED.iterdir()
-    }
+    found = {path.name: list(load_all_yaml(path.read_text())) for path in RENDERED.iterdir()}
     stale = [name for name in {*wanted, *found} if wanted.get(name) != found.get(name)]
     assert stale == [], "run: make manifests"

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tests.manifests.kustomize import Json, of_kind, one, selects
 from tests.manifests.monitoring import alerts, dashboard, expressions, missing
+from webhook import metric_names
 
 Build = Callable[[str], tuple[Json, ...]]
+OPERATE = Path(__file__).parents[2] / "docs" / "guides" / "operate.md"
 EXPOSITION = """\
 # TYPE fairlead_leader gauge
 fairlead_leader 1.0
@@ -62,15 +65,22 @@ def test_there_is_an_alert_for_what_matters(objects: tuple[Json, ...]) -> None:
     """Expiry, nobody ready, what was refused, overload, no leader."""
     named = {alert["alert"]: alert["expr"] for alert in alerts(objects)}
     for name, series in (
-        ("FairleadWebhookNotReady", "fairlead_ready"),
-        ("FairleadCertificateExpires", "fairlead_certificate_expiry_timestamp_seconds"),
-        ("FairleadAuthorityExpires", "fairlead_certificate_expiry_timestamp_seconds"),
-        ("FairleadCertificateRefused", "fairlead_certificate_reload_total"),
-        ("FairleadPoliciesRefused", "fairlead_policy_reload_total"),
-        ("FairleadShedsRequests", "fairlead_admission_requests_total"),
-        ("FairleadControllerWithoutLeader", "fairlead_leader"),
+        ("FairleadWebhookNotReady", metric_names.READY),
+        ("FairleadCertificateExpires", metric_names.CERTIFICATE_EXPIRY),
+        ("FairleadAuthorityExpires", metric_names.CERTIFICATE_EXPIRY),
+        ("FairleadCertificateRefused", metric_names.CERTIFICATE_RELOADS),
+        ("FairleadPoliciesRefused", metric_names.POLICY_RELOADS),
+        ("FairleadShedsRequests", metric_names.ADMISSION_REQUESTS),
+        ("FairleadControllerWithoutLeader", metric_names.LEADER),
     ):
         assert series in named[name]
+
+
+def test_each_alert_has_its_row_in_the_guide(objects: tuple[Json, ...]) -> None:
+    """In the order of the rules, and whether it is critical."""
+    rows = re.findall(r"^\| `(Fairlead\w+)`( \(critical\))? \|", OPERATE.read_text(), re.MULTILINE)
+    expected = [(each["alert"], each["labels"]["severity"]) for each in alerts(objects)]
+    assert [(name, "critical" if mark else "warning") for name, mark in rows] == expected
 
 
 def test_expressions_are_balanced(objects: tuple[Json, ...]) -> None:

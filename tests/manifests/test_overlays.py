@@ -12,16 +12,16 @@ import pytest
 import yaml
 
 from certs.issue import service_names
+from tests.fast_yaml import load_all_yaml
 from tests.manifests.generated import MANIFESTS, ROOT
 from tests.manifests.kustomize import OVERLAYS, Json, of_kind, one, selects
 from webhook import __version__, names, validating
 from webhook.cli.controller import command as controller
 from webhook.cli.serve import command as serve
 from webhook.installation.choices import Choices, adapted
-from webhook.installation.from_files import CONFIG_MAP
-from webhook.installation.kinds import in_order
-from webhook.installation.overlays import objects_of
-from webhook.installation.policies import of_key
+from webhook.installation.manifests import CONFIG_MAP, objects_of
+from webhook.installation.object_kinds import in_order
+from webhook.installation.policy_objects import of_key
 from webhook.policy.load import load
 from webhook.server.folder import is_test_file, read_folder
 
@@ -217,7 +217,7 @@ def test_nobody_gets_more_of_exceptions_than_the_reading_of_them() -> None:
     """It is aggregated to `view`; whoever administers the cluster writes them, and no other."""
     aggregations = []
     for path in MANIFESTS.rglob("*.yaml"):
-        for each in yaml.safe_load_all(path.read_text()):
+        for each in load_all_yaml(path.read_text()):
             role = each if each and "Role" in each.get("kind", "") else {}
             for rule in role.get("rules") or ():
                 if {names.PLACEMENT_EXCEPTIONS, "*"} & {*rule.get("resources", ())}:
@@ -269,7 +269,7 @@ def test_no_overlay_has_policies(build: Build, overlay: str) -> None:
 def test_the_classes_that_ship_are_those_of_every_provider() -> None:
     """They are those of one file of policies/, and change no pod that does not ask."""
     source = ROOT / "policies" / "capacity" / "any-provider.yaml"
-    classes = [each for each in yaml.safe_load_all(source.read_text()) if each]
+    classes = [each for each in load_all_yaml(source.read_text()) if each]
     assert of_kind(objects_of("default"), "CapacityClass") == classes
     assert not of_kind(objects_of("default"), "PlacementPolicy")
     loaded = load({"classes.yaml": source.read_bytes()})

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from webhook.errors import SandboxError
 from webhook.sandbox.binaries import Toolchain, build, find_toolchain
-from webhook.sandbox.cache import cache_directory, locked
+from webhook.sandbox.cache_folder import cache_directory, locked
 from webhook.sandbox.modules import Program, cache_key
 from webhook.sandbox.progress import Progress
 

@@ -12,18 +12,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from tests.fast_yaml import load_all_yaml
 from tests.operators import built
 from tests.operators.built import Built, Json
 from webhook.errors import SandboxError
+from webhook.sandbox.api import wait_until
 from webhook.sandbox.binaries import obtain_kubectl
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.modules import Module, Program
-from webhook.sandbox.ports import free_ports
+from webhook.sandbox.processes import free_ports
 from webhook.sandbox.progress import Progress
-from webhook.sandbox.readiness import wait_until
 
 NAME: Final = "kueue"
 MODULE: Final = Module(NAME, "sigs.k8s.io/kueue", Path(__file__).parent / "go")
@@ -46,7 +45,7 @@ def obtain(progress: Progress) -> Built:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise SandboxError(f"Kueue's manifests cannot be made: {done.stderr[-2000:]}")
-        found = yaml.safe_load_all(done.stdout)
+        found = load_all_yaml(done.stdout)
         return (each for each in found if each["kind"] not in _LEFT_OUT)
 
     return built.obtain(_PROGRAM, manifests, progress)
@@ -80,7 +79,7 @@ def running(plane: ControlPlane, kubectl: Kubectl, operator: Built) -> Iterator[
             ("Kueue's certificate", lambda: _mounted(plane, folder)),
             ("Kueue's first answer", lambda: _answers(plane)),
         ):
-            wait_until(what, ready, process.check, deadline, process.last_words)
+            wait_until(what, ready, process.check, deadline, process.log_tail)
         yield
     finally:
         plane.stop_component(NAME)

@@ -24,11 +24,11 @@ from tests.operators.queues import GPU_TOLERATION, POOL, SYSTEM, URGENT
 from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
-from webhook.guards import tolerations
-from webhook.interception import DEFAULT_SOURCES, chosen, webhooks
+from webhook.guards import capacity_guard
+from webhook.interception import DEFAULT_SOURCES, select_sources, webhooks
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.nodes import SHIPPED_NODES, read_pools
+from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = pytest.mark.usefixtures("queues_of_admins", "running")
@@ -166,7 +166,7 @@ def test_a_forged_label_changes_nothing_and_its_author_is_told(
     forged = pod("p", labels={names.RUN: "r", **ADMITTED}, nodeSelector={POOL: "gpu"})
     said = room.kubectl.run("create", "-f", "-", stdin=json.dumps(forged)).stderr
     mentions(said, f"nodeSelector[{POOL}]: policy on-demand wants 'on-demand'")
-    mentions(said, "Kueue (queue 'ml') put 'gpu'")
+    mentions(said, "Kueue (queue 'ml')", "'gpu'")
     assert room.pods()[0]["spec"]["nodeSelector"] == {POOL: "on-demand"}
 
 
@@ -255,15 +255,15 @@ def test_the_guard_of_tolerations_lets_kueue_pass(
     """Its account is the one to exempt: it gives a plain pod the tolerations of the flavor."""
     room = new_room({})
     exempt = "system:serviceaccount:kueue-system:kueue-controller-manager"
-    marks = [mark for source in chosen(DEFAULT_SOURCES) for mark in source.marks]
+    marks = [mark for source in select_sources(DEFAULT_SOURCES) for mark in source.marks]
     entries = webhooks(DEFAULT_SOURCES, only_namespaces=[room.name])
-    guard = tolerations.documents(entries, marks, [GPU_TOLERATION["key"]], [exempt])
+    guard = capacity_guard(entries, marks, [GPU_TOLERATION["key"]], [exempt])
     room.create(pod("old"))
     added = json.dumps({"spec": {"tolerations": [GPU_TOLERATION]}})
 
     def refuses() -> bool:
         done = room.kubectl.run("patch", "pod", "old", "--dry-run=server", "-p", added)
-        return "gets no toleration of" in done.stderr
+        return "cannot be added to an existing pod" in done.stderr
 
     with guarded(control_plane, guard, refuses):
         room.create(plain("gpu"))
@@ -316,7 +316,7 @@ def test_what_a_check_asks_for_stays_as_a_flavor_does(
     workload = seen["metadata"]["annotations"][names.KUEUE_WORKLOAD]
     for what in (f"pod/{seen['metadata']['name']}", "job/train"):
         told = explained(room, what, policy_folder)
-        kept = f"nodeSelector[{POOL}]: Kueue (workload '{workload}') put 'gpu'"
+        kept = f"nodeSelector[{POOL}]: Kueue (workload '{workload}') set 'gpu'"
         mentions(told, f"kept on-demand, overrides {kept}")
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from webhook.placement.fields import BY_NAME, FIELDS, MAPS, SCALARS, Field, Shape, says_nothing
-from webhook.placement.pod import PodPlacement, read
+from webhook.placement.fields import BY_NAME, FIELDS, MAPS, SCALARS, Field, Shape, is_empty
+from webhook.placement.pod import PodPlacement, parse_pod
 from webhook.placement.schema.placement import PlacementModel, PlacementSettings
 
 
@@ -37,9 +37,9 @@ def test_a_field_is_read_from_its_own_place(field: Field) -> None:
     value = {"a": "b"} if field.shape is Shape.MAP else type(field.unset)(7)
     pod: dict[str, Any] = {"metadata": {}, "spec": {}}
     unset: Any = {} if field.shape is Shape.MAP else field.unset
-    assert getattr(read(pod), field.attribute) == unset
+    assert getattr(parse_pod(pod), field.attribute) == unset
     pod[field.holder] = {field.name: value}
-    assert getattr(read(pod), field.attribute) == value
+    assert getattr(parse_pod(pod), field.attribute) == value
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_a_field_is_read_from_its_own_place(field: Field) -> None:
 )
 def test_zero_is_a_value(value: object, nothing: bool) -> None:
     """What is empty says nothing; a number or a boolean always says something."""
-    assert says_nothing(value) is nothing
+    assert is_empty(value) is nothing

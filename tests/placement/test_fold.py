@@ -43,7 +43,7 @@ def test_the_first_policy_wins_a_key_and_the_other_is_lost() -> None:
     bundle = folded({"overrides": selector("a")}, {"overrides": selector("b")})
     assert bundle.hard.selector == {"pool": "a"}
     assert outcomes(bundle) == [("b", "nodeSelector[pool]", "lost")]
-    assert "policy a (overrides) decides it" in bundle.trace[0].reason
+    assert "policy a (overrides) sets it" in bundle.trace[0].reason
     assert not bundle.warnings
 
 
@@ -98,7 +98,7 @@ def test_two_classes_that_leave_no_node_together_do_not_stand_together() -> None
     settings = [{"overrides": capacity(name, "Constrain")} for name in ("spot", "on-demand")]
     bundle = folded(*settings)
     assert [w.capacity.name for w in bundle.capacity] == ["spot"]
-    assert "beside policy a (capacity[spot])" in bundle.trace[0].reason
+    assert "conflicts with policy a (capacity[spot])" in bundle.trace[0].reason
 
 
 @pytest.mark.parametrize(

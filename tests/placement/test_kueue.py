@@ -29,7 +29,7 @@ def pod(labels: Json | None = None, annotations: Json | None = None, **spec: Any
 
 def by(manifest: Json) -> str:
     """Who admitted it, as messages say; "" if nobody has."""
-    flavor = flavor_of(pods.read(manifest), pods.scheduling_gates(manifest), KEEP)
+    flavor = flavor_of(pods.parse_pod(manifest), pods.scheduling_gates(manifest), KEEP)
     return flavor.by if flavor else ""
 
 
@@ -72,7 +72,7 @@ def test_the_queue_is_named_as_well_as_the_pod_tells_it() -> None:
 def test_the_namespace_says_whether_it_is_kept(labels: dict[str, str], kept: bool) -> None:
     """By one word; the pod has no say in it."""
     manifest = pod({names.KUEUE_PODSET: "main", **KEEP})
-    flavor = flavor_of(pods.read(manifest), frozenset(), labels)
+    flavor = flavor_of(pods.parse_pod(manifest), frozenset(), labels)
     assert flavor is not None
     assert flavor.kept is kept
 
@@ -118,7 +118,7 @@ def test_an_override_that_takes_a_key_away_is_named_beside_kueue(wording: Wordin
     manifest = pod(nodeSelector={"spot": "true"})
     decision = decided(manifest, policies)
     (warning,) = (each for each in decision.warnings if "Kueue" in each)
-    mentions(warning, "nodeSelector[spot]: ", "policy stable removed", "Kueue put 'true'")
+    mentions(warning, "nodeSelector[spot]: ", "policy stable removed", "Kueue", "'true'")
     wording(warning)
     assert patched(manifest, decision)["spec"]["nodeSelector"] == {}
     kept = decided(manifest, policies, kueue=True)
@@ -136,5 +136,5 @@ def test_what_no_policy_speaks_of_costs_nothing(wording: Wording) -> None:
     manifest = pod(nodeSelector={"pool": "a", **{f"key-{at}": "a" for at in range(20_000)}})
     decision = decided(manifest, policies, kueue=True)
     (warning,) = decision.warnings
-    mentions(warning, "policy p: nodeSelector[pool]: ", "wants 'b'", "Kueue put 'a'", "kept")
+    mentions(warning, "policy p: nodeSelector[pool]: ", "wants 'b'", "kept 'a'", "Kueue")
     wording(warning)

@@ -123,5 +123,5 @@ def test_a_default_with_which_there_would_be_too_many_terms_stands_back() -> Non
     decision = decided(what, compiled)
     after = patched(what, decision)
     assert after["spec"]["nodeSelector"] == {"rack": "r1"}
-    assert any("capacity[pool-b]: stands back" in warning for warning in decision.warnings)
+    assert any("capacity[pool-b]: yields" in warning for warning in decision.warnings)
     assert not decided(after, compiled).patch

@@ -12,9 +12,9 @@ from tests.examples import examples
 from tests.laws import strategies
 from webhook.placement import node_groups
 from webhook.placement.node_groups import NodeGroups
-from webhook.placement.nodes import Node, obstacle, read, survey
+from webhook.placement.nodes import Node, obstacle, parse_node, survey
 from webhook.placement.pod import PodPlacement
-from webhook.placement.pod import read as read_pod
+from webhook.placement.pod import parse_pod as read_pod
 
 Json = dict[str, Any]
 SMALL = {"cpu": 1000, "pods": 10}
@@ -26,7 +26,9 @@ def pod(**spec: Any) -> PodPlacement:
 
 
 def admitting(groups: NodeGroups, asked: PodPlacement) -> int:
-    return sum(each.count for each in groups.of(asked) if obstacle(asked, each.node) is None)
+    return sum(
+        each.count for each in groups.groups_for(asked) if obstacle(asked, each.node) is None
+    )
 
 
 @settings(deadline=None, max_examples=examples(60), suppress_health_check=list(HealthCheck))
@@ -41,8 +43,8 @@ def test_groups_count_what_looking_at_every_node_counts(
     groups, plain = NodeGroups(), dict[str, Node]()
     for at, (number, drawn) in enumerate(changes):
         name = f"n{number}"
-        node = None if drawn is None else read(drawn)._replace(name=name)
-        groups.put(name, node)
+        node = None if drawn is None else parse_node(drawn)._replace(name=name)
+        groups.update(name, node)
         plain.pop(name, None)
         if node is not None:
             plain[name] = node
@@ -50,7 +52,7 @@ def test_groups_count_what_looking_at_every_node_counts(
         assert admitting(groups, asked) == len(survey(asked, plain.values()).admitted)
     assert len(groups) == len(plain)
     for asked in map(read_pod, pods):
-        assert sum(each.count for each in groups.of(asked)) == len(plain)
+        assert sum(each.count for each in groups.groups_for(asked)) == len(plain)
 
 
 def test_nodes_that_a_pod_cannot_tell_apart_are_one_group() -> None:
@@ -58,26 +60,26 @@ def test_nodes_that_a_pod_cannot_tell_apart_are_one_group() -> None:
     groups = NodeGroups(
         Node(f"n{at}", {"host": f"n{at}", "pool": "ab"[at % 2]}, []) for at in range(100)
     )
-    assert [each.count for each in groups.of(pod())] == [100]
-    assert [each.count for each in groups.of(pod(nodeSelector={"pool": "a"}))] == [50, 50]
-    assert len(groups.of(pod(nodeSelector={"host": "n1"}))) == 100
-    assert len(groups.of(pod(nodeSelector={"nobody-has-it": "x"}))) == 1
+    assert [each.count for each in groups.groups_for(pod())] == [100]
+    assert [each.count for each in groups.groups_for(pod(nodeSelector={"pool": "a"}))] == [50, 50]
+    assert len(groups.groups_for(pod(nodeSelector={"host": "n1"}))) == 100
+    assert len(groups.groups_for(pod(nodeSelector={"nobody-has-it": "x"}))) == 1
 
 
 def test_taints_and_cordons_tell_apart() -> None:
     """For no pod says beforehand which it tolerates."""
     taint: Any = {"key": "gpu", "effect": "NoSchedule"}
     groups = NodeGroups([Node("a", {}, [taint]), Node("b", {}, []), Node("c", {}, [], True)])
-    assert len(groups.of(pod())) == 3
+    assert len(groups.groups_for(pod())) == 3
 
 
 def test_nodes_of_one_group_may_have_different_rooms() -> None:
     """Each with how many nodes have it; one that is left by its last node is gone."""
     groups = NodeGroups(Node(f"n{at}", {}, [], allocatable=SMALL) for at in range(3))
-    groups.put("n3", Node("n3", {}, [], allocatable=LARGE))
-    (alike,) = groups.of(pod())
+    groups.update("n3", Node("n3", {}, [], allocatable=LARGE))
+    (alike,) = groups.groups_for(pod())
     assert sorted(alike.rooms.values(), key=str) == [(SMALL, 3), (LARGE, 1)]
-    groups.put("n3", Node("n3", {}, [], allocatable=SMALL))
+    groups.update("n3", Node("n3", {}, [], allocatable=SMALL))
     assert list(alike.rooms.values()) == [(SMALL, 4)]
 
 
@@ -86,21 +88,21 @@ def test_a_label_that_comes_later_tells_apart() -> None:
     groups = NodeGroups([Node("a", {}, [])])
     asked = pod(nodeSelector={"pool": "ml"})
     assert admitting(groups, asked) == 0
-    groups.put("b", Node("b", {"pool": "ml"}, []))
+    groups.update("b", Node("b", {"pool": "ml"}, []))
     assert admitting(groups, asked) == 1
-    assert len(groups.of(pod(), ["pool"])) == 2
-    groups.put("b", None)
+    assert len(groups.groups_for(pod(), ["pool"])) == 2
+    groups.update("b", None)
     assert admitting(groups, asked) == 0
-    assert len(groups.of(pod(), ["pool"])) == 1
+    assert len(groups.groups_for(pod(), ["pool"])) == 1
 
 
 def test_a_label_that_went_with_its_last_node_is_nobodys() -> None:
     """Though that node was the first of a group that others are still in."""
     groups = NodeGroups([Node("a", {"pool": "ml"}, []), Node("b", {}, [])])
     assert admitting(groups, pod()) == 2
-    groups.put("a", None)
+    groups.update("a", None)
     assert admitting(groups, pod(nodeSelector={"pool": "ml"})) == 0
-    groups.put("b", Node("b", {"zone": "z"}, []))
+    groups.update("b", Node("b", {"zone": "z"}, []))
     absent = {"key": "pool", "operator": "DoesNotExist"}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [absent]}]}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -111,7 +113,7 @@ def test_each_change_raises_the_version() -> None:
     """So that what was said of pods is forgotten."""
     groups = NodeGroups([Node("a", {}, [])])
     before = groups.version
-    groups.put("a", Node("a", {"x": "y"}, []))
+    groups.update("a", Node("a", {"x": "y"}, []))
     assert groups.version > before
 
 

@@ -14,7 +14,7 @@ from tests.wording import Wording, mentions
 from webhook.placement import nodes
 from webhook.placement.nodes import InvalidNode, Node, obstacle, survey
 from webhook.placement.pod import PodPlacement
-from webhook.placement.pod import read as read_pod
+from webhook.placement.pod import parse_pod as read_pod
 
 Json = dict[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -43,14 +43,14 @@ def node(name: str = "n1", *, cordoned: bool = False, taints: Any = (), **labels
     spec: Json = {"taints": [*taints]}
     if cordoned:
         spec["unschedulable"] = True
-    return nodes.read({"metadata": {"name": name, "labels": labels}, "spec": spec})
+    return nodes.parse_node({"metadata": {"name": name, "labels": labels}, "spec": spec})
 
 
 @settings(max_examples=examples(500), deadline=None)
 @given(strategies.pods(), strategies.nodes())
 def test_a_node_admits_what_the_scheduler_would_put_there(pod: Json, node: Json) -> None:
     """The answer is that of a model of the scheduler which shares no code with this."""
-    admitted = obstacle(read_pod(pod), nodes.read(node)) is None
+    admitted = obstacle(read_pod(pod), nodes.parse_node(node)) is None
     assert admitted == scheduler.admits(pod, node)
 
 
@@ -58,7 +58,7 @@ def test_a_node_admits_what_the_scheduler_would_put_there(pod: Json, node: Json)
 @given(strategies.pods(), strategies.nodes())
 def test_what_is_named_is_what_is_in_the_way(pod: Json, node: Json) -> None:
     """Without the field that the obstacle names, that obstacle is gone."""
-    found = obstacle(read_pod(pod), nodes.read(node))
+    found = obstacle(read_pod(pod), nodes.parse_node(node))
     if found is None:
         return
     labels_admit = scheduler.labels_admit(pod, node)
@@ -76,7 +76,7 @@ def test_what_is_named_is_what_is_in_the_way(pod: Json, node: Json) -> None:
 @given(strategies.pods(), st.lists(strategies.nodes(), max_size=6))
 def test_a_survey_counts_every_node_once(pod: Json, listed: list[Json]) -> None:
     """Each node either admits the pod or stands under one condition; most nodes come first."""
-    placement, views = read_pod(pod), [nodes.read(each) for each in listed]
+    placement, views = read_pod(pod), [nodes.parse_node(each) for each in listed]
     found = survey(placement, views)
     named = [*found.admitted, *(name for shut in found.shut for name in shut.nodes)]
     assert sorted(named) == sorted(view.name for view in views)
@@ -180,7 +180,7 @@ def test_a_bound_pod_is_shut_out_of_all_other_nodes() -> None:
 def test_a_field_of_the_wrong_type_is_named(given: Json, field: str) -> None:
     """A node that is none is an error with the field's path."""
     with pytest.raises(InvalidNode) as caught:
-        nodes.read(given)
+        nodes.parse_node(given)
     assert caught.value.field == field
 
 

@@ -13,7 +13,7 @@ from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import Node
 from webhook.placement.on_demand import makers
 from webhook.placement.pod import PodPlacement
-from webhook.placement.pod import read as read_pod
+from webhook.placement.pod import parse_pod as read_pod
 
 Json = dict[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -21,11 +21,11 @@ def raw(metadata: Json | None = None, **spec: Any) -> Json:
 
 def operations(what: Json, **changes: Any) -> list[patch.Operation]:
     """The patch that makes the changes to the pod's placement, checked to apply."""
-    old = pod.read(what)
+    old = pod.parse_pod(what)
     new = old._replace(**changes)
     made = patch.operations(what, old, new)
     after = jsonpatch.apply_patch(what, list(made))
-    assert pod.read(after) == new
+    assert pod.parse_pod(after) == new
     return made
 
 

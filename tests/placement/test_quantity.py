@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.placement.quantity import InvalidQuantity, amount, counted, nanos, shown
+from webhook.placement.quantity import InvalidQuantity, amount, counted, format_quantity, nanos
 
 SUFFIXES = {
     "n": Fraction(1, 10**9),
@@ -69,7 +69,7 @@ def test_cpu_counts_in_thousandths_and_all_else_in_units(
 )
 def test_what_is_no_quantity_is_refused(text: str) -> None:
     """It is quoted, with what would be right."""
-    with pytest.raises(InvalidQuantity, match="is no quantity"):
+    with pytest.raises(InvalidQuantity, match="is not a quantity"):
         nanos(text)
 
 
@@ -93,4 +93,4 @@ def test_sums_are_rounded_once() -> None:
 )
 def test_amounts_are_shown_as_people_write_them(resource: str, count: int, text: str) -> None:
     """Memory by powers of two, extended resources by their number."""
-    assert shown(resource, count) == text
+    assert format_quantity(resource, count) == text

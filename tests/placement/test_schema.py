@@ -303,7 +303,7 @@ def test_match_label_keys_stand_beside_a_selector(wording: Wording) -> None:
     both = {"labelSelector": {}, "matchLabelKeys": ["a"], "mismatchLabelKeys": ["b", "a"]}
     [(at, said)] = errors(PodAffinityTerm, {"topologyKey": "z", **both})
     assert at == "mismatchLabelKeys.1"
-    mentions(said, "'a'", "matchLabelKeys too")
+    mentions(said, "'a'", "also in matchLabelKeys")
     wording(said)
 
 
@@ -345,7 +345,7 @@ def test_one_pair_of_topology_key_and_action_has_one_constraint(wording: Wording
 
     [(at, said)] = errors(PlacementSettings, {"topologySpreadConstraints": [SPREAD, other, SPREAD]})
     assert at == "topologySpreadConstraints.2"
-    mentions(said, "topologyKey and whenUnsatisfiable", "that of [0] too")
+    mentions(said, "topologyKey and whenUnsatisfiable", "used by [0]")
     wording(said)
 
 

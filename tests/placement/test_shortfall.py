@@ -9,8 +9,9 @@ import pytest
 from tests.wording import Wording, mentions
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import Node
-from webhook.placement.pod import read as read_pod
-from webhook.placement.shortfall import LIMIT, Condition, cut, shortfall
+from webhook.placement.pod import parse_pod as read_pod
+from webhook.placement.shortfall import LIMIT, Condition, shortfall
+from webhook.shortening import fit
 
 Json = dict[str, Any]
 GPU: Any = {"key": "gpu", "value": "true", "effect": "NoSchedule"}
@@ -34,7 +35,7 @@ def said(there: Any, *conditions: Condition, **requests: int) -> str:
     """Of a pod that tolerates nothing."""
     pod = read_pod({"metadata": {}, "spec": {}})
     asked = {name.replace("gpu", "nvidia.com/gpu"): count for name, count in requests.items()}
-    return shortfall(pod, asked, conditions, NodeGroups(there).of(_asking(conditions))).text
+    return shortfall(pod, asked, conditions, NodeGroups(there).groups_for(_asking(conditions))).text
 
 
 def _asking(conditions: Any) -> Any:
@@ -119,13 +120,13 @@ MIXED = [*nodes(5, GPU, pool="ml"), *nodes(2, gpus=0, pool="ml"), *nodes(1, pool
 @pytest.mark.parametrize(
     ("text", "facts"),
     [
-        (said(BOTH, ML, gpu=16), ("pool=ml matches 6", "nvidia.com/gpu 8 at most", "for 16")),
-        (said(BOTH[:1], ML, gpu=16), ("pool=ml matches 1", "nvidia.com/gpu 4", "for 16")),
+        (said(BOTH, ML, gpu=16), ("pool=ml matches 6", "nvidia.com/gpu 8 at most", "requests 16")),
+        (said(BOTH[:1], ML, gpu=16), ("pool=ml matches 1", "nvidia.com/gpu 4", "requests 16")),
         (said(nodes(3, gpus=0), gpu=1), ("no nvidia.com/gpu",)),
-        (said(nodes(3), cpu=96000), ("cpu 8 at most", "for 96")),
+        (said(nodes(3), cpu=96000), ("cpu 8 at most", "requests 96")),
         (
             said(MIXED, ML, gpu=16),
-            ("pool=ml matches 8", "5 have taint gpu=true", "3 have nvidia.com/gpu 4", "16 asked"),
+            ("pool=ml matches 8", "5 have taint", "3 have nvidia.com/gpu 4", "16 requested"),
         ),
         (
             said([*nodes(5, GPU), *nodes(1, gpus=0)], gpu=1),
@@ -147,4 +148,4 @@ def test_long_words_are_cut() -> None:
     key = "a" * 250 + "/" + "b" * 63
     text = said(nodes(1), condition(key, "v" * 63, "p"), condition(key, "w"))
     assert len(text) < LIMIT
-    assert cut("x" * 300, LIMIT) == "x" * (LIMIT - 1) + "…"
+    assert fit("x" * 300, LIMIT) == "x" * (LIMIT - 1) + "…"

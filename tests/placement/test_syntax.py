@@ -1,18 +1,28 @@
 """Labels, annotation keys and names are judged as Kubernetes judges them."""
 
+import re
+from datetime import date
+from itertools import product
 from typing import Any
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from webhook.dns_names import is_subdomain
 from webhook.placement.schema.syntax import (
+    IS_NO_MOMENT,
+    MAX_LISTED,
+    MOMENT_PATTERN,
     AnnotationKey,
     LabelKey,
     LabelValue,
     ObjectName,
     WindowsUserName,
-    is_subdomain,
+    crowded,
+    long_lists,
 )
+
+MANY = MAX_LISTED + 1
 
 
 def takes(kind: Any, text: str) -> bool:
@@ -85,3 +95,61 @@ def test_an_editor_is_told_the_length_of_the_longest_label_key() -> None:
     longest = "p" * 253 + "/" + "n" * 63
     assert takes(LabelKey, longest)
     assert schema["propertyNames"]["maxLength"] == len(longest)
+
+
+def keys(count: int) -> dict[str, str]:
+    """So many labels."""
+    return {f"k{number}": "v" for number in range(count)}
+
+
+@pytest.mark.parametrize("field", ["nodeSelector", "labels", "annotations", "matchLabels"])
+def test_a_mapping_by_free_keys_has_a_limit(field: str) -> None:
+    """Wherever it stands; the message says how many there are."""
+    document = {"match": [{field: keys(MANY)}]}
+
+    assert [*crowded(document, ("spec",))] == [
+        (("spec", "match", 0, field), f"want at most {MAX_LISTED} keys, not {MANY}")
+    ]
+    assert [*crowded({"match": [{field: keys(MAX_LISTED)}]}, ())] == []
+
+
+@pytest.mark.parametrize(
+    ("document", "path"),
+    [
+        ({"tolerations": [{}] * MANY}, ("tolerations",)),
+        ({"a": [{"matchLabelKeys": ["k"] * MANY}]}, ("a", 0, "matchLabelKeys")),
+    ],
+)
+def test_a_list_that_rules_look_into_has_a_limit(document: Any, path: tuple[str, ...]) -> None:
+    """Lists of objects, and lists of keys that rules compare with others."""
+    assert [*crowded(document, ())] == [(path, f"want at most {MAX_LISTED} items, not {MANY}")]
+
+
+def test_lists_of_words_have_none() -> None:
+    """No rule looks at each namespace of a policy."""
+    assert [*crowded({"namespaces": ["a"] * 1000, "values": ["b"] * 1000}, ())] == []
+
+
+def test_what_is_of_a_wrong_type_is_said_elsewhere() -> None:
+    """Raw documents hold anything."""
+    wrong: list[Any] = [None, 3, "text" * 100, {"labels": "text" * 100, "matchLabelKeys": {}}]
+    for value in wrong:
+        assert [*crowded(value, ())] == [*long_lists(value, ())] == []
+
+
+def test_every_day_of_the_century_is_taken_and_no_other() -> None:
+    """As the calendar has it: the API server judges by the pattern alone."""
+    form = re.compile(MOMENT_PATTERN)
+    for year, month, day in product(range(2000, 2100), range(14), range(33)):
+        try:
+            there = bool(date(year, month, day))
+        except ValueError:
+            there = False
+        text = f"{year}-{month:02}-{day:02}T18:00:00Z"
+        assert bool(form.fullmatch(text)) == there, text
+
+
+@pytest.mark.parametrize("text", re.findall(r"20\S+", IS_NO_MOMENT))
+def test_what_is_given_as_an_example_is_one(text: str) -> None:
+    """Both zones."""
+    assert re.fullmatch(MOMENT_PATTERN, text)

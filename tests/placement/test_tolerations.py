@@ -13,6 +13,7 @@ from webhook.placement.shapes import Taint, Toleration
 from webhook.placement.tolerations import (
     covers,
     joined,
+    meeting_points,
     normal,
     overlaps,
     tolerates,
@@ -58,6 +59,15 @@ def test_two_overlap_if_some_taint_is_admitted_by_both(one: Toleration, other: T
     """Which is where the order of the two counts for eviction."""
     common = [taint for taint in admitted(one) if taint in admitted(other)]
     assert overlaps(one, other) == bool(common)
+
+
+@given(tolerations, tolerations)
+def test_two_meet_if_they_overlap(one: Toleration, other: Toleration) -> None:
+    """So one pass over two lists finds what comparing all pairs would; either may look."""
+    found, wanted = meeting_points(one)
+    other_found, other_wanted = meeting_points(other)
+    assert bool({*found} & {*other_wanted}) == overlaps(one, other)
+    assert bool({*other_found} & {*wanted}) == overlaps(one, other)
 
 
 @given(lists, lists)

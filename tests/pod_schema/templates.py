@@ -71,6 +71,11 @@ MISTYPED: list[tuple[Json, str, tuple[str, ...]]] = [
         "spec.containers[0].imagePullPolicy",
         ("'always'", "IfNotPresent", "mean 'Always'"),
     ),
+    (
+        in_main(ports=[{"containerPort": 80, "protocol": "HTTP"}]),
+        "spec.containers[0].ports[0].protocol",
+        ("'HTTP'", "SCTP, TCP, UDP"),
+    ),
     (in_main(command="python"), "spec.containers[0].command", ("a list", "'python'")),
     (
         in_main(ports=[{"containerPort": "80"}]),
@@ -106,7 +111,7 @@ AGAINST_RULES: list[tuple[Json, str, tuple[str, ...]]] = [
     (
         asking({"nvidia.com/gpu": 1}, {"nvidia.com/gpu": 2}),
         "spec.containers[0].resources.requests[nvidia.com/gpu]",
-        ("1", "2", "same"),
+        ("1", "2", "equal"),
     ),
     (asking({"cpu": "-1"}), "spec.containers[0].resources.requests.cpu", ("-1",)),
     (
@@ -194,7 +199,59 @@ AGAINST_SCHEDULING: list[tuple[Json, str, tuple[str, ...]]] = [
     (template(os={"name": "windows"}, securityContext={"runAsUser": 5}),
      "spec.securityContext.runAsUser", ("linux", "windows")),
 ]  # fmt: skip
-WRONG = (*UNKNOWN, *MISTYPED, *MISSING, *AGAINST_RULES, *AGAINST_SCHEDULING)
+# Taken, and hardly meant.
+NEGATIVE: Json = template(terminationGracePeriodSeconds=-1)
+
+
+def profiled(field: str, profile: str | None, kind: str = "Localhost") -> Json:
+    """A securityContext with such a profile."""
+    given = {} if profile is None else {"localhostProfile": profile}
+    return {"securityContext": {field: {"type": kind, **given}}}
+
+
+def annotated(key: str, value: str) -> Json:
+    """A template with an annotation."""
+    return {"metadata": {"annotations": {key: value}}, **template()}
+
+
+_PROFILE = "seccompProfile.localhostProfile"
+_APP_ARMOR = "spec.securityContext.appArmorProfile.localhostProfile"
+_COST = "controller.kubernetes.io/pod-deletion-cost"
+_SECCOMP = "seccomp.security.alpha.kubernetes.io/pod"
+_OF_CONTAINER = "container.apparmor.security.beta.kubernetes.io/"
+# Each was seen to be refused by the API server.
+AGAINST_TEXTS: list[tuple[Json, str, tuple[str, ...]]] = [
+    (template(**profiled("seccompProfile", "/p")), f"spec.securityContext.{_PROFILE}", ("'/p'",)),
+    (in_main(**profiled("seccompProfile", "a/../p")),
+     f"spec.containers[0].securityContext.{_PROFILE}", ("'a/../p'", "..")),
+    (template(**profiled("seccompProfile", None)), f"spec.securityContext.{_PROFILE}",
+     ("Localhost",)),
+    (template(**profiled("seccompProfile", "p", "Unconfined")), f"spec.securityContext.{_PROFILE}",
+     ("Localhost",)),
+    (template(**profiled("appArmorProfile", " p")), _APP_ARMOR, ("' p'",)),
+    (template(**profiled("appArmorProfile", "p" * 4096)), _APP_ARMOR, ("4096", "4095")),
+    (annotated("kubernetes.io/config.mirror", "x"),
+     "metadata.annotations[kubernetes.io/config.mirror]", ("nodeName",)),
+    (annotated(_COST, "+1"), f"metadata.annotations[{_COST}]", ("'+1'",)),
+    (annotated(_COST, "007"), f"metadata.annotations[{_COST}]", ("'007'",)),
+    (annotated(_COST, str(2**31)), f"metadata.annotations[{_COST}]", (str(2**31),)),
+    (annotated("scheduler.alpha.kubernetes.io/tolerations", "spot"),
+     "metadata.annotations[scheduler.alpha.kubernetes.io/tolerations]", ("spec.tolerations",)),
+    (annotated(_SECCOMP, "default"), f"metadata.annotations[{_SECCOMP}]",
+     ("'default'", "runtime/default", "localhost/")),
+    (annotated(_SECCOMP, "localhost/../p"), f"metadata.annotations[{_SECCOMP}]", ("'../p'",)),
+    (annotated(f"{_OF_CONTAINER}main", "p"), f"metadata.annotations[{_OF_CONTAINER}main]",
+     ("'p'", "unconfined")),
+    (annotated(f"{_OF_CONTAINER}other", "unconfined"),
+     f"metadata.annotations[{_OF_CONTAINER}other]", ("'other'",)),
+]  # fmt: skip
+# An object's own metadata.
+NAMES: list[tuple[Json, str, tuple[str, ...]]] = [
+    ({"name": "My_Pod"}, "metadata.name", ("'My_Pod'", "a-z")),
+    ({"name": "a" * 254}, "metadata.name", ("253",)),
+    ({"generateName": "My_Pod-"}, "metadata.generateName", ("'My_Pod-'",)),
+]
+WRONG = (*UNKNOWN, *MISTYPED, *MISSING, *AGAINST_RULES, *AGAINST_SCHEDULING, *AGAINST_TEXTS)
 EVERYTHING: Json = template(
     labels={"a": "1"},
     nodeSelector={"a": "b"},
@@ -226,3 +283,13 @@ EVERYTHING: Json = template(
     ],
     volumes=[{"name": "data", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}, {"name": "b"}],
 )
+# Beside it, texts that the API server reads, and takes.
+TAKEN: list[Json] = [
+    template(**profiled("seccompProfile", "a/..p")),
+    in_main(**profiled("appArmorProfile", "/p/../q")),
+    annotated(_COST, "-5"),
+    annotated(_COST, "0"),
+    annotated("scheduler.alpha.kubernetes.io/tolerations", "[]"),
+    annotated(_SECCOMP, "localhost/p.json"),
+    annotated(f"{_OF_CONTAINER}main", "localhost//p"),
+]

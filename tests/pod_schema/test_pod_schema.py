@@ -10,10 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tests.pod_schema.templates import EVERYTHING, MISSING, UNKNOWN, WRONG, mounting, template
+from tests.pod_schema.templates import (
+    EVERYTHING,
+    MISSING,
+    NAMES,
+    NEGATIVE,
+    TAKEN,
+    UNKNOWN,
+    WRONG,
+    mounting,
+    template,
+)
+from tests.pod_schema.values import ACCEPTED, REFUSED
 from tests.wording import Wording, mentions
-from webhook.pod_schema import fields, rules
-from webhook.pod_schema.fields import Fault
+from webhook.pod_schema import field_checks, template_rules, text_rules
+from webhook.pod_schema.field_checks import Fault
 from webhook.policy.findings import path_text
 
 Json = dict[str, Any]
@@ -21,14 +32,27 @@ Json = dict[str, Any]
 
 def faults(found: Json, **about: Any) -> list[Fault]:
     """All faults of a template, with their paths from its root."""
-    of_spec = rules.faults(found.get("spec"), **about)
+    spec, metadata = found.get("spec"), found.get("metadata")
+    of_spec = template_rules.faults(spec, **about)
+    given = metadata.get("annotations") if isinstance(metadata, dict) else None
     return [
-        *fields.faults(found),
+        *field_checks.faults(found),
         *(each._replace(path=("spec", *each.path)) for each in of_spec),
+        *text_rules.annotation_faults(
+            given, ("metadata", "annotations"), containers=template_rules.container_names(spec)
+        ),
+        *text_rules.finalizer_faults(
+            metadata.get("finalizers") if isinstance(metadata, dict) else None,
+            ("metadata", "finalizers"),
+        ),
     ]
 
 
-@pytest.mark.parametrize(("found", "path", "facts"), WRONG, ids=[each[1] for each in WRONG])
+@pytest.mark.parametrize(
+    ("found", "path", "facts"),
+    [*WRONG, *REFUSED],
+    ids=[each[1] for each in (*WRONG, *REFUSED)],
+)
 def test_a_fault_is_an_error_at_its_path(
     found: Json, path: str, facts: tuple[str, ...], wording: Wording
 ) -> None:
@@ -39,9 +63,35 @@ def test_a_fault_is_an_error_at_its_path(
     wording(fault.message)
 
 
+@pytest.mark.parametrize(("metadata", "path", "facts"), NAMES)
+def test_a_name_that_is_none_is_an_error(
+    metadata: Json, path: str, facts: tuple[str, ...], wording: Wording
+) -> None:
+    """Of a pod, or of what makes pods; its prefix, too."""
+    (fault,) = text_rules.name_faults(metadata)
+    assert path_text(fault.path) == path
+    mentions(fault.message, *facts)
+    wording(fault.message)
+    assert not [*text_rules.name_faults({"name": "my.pod", "generateName": "P-"})]
+    assert not [*text_rules.name_faults({"generateName": "my.pod-" + "a" * 300})]
+
+
 def test_nothing_is_said_of_a_template_that_the_api_server_takes() -> None:
     """Nulls are fields that are left out."""
     assert faults(EVERYTHING) == []
+    for each in (*TAKEN, *ACCEPTED):
+        assert faults(each) == []
+
+
+def test_what_is_taken_and_means_something_else_is_a_warning(wording: Wording) -> None:
+    """A pod with such a grace period is ended after a second."""
+    (fault,) = faults(NEGATIVE)
+    assert (path_text(fault.path), fault.severity) == (
+        "spec.terminationGracePeriodSeconds",
+        "warning",
+    )
+    mentions(fault.message, "-1", "1")
+    wording(fault.message)
 
 
 def test_a_field_that_is_near_to_none_may_be_newer_than_we_are() -> None:
@@ -52,17 +102,17 @@ def test_a_field_that_is_near_to_none_may_be_newer_than_we_are() -> None:
         "warning",
         True,
     )
-    mentions(fault.message, fields.schema().version, "PodSpec")
+    mentions(fault.message, field_checks.schema().version, "PodSpec")
 
 
 def test_what_is_merged_into_another_template_lacks_nothing() -> None:
     """A role's template of a Run says only what differs."""
     for found, _, _ in MISSING:
-        assert not [*fields.faults(found, whole=False)]
+        assert not [*field_checks.faults(found, whole=False)]
     for found, path, _ in UNKNOWN:
-        (fault,) = fields.faults(found, whole=False)
+        (fault,) = field_checks.faults(found, whole=False)
         assert path_text(fault.path) == path
-    assert not [*fields.faults({"spec": {"$patch": "replace"}}, whole=False)]
+    assert not [*field_checks.faults({"spec": {"$patch": "replace"}}, whole=False)]
 
 
 def test_volumes_that_a_controller_adds_are_known() -> None:
@@ -76,16 +126,19 @@ def test_volumes_that_a_controller_adds_are_known() -> None:
 @given(st.data())
 def test_whatever_stands_in_a_template_nothing_is_raised(data: st.DataObject) -> None:
     """Something of another type anywhere in it."""
-    found = copy.deepcopy(EVERYTHING)
+    every = [*(each for each, _, _ in (*WRONG, *REFUSED)), *ACCEPTED, EVERYTHING]
+    found = copy.deepcopy(data.draw(st.sampled_from(every)))
     holder: Any = found
     while True:
-        key = data.draw(st.sampled_from(list(holder) if isinstance(holder, dict) else [0]))
+        key = data.draw(
+            st.sampled_from(list(holder) if isinstance(holder, dict) else range(len(holder)))
+        )
         below = holder[key]
         if not isinstance(below, dict | list) or not below or data.draw(st.booleans()):
             break
         holder = below
     others: st.SearchStrategy[Any] = st.sampled_from(
-        [None, 1, -1.5, True, "", "a", [], {}, [1], [None], {"a": 1}, [[]]]
+        [None, 1, -1.5, True, "", "a", [], {}, [1], [None], {"a": 1}, [[]], {1: 2}]
     )
     holder[key] = data.draw(others)
     for fault in faults(found):
@@ -96,6 +149,6 @@ def test_whatever_stands_in_a_template_nothing_is_raised(data: st.DataObject) ->
 def test_a_template_that_is_wrong_all_over_is_judged_in_little_time() -> None:
     """Whoever may write one must not keep the webhook from its work."""
     many = [f"unknown{number}" for number in range(100_000)]
-    assert len(faults(template(**dict.fromkeys(many)))) == fields.MOST
+    assert len(faults(template(**dict.fromkeys(many)))) == field_checks.MOST
     assert len(faults(mounting(*many, volumes=tuple(f"v{number}" for number in many)))) > 0
-    assert len(faults(mounting(*many))) == fields.MOST
+    assert len(faults(mounting(*many))) == field_checks.MOST

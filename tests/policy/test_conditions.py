@@ -14,7 +14,7 @@ from webhook.policy.subject import Subject
 def test_the_table_has_the_fields_of_the_model_in_their_order() -> None:
     """A field without a row would match every pod."""
     assert [field.name for field in FIELDS] == list(Match.model_fields)
-    assert tuple(field.written for field in FIELDS) == Match.outer_names()
+    assert tuple(field.document_name for field in FIELDS) == Match.outer_names()
 
 
 def test_a_row_says_where_a_pod_has_the_value_and_which_label_gives_it() -> None:
@@ -47,7 +47,7 @@ def test_a_block_is_described_by_the_names_that_documents_have() -> None:
             "coordinator": False,
         }
     )
-    assert {field.written: text for field, text in describe_fields(block)} == {
+    assert {field.document_name: text for field, text in describe_fields(block)} == {
         "namespaces": "ml-*, web",
         "namespaceSelector": "any",
         "podSelector": "team=a",

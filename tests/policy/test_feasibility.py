@@ -173,7 +173,7 @@ def test_every_node_that_a_part_leaves_is_one_that_the_scheduler_would_take(
     policies: list[Json], world: list[Json]
 ) -> None:
     """The count of each part without capacity is that of an independent model."""
-    found = feasibility(policy_set(policies), [nodes.read(each) for each in world])
+    found = feasibility(policy_set(policies), [nodes.parse_node(each) for each in world])
     for policy in policies:
         for part in ("requirements", "overrides", "defaults"):
             placement = policy["spec"].get(part)

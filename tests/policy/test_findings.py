@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from webhook.policy.findings import Finding, Kind, Path, condensed, first_few, path_text
+from webhook.policy.findings import Finding, Kind, Path, condensed, path_text
+from webhook.shortening import first_few
 
 
 def test_an_error_is_file_line_column_path_and_message() -> None:

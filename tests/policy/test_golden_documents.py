@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.policy.source import parse
+from webhook.policy.policy_documents import parse
 
 FOLDER = Path(__file__).parents[1] / "golden" / "documents"
 EXPECTED = re.compile(r"#! (\d+): (warning: )?(.*)")

@@ -12,14 +12,17 @@ from jsonschema import Draft202012Validator
 
 from tests.document_keys import keys
 from tests.examples import examples
+from tests.fast_yaml import load_all_yaml
 from tests.policy.examples import EVERYTHING, GONE, changed, places
-from webhook.policy.json_schema import ALL, DIALECT, names, schema
+from webhook.policy.json_schema import ALL, DIALECT, names, pages, schema
 from webhook.policy.model import KNOWN
-from webhook.policy.source import parse
+from webhook.policy.policy_documents import parse
 
 ROOT = Path(__file__).parents[2]
-VALIDATOR = Draft202012Validator(schema(ALL))
-DOCUMENTS: list[dict[str, Any]] = list(yaml.safe_load_all(EVERYTHING))
+SCHEMA = schema(ALL)
+VALIDATOR = Draft202012Validator(SCHEMA)
+DOCUMENTS: list[dict[str, Any]] = list(load_all_yaml(EVERYTHING))
+FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 
 
 def file_of(name: str) -> Path:
@@ -29,7 +32,7 @@ def file_of(name: str) -> Path:
 
 @pytest.mark.parametrize("name", names())
 def test_the_schemas_that_ship_are_fresh(name: str) -> None:
-    """`fairlead schema NAME > FILE` makes each file anew."""
+    """`fairlead schema NAME > FILE` makes each file again."""
     current = json.dumps(schema(name), indent=2, ensure_ascii=False) + "\n"
 
     assert file_of(name).read_text() == current, (
@@ -49,7 +52,7 @@ def test_the_example_uses_every_field() -> None:
     written = {key for document in DOCUMENTS for key in keys(document)}
     fields = {
         field
-        for definition in schema(ALL)["$defs"].values()
+        for definition in SCHEMA["$defs"].values()
         for field, value in definition["properties"].items()
         if "type" in value or "$ref" in value or "enum" in value
     }
@@ -68,7 +71,7 @@ def test_the_example_is_valid_by_schema_and_reader(document: dict[str, Any]) -> 
 def test_the_policies_that_ship_are_valid_by_the_schema() -> None:
     """An editor that checks against the schema finds nothing in our own files."""
     for path in sorted((ROOT / "policies").rglob("*.yaml")):
-        for document in yaml.safe_load_all(path.read_text()):
+        for document in load_all_yaml(path.read_text()):
             if isinstance(document, dict) and document.get("kind") in KNOWN:
                 VALIDATOR.validate(document)
 
@@ -133,3 +136,32 @@ def test_what_the_reader_takes_the_schema_takes(
 
     if not parse({"x": json.dumps(document).encode()}).errors:
         VALIDATOR.validate(document)
+
+
+@pytest.mark.parametrize("file", sorted(pages()))
+def test_the_pages_that_ship_are_fresh(file: str) -> None:
+    """`fairlead schema KIND -o markdown > FILE` makes each page again."""
+    kind = Path(file).stem
+
+    assert (FOLDER / file).read_text() == pages()[file], (
+        f"run: fairlead schema {kind} -o markdown > docs/reference/{file}"
+    )
+
+
+@pytest.mark.parametrize("name", sorted(SCHEMA["$defs"]))
+def test_everything_is_explained(name: str) -> None:
+    """Every part has a description, every field one that is a sentence."""
+    definition = SCHEMA["$defs"][name]
+
+    assert definition["description"].endswith(".")
+    for field, value in definition["properties"].items():
+        assert value.get("description", "").endswith("."), f"{name}.{field}"
+
+
+def test_every_field_is_on_a_page() -> None:
+    """What can be written is explained; what the API server writes is left out."""
+    text = "\n".join(pages().values())
+    for definition in SCHEMA["$defs"].values():
+        for field, value in definition["properties"].items():
+            if "type" in value or "$ref" in value:
+                assert f"| `{field}` |" in text

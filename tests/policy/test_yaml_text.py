@@ -2,9 +2,8 @@
 
 import pytest
 
-from webhook.policy.composer import MAX_DEPTH, MAX_REPEATED, Unreadable
-from webhook.policy.nodes import Mapping, value
-from webhook.policy.yaml_text import character_place, trees
+from webhook.policy.yaml_text import MAX_DEPTH, MAX_REPEATED, Unreadable, character_place, trees
+from webhook.policy.yaml_tree import Mapping, value
 
 
 def values(text: str) -> list[object]:

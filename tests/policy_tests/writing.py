@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from webhook.policy.load import load
-from webhook.policy_tests.judge import judged
-from webhook.policy_tests.source import parse
-from webhook.policy_tests.verdict import Verdict
+from webhook.policy_tests.load_tests import parse
+from webhook.policy_tests.result import Verdict
+from webhook.policy_tests.runner import run_tests
 
 HEAD = "apiVersion: fairlead.dev/v1alpha1\nkind: PolicyTest\n"
 CLASS = """\
@@ -51,7 +51,7 @@ def verdicts(document: str, policies: str = WORKERS_ON_SPOT) -> tuple[Verdict, .
     return tuple(
         verdict
         for each in parse("p.test.yaml", document.encode())
-        for verdict in judged(each, policy_set)
+        for verdict in run_tests(each, policy_set)
     )
 
 

@@ -22,7 +22,6 @@ from webhook.run.actions import (
     Outcome,
     ScaleDeployment,
 )
-from webhook.run.counting import RestartTerms
 from webhook.run.model import Condition, RoleStatus, RunStatus
 from webhook.run.observed import (
     Exit,
@@ -33,6 +32,7 @@ from webhook.run.observed import (
     OwnedPod,
 )
 from webhook.run.reconcile import reconcile
+from webhook.run.restarts import RestartTerms
 from webhook.times import to_second
 
 BEGIN = datetime(2026, 11, 21, 20, 15, tzinfo=UTC)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.run.failure import Failure, ending, starts_again, vanished
+from webhook.run.failure import Failure, classify_end, may_restart, vanished_pod
 from webhook.run.model.replica import RestartPolicy
 from webhook.run.observed import Exit, NodeHealth, OwnedPod
 
@@ -27,7 +27,7 @@ def exited(code: int, reason: str = "Error", message: str = "") -> Exit:
 
 def failure(of: OwnedPod) -> Failure:
     """How the pod failed."""
-    end = ending(of)
+    end = classify_end(of)
     assert isinstance(end, Failure)
     return end
 
@@ -35,8 +35,8 @@ def failure(of: OwnedPod) -> Failure:
 @pytest.mark.parametrize("phase", ["Pending", "Running", "Unknown"])
 def test_a_pod_that_is_there_has_not_ended(phase: str) -> None:
     """Whatever it waits for; Unknown is what a node that is silent leaves behind."""
-    assert ending(pod(phase)) is None
-    assert ending(pod(phase, disruption=TARGET)) is None
+    assert classify_end(pod(phase)) is None
+    assert classify_end(pod(phase, disruption=TARGET)) is None
 
 
 def test_disruption_target_tells_before_everything_else() -> None:
@@ -107,7 +107,7 @@ def test_a_pod_that_ended_while_its_node_was_away_was_disrupted(
 ) -> None:
     """CRI-O says 255 and Error of a container that it lost; a shutdown kills with a signal."""
     ended = pod(node="a", running_since=STARTED, exit=exited(code, word))
-    end = ending(ended, node)
+    end = classify_end(ended, node)
     assert isinstance(end, Failure)
     assert (end.disruption, end.exit_code) == (True, code)
     assert end.reason in ("NodeNotReady", "NodeGone")
@@ -117,7 +117,7 @@ def test_a_pod_that_ended_while_its_node_was_away_was_disrupted(
 def test_a_pod_that_ended_in_an_init_container_while_its_node_was_away_was_disrupted() -> None:
     """Its main container never started."""
     ended = pod(node="a", init_since=STARTED, exit=exited(143))
-    end = ending(ended, NodeHealth("a", uid="uid", created=STARTED, since=BACK))
+    end = classify_end(ended, NodeHealth("a", uid="uid", created=STARTED, since=BACK))
     assert isinstance(end, Failure)
     assert (end.disruption, end.reason) == (True, "NodeNotReady")
 
@@ -137,7 +137,7 @@ def test_a_pod_that_ended_in_an_init_container_while_its_node_was_away_was_disru
 def test_a_node_that_was_away_does_not_explain_every_end(changes: dict[str, Any]) -> None:
     """What the pod used too much of, and what began or ended when the node was back."""
     fields = {"node": "a", "running_since": STARTED, "exit": exited(1), **changes}
-    end = ending(pod(**fields), NodeHealth("a", uid="uid", created=STARTED, since=BACK))
+    end = classify_end(pod(**fields), NodeHealth("a", uid="uid", created=STARTED, since=BACK))
     assert isinstance(end, Failure)
     assert not end.disruption
 
@@ -146,7 +146,7 @@ def test_a_success_while_the_node_was_away_stands() -> None:
     """Its kubelet tells of it when it is back."""
     done = pod("Succeeded", running_since=STARTED, exit=exited(0, "Completed"))
     silent = NodeHealth("a", uid="uid", ready="Unknown", since=BACK)
-    assert ending(done, silent) == "Succeeded"
+    assert classify_end(done, silent) == "Succeeded"
 
 
 def test_a_pod_that_a_node_short_of_something_did_not_admit_is_told_apart() -> None:
@@ -161,18 +161,18 @@ def test_an_exit_code_of_the_runs_choice_is_a_disruption() -> None:
     """By it a program says that it was told to go, and has saved its state."""
     ended = pod(exit=exited(85))
     assert not failure(ended).disruption
-    told = ending(ended, None, (85, 86))
+    told = classify_end(ended, None, (85, 86))
     assert told == Failure(True, "DisruptionExitCode", "", 85)
-    assert ending(pod(exit=exited(1)), None, (85, 86)) == Failure(False, "Error", "", 1)
+    assert classify_end(pod(exit=exited(1)), None, (85, 86)) == Failure(False, "Error", "", 1)
 
 
 def test_a_pod_has_ended_whose_machine_is_off() -> None:
     """Silence of its node alone proves nothing, and nor does the taint of one that is back."""
     silent = NodeHealth("spot-0", uid="uid", ready="Unknown")
-    assert ending(pod("Running", node="spot-0"), silent) is None
-    assert ending(pod("Running"), silent._replace(ready="True", shut_down=True)) is None
-    assert ending(pod("Running"), NodeHealth("spot-0")) is None
-    off = ending(pod("Running"), silent._replace(shut_down=True))
+    assert classify_end(pod("Running", node="spot-0"), silent) is None
+    assert classify_end(pod("Running"), silent._replace(ready="True", shut_down=True)) is None
+    assert classify_end(pod("Running"), NodeHealth("spot-0")) is None
+    off = classify_end(pod("Running"), silent._replace(shut_down=True))
     assert off == Failure(True, "NodeShutdown", "node spot-0 is shut down")
 
 
@@ -202,8 +202,10 @@ def test_exit_code_0_after_being_told_to_go_is_no_success(how: dict[str, Any]) -
 
 def test_a_success_before_the_pod_was_told_to_go_stands() -> None:
     """Its deletion comes too late to undo it."""
-    assert ending(pod("Succeeded", exit=exited(0, "Completed"), deleted_at=AFTER)) == "Succeeded"
-    assert ending(pod("Succeeded")) == "Succeeded"
+    assert (
+        classify_end(pod("Succeeded", exit=exited(0, "Completed"), deleted_at=AFTER)) == "Succeeded"
+    )
+    assert classify_end(pod("Succeeded")) == "Succeeded"
 
 
 @pytest.mark.parametrize(
@@ -231,7 +233,7 @@ def test_a_failed_pod_of_which_nothing_is_known_is_the_programs_failure() -> Non
 
 def test_what_vanished_is_a_disruption() -> None:
     """Programs do not delete their pods."""
-    assert vanished().disruption
+    assert vanished_pod().disruption
 
 
 PROGRAM = {code: Failure(False, "Error", "", code) for code in (1, 127, 128, 137, 255)}
@@ -246,7 +248,7 @@ OUT_OF_MEMORY = Failure(False, "OOMKilled", "", 137)
         *(("ExitCode", PROGRAM[code], code >= 128) for code in PROGRAM),
         ("ExitCode", OUT_OF_MEMORY, False),
         ("ExitCode", Failure(False, "Failed", ""), True),
-        *((policy, vanished(), True) for policy in ("OnFailure", "Never", "ExitCode")),
+        *((policy, vanished_pod(), True) for policy in ("OnFailure", "Never", "ExitCode")),
         ("ExitCode", Failure(True, "Deleted", "", 1), True),
     ],
 )
@@ -254,4 +256,4 @@ def test_restart_policy_and_exit_code_say_what_starts_again(
     policy: RestartPolicy, failed: Failure, again: bool
 ) -> None:
     """1 to 127 and out of memory are permanent under ExitCode; disruptions never are."""
-    assert starts_again(policy, failed) is again
+    assert may_restart(policy, failed) is again

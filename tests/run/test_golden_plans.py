@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.fast_yaml import load_yaml
 from tests.run.runs import a_run
 from webhook.errors import InvalidRun
-from webhook.run.ownership import metadata
+from webhook.run.manifests import metadata
 from webhook.run.plan import Plan, plan
 
 Json = dict[str, Any]
@@ -30,7 +30,7 @@ PARTS = {"rule", "run", "pods", "parts", "count", "service", "configMap", "deplo
 
 def read(path: Path) -> Json:
     """A case, with none of its parts misspelt."""
-    case: Json = yaml.safe_load(path.read_text())
+    case: Json = load_yaml(path.read_text())
     assert set(case) <= {*PARTS, "problems"}
     assert case["rule"].endswith(".")
     return case

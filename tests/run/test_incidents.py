@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.wording import Wording, mentions
 from webhook.run.actions import DeletePod, ForceDeletePod
 from webhook.run.incidents import KEPT
 from webhook.run.model import Incident
+from webhook.run.reconcile import MOST_READ
 from webhook.times import to_second
 
 WINDOW = 90.0
@@ -317,7 +319,7 @@ def test_incidents_tell_what_was_lost(scope: str) -> None:
     assert (incident.node, incident.capacity_class) == ("spot-1", "spot")
     assert incident.collateral == 1
     assert incident.seconds_lost == 40
-    written = scene.status.written()["incidents"][-1]
+    written = scene.status.to_json()["incidents"][-1]
     assert written["class"] == "spot"
 
 
@@ -363,6 +365,25 @@ def test_a_machine_that_is_on_by_a_live_read_costs_no_pod() -> None:
     scene.node("spot-1", ready="Unknown", since=SINCE, shut_down=True).later(60)
     assert charged(scene) == (0, 0)
     assert not any(isinstance(each, ForceDeletePod | DeletePod) for each in scene.did)
+
+
+def test_more_machines_than_one_look_reads_are_each_read_before_they_cost_a_pod() -> None:
+    """What was only heard deletes nothing; the last of them is on again."""
+    scene = spot(MOST_READ + 1)
+    nodes = dict(scene.observed.nodes or {})
+    last_read = max(nodes)
+    index = last_read.removeprefix("spot-")
+    scene.live[last_read] = nodes[last_read]
+    off = {
+        name: each._replace(ready="Unknown", since=SINCE, shut_down=True)
+        for name, each in nodes.items()
+    }
+    scene.observed = replace(scene.observed, nodes=off)
+    uid = scene.pod(f"worker-{index}").uid
+    scene.look().later(60).later(60)
+    deleted = {each.name for each in scene.did if isinstance(each, ForceDeletePod)}
+    assert len(deleted) == MOST_READ
+    assert scene.pod(f"worker-{index}").uid == uid
 
 
 def test_a_pod_that_hangs_on_a_machine_that_is_off_is_taken_out_of_the_way() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.run import intervals
+from webhook.run.model.status import format_intervals, parse_intervals
 
 
 @pytest.mark.parametrize(
@@ -15,16 +15,16 @@ from webhook.run import intervals
 )
 def test_neighbours_are_written_as_one_interval(indexes: tuple[int, ...], text: str) -> None:
     """As Indexed Jobs write their completedIndexes."""
-    assert intervals.written(indexes) == text
-    assert intervals.read(text) == frozenset(indexes)
+    assert format_intervals(indexes) == text
+    assert parse_intervals(text) == frozenset(indexes)
 
 
 @given(st.frozensets(st.integers(0, 60)))
 def test_what_is_written_is_read_again(indexes: frozenset[int]) -> None:
     """Whatever the set is."""
-    assert intervals.read(intervals.written(indexes)) == indexes
+    assert parse_intervals(format_intervals(indexes)) == indexes
 
 
 def test_ten_thousand_replicas_that_finished_are_a_short_text() -> None:
     """A status has to stay small."""
-    assert intervals.written(range(10000)) == "0-9999"
+    assert format_intervals(range(10000)) == "0-9999"

@@ -16,11 +16,12 @@ from tests.examples import examples
 from tests.policy.examples import GONE, changed, places
 from tests.run.whole_runs import ALL, TENSORFLOW
 from webhook.run.json_schema import page, schema
-from webhook.run.source import read
+from webhook.run.run_documents import read_runs
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
-VALIDATOR = Draft202012Validator(schema())
+SCHEMA = schema()
+VALIDATOR = Draft202012Validator(SCHEMA)
 # Fields that no Run writes: the status, and what the API server adds to the metadata.
 NOT_WRITTEN = (
     *("RunStatus", "RoleStatus", "Recovering", "Incident", "LastFailure", "Condition"),
@@ -29,8 +30,8 @@ NOT_WRITTEN = (
 
 
 def test_the_schema_that_ships_is_fresh() -> None:
-    """`fairlead schema run > schemas/run.json` makes it anew."""
-    current = json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+    """`fairlead schema run > schemas/run.json` makes it again."""
+    current = json.dumps(SCHEMA, indent=2, ensure_ascii=False) + "\n"
 
     assert (ROOT / "schemas/run.json").read_text() == current, (
         "run: fairlead schema run > schemas/run.json"
@@ -38,7 +39,7 @@ def test_the_schema_that_ships_is_fresh() -> None:
 
 
 def test_the_reference_that_ships_is_fresh() -> None:
-    """`fairlead schema run -o markdown > docs/reference/run.md` makes it anew."""
+    """`fairlead schema run -o markdown > docs/reference/run.md` makes it again."""
     assert (ROOT / "docs/reference/run.md").read_text() == page(), (
         "run: fairlead schema run -o markdown > docs/reference/run.md"
     )
@@ -46,13 +47,13 @@ def test_the_reference_that_ships_is_fresh() -> None:
 
 def test_it_is_a_schema() -> None:
     """Draft 2020-12."""
-    Draft202012Validator.check_schema(schema())
+    Draft202012Validator.check_schema(SCHEMA)
 
 
-@pytest.mark.parametrize("name", sorted(schema()["$defs"]))
+@pytest.mark.parametrize("name", sorted(SCHEMA["$defs"]))
 def test_everything_is_explained(name: str) -> None:
     """Every part has a description, every field one that is a sentence."""
-    definition = schema()["$defs"][name]
+    definition = SCHEMA["$defs"][name]
 
     assert definition["description"].rstrip(")").endswith((".", "Condition"))
     for field, value in definition["properties"].items():
@@ -62,7 +63,7 @@ def test_everything_is_explained(name: str) -> None:
 def test_every_field_that_can_be_written_is_on_the_page() -> None:
     """With its type; what the API server writes is left out."""
     text = page()
-    for definition in schema()["$defs"].values():
+    for definition in SCHEMA["$defs"].values():
         for field, value in definition["properties"].items():
             if {"type", "$ref", "anyOf"} & set(value):
                 assert f"| `{field}` |" in text
@@ -81,7 +82,7 @@ def test_the_examples_use_every_field() -> None:
     written = {key for run in ALL for key in keys(run)}
     fields = {
         field
-        for name, definition in schema()["$defs"].items()
+        for name, definition in SCHEMA["$defs"].items()
         if name not in NOT_WRITTEN
         for field in definition["properties"]
     }
@@ -92,7 +93,7 @@ def test_the_examples_use_every_field() -> None:
 @pytest.mark.parametrize("run", ALL, ids=lambda run: run["spec"].get("framework", "none"))
 def test_the_examples_are_valid_by_schema_and_reader(run: Json) -> None:
     """Both take every field of every framework."""
-    assert not read({"x": json.dumps(run).encode()}).errors
+    assert not read_runs({"x": json.dumps(run).encode()}).errors
     VALIDATOR.validate(run)
 
 
@@ -138,5 +139,5 @@ def test_what_the_reader_takes_the_schema_takes(
     index, path = place
     run = changed(ALL[index], path, value)
 
-    if read({"x": json.dumps(run).encode()}).documents:
+    if read_runs({"x": json.dumps(run).encode()}).documents:
         VALIDATOR.validate(run)

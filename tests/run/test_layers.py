@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from tests.laws import scheduler, strategies
 from webhook import names
 from webhook.placement.schema.placement import PlacementModel
-from webhook.run.layers import fold
+from webhook.placement.tolerations import meeting_points
+from webhook.run import environment
+from webhook.run.environment import upon
 
 Json = dict[str, Any]
 # A busy machine is no failure of a law.
@@ -40,7 +42,7 @@ def said(environment: PlacementModel) -> Json:
 
 def folded(*layers: tuple[str | None, Json]) -> Json:
     """What layers come to, each with its strategy."""
-    return said(fold([model(layer, strategy) for strategy, layer in layers]))
+    return dict(upon({}, [model(layer, strategy) for strategy, layer in layers]))
 
 
 def patience(tolerations: list[Json]) -> list[Any]:
@@ -88,7 +90,7 @@ def test_merging_nothing_changes_nothing(environment: Json) -> None:
     for strategy in STRATEGIES:
         assert folded((None, environment), (strategy, {})) == environment
         assert folded((None, {}), (strategy, environment)) == environment
-    assert said(fold([None, model(environment), None])) == environment
+    assert dict(upon({}, [None, model(environment), None])) == environment
 
 
 @lawful
@@ -305,3 +307,22 @@ def test_layers_go_from_the_bottom_up() -> None:
         "priorityClassName": "low",
         "schedulerName": "own",
     }
+
+
+def test_thousands_of_tolerations_are_not_compared_pair_by_pair(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each is looked at a few times, so that one Run cannot hold up a webhook that plans it."""
+    looked = 0
+
+    def counting(toleration: Any) -> Any:
+        nonlocal looked
+        looked += 1
+        return meeting_points(toleration)
+
+    monkeypatch.setattr(environment, "meeting_points", counting)
+    own = [{**SOON, "key": f"own-{n}", "tolerationSeconds": n} for n in range(1000)]
+    more = [{**SOON, "key": f"more-{n}"} for n in range(60)]
+    together = environment.patched({"tolerations": own}, model({"tolerations": more}))
+    assert together["tolerations"] == [*own, *more]
+    assert looked <= len(own) + len(more)

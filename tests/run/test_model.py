@@ -13,14 +13,14 @@ from tests.run.whole_runs import ALL, HEAD, TENSORFLOW, a_run
 from tests.wording import Wording, mentions
 from webhook.run.model import Run
 from webhook.run.rendezvous.table import ROLES
-from webhook.run.source import read
+from webhook.run.run_documents import read_runs
 
 Json = dict[str, Any]
 
 
 def findings(run: Json) -> list[str]:
     """What is wrong with a Run: path and message of each."""
-    found = read({"x": json.dumps(run).encode()})
+    found = read_runs({"x": json.dumps(run).encode()})
     return [f"{finding.path}: {finding.message}" for finding in found.findings]
 
 
@@ -71,7 +71,7 @@ def said(**spec: Any) -> list[str]:
         (
             {"framework": "tensorflow", "replicas": {"master": {}, "chief": {}}},
             "replicas.chief",
-            ("the master", "one of the two"),
+            ("of master", "one of the two"),
         ),
         (
             {"replicas": {"worker": {"count": 3, "byIndex": [{"index": 3}]}}},
@@ -86,7 +86,7 @@ def said(**spec: Any) -> list[str]:
         (
             {"replicas": {"worker": {"count": 2, "byIndex": [{"index": 1}, {"index": 1}]}}},
             "replicas.worker.byIndex[1].index",
-            ("that of [0]",),
+            ("used by [0]",),
         ),
         (
             {"framework": "pytorch", "tensorflow": {}},
@@ -127,12 +127,12 @@ def said(**spec: Any) -> list[str]:
         (
             {"kind": "service", "ports": [{"port": 80, "name": "a"}, {"port": 81, "name": "a"}]},
             "ports[1].name",
-            ("name", "that of [0]"),
+            ("name", "used by [0]"),
         ),
         (
             {"kind": "service", "ports": [{"port": 80, "name": "a"}, {"port": 80, "name": "b"}]},
             "ports[1].port",
-            ("port", "that of [0]"),
+            ("port", "used by [0]"),
         ),
         (
             {
@@ -141,7 +141,7 @@ def said(**spec: Any) -> list[str]:
                 "pytorch": {"elastic": {"minReplicas": 4}},
             },
             "pytorch.elastic.minReplicas",
-            ("4 is more", "3"),
+            ("4 exceeds", "3"),
         ),
         (
             {"framework": "pytorch", "pytorch": {"nprocPerNode": "all"}},
@@ -172,7 +172,7 @@ def said(**spec: Any) -> list[str]:
         (
             {"replicas": {"worker": {"resources": {"claims": [{"name": "a"}, {"name": "a"}]}}}},
             "replicas.worker.resources.claims[1].name",
-            ("name", "that of [0]"),
+            ("name", "used by [0]"),
         ),
         (
             {"environment": {"tolerations": [{"operator": "Exists"}] * 65}},

@@ -9,14 +9,14 @@ import pytest
 
 from tests.run.whole_runs import a_run
 from tests.wording import Wording, mentions
-from webhook.run.source import read
+from webhook.run.run_documents import read_runs
 
 Json = dict[str, Any]
 
 
 def findings(run: Json) -> list[str]:
     """What is wrong with a Run: path and message of each."""
-    found = read({"x": json.dumps(run).encode()})
+    found = read_runs({"x": json.dumps(run).encode()})
     return [f"{finding.path}: {finding.message}" for finding in found.findings]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.run.runs import a_run, containers, spec_of
-from webhook.run.mounts import mounts
+from webhook.run.manifests import mounts
 from webhook.run.rendezvous.framework import SharedConfig
 
 Json = dict[str, Any]

@@ -29,8 +29,8 @@ def pod(node: str = "spot-0", running_since: str = "") -> OwnedPod:
 
 def test_that_a_machine_is_off_is_believed_only_of_a_node_that_was_read_live() -> None:
     """More nodes may be said to be off than are read for one look."""
-    heard = Observed(nodes={"spot-0": OFF}).health(pod())
-    read = Observed(nodes={"spot-0": OFF}, nodes_read=frozenset({"spot-0"})).health(pod())
+    heard = Observed(nodes={"spot-0": OFF}).node_health(pod())
+    read = Observed(nodes={"spot-0": OFF}, nodes_read=frozenset({"spot-0"})).node_health(pod())
     assert heard is not None
     assert heard.trouble == "NodeNotReady"
     assert read is not None
@@ -39,9 +39,9 @@ def test_that_a_machine_is_off_is_believed_only_of_a_node_that_was_read_live() -
 
 def test_nothing_is_known_of_a_node_that_was_not_heard_of_or_without_a_view() -> None:
     """And nothing of a pod that is not bound."""
-    assert Observed().health(pod()) is None
-    assert Observed(nodes={}).health(pod()) is None
-    assert Observed(nodes={"": OFF}).health(pod("")) is None
+    assert Observed().node_health(pod()) is None
+    assert Observed(nodes={}).node_health(pod()) is None
+    assert Observed(nodes={"": OFF}).node_health(pod("")) is None
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_nothing_is_known_of_a_node_that_was_not_heard_of_or_without_a_view() ->
 def test_a_taint_says_nothing_of_a_kubelet_that_speaks(ready: Any, trouble: str) -> None:
     """False is the kubelet's own word: the machine is on, and so is what runs there."""
     node = OFF._replace(ready=ready)
-    found = Observed(nodes={"spot-0": node}, nodes_read=frozenset({"spot-0"})).health(pod())
+    found = Observed(nodes={"spot-0": node}, nodes_read=frozenset({"spot-0"})).node_health(pod())
     assert found is not None
     assert found.trouble == trouble
 
@@ -73,13 +73,13 @@ def test_a_node_was_away_if_it_was_made_or_ready_after_the_pod_started(
 ) -> None:
     """Its kubelet was restarted, or registered it again."""
     node = NodeHealth("spot-0", **{"uid": "uid", **fields})
-    assert node.heard_again(SINCE) == again
-    assert node.heard_again("") == ""
+    assert node.ready_again_after(SINCE) == again
+    assert node.ready_again_after("") == ""
 
 
 def test_a_node_that_is_registered_again_is_there() -> None:
     """PodGC takes no pod of a node of that name: whether the pod goes on is its kubelet's word."""
     node = NodeHealth("spot-0", uid="new", created="2026-11-21T20:02:00Z")
-    found = Observed(nodes={"spot-0": node}).health(pod(running_since=SINCE))
+    found = Observed(nodes={"spot-0": node}).node_health(pod(running_since=SINCE))
     assert found == node
     assert node.trouble == ""

@@ -143,3 +143,25 @@ def test_a_run_without_shared_files_needs_neither_config_map_nor_keys() -> None:
     assert made.config_map() is None
     assert made.keys_secret is None
     assert made.main_container == "main"
+
+
+def test_replicas_that_differ_share_a_large_template() -> None:
+    """A thousand of them, over thousands of containers, would take gigabytes."""
+    made = planned(
+        template=spec_of(containers("main"), initContainers=containers(*map(str, range(100)))),
+        framework="jax",
+        replicas={
+            "worker": {
+                "count": 50,
+                "byIndex": [
+                    {"index": index, "environment": {"labels": {"a": str(index)}}}
+                    for index in range(50)
+                ],
+            }
+        },
+    )
+    pods = [made.pod("worker", index, 0) for index in (0, 49)]
+    assert [pod["metadata"]["labels"]["a"] for pod in pods] == ["0", "49"]
+    assert pods[0]["spec"]["initContainers"] is pods[1]["spec"]["initContainers"]
+    assert len({id(draft.template) for draft in made.special.values()}) == 1
+    assert len({id(draft.below) for draft in made.special.values()}) == 1

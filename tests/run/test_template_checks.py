@@ -14,7 +14,7 @@ from tests.wording import Wording, mentions
 from webhook.errors import InvalidRun
 from webhook.run.environment import SPEC
 from webhook.run.plan import Plan, plan
-from webhook.run.template_checks import template_problems
+from webhook.run.template import template_problems
 
 Json = dict[str, Any]
 AT = ("spec", "template")
@@ -177,7 +177,7 @@ def test_whatever_a_template_holds_it_is_planned_or_refused(
 
 def send(made: Plan) -> None:
     """What a client does with all the manifests."""
-    for role in made.moulds:
+    for role in made.templates:
         json.dumps(made.pod(role, 0, 0))
     json.dumps([made.service(), made.config_map()])
     if made.run.spec.serving:

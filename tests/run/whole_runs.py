@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import yaml
-
+from tests.fast_yaml import load_all_yaml
 from tests.policy.examples import EVERYTHING
 
 Json = dict[str, Any]
@@ -29,9 +28,7 @@ RESOURCES: Json = {
 def an_environment() -> Json:
     """Every field that an environment has."""
     policy = next(
-        document
-        for document in yaml.safe_load_all(EVERYTHING)
-        if document["kind"] == "PlacementPolicy"
+        document for document in load_all_yaml(EVERYTHING) if document["kind"] == "PlacementPolicy"
     )
     parts = [policy["spec"][part] for part in ("defaults", "overrides", "requirements")]
     return {**parts[0], **parts[1], **parts[2], "patchStrategy": "Replace", "nodeName": "n1"}

@@ -1,4 +1,4 @@
-"""The pins: which versions are built, and when they are built anew."""
+"""The pins: which versions are built, and when they are built again."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from webhook.interception import webhooks
-from webhook.sandbox.webhook import mutating_webhook_configuration
+from webhook.sandbox.fairlead import mutating_webhook_configuration
 
 URL = "https://127.0.0.1:8443/mutate"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.admission.reviews import review
-from webhook.admission.body import MAX_BODY_BYTES
+from webhook.admission.app import MAX_BODY_BYTES
 from webhook.server.protocol import HEAD_BYTES
 
 # Closed without an answer.

@@ -17,8 +17,8 @@ from webhook.server.health import health_app
 from webhook.server.limit import InFlightLimit
 from webhook.server.listener import bind, serve
 from webhook.server.logs import configure
-from webhook.server.metrics import Metrics
 from webhook.server.tls import ServerTls
+from webhook.server.webhook_metrics import Metrics
 
 
 async def main(grace: float) -> bool:

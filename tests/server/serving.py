@@ -18,8 +18,8 @@ from webhook.server.connection_limiter import ConnectionLimiter
 from webhook.server.drain import ClosingConnections, Drain
 from webhook.server.health import health_app
 from webhook.server.listener import bind, serve
-from webhook.server.metrics import Metrics
 from webhook.server.tls import ServerTls
+from webhook.server.webhook_metrics import Metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from certs.pair import Pair
-    from webhook.server.callers import Callers
+    from webhook.server.tls import Callers
 
 HOST = "127.0.0.1"
 NAMES = Names(dns=("localhost",), addresses=(HOST,))

@@ -118,7 +118,7 @@ def test_the_names_of_asyncio_that_are_built_on_are_there() -> None:
         "ssl_handshake_timeout",
         "ssl_shutdown_timeout",
     ]
-    moved = "asyncio.sslproto.SSLProtocol: {} has moved; TlsProtocol (doorway.py) builds on it"
+    moved = "asyncio.sslproto.SSLProtocol: {} has moved; TlsProtocol (acceptor.py) builds on it"
     there = list(inspect.signature(SSLProtocol).parameters)
     assert there[:4] == wanted[:4], moved.format("the order of the first four arguments")
     for name in wanted:

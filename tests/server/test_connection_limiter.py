@@ -65,7 +65,7 @@ class Door:
         self.limiter.took(client, count)
 
     def closed(self, client: Connection) -> bool:
-        """Whether the visit's connection was closed."""
+        """Whether the client's connection was closed."""
         far = self._far[client]
         far.setblocking(False)
         try:
@@ -199,7 +199,7 @@ def test_without_handshakes_who_comes_pushes_out_nobody_who_came_just_before() -
 
 
 def test_who_waited_too_long_at_the_door_is_not_called_in(door: Door) -> None:
-    """The wait for the handshake begins anew for those who are."""
+    """The wait for the handshake begins again for those who are."""
     client = door.at_the_door()
     door.now += DOOR_SECONDS
     assert door.limiter.call_in(client)
@@ -235,7 +235,7 @@ def test_who_is_gone_counts_no_more(door: Door) -> None:
     client = door.client(busy=True)
     door.sends(client, 50)
     for _ in range(2):
-        door.limiter.gone(client)
+        door.limiter.release(client)
         assert (door.limiter.connections, door.limiter.busy) == (0, 0)
     door.sends(door.client(), 100)
     assert not door.limiter.full()

@@ -18,8 +18,8 @@ from tests.server.serving import HOST, Running, authority, running
 from tests.wording import Wording, mentions
 from webhook.server.handshake import BUSY_PATIENCE, SelfHandshake, reached_by
 from webhook.server.listener import bind
-from webhook.server.published import Published, Service
 from webhook.server.tls import load_from_memory
+from webhook.server.webhook_entries import Published, Service
 
 SERVICE = Service("ns", "webhook")
 

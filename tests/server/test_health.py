@@ -15,10 +15,9 @@ import pytest
 
 from tests.eventually import eventually
 from tests.server.serving import HOST, running
-from webhook.server.exposition import RENDER_PAUSE
-from webhook.server.health import MOST_SCRAPES, health_app
-from webhook.server.metrics import Metrics
+from webhook.server.health import MOST_SCRAPES, RENDER_PAUSE, health_app
 from webhook.server.readiness import Condition
+from webhook.server.webhook_metrics import Metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -130,7 +129,7 @@ def test_scrapes_share_a_rendering(monkeypatch: pytest.MonkeyPatch) -> None:
         made.append(len(made))
         return b"%d" % made[-1]
 
-    monkeypatch.setattr("webhook.server.exposition.choose_encoder", lambda accept: (encode, accept))
+    monkeypatch.setattr("webhook.server.health.choose_encoder", lambda accept: (encode, accept))
 
     async def main() -> list[bytes]:
         metrics = Metrics()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
 from email.utils import parsedate_to_datetime
 
@@ -10,7 +11,9 @@ import pytest
 
 from tests.server.serving import HOST, post, running
 from webhook.errors import ServingError
-from webhook.server.listener import bind
+from webhook.server.drain import Drain
+from webhook.server.health import Exposition, health_app
+from webhook.server.listener import bind, serve_plain
 from webhook.server.protocol import KEEP_ALIVE_SECONDS
 
 
@@ -104,6 +107,24 @@ def test_connections_are_kept_and_headers_tell_nothing_of_the_server() -> None:
             assert parsedate_to_datetime(response.headers["Date"]).tzinfo
         assert connection.sock is not None
         connection.close()
+
+
+def test_a_process_of_health_alone_may_open_as_many_files_as_its_port_needs() -> None:
+    """The controller, whose port takes hundreds beside its watches: many runtimes give 1,024."""
+
+    async def serve_and_stop() -> None:
+        drain = Drain(0)
+        drain.begin()
+        with bind(HOST, 0) as plain:
+            await serve_plain(health_app({}, Exposition()), plain=plain, drain=drain)
+
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (512, before[1]))
+        asyncio.run(serve_and_stop())
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 1024
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_background_work_runs_until_requests_are_done() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from webhook.admission.notice import NO_NODE, REJECTED, Notice, Owner
 from webhook.errors import ClusterError
-from webhook.kube.v1_event import LONGEST
+from webhook.kube.events import LONGEST
 from webhook.server.notices import BURST, EVERY, WAITING, Notices
 
 Json = dict[str, Any]
@@ -58,7 +58,7 @@ class Replica:
     async def tells(self, *told: Notice) -> None:
         """Tell these, and wait until all of them are written or lost."""
         for each in told:
-            self.notices.tell(each)
+            self.notices.submit(each)
         task = asyncio.create_task(self.notices.run())
         await self.notices.flushed()
         task.cancel()
@@ -120,7 +120,7 @@ def test_the_same_is_told_once_an_hour() -> None:
 
 
 def test_replicas_write_one_event() -> None:
-    """And a process that has started anew writes none of what was written before."""
+    """And a process that has started again writes none of what was written before."""
 
     async def play(server: Server, replica: Replica) -> None:
         await replica.tells(notice())
@@ -132,7 +132,7 @@ def test_replicas_write_one_event() -> None:
 
 
 def test_other_reasons_and_other_workloads_have_events_of_their_own() -> None:
-    """A Job that was made anew is another one."""
+    """A Job that was made again is another one."""
     told = notice(), notice(reason=NO_NODE), notice("u2"), notice("u3", namespace="other")
     server, replica = played(lambda _, replica: replica.tells(*told))
     assert len(server.events) == 4
@@ -196,7 +196,7 @@ def test_nobody_waits_for_an_api_server_that_is_away() -> None:
 
     async def play(_: Server, replica: Replica) -> None:
         for number in range(WAITING + 3):
-            replica.notices.tell(notice(f"u{number}", namespace=f"n{number}"))
+            replica.notices.submit(notice(f"u{number}", namespace=f"n{number}"))
 
     _, replica = played(play)
     assert replica.outcomes == ["dropped"] * 3

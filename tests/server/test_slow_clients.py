@@ -114,7 +114,7 @@ def test_whoever_stalls_is_closed(stall: Callable[[Running], socket.socket]) -> 
 def test_a_body_that_trickles_on_after_its_answer_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each byte of it would else begin the idle time anew."""
+    """Each byte of it would else begin the idle time again."""
     monkeypatch.setattr(protocol, "BODY_SECONDS", 2)
     limiter = ConnectionLimiter(1000)
 

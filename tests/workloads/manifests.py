@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import yaml
-
+from tests.fast_yaml import load_yaml
 from webhook.workloads.find import pod_templates
 from webhook.workloads.object import Object
 from webhook.workloads.template import PodTemplate
@@ -35,7 +34,7 @@ def templates(api_version: str, kind: str, spec: Json, **metadata: Any) -> list[
 
 def written(text: str) -> list[PodTemplate]:
     """The templates of an object that is written out."""
-    return pod_templates(Object("f.yaml", yaml.safe_load(text)))
+    return pod_templates(Object("f.yaml", load_yaml(text)))
 
 
 def labels(found: PodTemplate, index: int = 0) -> Json:

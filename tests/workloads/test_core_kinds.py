@@ -53,8 +53,8 @@ def test_a_daemon_sets_pod_is_left_alone() -> None:
     """It is owned by the DaemonSet, and the engine believes that offline."""
     (found,) = templates("apps/v1", "DaemonSet", {"template": TEMPLATE})
     pod = found.pod(0)
-    assert "DaemonSet" in keeps_placement(Arrival(pod, "ml", {}), pods.read(pod))
-    assert found.describe() == "one pod a node"
+    assert "DaemonSet" in keeps_placement(Arrival(pod, "ml", {}), pods.parse_pod(pod))
+    assert found.describe() == "one pod per node"
 
 
 def test_a_jobs_pods_carry_its_name() -> None:

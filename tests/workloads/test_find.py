@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from tests.wording import mentions
 from tests.workloads.manifests import POD_SPEC, template, templates, written
 from webhook.workloads.by_kind import KINDS
+from webhook.workloads.find import unread
+from webhook.workloads.object import Object
 
 
 def test_unknown_kinds_are_searched_by_shape() -> None:
@@ -104,3 +107,48 @@ def test_an_unchanged_pod_gives_back_its_template() -> None:
     (found,) = templates("batch/v1", "Job", spec)
     assert found.pod(0)["metadata"]["labels"]["job-name"] == "mnist"
     assert found.mutated(0, found.pod(0)) == spec["template"]
+
+
+def of(version: str, kind: str, name: str = "a") -> Object:
+    """An object without a template."""
+    return Object("f", {"apiVersion": version, "kind": kind, "metadata": {"name": name}})
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        ("v1", "ConfigMap"),
+        ("apps/v1", "ControllerRevision"),
+        ("rbac.authorization.k8s.io/v1", "Role"),
+        ("kustomize.config.k8s.io/v1beta1", "Kustomization"),
+        ("monitoring.coreos.com/v1", "ServiceMonitor"),
+        ("fairlead.dev/v1alpha1", "PlacementPolicy"),
+    ],
+)
+def test_what_makes_no_pods_is_no_matter(version: str, kind: str) -> None:
+    """Of these groups every kind that makes pods is known."""
+    assert unread([of(version, kind)]) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "facts"),
+    [
+        ("argoproj.io/v1alpha1", "Workflow", ["Workflow makes pods", "not read", "Workflow/a"]),
+        ("monitoring.coreos.com/v1", "Prometheus", ["Prometheus makes pods"]),
+        ("apps/v1", "Deployment", ["Deployment makes pods", "pod template is missing"]),
+        ("example.com/v1", "Thing", ["Thing", "unknown"]),
+        ("other.dev/v1", "Workflow", ["Workflow", "unknown"]),
+    ],
+)
+def test_what_may_make_pods_is_told(version: str, kind: str, facts: list[str]) -> None:
+    """By group and kind, for kinds of one name mean different things."""
+    (line,) = unread([of(version, kind)])
+    mentions(line, *facts)
+
+
+def test_each_kind_is_told_once() -> None:
+    """And all that nobody knows in one line."""
+    flows = [of("argoproj.io/v1alpha1", "Workflow", name) for name in "abc"]
+    known, unknown = unread([*flows, of("x.dev/v1", "A"), of("y.dev/v1", "B")])
+    mentions(known, "Workflow/a and 2 more")
+    mentions(unknown, "A, B")

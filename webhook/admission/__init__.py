@@ -1,1 +1,1 @@
-"""The admission of a pod: review and engine are pure, app is the edge."""
+"""Admission of pods. The review and the engine are pure; app is the ASGI edge."""

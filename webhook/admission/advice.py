@@ -1,34 +1,42 @@
-"""The warnings of one answer, for the person at kubectl."""
+"""The warnings of an answer, which kubectl shows to the pod's author."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import copy
+from typing import TYPE_CHECKING, Any, Final
 
-from webhook.admission import reapply
+import jsonpatch
+import orjson
+
 from webhook.admission.review import SIGNATURE, signed
+from webhook.dns_names import MAX_LABEL
 from webhook.identity import misread
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
     from webhook.admission.decision import Decision
     from webhook.placement.shapes import JsonObject
 
-# The API server cuts what all warnings of a request say at 4,096 characters, in the middle of a
-# word if need be (apiserver/pkg/endpoints/filters/warning.go).
+# The API server truncates the warnings of one request at 4,096 characters in total, if need be
+# in the middle of a word (apiserver/pkg/endpoints/filters/warning.go).
 MAX_CHARACTERS: Final = 4096
-# Room for the line that tells of the others.
+# Reserved for the last line, which gives the number of omitted warnings.
 _ROOM: Final = 100
-# Names have 63 characters as a rule, and may have 253.
-_LONGEST_NAME: Final = 63
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+# In managedFields a field's name has this prefix; a list's item has another letter.
+_FIELD: Final = "f:"
 
 
 def warnings(
     pod: JsonObject, decision: Decision, no_node: str = "", *, titled: bool = False
 ) -> list[str]:
-    """What the author of `pod`, which came as it is here, should know of the decision.
+    """Return the warnings about the decision for the author of `pod`, the pod as received.
 
-    That no node admits it, if so; the engine's warnings, labels of ours that could not be read, and
-    whether the pod can be applied again. Together at most MAX_CHARACTERS; where they do not fit,
-    the last one says how many are missing. With `titled` each says which pod it is about.
+    They are: that no node admits the pod (`no_node`, empty if a node does); the engine's warnings;
+    labels of Fairlead that cannot be parsed; and whether the pod can be applied again. Together
+    they have at most MAX_CHARACTERS; if some do not fit, the last one gives the number omitted.
+    With `titled`, each warning names its pod.
     """
     if decision.identity is None:
         return []
@@ -36,7 +44,7 @@ def warnings(
     metadata = pod["metadata"]
     found += decision.warnings
     found += misread(metadata.get("labels") or {}, metadata.get("annotations") or {})
-    again = reapply.warning(pod, decision)
+    again = reapply_warning(pod, decision)
     if again:
         found.append(again)
     if titled:
@@ -46,15 +54,17 @@ def warnings(
 
 
 def _title(metadata: JsonObject) -> str:
-    """So that who applies many pods at once knows which is meant."""
-    name = metadata.get("name") or metadata.get("generateName")
-    return f"pod {str(name)[:_LONGEST_NAME]}: " if name else ""
+    """Return a prefix that names the pod, for a user who applies many pods at once."""
+    # A name usually fits a label (63 characters), but may have 253. The API server validates it
+    # later, and a warning with a control character would not reach the user.
+    name = str(metadata.get("name") or metadata.get("generateName") or "")[:MAX_LABEL]
+    return f"pod {name}: " if name and name.isprintable() else ""
 
 
 def fitting(found: list[str], where: str = "`fairlead explain` prints all of them") -> list[str]:
-    """As many of these as fit into one answer, where each is signed.
+    """Return the warnings that fit into one response, counted with their signature.
 
-    The last says how many are missing, and `where`.
+    The last one gives the number of omitted warnings, and `where` to find them.
     """
     lengths = [len(signed(text)) for text in found]
     if sum(lengths) <= MAX_CHARACTERS:
@@ -68,3 +78,80 @@ def fitting(found: list[str], where: str = "`fairlead explain` prints all of the
         kept.append(text)
     more = len(found) - len(kept)
     return [*kept, f"and {more} more warnings; {where}"]
+
+
+def reapply_warning(pod: JsonObject, decision: Decision) -> str:
+    """Return a warning if a pod that was applied from a file cannot be applied from it again.
+
+    The API server forbids changes to almost all of the spec of an existing pod, and `kubectl apply`
+    sends the differences from the file. If a policy changes a field that the file sets, the next
+    apply of that file fails. Clients that only create pods, such as controllers, are not affected.
+    The warning is for pods without an owner that were applied: by kubectl, which stores the file in
+    an annotation, or by server-side apply, whose managedFields list the file's fields.
+
+    The text names the first field that blocks the next apply, and has under 120 characters.
+    """
+    metadata = pod["metadata"]
+    if decision.result != "placed" or metadata.get("ownerReferences"):
+        return ""
+    files = list(_files(metadata))
+    if not files:
+        return ""
+    operations = [each for each in decision.patch if each["path"].startswith("/spec/")]
+    # The other fields of the spec may be long, and do not change.
+    touched = {each["path"].split("/")[2] for each in operations}
+    before = _only(pod["spec"], touched)
+    patch = copy.deepcopy(operations)
+    after = jsonpatch.apply_patch({"spec": copy.deepcopy(before)}, patch)["spec"]
+    for spec in files:
+        for field in _changed(_only(spec, touched), before, after):
+            return f"applying this pod again will fail: a policy changed spec.{field}; recreate it"
+    return ""
+
+
+def _only(spec: JsonObject, fields: Collection[str]) -> JsonObject:
+    return {key: value for key, value in spec.items() if key in fields}
+
+
+def _files(metadata: JsonObject) -> Iterator[JsonObject]:
+    """Yield the spec of each file that the pod was applied from, as nested field names."""
+    text = (metadata.get("annotations") or {}).get(LAST_APPLIED)
+    if isinstance(text, str):
+        yield _spec(_decoded(text), "spec")
+    entries = metadata.get("managedFields")
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict) and entry.get("operation") == "Apply":
+            yield _unprefixed(_spec(entry.get("fieldsV1"), "f:spec"))
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _spec(holder: Any, key: str) -> JsonObject:
+    found = holder.get(key) if isinstance(holder, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _unprefixed(fields: JsonObject) -> JsonObject:
+    """Return field names without their prefix; {} stands for a value that is replaced whole."""
+    inner = {key[2:]: value for key, value in fields.items() if key.startswith(_FIELD)}
+    return {
+        key: _unprefixed(value) if isinstance(value, dict) else {} for key, value in inner.items()
+    }
+
+
+def _changed(file: JsonObject, before: Any, after: Any) -> list[str]:
+    """Return the fields that the file sets and whose values changed."""
+    found = []
+    for key, value in file.items():
+        one, other = (side.get(key) if isinstance(side, dict) else None for side in (before, after))
+        if one == other:
+            continue
+        # A value that is replaced whole differs; in an object only the file's fields count.
+        if not isinstance(value, dict) or not value or _changed(value, one, other):
+            found.append(key)
+    return found

@@ -1,14 +1,14 @@
-"""The webhook as an ASGI app: a POST to the path of each kind of review, and nothing else."""
+"""The webhook as an ASGI app: one POST path for each kind of review, with limits on the body."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, Final, Protocol
 
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from webhook.admission import body
 from webhook.admission.handler import Reply, problem, unread
 from webhook.admission.review import uid_in
 from webhook.interception import PATH
@@ -21,16 +21,50 @@ if TYPE_CHECKING:
     from webhook.admission.handler import Observer
 
 _JSON: Final = (b"content-type", b"application/json")
-# The API server quotes text of this type in the error that it answers with.
+# The API server quotes a body of this type in its own error.
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _RETRY: Final = (b"retry-after", b"1")
+# The API server accepts requests of up to 3 MiB, and etcd stores objects of up to 1.5 MiB. The
+# review of a creation holds the object once (oldObject is null), plus the user and the options.
+# Defaulting adds fields, and Go escapes each of < > & as six bytes. Twice the API server's own
+# limit leaves room for both and rejects no realistic pod.
+MAX_BODY_BYTES: Final = 6 * 1024 * 1024
+# Seconds. The API server waits at most 30 s for a webhook, so a later answer has no reader.
+READ_SECONDS: Final = 30.0
+# For a body over the limit: the bytes to read, and the seconds to spend on it. The API server
+# writes the uid, which an answer needs, in the first two hundred bytes, and sends four thousand
+# at a time.
+_HEAD_BYTES: Final = 512
+_HEAD_SECONDS: Final = 1.0
+# Digits of a content-length: more than any valid length has, and few enough for int().
+_MAX_DIGITS: Final = 19
+
+
+class TooLarge(Exception):
+    """The body is larger than MAX_BODY_BYTES; `head` is the part that was read."""
+
+    def __init__(self, head: bytes) -> None:
+        self.head = head
+        super().__init__(f"the review has over {MAX_BODY_BYTES} bytes")
+
+
+class InvalidLength(Exception):
+    """The content-length header is not a valid number."""
+
+
+class Unfinished(Exception):
+    """The caller disconnected or timed out before the body was complete."""
+
+    def __init__(self, *, gone: bool) -> None:
+        self.gone = gone
+        super().__init__("the caller went away" if gone else f"no whole body in {READ_SECONDS} s")
 
 
 class Answers(Protocol):
-    """What answers reviews of one kind."""
+    """A handler for reviews of one kind."""
 
     async def handle(self, body: bytes) -> Reply:
-        """The answer to the body of one POST. Raises nothing."""
+        """Return the answer to the body of one POST. Raises nothing."""
 
 
 def admission_app(
@@ -39,8 +73,8 @@ def admission_app(
     *,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Starlette:
-    """The app, of what answers under each path: 404 for any other, 405 for any other method."""
-    # A plain ASGI endpoint: Starlette's Request and Response would cost as much as a decision.
+    """Return the app for handlers by path: 404 for other paths, 405 for other methods."""
+    # A plain ASGI endpoint: Starlette's Request and Response would take as long as a decision.
     app = Starlette(
         routes=[
             Route(path, Endpoint(handler, observer, clock, of_pods=path == PATH), methods=["POST"])
@@ -52,10 +86,11 @@ def admission_app(
 
 
 class Endpoint:
-    """Reads the body, has it handled, and sends the reply.
+    """Read the body, call the handler and send the reply.
 
-    `of_pods`: whether the reviews are of pods. Their seconds are counted, which others would hide;
-    and what is too large of them is refused, for no failure may let it through.
+    `of_pods`: the reviews are of pods. Only their durations are measured, because the durations
+    of other reviews would distort the metric. A pod review that is too large is rejected, so that
+    no failure policy can admit it.
     """
 
     def __init__(
@@ -89,19 +124,19 @@ class Endpoint:
         self._observer.request_answered(reply.result, reply.status, seconds)
 
     async def _reply(self, scope: Scope, receive: Receive) -> Reply | None:
-        """None if nobody waits for an answer any more."""
+        """Return the reply; None if the caller has disconnected."""
         content_type = _content_type(scope)
         if not _is_json(content_type):
             seen = content_type.decode("latin-1")[:100]
             return problem(415, "unsupported", f"want application/json, not {seen!r}")
         try:
-            content = await body.read(scope, receive)
-        except body.InvalidLength:
+            content = await read_body(scope, receive)
+        except InvalidLength:
             return problem(400, "invalid", "content-length: want a number of at most 19 digits")
-        except body.TooLarge as error:
+        except TooLarge as error:
             uid = uid_in(error.head) if self._of_pods else ""
             return unread(uid, 413, "too-large", f"{error}; make the pod smaller")
-        except body.Unfinished as error:
+        except Unfinished as error:
             return None if error.gone else problem(408, "timeout", str(error))
         return await self._handler.handle(content)
 
@@ -114,8 +149,71 @@ def _content_type(scope: Scope) -> bytes:
 
 
 def _is_json(content_type: bytes) -> bool:
-    """Whether the body may be JSON: it is, by its type, or nothing is said of it."""
+    """Return True if the content type is JSON or missing."""
     if content_type == b"application/json":
         return True
     media_type = content_type.partition(b";")[0].strip().lower()
     return media_type in (b"", b"application/json", b"text/json") or media_type.endswith(b"+json")
+
+
+async def read_body(
+    scope: Scope, receive: Receive, *, most: int = MAX_BODY_BYTES, seconds: float = READ_SECONDS
+) -> bytes:
+    """Return the whole body.
+
+    Raises TooLarge (after the first bytes if the content-length exceeds the limit), InvalidLength
+    and Unfinished.
+    """
+    for name, value in scope["headers"]:
+        if name == b"content-length" and _declared(value) > most:
+            raise TooLarge(await _head(receive))
+    # Each part may have one byte, and a list of such parts would take many times their size.
+    content = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            body, more = await _part(receive)
+            if not more:
+                return _within(body, most)
+            content += body
+            while more:
+                body, more = await _part(receive)
+                content += body
+                if len(content) > most:
+                    raise TooLarge(bytes(content[:_HEAD_BYTES]))
+    except TimeoutError:
+        raise Unfinished(gone=False) from None
+    return bytes(content)
+
+
+def _declared(value: bytes) -> int:
+    # int() would also accept "+5", "5_0" and spaces, and raises for thousands of digits.
+    if not value.isdigit() or len(value) > _MAX_DIGITS:
+        raise InvalidLength
+    return int(value)
+
+
+async def _head(receive: Receive) -> bytes:
+    head = b""
+    try:
+        async with asyncio.timeout(_HEAD_SECONDS):
+            more = True
+            while more and len(head) < _HEAD_BYTES:
+                part, more = await _part(receive)
+                head += part[:_HEAD_BYTES]
+    except TimeoutError:
+        # The body is too large, even if little of it has arrived.
+        pass
+    return head
+
+
+async def _part(receive: Receive) -> tuple[bytes, bool]:
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise Unfinished(gone=True)
+    return message.get("body", b""), message.get("more_body", False)
+
+
+def _within(body: bytes, most: int) -> bytes:
+    if len(body) > most:
+        raise TooLarge(body[:_HEAD_BYTES])
+    return body

@@ -1,32 +1,35 @@
-"""A pod that is about to be created, and what of its cluster a decision depends on."""
+"""The inputs of a decision: a pod that will be created, the policies, facts of the cluster."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook import names
+from webhook.errors import NotSynced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-    from datetime import datetime
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from webhook.admission.decision import Decision
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject
+    from webhook.policy.policy_set import PolicySet
 
-# What the DefaultTolerationSeconds admission plugin gives unless the API server is told otherwise.
+# The default values of the DefaultTolerationSeconds admission plugin.
 DEFAULT_TOLERATION_SECONDS = {names.TAINT_NOT_READY: 300, names.TAINT_UNREACHABLE: 300}
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The cluster's defaults, which count as nobody's word, and its nodes.
+    """The cluster's defaults, which no user has set, and its nodes.
 
-    default_priority_class:      the PriorityClass with globalDefault; empty if there is none
-    default_toleration_seconds:  what the DefaultTolerationSeconds plugin gives, by taint
-    node:                        gives a node by name, None if there is none of that name; None if
-                                 the nodes are not known
+    default_priority_class:     the PriorityClass with globalDefault; empty if there is none
+    default_toleration_seconds: the values of the DefaultTolerationSeconds plugin, by taint
+    node:                       returns a node by name, None if it does not exist; the function
+                                itself is None if the nodes are not known
     """
 
     default_priority_class: str = ""
@@ -38,10 +41,11 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """The pod (a v1.Pod). `user` is empty offline: what the pod says of itself is then believed.
+    """A pod (v1.Pod) as received, with its namespace, user and time.
 
-    `groups` are the user's. `now` is when it comes, with a time zone. None where nobody says: then
-    no exception holds, and none has ended.
+    `user` is empty offline: the engine then trusts the pod's own metadata. `groups` are the user's.
+    `now` is the time of the request, with a time zone. If it is None, no exception is in force and
+    none has ended.
     """
 
     pod: JsonObject
@@ -52,24 +56,25 @@ class Arrival:
     groups: Collection[str] = ()
 
 
-OF_DAEMON_SET: Final = "made by the DaemonSet controller, which goes by its own template"
+OF_DAEMON_SET: Final = "created by the DaemonSet controller, which uses its own template"
 
 
 def keeps_placement(arrival: Arrival, placement: PodPlacement) -> str:
-    """Why defaults and overrides leave the pod alone, or an empty string.
+    """Return why defaults and overrides skip the pod; empty if they apply.
 
-    Requirements hold for a DaemonSet's pod all the same if its own labels mark it (OF_DAEMON_SET).
+    For a DaemonSet's pod (OF_DAEMON_SET), requirements apply nevertheless if the pod itself has
+    a run label.
     """
-    # An annotation and an owner reference can be forged, the user of the request cannot.
+    # A client can forge an annotation or an owner reference, but not the user of the request.
     if names.MIRROR_POD in placement.annotations and (not arrival.user or _is_node(arrival)):
-        return "mirror pod: it is its node's own"
+        return "mirror pod: it belongs to its node"
     if arrival.user in ("", names.DAEMON_SET_CONTROLLER) and _owned_by_daemon_set(arrival.pod):
         return OF_DAEMON_SET
     return ""
 
 
 def _is_node(arrival: Arrival) -> bool:
-    """Whether a node asks, by what the node authorizer goes by (package nodeidentifier)."""
+    """Return True if the user is a node, by the node authorizer's rule (nodeidentifier)."""
     return arrival.user.startswith(names.NODE_USERS) and names.NODE_GROUP in arrival.groups
 
 
@@ -82,3 +87,65 @@ def _owned_by_daemon_set(pod: JsonObject) -> bool:
         and str(owner.get("apiVersion")).startswith("apps/")
         for owner in owners
     )
+
+
+class NamespaceLabels(Protocol):
+    """A source of namespace labels."""
+
+    def peek(self, name: str) -> Mapping[str, str] | None:
+        """Return the labels from the cache; None if the namespace is not cached."""
+
+    async def labels(self, name: str) -> Mapping[str, str]:
+        """Return the labels, read from the API if not cached. Raises NotSynced on failure."""
+
+    async def live(self, name: str, *, fresh: bool = False) -> Mapping[str, str]:
+        """Return the labels, always read from the API. Raises NotSynced on failure.
+
+        `fresh`: do not share the result of a read that started earlier.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """The inputs of a decision, the same for pods and for workloads that will create pods.
+
+    policies: returns the policy set in force; None before the first one is loaded
+    default_priority_class: returns the cluster's default, None if there is none; raises NotSynced
+    while it is unknown
+    unplaceable: takes a pod as received and its decision; returns why no node could admit it, in
+    one line; empty if a node could
+    now: the clock, for the end of exceptions
+    node: returns the function that looks up a node by name; None while the nodes are unknown
+    nodes: returns all nodes; None while they are unknown
+    """
+
+    policies: Callable[[], PolicySet | None]
+    namespaces: NamespaceLabels
+    default_priority_class: Callable[[], str | None]
+    default_toleration_seconds: Mapping[str, int] = field(
+        default_factory=lambda: DEFAULT_TOLERATION_SECONDS
+    )
+    unplaceable: Callable[[JsonObject, Decision, PolicySet], str] = lambda *_: ""
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    node: Callable[[], Callable[[str], Node | None] | None] = lambda: None
+    nodes: Callable[[], Sequence[Node] | None] = lambda: None
+
+    def serving(self) -> PolicySet:
+        """Return the policy set in force. Raises NotSynced."""
+        policies = self.policies()
+        if policies is None:
+            raise NotSynced(
+                "no policies are loaded yet; /readyz on the health port gives the reason"
+            )
+        return policies
+
+    async def labels(self, namespace: str) -> Mapping[str, str]:
+        """Return the namespace's labels. Raises NotSynced."""
+        labels = self.namespaces.peek(namespace)
+        return await self.namespaces.labels(namespace) if labels is None else labels
+
+    def cluster(self) -> Cluster:
+        """Return the cluster's defaults and its nodes. Raises NotSynced."""
+        return Cluster(
+            self.default_priority_class() or "", self.default_toleration_seconds, self.node()
+        )

@@ -1,6 +1,6 @@
-"""Audit annotations of a response: what the audit log keeps of a decision.
+"""Audit annotations of an answer: what the audit log records of a decision.
 
-Their keys take no slash; the API server puts the webhook's name before each.
+Keys contain no slash; the API server prefixes each with the webhook's name.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from webhook.admission.decision import Audited, Decision
 
 
-# Bytes. It repeats what the pod's author wrote, who could fill logs with it.
+# Bytes. The patch repeats parts of the pod, whose author could otherwise fill the audit log.
 _LONGEST_PATCH: Final = 16_384
-# What a policy under Audit would have meant to a pod. same: it would be as it is; changes: it would
-# be placed otherwise, or that is not known, for another policy would refuse it; rejects: refused.
+# The effect that a policy under Audit would have on a pod. same: none. changes: a different
+# placement, or an unknown one because another policy would reject the pod. rejects: a rejection.
 Outcome: TypeAlias = Literal["same", "changes", "rejects"]
 
 
 def annotations_of(decision: Decision, set_hash: str) -> dict[str, str]:
-    """The annotations; empty for a pod of no run, which is none of our business."""
+    """Return the audit annotations of a decision; empty for a pod that belongs to no run."""
     if decision.result == "not-a-run":
         return {}
     result = {"result": decision.result, "set": set_hash[:HASH_LENGTH]}
@@ -41,9 +41,9 @@ def annotations_of(decision: Decision, set_hash: str) -> dict[str, str]:
 
 
 def report(audited: Audited) -> dict[str, object]:
-    """What the policies under Audit would have done, as JSON.
+    """Return the effect of the policies under Audit, as JSON.
 
-    The patch is null where it cannot be written, or is longer than anybody reads.
+    The patch is null if it cannot be serialized or has more than _LONGEST_PATCH bytes.
     """
     result: dict[str, object] = {"policies": audited.policies, "differs": audited.differs}
     if audited.rejections:
@@ -53,8 +53,8 @@ def report(audited: Audited) -> dict[str, object]:
         try:
             short = len(orjson.dumps(patch)) <= _LONGEST_PATCH
         except orjson.JSONEncodeError:
-            # It repeats a part of the pod that is nested too deeply to write, as no API server
-            # sends one. What is only recorded is no reason to refuse it.
+            # The patch repeats a part of the pod that is nested too deeply to serialize. The API
+            # server sends no such pod, and a failure to record is no reason to reject one.
             short = False
         result["patch"] = patch if short else None
     return result
@@ -63,10 +63,10 @@ def report(audited: Audited) -> dict[str, object]:
 def outcomes(
     policies: Sequence[str], rejections: Sequence[str], *, differs: bool
 ) -> Mapping[str, tuple[Outcome, Sequence[str]]]:
-    """What each policy under Audit would have meant, and the messages by which it would reject.
+    """Return the effect of each policy under Audit, with the messages of its rejections.
 
-    A message begins with its policy. If none is by a policy under Audit, one that is enforced
-    rejects because of them: all are meant.
+    A message starts with the name of its policy. If no message names a policy under Audit, then an
+    enforced policy rejects because of them, and every policy under Audit gets all messages.
     """
     if not differs:
         return dict.fromkeys(policies, ("same", ()))
@@ -78,4 +78,6 @@ def outcomes(
     }
     if not any(own.values()):
         own = dict.fromkeys(policies, tuple(rejections))
-    return {policy: ("rejects" if said else "changes", said) for policy, said in own.items()}
+    return {
+        policy: ("rejects" if messages else "changes", messages) for policy, messages in own.items()
+    }

@@ -1,9 +1,12 @@
-"""What the engine answers for one pod."""
+"""The engine's decision about one pod, and the intermediate results from which it is made.
+
+The latter are named tuples, because every admission creates them.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from webhook.placement.trace import WITHOUT_EFFECT
 from webhook.policy.exceptions import NOTHING, SetAside
@@ -11,7 +14,10 @@ from webhook.policy.exceptions import NOTHING, SetAside
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from webhook.admission.arrival import Arrival
     from webhook.identity import Identity
+    from webhook.placement.bundle import Bundle
+    from webhook.placement.merge import Merged
     from webhook.placement.patch import Operation
     from webhook.placement.pod import PodPlacement
     from webhook.placement.trace import Entry
@@ -23,9 +29,9 @@ Result: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """What would be if policies under Audit here were enforced too.
+    """The result if the policies under Audit that match were enforced too.
 
-    `patch` and `trace` are the whole ones.
+    `patch` and `trace` are complete, not differences from the enforced result.
     """
 
     policies: tuple[str, ...]
@@ -39,17 +45,17 @@ class Audited:
 class Decision:
     """The answer for one pod.
 
-    result:    placed (the patch changes more than our own annotation), unchanged, left-alone (a
-               pod of a run that keeps its placement), rejected, not-a-run (none of our business),
-               not-sent (foreseen only: the API server would not ask the webhook about it)
-    reason:    why it was left alone or is not sent, or the message of the rejection
+    result:    placed (the patch changes more than Fairlead's own annotation), unchanged,
+               left-alone (a pod of a run that keeps its placement), rejected, not-a-run (a pod
+               without a run), not-sent (offline only: the API server would not call the webhook)
+    reason:    why the pod is left alone or not sent, or the message of the rejection
     patch:     JSON Patch operations on the pod; empty if rejected
-    warnings:  for the person at kubectl, each under 120 characters
-    policies:  names of the enforced policies that took part, in their order
-    placement: the pod's placement with the patch applied; None if it is not a run's pod
-    trace:     for every field who set it, who lost, and why
-    audited:   what policies under Audit would have changed; None if none matched
-    set_aside: the policies that matched and took no part, by the exceptions that say so
+    warnings:  for the kubectl user, each under 120 characters
+    policies:  names of the enforced policies that apply, in their order
+    placement: the pod's placement with the patch applied; None if the pod belongs to no run
+    trace:     for every field: who set it, who lost, and why
+    audited:   the effect of the policies under Audit; None if none matched
+    set_aside: the policies that match but are set aside, by exception
     """
 
     result: Result
@@ -70,7 +76,7 @@ class Decision:
 
     @property
     def unfulfilled(self) -> dict[str, tuple[str, ...]]:
-        """By policy that took part, the fields in which a setting of it has no effect."""
+        """For each policy that applies, the fields in which a setting of it has no effect."""
         found: dict[str, dict[str, None]] = {}
         for each in self.trace:
             if each.policy and each.outcome in WITHOUT_EFFECT:
@@ -79,8 +85,65 @@ class Decision:
 
     @property
     def rejected_by(self) -> tuple[str, ...]:
-        """Names of the policies for whose settings the pod is rejected; empty if for none."""
+        """Names of the policies whose settings reject the pod; empty if there are none."""
         if self.allowed:
             return ()
         found = (each.policy for each in self.trace if each.outcome == "rejected")
         return tuple(dict.fromkeys(name for name in found if name))
+
+
+class ReceivedPod(NamedTuple):
+    """A pod of a run as received, with the parts that do not depend on policies.
+
+    `keeps` is why defaults and overrides skip the pod; empty if they apply. `held` is True if
+    requirements apply. They apply to every pod that does not keep its placement.
+    """
+
+    arrival: Arrival
+    own: PodPlacement
+    identity: Identity
+    keeps: str
+    held: bool = True
+
+
+class Part(NamedTuple):
+    """The positions of the policies that match and apply, and what exceptions set aside."""
+
+    positions: tuple[int, ...]
+    aside: SetAside = NOTHING
+
+
+NO_POLICIES = Part(())
+
+
+class Evaluation(NamedTuple):
+    """The result for a pod of a run.
+
+    result:    as in Decision, like reason, audited and aside
+    placement: the resulting placement, without Fairlead's own annotation
+    bundle:    of the enforced policies that apply; None if the pod is left alone
+    merged:    None if the bundle was not applied to the pod
+    """
+
+    result: Result
+    placement: PodPlacement
+    reason: str = ""
+    bundle: Bundle | None = None
+    merged: Merged | None = None
+    audited: Audited | None = None
+    aside: SetAside = NOTHING
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the pod is admitted."""
+        return self.result != "rejected"
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """Names of the enforced policies that apply, in their order."""
+        return self.bundle.policies if self.bundle else ()
+
+    @property
+    def trace(self) -> Sequence[Entry]:
+        """For every field: who set it, who lost, and why."""
+        return self.merged.trace if self.merged else ()

@@ -1,6 +1,6 @@
-"""The engine: one pod, one policy set and the time in, one decision out.
+"""The engine: a pure function from a pod, a policy set and the time to a decision.
 
-No clock, no random number, no counter: the same three give the same bytes.
+It reads no clock, random number or counter: the same inputs give the same bytes.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 from webhook import names
 from webhook.admission import stamp
 from webhook.admission.arrival import OF_DAEMON_SET, keeps_placement
-from webhook.admission.decision import Audited, Decision
-from webhook.admission.evaluation import NO_POLICIES, Evaluation, Part, ReceivedPod
-from webhook.admission.excepted import of_ended, taking_part
+from webhook.admission.decision import NO_POLICIES, Audited, Decision, Evaluation, Part, ReceivedPod
 from webhook.identity import identify
-from webhook.placement import capacity_request, node_affinity, patch, pod, pod_size, provenance
+from webhook.placement import capacity_request, node_affinity, patch, pod, provenance
 from webhook.placement.kueue import flavor_of
 from webhook.placement.merge import MergeContext, merge
+from webhook.placement.trace import warning
 from webhook.policy import operating_system, subject
+from webhook.policy.exceptions import NOTHING
+from webhook.shortening import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from webhook.admission.arrival import Arrival, Cluster
     from webhook.admission.decision import Result
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from webhook.placement.nodes import Node
     from webhook.placement.patch import Operation
     from webhook.placement.pod import PodPlacement
+    from webhook.policy.exceptions import SetAside
     from webhook.policy.policy_set import PolicySet
+    from webhook.policy.subject import Subject
 
 # Many policies may reject a pod at once, and each message quotes the pod.
 _REASON_LIMIT = 1500
@@ -38,41 +41,41 @@ _OTHER_SYSTEM = "bound for another operating system than the policies' nodes"
 
 
 def decide(arrival: Arrival, policies: PolicySet, cluster: Cluster) -> Decision:
-    """The decision for one pod.
+    """Return the decision for one pod.
 
-    Raises InvalidPod if the pod's placement fields have no pod's shape.
+    Raises InvalidPod if the pod's placement fields have invalid types.
     """
-    seen = see(arrival)
+    seen = receive_pod(arrival)
     if seen is None:
         return Decision("not-a-run")
-    return decide_seen(seen, policies, cluster)
+    return decide_received(seen, policies, cluster)
 
 
-def decide_seen(seen: ReceivedPod, policies: PolicySet, cluster: Cluster) -> Decision:
-    """The decision for a pod of a run, which was read already. Raises as `decide` does."""
-    evaluation = weigh(seen, part_in(seen, policies), policies, cluster)
-    return _written(seen, evaluation, policies)
+def decide_received(seen: ReceivedPod, policies: PolicySet, cluster: Cluster) -> Decision:
+    """Return the decision for a pod of a run that is already parsed. Raises as `decide` does."""
+    evaluation = evaluate(seen, part_in(seen, policies), policies, cluster)
+    return _build_decision(seen, evaluation, policies)
 
 
-def see(arrival: Arrival) -> ReceivedPod | None:
-    """What is read of the pod; None if it is of no run. Raises as `decide` does."""
-    own = pod.read(arrival.pod)
+def receive_pod(arrival: Arrival) -> ReceivedPod | None:
+    """Parse the pod; return None if it belongs to no run. Raises as `decide` does."""
+    own = pod.parse_pod(arrival.pod)
     identity = identify(own.labels, own.annotations, arrival.namespace_labels)
     if identity is None:
         return None
     keeps = keeps_placement(arrival, own)
-    # Pods of DaemonSets that only a namespace marks are mostly agents of the cluster: nobody said
-    # of them that they are a run's.
+    # If only the namespace marks a DaemonSet's pod, the pod is usually a cluster agent. The pod
+    # itself has no run label.
     held = not keeps or (keeps == OF_DAEMON_SET and identity.marked_itself)
     return ReceivedPod(arrival, own, identity, keeps, held)
 
 
 def part_in(seen: ReceivedPod, policies: PolicySet) -> Part:
-    """Who takes part in the pod; if it keeps its placement, who requires something, or nobody."""
+    """Return the policies that apply; for a pod that keeps its placement, only requirements."""
     if not seen.held:
         return NO_POLICIES
     subject = subject_of(seen.arrival, seen.own, seen.identity, policies)
-    part = Part(*taking_part(policies, subject, seen.arrival))
+    part = Part(*select_policies(policies, subject, seen.arrival))
     if not seen.keeps:
         return part
     return part._replace(
@@ -80,20 +83,20 @@ def part_in(seen: ReceivedPod, policies: PolicySet) -> Part:
     )
 
 
-def weigh(
+def evaluate(
     seen: ReceivedPod, part: Part, policies: PolicySet, cluster: Cluster, *, audit: bool = True
 ) -> Evaluation:
-    """What becomes of the pod, given who takes part in it, as `part_in` tells.
+    """Evaluate the policies that `part_in` returned for the pod.
 
-    Without `audit` it is left open what policies under Audit would change. Raises as `decide` does.
+    Without `audit`, the policies under Audit are not evaluated. Raises as `decide` does.
     """
     own, arrival = seen.own, seen.arrival
     matched, aside = part
     if seen.keeps and not matched:
         return Evaluation("left-alone", own, seen.keeps, aside=aside)
-    if excess := pod_size.excess(own):
+    if excess := pod.excess(own):
         return Evaluation("rejected", own, _reason([excess]), aside=aside)
-    # Of these policies only the requirements apply: no author can write those away.
+    # For another operating system only requirements apply: no author can opt out of those.
     requiring = matched
     if not seen.keeps:
         requiring = operating_system.other_system(matched, policies.systems, own)
@@ -125,8 +128,8 @@ def weigh(
         if_enforced = merge(every, own, requests, context)
         audited = _audited(arrival, own, policies, positions, merged, if_enforced)
     rejections = merged.rejections
-    if not rejections and (excess := pod_size.excess(merged.placement)):
-        rejections = [f"as policies {', '.join(bundle.policies)} place it, {excess}"]
+    if not rejections and (excess := pod.excess(merged.placement)):
+        rejections = [f"after policies {', '.join(bundle.policies)} were applied: {excess}"]
     if rejections:
         reason = _reason(rejections)
         return Evaluation("rejected", own, reason, bundle, merged, audited, aside)
@@ -135,32 +138,32 @@ def weigh(
 
 
 def merged_if_held(seen: ReceivedPod, policies: PolicySet, cluster: Cluster) -> Merged | None:
-    """What requirements would make of a DaemonSet's pod that is left alone; None for others."""
+    """Apply the requirements to a DaemonSet's pod that is left alone; None for other pods."""
     if seen.held or seen.keeps != OF_DAEMON_SET:
         return None
     held = seen._replace(held=True)
-    return weigh(held, part_in(held, policies), policies, cluster, audit=False).merged
+    return evaluate(held, part_in(held, policies), policies, cluster, audit=False).merged
 
 
 def rejections_if_held(seen: ReceivedPod, policies: PolicySet, cluster: Cluster) -> Sequence[str]:
-    """Why requirements would reject a DaemonSet's pod that is left alone; nothing for others."""
+    """Return why requirements would reject a DaemonSet's pod that is left alone, else nothing."""
     merged = merged_if_held(seen, policies, cluster)
     return merged.rejections if merged else ()
 
 
 def _node(own: PodPlacement, cluster: Cluster) -> Node | None:
-    """The only node that the pod can be on, by nodeName or as a DaemonSet names it, if known."""
+    """Return the only node that the pod can run on (nodeName or affinity), if it is known."""
     name = own.node_name or node_affinity.only_node(own.required)
     return cluster.node(name) if cluster.node is not None and name else None
 
 
-def _written(seen: ReceivedPod, evaluation: Evaluation, policies: PolicySet) -> Decision:
-    """What becomes of the pod as a patch, with the stamp that says why."""
+def _build_decision(seen: ReceivedPod, evaluation: Evaluation, policies: PolicySet) -> Decision:
+    """Return the evaluation as a patch, with the stamp that explains it."""
     placement, bundle, aside = evaluation.placement, evaluation.bundle, evaluation.aside
     warnings: Sequence[str] = ()
     if bundle is not None:
-        said = evaluation.merged.warnings if evaluation.merged else ()
-        warnings = [*said, *of_ended(aside)]
+        merge_warnings = evaluation.merged.warnings if evaluation.merged else ()
+        warnings = [*merge_warnings, *_expired_exceptions(aside)]
     operations: Sequence[Operation] = ()
     if evaluation.allowed:
         if bundle is None:
@@ -185,16 +188,15 @@ def _written(seen: ReceivedPod, evaluation: Evaluation, policies: PolicySet) -> 
 
 
 def _reason(rejections: Sequence[str]) -> str:
-    """Every rejection in one message, as far as it stays readable in a terminal."""
+    """Return all rejections as one message, cut to a length that is readable in a terminal."""
     text = "; ".join(dict.fromkeys(rejections))
-    cut = text if len(text) <= _REASON_LIMIT else f"{text[:_REASON_LIMIT]}…"
-    return f"fairlead: {cut}"
+    return f"fairlead: {cut(text, _REASON_LIMIT)}"
 
 
 def subject_of(
     arrival: Arrival, own: PodPlacement, identity: Identity, policies: PolicySet
 ) -> subject.Subject:
-    """What the policies' conditions are asked about, as far as any of them asks."""
+    """Return the inputs of the policies' conditions, limited to those that a policy tests."""
     spec, space = arrival.pod["spec"], arrival.namespace_labels
     return subject.subject_of(arrival.namespace, space, own.labels, identity, spec, policies.tested)
 
@@ -225,3 +227,26 @@ def _audited(
         != (enforced.placement, enforced.rejections),
         trace=if_enforced.trace,
     )
+
+
+def select_policies(
+    policies: PolicySet, subject: Subject, arrival: Arrival
+) -> tuple[tuple[int, ...], SetAside]:
+    """Return the positions of the policies that apply, and what exceptions set aside."""
+    matched = policies.matching(subject)
+    if not policies.exceptions:
+        return matched, NOTHING
+    called = [policies.policies[at].name for at in matched]
+    aside = policies.exceptions.set_aside(called, subject, arrival.now)
+    set_aside = aside.policies
+    return tuple([at for at in matched if policies.policies[at].name not in set_aside]), aside
+
+
+def _expired_exceptions(aside: SetAside) -> Iterator[str]:
+    """Yield a warning for each expired exception that would have set a policy aside."""
+    for exception, policies in aside.ended:
+        which = "policy" if len(policies) == 1 else "policies"
+        yield warning(
+            f"exception {exception.name} ended at {exception.end}: it would have set aside "
+            f"{which} {', '.join(policies)}"
+        )

@@ -1,4 +1,7 @@
-"""Tells who writes a workload what its pods will meet: warnings, and never a refusal."""
+"""Warnings about the future pods of a workload that is being written. Never rejects.
+
+Longer than 300 lines: one class, whose limits of time and size apply to each step.
+"""
 
 from __future__ import annotations
 
@@ -13,69 +16,69 @@ from webhook import names
 from webhook.admission import review
 from webhook.admission.advice import warnings
 from webhook.admission.arrival import OF_DAEMON_SET, Arrival
-from webhook.admission.engine import decide_seen, rejections_if_held, see
-from webhook.admission.foreseen import Fate, look, nothing_of, words
+from webhook.admission.engine import decide_received, receive_pod, rejections_if_held
 from webhook.admission.handler import Reply, problem
 from webhook.admission.shape import Shape, Shapes
+from webhook.admission.workload_warnings import Fate, foresee_replicas, nothing_of, write_warnings
+from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN
 from webhook.errors import InvalidPod, InvalidReview, InvalidRun, NotSynced
 from webhook.identity import misread
 from webhook.placement.daemon import held_off
 from webhook.placement.nodes import work
 from webhook.placement.pod_requests import requests
 from webhook.placement.trace import warning
+from webhook.turns import Window
 from webhook.workloads.object import ANSWERED, Object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
-    from webhook.admission.arrival import Cluster
-    from webhook.admission.evaluation import ReceivedPod
-    from webhook.admission.foreseen import Group, Pods
-    from webhook.admission.grounds import Grounds
+    from webhook.admission.arrival import Cluster, Grounds
+    from webhook.admission.decision import ReceivedPod
+    from webhook.admission.workload_warnings import Group, Pods
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
 
 _logger = logging.getLogger(__name__)
 
-# Templates that are looked at: no workload that people write has more.
+# Templates that are checked. No realistic workload has more.
 MOST_TEMPLATES: Final = 32
-# Seconds in which one answer may be thought about, all waiting included. The API server waits for
-# two: whoever writes the workload waits with it.
+# Seconds for one answer, waiting included. The API server's timeout is two seconds, and the
+# author of the workload waits as well.
 BUDGET: Final = 0.5
-# Reviews that are looked at or wait for it; a review beyond these is answered without warnings. A
-# workload that was read takes many times its bytes: so one is looked at, and what waits is held as
-# bytes. All of them are in flight, which pods need as well.
+# Reviews that are checked or queued. A review beyond this limit is answered without warnings. A
+# parsed workload takes many times its bytes, so one is checked at a time and the others wait as
+# bytes. All of them count against the server's in-flight limit, which pods share.
 MOST_ASKED: Final = 6
-# JSON values in a review. No workload that people write has a tenth, be it there twice, the new and
-# the old. One that has more is answered with an error, which the API server ignores here.
-MOST_VALUES: Final = 65_536
-# What a DaemonSet's template asks of all nodes together, for it is held against each.
+# JSON values in a review. No realistic workload has a fifth of this, even though an update holds
+# the object twice (new and old). A larger workload is not checked, and its author gets a warning:
+# a Run with twice as many values blocks the event loop for half a second.
+MOST_VALUES: Final = 32_768
+# Limit on the size of a DaemonSet's template times the number of nodes, as it is checked per node.
 _MOST_WORK: Final = 200_000
-# Characters of a kind (apimachinery, validation.DNS1035LabelMaxLength).
-_LONGEST_KIND: Final = 63
-# Not empty, as it would be offline: the pods will come from a controller, and what they say of
-# themselves is not believed.
+# An empty user would mean "offline", where the engine trusts the pod's own metadata. The future
+# pods come from a controller and are not trusted.
 _CONTROLLER: Final = "system:fairlead:a-controller"
 _CONTROLLERS: Final = {"DaemonSet": names.DAEMON_SET_CONTROLLER}
 
 
-# What was judged, by the shape of the pod, what it asks of a node, and labels that are misread.
+# Results by the pod's shape, its resource requests, and its labels that cannot be parsed.
 _Known: TypeAlias = dict[tuple[Shape, tuple[tuple[str, int], ...], tuple[str, ...]], Fate]
 
 
 class Observer(Protocol):
-    """What counts; called on the event loop's thread."""
+    """A sink for metrics; called on the event loop's thread."""
 
     def warned_of_workload(self, warnings: int) -> None:
-        """So many warnings were given on one workload."""
+        """Count the warnings that one workload received."""
 
     def engine_failed(self) -> None:
-        """One look ended in an exception."""
+        """Count one check that raised an exception."""
 
 
 class _About(NamedTuple):
-    """Which workload a review is about, without what it holds."""
+    """The workload of a review, without its content."""
 
     uid: str
     namespace: str
@@ -83,13 +86,13 @@ class _About(NamedTuple):
     name: str
 
     def line(self) -> dict[str, object]:
-        """What is logged of it. Never its template: that may hold secrets."""
+        """Return the fields to log. The template is left out because it may hold secrets."""
         workload = f"{self.kind}/{self.name}"
         return {"uid": self.uid, "namespace": self.namespace, "workload": workload}
 
 
 class _Workload(NamedTuple):
-    """The review: `old` is what is to be replaced, None for a creation."""
+    """The review: `old` is the object to be replaced, None for a creation."""
 
     about: _About
     new: JsonObject
@@ -98,7 +101,7 @@ class _Workload(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What the look at one workload goes by; `unmarked` is what its pods of no run are told."""
+    """The inputs for one workload; `unmarked` are the warnings for its pods without a run."""
 
     policies: PolicySet
     shapes: Shapes
@@ -111,12 +114,12 @@ class _Facts:
 
 
 class Foresight:
-    """Answers reviews of workloads: always allowed, with what their pods will meet.
+    """Answer reviews of workloads: always allowed, with warnings about their future pods.
 
-    `grounds` are the Handler's, which will decide on the pods. `pods_of` finds the pods that a
-    workload makes, and raises InvalidRun if it can make none. `faults_of` tells what the pod schema
-    says against its templates. `reaches`, of a pod's labels and its namespace's: whether such a pod
-    would come to us at all.
+    `grounds` are the Handler's, which later decides on the pods. `pods_of` returns the pods of
+    a workload and raises InvalidRun if it has no valid ones. `faults_of` returns the violations of
+    the pod schema in its templates. `reaches` takes a pod's labels and its namespace's, and
+    returns whether the API server would send such a pod to the webhook.
     """
 
     def __init__(
@@ -139,70 +142,78 @@ class Foresight:
         self._budget = budget
         self._shapes: tuple[PolicySet, Shapes] | None = None
         self._asked = 0
-        self._look = asyncio.Lock()
+        self._turns = Window(1)
 
     async def handle(self, body: bytes) -> Reply:
-        """The answer to the body of one POST. Raises nothing, and refuses nothing."""
+        """Return the answer to the body of one POST. Raises nothing and rejects nothing."""
         self._asked += 1
         try:
             return await self._answer(body)
+        except review.Unreadable as error:
+            if not error.uid:
+                return problem(400, "invalid", str(error))
+            title = review.object_in(body)
+            subject = f"{title}: " if title else ""
+            texts = [f"{review.SIGNATURE}{subject}its pods were not checked: {error}"]
+            answer = review.answer(error.uid, allowed=True, warnings=texts)
+            return Reply(200, "unforeseen", answer)
         except InvalidReview as error:
-            # Without an uid there is no answer; the API server goes by its failurePolicy: Ignore.
+            # Without a uid no answer is possible; the API server applies failurePolicy: Ignore.
             return problem(400, "invalid", str(error))
         finally:
             self._asked -= 1
 
     async def _answer(self, body: bytes) -> Reply:
         """Raises InvalidReview."""
-        about = _read(body).about
-        said: Sequence[str] = ()
+        about = _parse_workload(body).about
+        texts: Sequence[str] = ()
         result = "foreseen"
         try:
             if self._asked > MOST_ASKED:
-                raise NotSynced(f"{MOST_ASKED} others are looked at")
-            said = await self._look_at(body, about)
+                raise NotSynced(f"{MOST_ASKED} others are checked")
+            texts = await self._warn_of_workload(body, about)
         except (NotSynced, InvalidPod, TimeoutError, RecursionError) as error:
             result = "unforeseen"
-            _logger.info("workload not looked at", extra={**about.line(), "reason": str(error)})
+            _logger.info("workload not checked", extra={**about.line(), "reason": str(error)})
         except Exception:
             result = "unforeseen"
             self._observer.engine_failed()
-            _logger.exception("workload not looked at", extra=about.line())
-        if said:
-            self._observer.warned_of_workload(len(said))
-            _logger.debug("workload warned of", extra={**about.line(), "warnings": len(said)})
-        return Reply(200, result, review.answer(about.uid, allowed=True, warnings=said))
+            _logger.exception("workload not checked", extra=about.line())
+        if texts:
+            self._observer.warned_of_workload(len(texts))
+            _logger.debug("workload warned of", extra={**about.line(), "warnings": len(texts)})
+        return Reply(200, result, review.answer(about.uid, allowed=True, warnings=texts))
 
-    async def _look_at(self, body: bytes, about: _About) -> list[str]:
+    async def _warn_of_workload(self, body: bytes, about: _About) -> list[str]:
         async with asyncio.timeout(self._budget):
             labels = await self._grounds.labels(about.namespace)
-            async with self._look:
-                return await self._warnings(_read(body), labels)
+            async with self._turns.turn(about.namespace):
+                return await self._warnings(_parse_workload(body), labels)
 
     async def _warnings(self, workload: _Workload, labels: Mapping[str, str]) -> list[str]:
         try:
             templates = self._pods_of(workload.new)
         except InvalidRun as error:
             return nothing_of(workload.about.kind, workload.about.name, error.problems)
-        if not templates or self._known(workload, templates):
+        if not templates or self._is_unchanged(workload, templates):
             return []
         facts = self._facts(workload, labels)
         until = self._clock() + self._budget / 2
         found: list[Group] = []
         for pods in templates[:MOST_TEMPLATES]:
             judge = partial(self._fate, facts, {})
-            for _ in look(pods, judge, found):
-                # Pods that are created meanwhile come first: nobody waits for a warning.
+            for _ in foresee_replicas(pods, judge, found):
+                # Pods that are created meanwhile have priority: no request blocks on a warning.
                 await asyncio.sleep(0)
                 if self._clock() > until:
                     break
-        # A large template takes longer than anybody else should wait.
+        # A large template takes too long for the event loop.
         faults = await asyncio.to_thread(self._faults_of, workload.new)
         about = workload.about
-        return words(about.kind, about.name, about.namespace, found, faults)
+        return write_warnings(about.kind, about.name, about.namespace, found, faults)
 
-    def _known(self, workload: _Workload, templates: Sequence[Pods]) -> bool:
-        """Whether the same pods were there before: a change of scale or status says nothing new."""
+    def _is_unchanged(self, workload: _Workload, templates: Sequence[Pods]) -> bool:
+        """Return True if an update leaves the pods as they were, such as a change of scale."""
         if workload.old is None:
             return False
         try:
@@ -230,55 +241,53 @@ class Foresight:
 
     def _fate(self, facts: _Facts, known: _Known, pod: JsonObject) -> Fate:
         arrival = Arrival(pod, facts.namespace, facts.labels, facts.controller, facts.now)
-        seen = see(arrival)
+        seen = receive_pod(arrival)
         if seen is None:
             return Fate(warnings=facts.unmarked)
         if not self._reaches(seen.own.labels, facts.labels):
             return Fate()
-        shape = facts.shapes.of(seen)
+        shape = facts.shapes.shape_of(seen)
         if shape is None:
-            return self._judged(seen, facts)
-        # Whether there is room for it on a node depends on what it asks for, too; and what of our
-        # own keys cannot be read is told of by its text, which no policy may name.
+            return self._judge_pod(seen, facts)
+        # The result also depends on the pod's resource requests, which limit the nodes with room,
+        # and on Fairlead's own keys that cannot be parsed, which no policy can match.
         slips = misread(seen.own.labels, pod["metadata"].get("annotations") or {})
         alike = shape, tuple(sorted(requests(pod["spec"]).items())), slips
         if alike not in known:
-            known[alike] = self._judged(seen, facts)
+            known[alike] = self._judge_pod(seen, facts)
         return known[alike]
 
-    def _judged(self, seen: ReceivedPod, facts: _Facts) -> Fate:
-        decision = decide_seen(seen, facts.policies, facts.cluster)
+    def _judge_pod(self, seen: ReceivedPod, facts: _Facts) -> Fate:
+        decision = decide_received(seen, facts.policies, facts.cluster)
         pod = seen.arrival.pod
-        said = warnings(pod, decision)
-        said += [
-            warning(f"left alone, though a requirement is not met: {reason}")
+        texts = warnings(pod, decision)
+        texts += [
+            warning(f"left alone, but does not meet a requirement: {reason}")
             for reason in rejections_if_held(seen, facts.policies, facts.cluster)
         ]
         nodes = self._grounds.nodes()
         final = decision.placement
-        much = work(final) * len(nodes) if nodes and final else 0
-        if nodes and final and seen.keeps == OF_DAEMON_SET and much <= _MOST_WORK:
+        effort = work(final) * len(nodes) if nodes and final else 0
+        if nodes and final and seen.keeps == OF_DAEMON_SET and effort <= _MOST_WORK:
             off = held_off(seen.own, final, nodes)
             if off.nodes:
-                said.append(warning(f"its pods would be rejected {off}"))
+                texts.append(warning(f"its pods would be rejected {off}"))
         if no_node := self._grounds.unplaceable(pod, decision, facts.policies):
-            said.append(no_node)
-        return Fate("" if decision.allowed else decision.reason, tuple(said))
+            texts.append(no_node)
+        return Fate("" if decision.allowed else decision.reason, tuple(texts))
 
 
-def _read(body: bytes) -> _Workload:
+def _parse_workload(body: bytes) -> _Workload:
     """Raises InvalidReview."""
-    request = review.read(body, most_values=MOST_VALUES)
+    request = review.parse_review(body, most_values=MOST_VALUES)
     old = request.get("oldObject")
     new: JsonObject = review.member(request, "object", dict, "request.object")
-    name = review.optional(request, "name", "request.name", longest=review.LONGEST_NAME)
+    name = review.optional(request, "name", "request.name", longest=MAX_SUBDOMAIN)
     about = _About(
         uid=request["uid"],
-        namespace=review.optional(
-            request, "namespace", "request.namespace", longest=review.LONGEST_NAME
-        ),
-        kind=str(new.get("kind"))[:_LONGEST_KIND],
-        name=(name or Object(ANSWERED, new).name)[: review.LONGEST_NAME],
+        namespace=review.optional(request, "namespace", "request.namespace", longest=MAX_SUBDOMAIN),
+        kind=str(new.get("kind"))[:MAX_LABEL],
+        name=(name or Object(ANSWERED, new).name)[:MAX_SUBDOMAIN],
     )
     return _Workload(about, new, old if isinstance(old, dict) else None)
 
@@ -290,8 +299,8 @@ def _marked(workload: JsonObject) -> bool:
 def _unmarked(workload: _Workload) -> tuple[str, ...]:
     if not _marked(workload.new):
         return ()
-    said = (
+    texts = (
         f"the label {names.RUN} is on the {workload.about.kind} itself, and pods get those of "
         "their template: put it there too, or no policy reaches them"
     )
-    return (said,)
+    return (texts,)

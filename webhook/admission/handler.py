@@ -1,4 +1,4 @@
-"""From the bytes of a review to the answer: HTTP status, text, and what is counted and logged."""
+"""Handle a pod review: from bytes to the answer with its status, logs and metrics."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from webhook.admission import audit, review
 from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival
 from webhook.admission.decision import Decision
-from webhook.admission.engine import decide_seen, see
+from webhook.admission.engine import decide_received, receive_pod
 from webhook.admission.notice import of_no_node, of_rejection
 from webhook.admission.review import Unreadable
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.errors import InvalidPod, InvalidReview, NotSynced
+from webhook.shortening import cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from webhook.admission.decision import Audited
-    from webhook.admission.evaluation import ReceivedPod
-    from webhook.admission.grounds import Grounds
+    from webhook.admission.arrival import Grounds
+    from webhook.admission.decision import Audited, ReceivedPod
     from webhook.admission.notice import Notice
     from webhook.admission.review import PodRequest
     from webhook.policy.policy_set import PolicySet
@@ -31,35 +31,35 @@ _logger = logging.getLogger(__name__)
 
 
 class Observer(Protocol):
-    """What counts; called on the event loop's thread."""
+    """A sink for metrics; called on the event loop's thread."""
 
     def request_answered(self, result: str, code: int, seconds: float | None) -> None:
-        """One request was answered with this HTTP status code; None if it was not about a pod."""
+        """Count an answered request by HTTP status code; `seconds` is None if not about a pod."""
 
     def decided(self, result: str, policies: Collection[str]) -> None:
-        """One decision was made, in which these policies took part."""
+        """Count one decision and the policies that apply."""
 
     def rejected(self, policies: Collection[str]) -> None:
-        """These policies refused a pod."""
+        """Count one rejection by each of these policies."""
 
     def audited(self, policy: str, namespace: str, outcome: audit.Outcome) -> None:
-        """A policy under Audit matched a pod there, and this is what it would have meant."""
+        """Count a match of a policy under Audit in a namespace, by its outcome."""
 
     def excepted(self, exception: str, policy: str) -> None:
-        """An exception took a policy that matched away from a pod."""
+        """Count one pod for which an exception set aside a matching policy."""
 
     def unplaceable(self) -> None:
-        """No node could admit a pod that was admitted."""
+        """Count one admitted pod that no node could admit."""
 
     def engine_failed(self) -> None:
-        """One decision ended in an exception."""
+        """Count one decision that raised an exception."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer by HTTP. `result` names it in metrics: a decision's own, or what went wrong.
+    """An HTTP response. `result` is its label in metrics: the decision's result or the failure.
 
-    With `retry` the API server tries again by itself, a second later, within the same request.
+    With `retry` the API server retries the call a second later, within the same request.
     """
 
     status: int
@@ -69,41 +69,38 @@ class Reply:
 
 
 def problem(status: int, result: str, reason: str, *, retry: bool = False) -> Reply:
-    """An answer that is no review: the API server goes by its failurePolicy, and quotes `reason`.
+    """Return a response without a review; the API server applies failurePolicy, quoting `reason`.
 
-    A pod is refused with 200 and a review. Any other status says that there is no decision.
+    A rejection has status 200 and a review. Any other status means that there is no decision.
     """
-    text = f"fairlead: {_shortened(reason)}\n"
+    text = f"fairlead: {cut(reason, _REASON_LIMIT)}\n"
     return Reply(status, result, text.encode("utf-8", "backslashreplace"), retry)
 
 
 def unread(uid: str, status: int, result: str, reason: str) -> Reply:
-    """An answer to a review of a pod that is not read or makes no pod: a refusal, by its `uid`.
+    """Return the rejection of a pod that cannot be parsed, for the review's `uid`.
 
-    The pod's author decides what is in it: with another status than 200 he would have it let
-    through where failures of the webhook are ignored. Without the uid there is no refusal: the API
-    server takes an answer with a wrong one for a failure.
+    The pod's author controls its content. With a status other than 200, an author could bypass
+    the policies where the failure policy is Ignore. Without the uid no rejection is possible: the
+    API server treats an answer with a wrong uid as a failure.
     """
     if not uid:
         return problem(status, result, reason)
-    message = f"fairlead: the pod cannot be decided on: {_shortened(reason)}"
+    message = f"fairlead: the pod cannot be decided on: {cut(reason, _REASON_LIMIT)}"
     return Reply(200, result, review.answer(uid, allowed=False, message=message))
 
 
-# The last line of defence against a review whose names are as long as a body may be.
+# The last limit for a review whose names may be as long as a body.
 _REASON_LIMIT = 1000
 
 
-def _shortened(reason: str) -> str:
-    return reason if len(reason) <= _REASON_LIMIT else f"{reason[:_REASON_LIMIT]}…"
-
-
 class Handler:
-    """Decides on reviews.
+    """Decide on reviews of pods.
 
-    `clock` is for how long a decision took. `tell` gets what the owner of a pod is to be told, and
-    neither waits nor raises; `reaches`, of a pod's labels and its namespace's, says whether the API
-    server sends such pods. Of one that it would not have sent nobody is told: somebody else asks.
+    `clock` measures the duration of a decision. `tell` receives the notice for the owner of a pod;
+    it neither waits nor raises. `reaches` takes a pod's labels and its namespace's, and returns
+    whether the API server sends such pods. If it does not, a client other than the API server
+    called, and no owner is notified.
     """
 
     def __init__(
@@ -122,39 +119,41 @@ class Handler:
         self._reaches = reaches
 
     async def handle(self, body: bytes) -> Reply:
-        """The answer to the body of one POST. Raises nothing."""
+        """Return the answer to the body of one POST. Raises nothing."""
         began = self._clock()
         uid = ""
         try:
             request = review.parse(body)
             uid, namespace = request.uid, request.namespace
             labels = self._grounds.namespaces.peek(namespace)
-            seen = None if labels is None else see(self._arrival(request, labels))
-            # The namespace is not known, or has changed: the API server sends pods of runs alone.
-            # So an answer that has no mark is asked for anew: it may be older than the mark.
-            for anew in (True,) if labels is not None else (False, True):
+            seen = None if labels is None else receive_pod(self._arrival(request, labels))
+            # The namespace is unknown, or its label has changed: the API server sends only pods of
+            # runs. A shared read may be older than the label, so after it a fresh one follows.
+            for fresh in (True,) if labels is not None else (False, True):
                 if seen is not None:
                     break
-                # A review that was read takes many times its bytes, and many may wait.
+                # A parsed review takes many times its bytes, and many requests may wait here.
                 del request
-                labels = await self._grounds.namespaces.live(namespace, anew=anew)
+                labels = await self._grounds.namespaces.live(namespace, fresh=fresh)
                 request = review.parse(body)
-                seen = see(self._arrival(request, labels))
+                seen = receive_pod(self._arrival(request, labels))
             return self._decide(request, seen, began)
         except (InvalidReview, InvalidPod, RecursionError) as error:
             if isinstance(error, Unreadable):
                 uid = error.uid
             deep = isinstance(error, RecursionError)
             reason = "the pod is nested too deeply" if deep else str(error)
-            _logger.warning("invalid review", extra={"uid": uid, "reason": _shortened(reason)})
+            _logger.warning(
+                "invalid review", extra={"uid": uid, "reason": cut(reason, _REASON_LIMIT)}
+            )
             return unread(uid, 400, "invalid", reason)
         except NotSynced as error:
             _logger.warning(
-                "not ready to decide", extra={"uid": uid, "reason": _shortened(str(error))}
+                "not ready to decide", extra={"uid": uid, "reason": cut(str(error), _REASON_LIMIT)}
             )
             return problem(503, "not-synced", str(error), retry=True)
         except Exception:
-            # Whatever it is, it is no answer: with a 200 a pod would go where no policy wants it.
+            # A failure must not become a 200, which would admit the pod without its policies.
             self._observer.engine_failed()
             _logger.exception("no decision", extra={"uid": uid})
             return problem(500, "error", f"an error of its own; its log has it under uid {uid}")
@@ -164,10 +163,10 @@ class Handler:
         return Arrival(request.pod, request.namespace, labels, request.user, now, request.groups)
 
     def _decide(self, request: PodRequest, seen: ReceivedPod | None, began: float) -> Reply:
-        # Once: the whole decision goes by one set, whatever is loaded meanwhile.
+        # Read once: the whole decision uses one policy set, even if another is loaded meanwhile.
         policies = self._grounds.serving()
         cluster = self._grounds.cluster()
-        decision = decide_seen(seen, policies, cluster) if seen else Decision("not-a-run")
+        decision = decide_received(seen, policies, cluster) if seen else Decision("not-a-run")
         no_node = self._no_node(request, decision, policies)
         body = review.answer(
             request.uid,
@@ -187,7 +186,7 @@ class Handler:
             for policy, (outcome, _) in _outcomes(decision.audited).items():
                 self._observer.audited(policy, request.namespace, outcome)
         if seen and not request.dry_run:
-            self._tell_owner(request, seen.arrival.namespace_labels, decision, no_node)
+            self._notify_owner(request, seen.arrival.namespace_labels, decision, no_node)
         level = logging.INFO if no_node else _level(decision)
         if _logger.isEnabledFor(level):
             seconds = self._clock() - began
@@ -199,12 +198,12 @@ class Handler:
         try:
             return self._grounds.unplaceable(request.pod, decision, policies)
         except Exception:
-            # It is but a warning: the decision stands.
+            # This is only a warning: the decision stands.
             self._observer.engine_failed()
-            _logger.exception("no look at the nodes", extra={"uid": request.uid})
+            _logger.exception("nodes not checked", extra={"uid": request.uid})
             return ""
 
-    def _tell_owner(
+    def _notify_owner(
         self, request: PodRequest, labels: Mapping[str, str], decision: Decision, no_node: str
     ) -> None:
         notice = of_rejection(request.pod, request.namespace, decision)
@@ -216,7 +215,7 @@ class Handler:
 
 
 def _audited_result(decision: Decision) -> str:
-    """What policies under Audit would have meant, as the result that they are counted under."""
+    """Return the effect of the policies under Audit, as a label value for metrics."""
     audited = decision.audited
     if audited is None or not audited.differs:
         return "audit-same"
@@ -229,18 +228,18 @@ def _outcomes(audited: Audited) -> Mapping[str, tuple[audit.Outcome, Sequence[st
 
 def _level(decision: Decision) -> int:
     differs = decision.audited is not None and decision.audited.differs
-    told = differs or decision.set_aside.by or not decision.allowed
-    return logging.INFO if told else logging.DEBUG
+    notable = differs or decision.set_aside.by or not decision.allowed
+    return logging.INFO if notable else logging.DEBUG
 
 
 def _line(
     request: PodRequest, decision: Decision, set_hash: str, seconds: float
 ) -> dict[str, object]:
-    """What is logged of a decision. Never the pod: its environment may hold secrets."""
+    """Return the log fields of a decision. The pod is left out: its env may hold secrets."""
     line: dict[str, object] = {
         "uid": request.uid,
         "namespace": request.namespace,
-        # A pod by generateName has no name yet.
+        # A pod with generateName has no name yet.
         "pod": request.name or _text(request.pod["metadata"].get("generateName")),
         "result": decision.result,
         "policies": decision.policies,

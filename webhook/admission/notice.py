@@ -1,10 +1,12 @@
-"""What the workload that owns a pod is told, when the pod is refused or finds no node."""
+"""Event texts for the owner of a pod that is rejected or that no node admits."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.admission.review import SIGNATURE
+from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN
+from webhook.shortening import fit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +18,8 @@ REJECTED: Final = "PlacementRejected"
 NO_NODE: Final = "NoNode"
 _TEMPLATE_HASH: Final = "pod-template-hash"
 # An API group, a slash and a version; names and kinds are shorter.
-_LONGEST_PART: Final = 253 + 1 + 63
-# What of the reason is quoted, so that the cure is not cut off.
+_LONGEST_PART: Final = MAX_SUBDOMAIN + 1 + MAX_LABEL
+# Characters of the reason to quote, so that the advice after it is not cut off.
 _QUOTED: Final = 700
 
 
@@ -31,7 +33,7 @@ class Owner(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """What is to be said of an owner, in its namespace; `reason` is one word for it."""
+    """An Event about an owner, in its namespace; `reason` is the Event's reason."""
 
     namespace: str
     owner: Owner
@@ -40,23 +42,23 @@ class Notice(NamedTuple):
 
 
 def owner_of(pod: JsonObject) -> Owner | None:
-    """The controller among the pod's owners; None for a pod that somebody has made by hand."""
+    """Return the controller among the pod's owners; None for a pod without one."""
     owners = pod["metadata"].get("ownerReferences")
     for each in owners if isinstance(owners, list) else ():
         if isinstance(each, dict) and each.get("controller") is True:
             found = [each.get(key) for key in ("apiVersion", "kind", "name", "uid")]
-            texts = [text for text in found if isinstance(text, str) and _may_be_said(text)]
+            texts = [text for text in found if isinstance(text, str) and _is_presentable(text)]
             return Owner(*texts) if len(texts) == len(found) else None
     return None
 
 
-def _may_be_said(text: str) -> bool:
-    # Nobody has checked it so far, and all of it would go into an Event.
+def _is_presentable(text: str) -> bool:
+    # The text is not validated yet, and an Event would quote all of it.
     return 0 < len(text) <= _LONGEST_PART and text.isprintable()
 
 
 def of_rejection(pod: JsonObject, namespace: str, decision: Decision) -> Notice | None:
-    """That the pod is refused, by which policy, and what helps; None if there is nobody to tell."""
+    """Return the notice of a rejection: its policies and the cure; None without an owner."""
     owner = None if decision.allowed else owner_of(pod)
     if owner is None:
         return None
@@ -68,7 +70,7 @@ def of_rejection(pod: JsonObject, namespace: str, decision: Decision) -> Notice 
 
 
 def of_no_node(pod: JsonObject, namespace: str, decision: Decision, why: str) -> Notice | None:
-    """That no node admits the pod as it is now, and which condition shuts most of them out."""
+    """Return the notice that no node admits the pod, with the condition that excludes most."""
     owner = owner_of(pod)
     if owner is None:
         return None
@@ -85,7 +87,7 @@ def _policies(by: Sequence[str]) -> str:
 
 def _template(pod: JsonObject, owner: Owner) -> str:
     kind, name = owner.kind, owner.name
-    # A Deployment undoes what is changed in its ReplicaSet, which it names by this label
+    # A Deployment reverts changes to its ReplicaSet, whose name ends in the value of this label
     # (pkg/controller/deployment/sync.go, getNewReplicaSet).
     digest = (pod["metadata"].get("labels") or {}).get(_TEMPLATE_HASH)
     if kind == "ReplicaSet" and digest and name.endswith(f"-{digest}"):
@@ -94,5 +96,5 @@ def _template(pod: JsonObject, owner: Owner) -> str:
 
 
 def _quoted(text: str) -> str:
-    said = text.removeprefix(SIGNATURE)
-    return said if len(said) <= _QUOTED else f"{said[: _QUOTED - 1]}…"
+    reason = text.removeprefix(SIGNATURE)
+    return fit(reason, _QUOTED)

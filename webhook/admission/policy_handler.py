@@ -1,72 +1,139 @@
-"""Judges writes of policies, classes and exceptions: from a review's bytes to the answer."""
+"""Handle a review of a policy, class or exception: from bytes to the answer.
+
+Longer than 300 lines: the review, its limits and the judgement are one way.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import math
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
-from webhook.admission import policy_review, review
+from webhook import names
+from webhook.admission import review
 from webhook.admission.advice import fitting
 from webhook.admission.handler import Reply, problem
 from webhook.errors import ClusterError, InvalidReview, NotSynced
-from webhook.policy.written.write import Judgement, Write
+from webhook.policy.write_judge import Judgement, Write
+from webhook.turns import Window
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
-    from webhook.admission.policy_review import PolicyRequest
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
-    from webhook.policy.written.judge import Judge
+    from webhook.policy.write_judge import Judge
 
 _logger = logging.getLogger(__name__)
 
 Outcome: TypeAlias = Literal["allowed", "warned", "refused", "unjudged"]
-# Seconds for reading all objects anew; the API server waits five for the whole answer.
+# Seconds for reading all objects again; the API server waits five for the whole answer.
 PATIENCE: Final = 3.0
-# Seconds from the beginning of one such read to that of the next. Who asks in between waits for
-# the next: one that began before the write may lack what was written just before it.
+# Seconds between the starts of two such reads. A caller in between waits for the next read: one
+# that started before the write may lack an object that was written just before it.
 READ_PAUSE: Final = 1.0
-# Writes that are judged at one time. Whoever reaches the port can post some, and each is in flight
-# until it is answered; pods must keep nearly all of that.
+# Writes that are judged concurrently. Every client of the port can post writes, and each one
+# counts as in flight until it is answered. Pods must keep most of the in-flight limit.
 MOST_JUDGED: Final = 8
-# Bytes of an object as the set has it. One that is wrong in each of its parts takes a second to
-# judge and a hundred times its bytes for each 20,000; the largest that ships has three thousand.
+# Additional places for users without a write in progress, so that one user cannot block others.
+SPARE: Final = 4
+# Bytes of an object as the policy set reads it. An object with an error in every part takes a
+# second and a hundred times its bytes per 20,000 bytes; the largest shipped one has 3,000.
 MOST_BYTES: Final = 64 * 1024
+# Which of the two objects the review of each operation has (admission/v1 types.go).
+_NEW: Final = ("CREATE", "UPDATE")
+_OLD: Final = ("UPDATE", "DELETE")
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRequest:
+    """A write of an object, by resource and name; `user` is the authenticated user.
+
+    `old` is the stored object, None for a creation; `new` is the new one, None for a deletion.
+    """
+
+    uid: str
+    operation: str
+    resource: str
+    name: str
+    user: str
+    dry_run: bool
+    old: JsonObject | None
+    new: JsonObject | None
+
+
+def parse_write(body: bytes, resources: Collection[str]) -> PolicyRequest:
+    """Return the write, of one of these resources. Raises InvalidReview with the reason."""
+    request = review.parse_review(body)
+    operation = request.get("operation")
+    if operation not in (*_NEW, *_OLD):
+        seen = str(operation)[:50]
+        raise InvalidReview(f"request.operation: want CREATE, UPDATE or DELETE, not {seen!r}")
+    target = review.member(request, "resource", dict, "request.resource")
+    resource = review.optional(target, "resource", "request.resource.resource")
+    if target.get("group") != names.GROUP or resource not in resources:
+        wanted = ", ".join(sorted(resources))
+        raise InvalidReview(
+            f"request.resource: want {wanted} of {names.GROUP}, not {str(resource)[:50]!r}"
+        )
+    if request.get("subResource"):
+        raise InvalidReview("request.subResource: want the object itself")
+    new = _object(request, "object") if operation in _NEW else None
+    old = _object(request, "oldObject") if operation in _OLD else None
+    metadata = review.member((old or new or {}), "metadata", dict, "request.object.metadata")
+    user = review.member(request, "userInfo", dict, "request.userInfo")
+    return PolicyRequest(
+        uid=request["uid"],
+        operation=str(operation),
+        resource=resource,
+        # The request to delete a collection has no name, but each object has.
+        name=review.name_in(metadata, "request.object.metadata.name"),
+        user=review.optional(user, "username", "request.userInfo.username"),
+        dry_run=request.get("dryRun") is True,
+        old=old,
+        new=new,
+    )
+
+
+def _object(request: JsonObject, member: str) -> JsonObject:
+    found: JsonObject = review.member(request, member, dict, f"request.{member}")
+    metadata = review.member(found, "metadata", dict, f"request.{member}.metadata")
+    review.member(metadata, "name", str, f"request.{member}.metadata.name")
+    return found
 
 
 class Observer(Protocol):
-    """What counts; called on the event loop's thread."""
+    """A sink for metrics; called on the event loop's thread."""
 
     def policy_write_judged(self, outcome: Outcome) -> None:
-        """One write was judged, or could not be."""
+        """Count one write, judged or not."""
 
     def engine_failed(self) -> None:
-        """One judgement ended in an exception."""
+        """Count one judgement that raised an exception."""
 
 
 class Objects(Protocol):
-    """The objects of the policy set that serves."""
+    """The objects of the policy set in force."""
 
     def text_of(self, resource: str, seen: JsonObject) -> bytes:
-        """What the set is made of, of an object of this resource."""
+        """Return the part of an object of this resource that the policy set reads."""
 
     def known(self) -> Mapping[str, bytes] | None:
-        """The text of each, by resource and name, as a watch tells; None if it does not."""
+        """Return the text of each, by resource and name, from the watch; None without a watch."""
 
     async def live(self) -> Mapping[str, bytes]:
-        """The same, read now. Raises ClusterError."""
+        """Return the same, read from the API now. Raises ClusterError."""
 
 
 class _SharedReads:
-    """Reads that all share who ask before one begins: one at a time, and at a pace.
+    """Reads that concurrent callers share: one at a time, at a limited rate.
 
-    `pause` is the seconds from the beginning of one to that of the next; `patience` those that a
-    read may take.
+    `pause` is the number of seconds between the starts of two reads; `patience` is the timeout of
+    one read.
     """
 
     def __init__(
@@ -80,10 +147,10 @@ class _SharedReads:
         self._next: asyncio.Task[Mapping[str, bytes]] | None = None
 
     async def read(self) -> Mapping[str, bytes]:
-        """What a read finds that begins after this call. Raises ClusterError and TimeoutError."""
+        """Return the result of a read that starts later. Raises ClusterError, TimeoutError."""
         if self._next is None:
             self._next = asyncio.create_task(self._begin())
-            # If all who asked have gone, nobody else takes note of an error.
+            # If all callers are cancelled, nothing else retrieves the task's exception.
             self._next.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(self._next)
 
@@ -98,11 +165,11 @@ class _SharedReads:
 
 
 class PolicyHandler:
-    """Answers reviews of writes. `resources` are those that are judged.
+    """Answer reviews of writes to `resources`.
 
-    Judged by what the watch knows; but a watch lags behind, so nothing is refused before all has
-    been read anew. `nodes` gives the cluster's, None if they are not known. `patience` is in
-    seconds, and so is `read_pause`, from one read to the next.
+    A write is judged against the watch's state. A watch lags behind, so a write is refused only
+    after all objects are read live. `nodes` returns the cluster's nodes, None if unknown.
+    `patience` and `read_pause` (between two reads) are in seconds.
     """
 
     def __init__(
@@ -125,26 +192,26 @@ class PolicyHandler:
         self._nodes = nodes
         self._now = now
         self._patience = patience
-        # The judge remembers, and is not for several threads.
-        self._turn = asyncio.Lock()
-        self._judging = 0
+        # The judge keeps a cache and is not thread-safe.
+        self._turns = Window(1)
+        self._judging: Counter[str] = Counter()
         self._waiting = 0
 
     @property
     def waiting(self) -> int:
-        """How many writes wait for a live read."""
+        """The number of writes that wait for a live read."""
         return self._waiting
 
     async def handle(self, body: bytes) -> Reply:
-        """The answer to the body of one POST. Raises nothing."""
+        """Return the answer to the body of one POST. Raises nothing."""
         uid = ""
         try:
-            request = policy_review.parse(body, self._resources)
+            request = parse_write(body, self._resources)
             uid = request.uid
             write = self._write(request)
-            # An object that was read takes many times its bytes, and many may wait.
+            # A parsed object takes many times its bytes, and many requests may wait here.
             request = replace(request, old=None, new=None)
-            return self._answer(request, await self._judgement(write))
+            return self._answer(request, await self._judgement(write, request.user))
         except (InvalidReview, RecursionError) as error:
             reason = str(error) if isinstance(error, InvalidReview) else "nested too deeply"
             _logger.warning("invalid review of a policy", extra={"uid": uid, "reason": reason})
@@ -163,34 +230,38 @@ class PolicyHandler:
     def _write(self, request: PolicyRequest) -> Write:
         old = self._text(request.resource, request.old)
         new = self._text(request.resource, request.new)
-        # One that was stored before it could be judged must go, be replaced, or be given a label.
+        # A stored object that is too large can still be deleted, replaced or labelled.
         known = old if old is None or len(old) <= MOST_BYTES or old == new else None
         return Write(f"{request.resource}/{request.name}", known, new)
 
-    async def _judgement(self, write: Write) -> Judgement:
+    async def _judgement(self, write: Write, user: str) -> Judgement:
         if write.changes_nothing:
             return Judgement()
         if write.new is not None and len(write.new) > MOST_BYTES:
             return Judgement(
                 refusals=(
-                    f"the object has {len(write.new)} bytes; at most {MOST_BYTES} are judged",
+                    f"the object has {len(write.new)} bytes; at most {MOST_BYTES} are allowed",
                 )
             )
-        if self._judging >= MOST_JUDGED:
-            raise NotSynced(f"{self._judging} writes of policies are being judged; try again")
-        self._judging += 1
+        judging = self._judging.total()
+        if judging >= (MOST_JUDGED if self._judging[user] else MOST_JUDGED + SPARE):
+            raise NotSynced(f"{judging} writes of policies are being judged; try again")
+        self._judging[user] += 1
         try:
-            return await self._judge_write(write)
+            return await self._judge_write(write, user)
         finally:
-            self._judging -= 1
+            self._judging[user] -= 1
+            if not self._judging[user]:
+                # User names may be forged, so the counter must not grow without bound.
+                del self._judging[user]
 
-    async def _judge_write(self, write: Write) -> Judgement:
+    async def _judge_write(self, write: Write, user: str) -> Judgement:
         known = self._objects.known()
         if known is not None:
-            found = await self._look(known, write)
+            found = await self._judge_against(known, write, user)
             if not found.refusals:
                 return found
-        return await self._look(await self._live(), write)
+        return await self._judge_against(await self._live(), write, user)
 
     async def _live(self) -> Mapping[str, bytes]:
         self._waiting += 1
@@ -203,10 +274,12 @@ class PolicyHandler:
         finally:
             self._waiting -= 1
 
-    async def _look(self, objects: Mapping[str, bytes], write: Write) -> Judgement:
+    async def _judge_against(
+        self, objects: Mapping[str, bytes], write: Write, user: str
+    ) -> Judgement:
         nodes, now = self._nodes(), self._now()
-        async with self._turn:
-            # A thousand policies take a while, in which pods are decided on.
+        async with self._turns.turn(user):
+            # A thousand policies take a while; the event loop decides on pods meanwhile.
             return await asyncio.to_thread(
                 lambda: self._judge.judge(objects, write, nodes=nodes, now=now)
             )
@@ -237,7 +310,7 @@ def _message(refusals: Sequence[str]) -> str:
 
 
 def _line(request: PolicyRequest, judgement: Judgement, outcome: Outcome) -> dict[str, object]:
-    """What is logged of a write. Never what the object says."""
+    """Return the log fields of a write. The object's content is left out."""
     line: dict[str, object] = {
         "uid": request.uid,
         "object": f"{request.resource}/{request.name}",

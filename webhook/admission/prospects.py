@@ -1,4 +1,4 @@
-"""Whether any node could admit a pod that was decided on; if none, why, in one line."""
+"""Explain in one line why no node admits a decided pod."""
 
 from __future__ import annotations
 
@@ -8,52 +8,152 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from webhook import names
-from webhook.admission.demands import demands, whole
-from webhook.placement import on_demand
+from webhook.placement import capacity_request, label_values, node_affinity, on_demand, provenance
 from webhook.placement import pod as pods
+from webhook.placement.bundle import condition_of
 from webhook.placement.node_groups import NodeGroups
-from webhook.placement.nodes import admits, work
-from webhook.placement.pod_requests import requests
-from webhook.placement.room import lacking
-from webhook.placement.shortfall import LIMIT, cut, shortfall
+from webhook.placement.nodes import admits, format_requirement, work
+from webhook.placement.pod_requests import lacking, requests
+from webhook.placement.settings import CapacitySetting
+from webhook.placement.shortfall import LIMIT, Condition, shortfall
 from webhook.recent import Recent
+from webhook.shortening import fit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.admission.decision import Decision
+    from webhook.placement.capacity import Mode
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.shapes import JsonObject, Toleration
+    from webhook.placement.settings import PlacementSetting
+    from webhook.placement.shapes import JsonObject, Term, Toleration
     from webhook.policy.policy_set import PolicySet
 
-# Answers that are remembered until a node changes. Pods of one workload ask the same.
+# Cached results; a change of a node clears the cache. Pods of one workload share a result.
 _REMEMBERED: Final = 4096
 _LONGEST_KEY: Final = 1024
-# Of what a pod asks for, and looks at it on all nodes, a fraction of a microsecond each: an author
-# may write as much as a request holds. Of such a pod nothing is said.
-_MOST_ASKED: Final = 2000
+# Limits on the size of a pod's constraints, and on that size times the nodes to check, at a
+# fraction of a microsecond each. An author may fill a request. A pod over the limit gets no result.
+_MOST_CONSTRAINTS: Final = 2000
 _MOST_WORK: Final = 100_000
-# Whoever lifts the gate may add tolerations, and may take no selector away (KEP-3838).
+# The controller that lifts the gate may add tolerations, but cannot remove selectors (KEP-3838).
 _ALL_TOLERATED: Final[Toleration] = {"operator": "Exists"}
+# An affinity with more terms, requirements or keys is reported as one condition.
+_MOST: Final = 32
+_WHOLE: Final = "required affinity"
+
+
+def demands(
+    own: PodPlacement, final: PodPlacement, decision: Decision, policies: PolicySet
+) -> list[Condition]:
+    """Return the conditions in `final`'s nodeSelector and required affinity.
+
+    `own` is the pod's placement as received, `final` the placement that was decided.
+    """
+    result = _of_selector(final, decision)
+    if final.required is None:
+        return result
+    if max(len(final.required), len(own.required or ())) > _MOST:
+        return [*result, Condition(_WHOLE, "", final.required)]
+    return [*result, *_of_policies(final, decision, policies), *_of_pod(own, final, policies)]
+
+
+def whole(final: PodPlacement) -> Condition | None:
+    """Return the required affinity as one condition, for what `demands` does not list."""
+    return None if final.required is None else Condition(_WHOLE, "", final.required)
+
+
+def _of_selector(final: PodPlacement, decision: Decision) -> list[Condition]:
+    selector = final.node_selector
+    if len(selector) > _MOST:
+        every = [label_values.equal(key, value) for key, value in selector.items()]
+        return [Condition("nodeSelector", "", ({"matchExpressions": every},))]
+    setters = {e.field: e.policy for e in decision.trace if e.outcome == "set"}
+    return [
+        Condition(f"{key}={value}", setters.get(f"nodeSelector[{key}]", ""), _pair(key, value))
+        for key, value in selector.items()
+    ]
+
+
+def _pair(key: str, value: str) -> Sequence[Term]:
+    return ({"matchExpressions": [label_values.equal(key, value)]},)
+
+
+def _of_policies(
+    final: PodPlacement, decision: Decision, policies: PolicySet
+) -> Iterator[Condition]:
+    """Yield the conditions in the pod's required affinity that come from policies' settings."""
+    applied = {(e.policy, e.field) for e in decision.trace if e.outcome == "set"}
+    took_part = set(decision.policies)
+    for policy in policies.policies:
+        if policy.name in took_part:
+            for setting in policy.settings:
+                terms = condition_of(setting)
+                if (
+                    terms
+                    and (policy.name, setting.field) in applied
+                    and provenance.holds(setting, final)
+                ):
+                    yield from _conditions(_text(setting), policy.name, terms)
+
+
+def _text(setting: PlacementSetting) -> str:
+    return (
+        _of_class(setting.capacity.name, setting.mode)
+        if isinstance(setting, CapacitySetting)
+        else ""
+    )
+
+
+def _of_class(name: str, mode: Mode) -> str:
+    return f"class {name}" if mode.requires else f"outside class {name}"
+
+
+def _of_pod(own: PodPlacement, final: PodPlacement, policies: PolicySet) -> Iterator[Condition]:
+    """Yield the pod's own conditions: its affinity terms and its class requests."""
+    text = own.annotations.get(names.CAPACITY)
+    for request in capacity_request.parse(text, policies.classes) if text else ():
+        terms = request.mode.condition(policies.classes[request.class_name])
+        if terms and _implied(terms, final):
+            yield Condition(_of_class(request.class_name, request.mode), "", terms)
+    if own.required is not None and _implied(own.required, final):
+        yield from _conditions("", "", own.required)
+
+
+def _implied(terms: Sequence[Term], final: PodPlacement) -> bool:
+    return all(node_affinity.implies(term, terms) for term in final.required or ())
+
+
+def _conditions(text: str, policy: str, terms: Sequence[Term]) -> Iterator[Condition]:
+    """Yield a condition for each requirement of a single term, or one for several terms."""
+    requirements = terms[0].get("matchExpressions") or () if len(terms) == 1 else ()
+    if text or len(terms) != 1 or terms[0].get("matchFields") or len(requirements) > _MOST:
+        yield Condition(text or _WHOLE, policy, terms)
+        return
+    for requirement in requirements:
+        yield Condition(
+            format_requirement(requirement), policy, ({"matchExpressions": [requirement]},)
+        )
 
 
 class Prospects:
-    """Knows the nodes, and remembers what it said of pods that demand the same.
+    """The nodes, with cached results for pods that have the same constraints.
 
-    `groups` is to be kept current by whoever sees the nodes.
+    The caller that watches the nodes keeps `groups` current.
     """
 
     def __init__(self, groups: NodeGroups | None = None) -> None:
         self.groups = NodeGroups() if groups is None else groups
         self._version = self.groups.version
         self._admitted: Recent[bytes, bool] = Recent(_REMEMBERED)
-        self._said: Recent[tuple[object, ...], str] = Recent(_REMEMBERED)
+        self._explanations: Recent[tuple[object, ...], str] = Recent(_REMEMBERED)
 
     def unplaceable(self, pod: JsonObject, decision: Decision, policies: PolicySet) -> str:
-        """Why no node could admit the pod, as it is decided; empty if one could, now or on demand.
+        """Return why no node could admit the pod as decided; empty if one could, now or on demand.
 
-        `pod` is as it came. Nothing is said of pods that are refused, left alone, of no run, or
-        bound. Of a pod behind a gate taints are not counted: who lifts it may add tolerations.
+        `pod` is the pod as received. The result is empty for pods that are rejected, left alone,
+        already bound or without a run. Taints are ignored for a gated pod: the controller that
+        lifts the gate may add tolerations.
         """
         final = decision.placement
         if final is None or decision.result not in ("placed", "unchanged") or final.node_name:
@@ -61,60 +161,60 @@ class Prospects:
         if self._version != self.groups.version:
             self._version = self.groups.version
             self._admitted.clear()
-            self._said.clear()
+            self._explanations.clear()
         spec = pod["spec"]
-        asked = requests(spec)
+        requested = requests(spec)
         final = _behind_gates(spec, final)
-        key = _key(final, asked)
-        if self._some(key, final, asked):
+        key = _key(final, requested)
+        if self._is_admitted(key, final, requested):
             return ""
-        asking = (key, _came(pod), policies.hash, decision.policies)
-        said = self._said.get(asking)
-        if said is None:
-            own = _behind_gates(spec, pods.read(pod))
-            said = self._why(own, final, asked, decision, policies)
-            self._said.put(asking, said)
-        return said
+        question = (key, _received_key(pod), policies.hash, decision.policies)
+        explanation = self._explanations.get(question)
+        if explanation is None:
+            own = _behind_gates(spec, pods.parse_pod(pod))
+            explanation = self._explain(own, final, requested, decision, policies)
+            self._explanations.put(question, explanation)
+        return explanation
 
-    def _some(self, key: bytes, pod: PodPlacement, asked: Mapping[str, int]) -> bool:
+    def _is_admitted(self, key: bytes, pod: PodPlacement, requested: Mapping[str, int]) -> bool:
         known = self._admitted.get(key)
         if known is None:
-            known = self._found(pod, asked)
+            known = self._is_admitted_somewhere(pod, requested)
             self._admitted.put(key, known)
         return known
 
-    def _found(self, pod: PodPlacement, asked: Mapping[str, int]) -> bool:
-        """Whether some node admits the pod; taken for granted where that is too much to look at."""
-        much = work(pod)
-        if much + len(asked) > _MOST_ASKED:
+    def _is_admitted_somewhere(self, pod: PodPlacement, requested: Mapping[str, int]) -> bool:
+        """Return True if some node admits the pod, or if the check would take too long."""
+        effort = work(pod)
+        if effort + len(requested) > _MOST_CONSTRAINTS:
             return True
-        groups = self.groups.of(pod)
+        groups = self.groups.groups_for(pod)
         rooms = sum(len(alike.rooms) for alike in groups)
-        if much * len(groups) + len(asked) * rooms > _MOST_WORK:
+        if effort * len(groups) + len(requested) * rooms > _MOST_WORK:
             return True
         return any(
             admits(pod, alike.node)
-            and any(lacking(asked, room) is None for room, _ in alike.rooms.values())
+            and any(lacking(requested, room) is None for room, _ in alike.rooms.values())
             for alike in groups
         )
 
-    def _why(
+    def _explain(
         self,
         own: PodPlacement,
         final: PodPlacement,
-        asked: Mapping[str, int],
+        requested: Mapping[str, int],
         decision: Decision,
         policies: PolicySet,
     ) -> str:
         if on_demand.makers(final, policies.classes.values(), self.groups):
             return ""
-        groups = self.groups.of(final)
+        groups = self.groups.groups_for(final)
         conditions = demands(own, final, decision, policies)
-        found = shortfall(final, asked, conditions, groups, whole(final))
+        found = shortfall(final, requested, conditions, groups, whole(final))
         ours = any(condition.policy for condition in found.conditions)
-        came = not ours and not self._some(_key(own, asked), own, asked)
-        begin = f"0 of {len(self.groups)} nodes{' as the pod came' if came else ''}: "
-        return cut(begin + found.text, LIMIT)
+        as_created = not ours and not self._is_admitted(_key(own, requested), own, requested)
+        begin = f"0 of {len(self.groups)} nodes{' for the pod as created' if as_created else ''}: "
+        return fit(begin + found.text, LIMIT)
 
 
 def _behind_gates(spec: JsonObject, placement: PodPlacement) -> PodPlacement:
@@ -124,12 +224,12 @@ def _behind_gates(spec: JsonObject, placement: PodPlacement) -> PodPlacement:
 
 
 def _key(pod: PodPlacement, *more: object) -> bytes:
-    """All of the pod that the answer depends on."""
+    """Return a key of everything in the pod that the result depends on."""
     return _short((pod.node_selector, pod.required, pod.tolerations, more))
 
 
-def _came(pod: JsonObject) -> bytes:
-    """All of the pod as it came that what is said of it depends on."""
+def _received_key(pod: JsonObject) -> bytes:
+    """Return a key of everything in the received pod that the message depends on."""
     spec = pod["spec"]
     annotations = pod["metadata"].get("annotations") or {}
     fields = [spec.get(key) for key in ("nodeSelector", "affinity", "tolerations")]
@@ -137,6 +237,6 @@ def _came(pod: JsonObject) -> bytes:
 
 
 def _short(value: object) -> bytes:
-    """The value, or a digest of it where a pod says much."""
-    told = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    return told if len(told) <= _LONGEST_KEY else blake2b(told).digest()
+    """Return the serialized value, or a digest of it if it is long."""
+    text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    return text if len(text) <= _LONGEST_KEY else blake2b(text).digest()

@@ -1,4 +1,4 @@
-"""The AdmissionReview: bytes to a request, and a decision to bytes.
+"""AdmissionReview: bytes to a request, and a decision to bytes.
 
 Source: k8s.io/api/admission/v1 types.go.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import orjson
 
+from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN
 from webhook.errors import InvalidReview
 
 if TYPE_CHECKING:
@@ -21,28 +22,32 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
 
 API_VERSION = "admission.k8s.io/v1"
-# kubectl prints a warning without the name of the webhook that it comes from.
+# kubectl prints a warning without the name of the webhook that sent it.
 SIGNATURE: Final = "fairlead: "
 # JSON values in a review: an empty object takes two bytes of the body and forty times as many of
-# memory. A pod with all that the budget of a pod allows (placement/pod_size.py) has 200,000.
+# memory. A pod at the size limit (placement/pod.py) has 200,000.
 MOST_VALUES: Final = 262_144
-# Characters of a uid: those of Kubernetes have 36.
+# Characters of a uid; those of Kubernetes have 36.
 LONGEST_UID: Final = 128
-# Characters of any object's name (apimachinery, validation.DNS1123SubdomainMaxLength).
-LONGEST_NAME: Final = 253
 _DIGITS_TO_ZERO = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
-# No integer of 64 bits has more digits, so only a body with this many in a row may hold a larger.
+# No 64-bit integer has more digits, so only a body with this many in a row may exceed 64 bits.
 _MANY_DIGITS = b"0" * 19
 _LONG_INTEGER: Final = re.compile(rb"(?<![\d.eE+-])-?\d{19,}(?![\d.eE])")
-# How Go writes a review: the fields in the order of their declaration.
+# The form in which Go writes a review: fields in the order of their declaration.
 _UID: Final = re.compile(
     rb'\s*\{\s*"kind":\s*"AdmissionReview",\s*"apiVersion":\s*"admission\.k8s\.io/v1",'
     rb'\s*"request":\s*\{\s*"uid":\s*"([0-9A-Za-z-]{1,%d})"' % LONGEST_UID
 )
+# The fields after the uid. The object, which its author wrote, comes after the operation.
+_OBJECT: Final = re.compile(
+    rb',\s*"kind":\s*\{[^{}]{0,600}"kind":\s*"([0-9A-Za-z]{1,%d})"\s*\}'
+    rb'(?:(?!"operation").){0,4000}?"name":\s*"([0-9a-z.-]{1,%d})",\s*"(?:namespace|operation)":'
+    % (MAX_LABEL, MAX_SUBDOMAIN)
+)
 
 
 class Unreadable(InvalidReview):
-    """A body that is not read to its end; `uid` is the request's, empty if not found."""
+    """A body that is not parsed completely; `uid` is the request's, empty if not found."""
 
     def __init__(self, reason: str, body: bytes) -> None:
         self.uid = uid_in(body)
@@ -51,7 +56,7 @@ class Unreadable(InvalidReview):
 
 @dataclass(frozen=True, slots=True)
 class PodRequest:
-    """The creation of a pod. `user`, in `groups`, asks for it, as the API server knows them."""
+    """The creation of a pod. `user` and `groups` are those that the API server authenticated."""
 
     uid: str
     namespace: str
@@ -62,10 +67,10 @@ class PodRequest:
     pod: JsonObject
 
 
-def read(body: bytes, *, most_values: int = MOST_VALUES) -> JsonObject:
-    """The request in the body of a POST, of whatever it is: only that its uid is there is sure.
+def parse_review(body: bytes, *, most_values: int = MOST_VALUES) -> JsonObject:
+    """Return the request in the body of a POST, for any kind; only its uid is validated.
 
-    Raises InvalidReview with the reason; Unreadable, before anything is made of the body.
+    Raises InvalidReview with the reason; Unreadable if the body cannot be parsed at all.
     """
     review = _json(body, most_values)
     if not isinstance(review, dict):
@@ -82,8 +87,8 @@ def read(body: bytes, *, most_values: int = MOST_VALUES) -> JsonObject:
 
 
 def parse(body: bytes) -> PodRequest:
-    """The creation of a pod in the body of a POST. Raises InvalidReview with the reason."""
-    request = read(body)
+    """Parse the creation of a pod from the body of a POST. Raises InvalidReview with the reason."""
+    request = parse_review(body)
     operation = request.get("operation")
     if operation != "CREATE":
         raise InvalidReview(f"request.operation: want CREATE, not {str(operation)[:50]!r}")
@@ -94,7 +99,7 @@ def parse(body: bytes) -> PodRequest:
         raise InvalidReview("request.subResource: want the pod itself")
     pod = member(request, "object", dict, "request.object")
     user = member(request, "userInfo", dict, "request.userInfo")
-    # Without a name the engine would take the pod's word for who made it, as it does offline.
+    # Without a user the engine would trust the pod's owner references, as it does offline.
     if not member(user, "username", str, "request.userInfo.username"):
         raise InvalidReview("request.userInfo.username is empty: the API server names every user")
     groups = user.get("groups")
@@ -103,9 +108,9 @@ def parse(body: bytes) -> PodRequest:
         raise InvalidReview("request.userInfo.groups: want an array of strings")
     return PodRequest(
         uid=request["uid"],
-        # The pod's own namespace may be empty at this point; the request's never is.
+        # The pod's own namespace may be empty here; the request's never is.
         namespace=name_in(request, "request.namespace"),
-        name=optional(request, "name", "request.name", longest=LONGEST_NAME),
+        name=optional(request, "name", "request.name", longest=MAX_SUBDOMAIN),
         user=user["username"],
         groups=groups,
         dry_run=request.get("dryRun") is True,
@@ -114,17 +119,18 @@ def parse(body: bytes) -> PodRequest:
 
 
 def _json(body: bytes, most_values: int) -> Any:
-    # Every value but the first stands behind one of these; some may be within texts.
+    # Every value but the first follows a separator; some separators may be inside strings.
     outside = b""
-    if _separators(body) >= most_values or _MANY_DIGITS in body.translate(_DIGITS_TO_ZERO):
+    may_be_many = len(body) >= most_values and _separators(body) >= most_values
+    if may_be_many or _MANY_DIGITS in body.translate(_DIGITS_TO_ZERO):
         outside = _outside_texts(body, most_values)
-    if _separators(outside) >= most_values:
-        raise _too_many(body, most_values)
+        if _separators(outside) >= most_values:
+            raise _too_many(body, most_values)
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise Unreadable(f"the body is not JSON: {error}", body) from None
-    # orjson reads an integer over 64 bits as a float and says nothing.
+    # orjson silently reads an integer over 64 bits as a float.
     for found in _LONG_INTEGER.finditer(outside):
         _check_int64(found[0], body)
     return value
@@ -137,23 +143,33 @@ def _too_many(body: bytes, most_values: int) -> Unreadable:
 
 
 def _separators(text: bytes) -> int:
-    # To count each would take ten times as long where they are many.
+    # Counting each character takes ten times as long where there are many.
     return len(text) - len(text.translate(None, b",{["))
 
 
 def _outside_texts(body: bytes, most_values: int) -> bytes:
-    """The body with each text as `"`. Raises Unreadable for more texts than values may have."""
+    """Return the body with each string as `"`. Raises Unreadable if it has too many strings."""
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    # A key and a text for each value, with two quotation marks each.
+    # Each value may have a key and a string, with two quotation marks each.
     if unescaped.count(b'"') > 4 * most_values:
         raise _too_many(body, most_values)
     return b'"'.join(unescaped.split(b'"')[::2])
 
 
 def uid_in(body: bytes) -> str:
-    """The uid of the request in a review as the API server writes it; empty if it is not found."""
+    """Return the uid of a review in the form that the API server writes; empty if not found."""
     found = _UID.match(body)
     return found[1].decode() if found else ""
+
+
+def object_in(body: bytes) -> str:
+    """Return kind and name of a review's object (`Job train`) without parsing the body.
+
+    Empty if the review has no name, or is not in the form that the API server writes.
+    """
+    head = _UID.match(body)
+    found = _OBJECT.match(body, head.end()) if head else None
+    return f"{found[1].decode()} {found[2].decode()}" if found else ""
 
 
 def _check_int64(text: bytes, body: bytes) -> None:
@@ -168,7 +184,7 @@ def _bounded(text: str, longest: int, path: str) -> str:
 
 
 def member(holder: JsonObject, key: str, wanted: type, path: str) -> Any:
-    """A member of the wanted type. `path` names it in messages. Raises InvalidReview."""
+    """Return a member of the wanted type. Messages name it by `path`. Raises InvalidReview."""
     value = holder.get(key)
     if not isinstance(value, wanted):
         _wrong(path, wanted, value)
@@ -176,12 +192,12 @@ def member(holder: JsonObject, key: str, wanted: type, path: str) -> Any:
 
 
 def name_in(holder: JsonObject, path: str) -> str:
-    """The object's name at the last part of the path. Raises InvalidReview."""
-    return _bounded(member(holder, path.rpartition(".")[2], str, path), LONGEST_NAME, path)
+    """Return the name at the last part of the path. Raises InvalidReview."""
+    return _bounded(member(holder, path.rpartition(".")[2], str, path), MAX_SUBDOMAIN, path)
 
 
 def optional(holder: JsonObject, key: str, path: str, *, longest: int | None = None) -> str:
-    """A text; empty if there is none. Raises InvalidReview for anything else, or a longer one."""
+    """Return a string; empty if absent. Raises InvalidReview for another type or if too long."""
     value = holder.get(key)
     if value is None:
         return ""
@@ -202,7 +218,7 @@ def _wrong(path: str, wanted: type, value: object) -> NoReturn:
 
 
 def signed(warning: str) -> str:
-    """The warning as an answer has it, so that whoever reads it knows who warns."""
+    """Return the warning with the prefix that names its source, as in a response."""
     return warning if warning.startswith(SIGNATURE) else f"{SIGNATURE}{warning}"
 
 
@@ -215,9 +231,9 @@ def answer(
     warnings: Sequence[str] = (),
     audit: Mapping[str, str] | None = None,
 ) -> bytes:
-    """The AdmissionReview with the response. A refused pod gets HTTP status 403 and the message.
+    """Return the AdmissionReview with the response. A rejection has HTTP status 403 and a message.
 
-    Each warning is signed.
+    Each warning gets the signature.
 
     Raises InvalidReview if the patch repeats a part of the pod that is nested too deeply to write.
     """

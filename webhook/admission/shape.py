@@ -1,4 +1,4 @@
-"""All of a pod that a decision can depend on: pods of one shape have one decision."""
+"""The part of a pod that decisions depend on: pods of one shape get the same decision."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from webhook.policy.conditions import FIELDS, merge_tested, reduce_value
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from webhook.admission.evaluation import ReceivedPod
+    from webhook.admission.decision import ReceivedPod
     from webhook.policy.policy_set import PolicySet
 
-# The engine asks for these itself.
+# Annotations that the engine reads itself.
 _ANNOTATIONS: Final = (names.CAPACITY, names.MIRROR_POD)
 
 
 class Shape(NamedTuple):
-    """`who` is all that decides which policies take part, `own` what they then find."""
+    """`who` determines which policies apply, `own` what they change."""
 
     who: bytes
     own: bytes
 
 
 class Shapes:
-    """Tells the shapes of pods, as some policy sets together tell pods apart.
+    """Compute the shapes of pods for a combination of policy sets.
 
     Pods of many runs, and the replicas of one, mostly differ by labels that no policy tests or
-    writes, by their index and by the name of their run: these are left out. So are values of labels
-    and indexes that no policy names: to every condition they are one like the other.
+    writes, by index and by the name of their run. A shape leaves these out. It also leaves out
+    label values and indexes that no policy names, because no condition distinguishes them.
     """
 
     def __init__(self, sets: Iterable[PolicySet]) -> None:
         both = tuple(sets)
         self._tested = merge_tested(each.tested for each in both)
-        self._labels = _written(both, "labels")
-        self._annotations = _written(both, "annotations").union(_ANNOTATIONS)
+        self._labels = _member_keys(both, "labels")
+        self._annotations = _member_keys(both, "annotations").union(_ANNOTATIONS)
         self._exceptions = tuple(exception for each in both for exception in each.exceptions)
 
-    def of(self, seen: ReceivedPod) -> Shape | None:
-        """The shape; None if it cannot be told, and the pod is to be decided on by itself.
+    def shape_of(self, seen: ReceivedPod) -> Shape | None:
+        """Return the shape; None if the pod has none and needs a decision of its own.
 
-        Raises InvalidPod if the pod's placement fields have no pod's shape.
+        Raises InvalidPod if the pod's placement fields have invalid types.
         """
         arrival, own, identity, keeps, _ = seen
         space, now, tested = arrival.namespace_labels, arrival.now, self._tested
@@ -68,7 +68,7 @@ class Shapes:
         left = (
             keeps,
             flavor_of(own, pods.scheduling_gates(arrival.pod), space),
-            # Under IsNull it matters whether there is any.
+            # IsNull distinguishes an empty map from a missing one.
             bool(own.labels),
             bool(own.annotations),
             _among(self._labels, own.labels),
@@ -81,11 +81,11 @@ class Shapes:
             return None
 
 
-def _bytes(told: object) -> bytes:
-    return orjson.dumps(told, option=orjson.OPT_SORT_KEYS, default=list)
+def _bytes(value: object) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=list)
 
 
-def _written(sets: Iterable[PolicySet], members: str) -> frozenset[str]:
+def _member_keys(sets: Iterable[PolicySet], members: str) -> frozenset[str]:
     return frozenset(
         setting.key
         for each in sets

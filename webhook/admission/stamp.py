@@ -1,8 +1,8 @@
-"""The annotation that a decision leaves on every pod of a run: fairlead.dev/placement.
+"""The annotation fairlead.dev/placement, which every decision leaves on a run's pod.
 
-Compact JSON, the same bytes for the same pod and policies: the policy set's hash, and either which
-policy is credited with which field, or why the pod was left alone; and which exceptions took which
-policies away, if any did. No decision goes by it.
+Compact JSON, deterministic for the same pod and policies. It holds the policy set's hash; either
+the fields that each policy set, or why the pod was left alone; and the policies that exceptions
+set aside, if any. No decision reads it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import orjson
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# Enough to tell the sets of a cluster's life apart, and short enough to read out.
+# Enough to distinguish all policy sets of a cluster's lifetime, and short enough to read aloud.
 HASH_LENGTH = 16
 
 
@@ -23,28 +23,28 @@ def placed(
     fields_by_policy: Mapping[str, Sequence[str]],
     policies_by_exception: Mapping[str, Sequence[str]],
 ) -> str:
-    """The stamp of a pod that the policies were applied to; without any, an empty object."""
+    """Return the stamp of a pod to which policies apply; an empty object if none does."""
     return _compact({"policies": fields_by_policy}, set_hash, policies_by_exception)
 
 
 def left_alone(
     set_hash: str, reason: str, policies_by_exception: Mapping[str, Sequence[str]]
 ) -> str:
-    """The stamp of a pod that keeps its placement."""
+    """Return the stamp of a pod that keeps its placement."""
     return _compact({"leftAlone": reason}, set_hash, policies_by_exception)
 
 
 def _compact(
-    said: dict[str, object], set_hash: str, exceptions: Mapping[str, Sequence[str]]
+    content: dict[str, object], set_hash: str, exceptions: Mapping[str, Sequence[str]]
 ) -> str:
-    said["set"] = set_hash[:HASH_LENGTH]
+    content["set"] = set_hash[:HASH_LENGTH]
     if exceptions:
-        said["exceptions"] = exceptions
-    return orjson.dumps(said, option=orjson.OPT_SORT_KEYS).decode("utf-8")
+        content["exceptions"] = exceptions
+    return orjson.dumps(content, option=orjson.OPT_SORT_KEYS).decode("utf-8")
 
 
-def read(text: object) -> Mapping[str, Any] | None:
-    """What a stamp says, of the text of a pod's annotation; None if it is none that can be read."""
+def parse_stamp(text: object) -> Mapping[str, Any] | None:
+    """Parse the text of a pod's annotation; None if it is not a valid stamp."""
     if not isinstance(text, str):
         return None
     try:

@@ -1,22 +1,20 @@
-"""`fairlead check`: validate policies, and hold them against a cluster's nodes."""
+"""`fairlead check`: validate policies, and check them against a cluster's nodes."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
-from webhook.cli.cluster_options import client_of, cluster_options
-from webhook.cli.failing import fail
-from webhook.cli.output_option import output_option
-from webhook.cli.where import WhereType
+from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
+from webhook.cli.options import WhereType, client_of, cluster_options
+from webhook.cli.output import output_option, print_notes, print_result
 from webhook.errors import ClusterError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from webhook.cli.where import Where
+    from webhook.cli.options import Where
 
 
 @click.command("check")
@@ -31,12 +29,12 @@ if TYPE_CHECKING:
     "--nodes",
     type=WhereType(folders=False),
     metavar="FILE",
-    help="What `kubectl get nodes -o yaml` (or json) prints, or `cluster`: which policies leave "
-    "none of these nodes?",
+    help="What `kubectl get nodes -o yaml` (or json) prints, or `cluster`. Reports policies "
+    "that leave none of these nodes.",
 )
 @click.option("--strict", is_flag=True, help="Fail for warnings, too.")
 @cluster_options
-@output_option("How to print what is found.")
+@output_option("Output format.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -47,14 +45,15 @@ def command(
     context: str,
     output: str,
 ) -> None:
-    """Validate policies, capacity classes and exceptions: of files, or those that a cluster has.
+    """Validate policies, capacity classes and exceptions, from files or from a cluster.
 
-    A PATH is a file, a folder with all folders in it, or - for standard input; all of them
-    together are one set. Every error is named at once, with file, line, column and field. The word
-    `cluster` in the place of PATH means those that are objects of the cluster.
+    A PATH is a file, a folder with all folders in it, or - for standard input; all paths together
+    are one set. All errors are reported, with file, line, column and field. `cluster` as PATH
+    means the objects of the cluster.
 
-    With --nodes, also names the policies that leave no node, or that tolerate none of the taints
-    of the nodes that they choose, and the classes of which there is no node.
+    With --nodes, the command also reports policies that leave no node, policies that tolerate none
+    of the taints of the nodes they select, and classes without nodes. With a cluster, it also
+    reports policies that set a PriorityClass or RuntimeClass that the cluster does not have.
 
     \b
     Examples:
@@ -73,20 +72,19 @@ def command(
     """
     from datetime import UTC, datetime
 
-    from webhook.cli import check_run, check_text
+    from webhook.cli import check_report
 
-    try:
-        given = check_run.read(paths, nodes, lambda: client_of(kubeconfig, context))
-    except ClusterError as error:
-        fail(error, 2)
-    checked = check_run.check(given, datetime.now(UTC)) if given else None
+    with errors_exit(UNKNOWN, ClusterError):
+        given = check_report.read_input(paths, nodes, lambda: client_of(kubeconfig, context))
+    print_notes(check_report.unknown_class_notes(given) if given else ())
+    checked = check_report.check(given, datetime.now(UTC)) if given else None
     if checked is None:
         where = ", ".join(map(str, paths))
         what = "objects" if where == "cluster" else "*.yaml, *.yml, *.json"
         raise click.UsageError(f"no policies and no classes in {where} ({what})")
-    if output == "json":
-        click.echo(json.dumps(check_text.document(checked), indent=2, ensure_ascii=False))
-    else:
-        for line in check_text.lines(checked):
-            click.echo(line)
-    ctx.exit(1 if checked.errors or (strict and checked.warnings) else 0)
+    print_result(
+        output,
+        json=lambda: check_report.document(checked),
+        text=lambda: check_report.lines(checked),
+    )
+    ctx.exit(FAILED if checked.errors or (strict and checked.warnings) else DONE)

@@ -1,28 +1,44 @@
-"""What decisions need to know of the cluster: from its API server, or from a file."""
+"""Facts about the cluster that decisions need, from its API server or from a file.
+
+These are labels of namespaces, the default PriorityClass, and with --nodes the nodes.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cli.cluster_file import read_cluster_file
+from webhook import names
+from webhook.admission.prospects import Prospects
+from webhook.cli.objects import read_cluster_file
 from webhook.server.readiness import Condition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
     from pathlib import Path
 
-    from webhook.admission.grounds import NamespaceLabels
-    from webhook.kube.cache import Cache
+    from webhook.admission.arrival import NamespaceLabels
+    from webhook.admission.decision import Decision
+    from webhook.kube.cache import Cache, Change
     from webhook.kube.client import Client
+    from webhook.kube.node_view import NodeView
     from webhook.kube.reflector import Reflector
-    from webhook.server.metrics import Metrics
+    from webhook.placement.nodes import Node
+    from webhook.placement.shapes import JsonObject
+    from webhook.policy.policy_set import PolicySet
     from webhook.server.readiness import Conditions
+    from webhook.server.webhook_metrics import Metrics
+
+# Seconds without an event after which there are no warnings about pods, because a node may have
+# been added meanwhile. The API server sends a bookmark each minute.
+STALE: Final = 300.0
+_CURE: Final = "fairlead install --nodes, or the component nodes, grants that"
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """The facts, whether they are known yet, and what has to run to keep them current."""
+    """The facts, their conditions, and the tasks that keep them current."""
 
     namespaces: NamespaceLabels
     default_priority_class: Callable[[], str | None]
@@ -38,8 +54,8 @@ def facts_from_file(path: Path) -> ClusterFacts:
 
 
 def facts_from_cluster(client: Client, metrics: Metrics) -> ClusterFacts:
-    """The facts as the API server tells them; one that does not answer is asked again."""
-    # The Kubernetes client takes its time to be imported, and without a cluster nobody needs it.
+    """The facts from the API server, which is asked again if it does not answer."""
+    # The import of the Kubernetes client takes time, and is only needed with a cluster.
     from webhook.kube.namespaces import Namespaces
     from webhook.kube.priority_classes import PriorityClasses
 
@@ -58,15 +74,74 @@ def facts_from_cluster(client: Client, metrics: Metrics) -> ClusterFacts:
 
 
 def age(cache: Cache[Any]) -> float:
-    """Seconds since the API server last said anything; infinite if it never did."""
+    """Seconds since the last event or bookmark of the API server; infinite before the first."""
     age = cache.age()
     return float("inf") if age is None else age
 
 
 def synced(cache: Cache[Any], reflector: Reflector[Any]) -> Condition:
     """Whether a cache has been filled, and how old it is."""
-    # What was synced once stays ready: old labels are mostly right, and no answer never is.
+    # A cache that was synced once stays ready: old labels are mostly right. Another replica would
+    # get no events either, and a restarted one would know nothing.
     error = f"; {reflector.last_error}" if reflector.last_error else ""
     if not cache.synced:
         return Condition(ready=False, reason=f"not listed yet{error}")
-    return Condition(ready=True, reason=f"last heard of {age(cache):.0f} s ago{error}")
+    seconds = age(cache)
+    late = "out of date: " if seconds > names.SILENT else ""
+    return Condition(ready=True, reason=f"{late}last update {seconds:.0f} s ago{error}")
+
+
+@dataclass(frozen=True, slots=True)
+class ServedNodes:
+    """The nodes for decisions and warnings, their conditions, and the tasks that keep them current.
+
+    `known` returns the nodes, and `node` a function that returns one by name; None while they are
+    unknown or outdated.
+    """
+
+    unplaceable: Callable[[JsonObject, Decision, PolicySet], str] = lambda *_: ""
+    known: Callable[[], Sequence[Node] | None] = lambda: None
+    node: Callable[[], Callable[[str], Node | None] | None] = lambda: None
+    conditions: Conditions = field(default_factory=dict)
+    background: tuple[Callable[[], Coroutine[Any, Any, object]], ...] = ()
+
+
+def nodes_of(client: Client, metrics: Metrics) -> ServedNodes:
+    """Watch the nodes of a cluster. The webhook serves also before they are known."""
+    # The import of the Kubernetes client takes time, and is only needed with a cluster.
+    from webhook.kube.node_view import NodeView
+
+    view, prospects = NodeView(client), Prospects()
+
+    def changed(change: Change[Node]) -> None:
+        prospects.groups.update(change.key, change.after)
+
+    def unplaceable(pod: JsonObject, decision: Decision, policies: PolicySet) -> str:
+        if not view.cache.synced or age(view.cache) > STALE:
+            return ""
+        return prospects.unplaceable(pod, decision, policies)
+
+    def known() -> Sequence[Node] | None:
+        return view.nodes() if age(view.cache) <= STALE else None
+
+    def node() -> Callable[[str], Node | None] | None:
+        return view.cache.get if view.cache.synced and age(view.cache) <= STALE else None
+
+    view.cache.subscribe(changed)
+    metrics.watch_cache("nodes", lambda: age(view.cache))
+    return ServedNodes(unplaceable, known, node, {"nodes": lambda: condition(view)}, (view.run,))
+
+
+def condition(view: NodeView) -> Condition:
+    """The condition of the nodes; always ready, because no decision waits for them."""
+    trouble = f"; {view.trouble()}" if view.trouble() else ""
+    error = view.reflector.last_error
+    if error and error.status == HTTPStatus.FORBIDDEN:
+        trouble += f"; {_CURE}"
+    if not view.cache.synced:
+        return Condition(ready=True, reason=f"not listed yet, so no warnings about nodes{trouble}")
+    since = age(view.cache)
+    silent = ", so no warnings about nodes" if since > STALE else ""
+    known = len(view.cache.items())
+    reason = f"{known} known, last update {since:.0f} s ago{silent}{trouble}"
+    return Condition(ready=True, reason=reason)

@@ -1,19 +1,28 @@
-"""What a cluster tells of where pods go, read once: labels of namespaces, the default priority."""
+"""Read a cluster once: its policies, namespace labels and default priority class."""
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cli.offline import default_priority_class, namespaces_among
-from webhook.kube.one_namespace import read_namespace
-from webhook.workloads.object import answered
+from webhook.cli.objects import default_priority_class
+from webhook.cli.offline import namespaces_among
+from webhook.errors import ClusterError
+from webhook.kube.namespaces import read_namespace
+from webhook.policy.cluster_objects import load_objects
+from webhook.workloads.object import from_answer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.kube.client import Client
+    from webhook.policy.load import Loaded
 
 _SCHEDULING: Final = "scheduling.k8s.io/v1"
+_CLASSES: Final = {
+    "PriorityClass": f"/apis/{_SCHEDULING}/priorityclasses",
+    "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
+}
 
 
 async def read_labels(client: Client, namespace: str) -> dict[str, Mapping[str, str]]:
@@ -22,18 +31,47 @@ async def read_labels(client: Client, namespace: str) -> dict[str, Mapping[str, 
         spaces = [await read_namespace(client, namespace)]
     else:
         spaces = (await client.list("/api/v1/namespaces", _labels_only)).items
-    return namespaces_among([answered("v1", "Namespace", each) for each in spaces])
+    return namespaces_among([from_answer("v1", "Namespace", each) for each in spaces])
 
 
 async def read_default_class(client: Client) -> str:
     """The name of the default PriorityClass; empty if there is none. Raises ClusterError."""
     listed = await client.list(
-        f"/apis/{_SCHEDULING}/priorityclasses",
-        lambda each: answered(_SCHEDULING, "PriorityClass", each),
+        _CLASSES["PriorityClass"],
+        lambda each: from_answer(_SCHEDULING, "PriorityClass", each),
     )
     return default_priority_class(listed.items) or ""
+
+
+async def read_classes(client: Client) -> dict[str, frozenset[str]]:
+    """Names by kind of what policies may name (refused_pods.KINDS), where they may be listed.
+
+    Raises ClusterError.
+    """
+    found: dict[str, frozenset[str]] = {}
+    for kind, path in _CLASSES.items():
+        try:
+            listed = await client.list(path, lambda each: str(each["metadata"]["name"]))
+        except ClusterError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+        else:
+            found[kind] = frozenset(listed.items)
+    return found
 
 
 def _labels_only(namespace: dict[str, Any]) -> dict[str, Any]:
     metadata = namespace["metadata"]
     return {"metadata": {"name": metadata["name"], "labels": metadata.get("labels") or {}}}
+
+
+async def read_policies(client: Client) -> Loaded:
+    """The set of the policies, classes and exceptions in the cluster, as they are now.
+
+    Raises ClusterError, with the cure if the cluster has no such kinds, and InvalidDocuments with
+    every finding: a finding's place is an object, `placementpolicies/spot`.
+    """
+    # The Kubernetes client takes its time to be imported, and who compares folders does without.
+    from webhook.kube.policy_objects import read_objects
+
+    return load_objects(await read_objects(client))

@@ -1,4 +1,4 @@
-"""`fairlead completion`: the shell code that completes the command."""
+"""`fairlead completion`: print shell completion."""
 
 from __future__ import annotations
 

@@ -1,259 +1,306 @@
-"""`fairlead controller`: run the controller of Runs."""
+"""`fairlead controller`: run the controller of Runs.
+
+Longer than 300 lines: each option has its help.
+"""
 
 from __future__ import annotations
 
 import socket
 import sys
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from webhook.backoff import INCIDENT_WINDOW, RESTART_DELAYS, Delays
-from webhook.cli.certificate_options import certificate_options
-from webhook.cli.number import Number
-from webhook.cli.policy_status_options import policy_status_options
+from webhook.backoff import INCIDENT_WINDOW, RESTART_DELAYS
+from webhook.cli.exit_codes import FAILED
+from webhook.cli.options import Number, setting, settings_options
+
+
+def _identity(_context: click.Context, _option: click.Parameter, given: str) -> str:
+    """Two processes of one host are two candidates."""
+    return given or f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
+
+
+def _fit(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> object:
+    for name in given:
+        if not name or not name.isascii() or name != name.strip():
+            raise click.BadParameter(
+                f"{name!r} is not a valid certificate name: give a DNS name or an IP "
+                "address, in ASCII"
+            )
+    return given
+
+
+def _addresses(
+    _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
+) -> tuple[tuple[str, int], ...]:
+    return tuple(map(_address, given))
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise click.BadParameter(
+            f"{text!r} is not a valid address: give a host and a port, such as 127.0.0.1:8081"
+        )
+    return host.strip("[]"), int(port)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSettings:
+    """The options of `fairlead controller`; times in seconds."""
+
+    kubeconfig: Path | None = setting(
+        "--kubeconfig",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="The cluster. Default: $KUBECONFIG, else the cluster of this pod.",
+    )
+    namespace: str = setting(
+        "--namespace",
+        default="",
+        metavar="NAME",
+        help="Watch Runs in this namespace only. Default: all namespaces.",
+    )
+    cluster_domain: str = setting(
+        "--cluster-domain",
+        default="",
+        metavar="DOMAIN",
+        help="Domain to append to the replicas' addresses, such as cluster.local. Default: none; "
+        "the search list of the pods' resolver completes the addresses.",
+    )
+    lease_namespace: str = setting(
+        "--lease-namespace",
+        default="",
+        metavar="NAME",
+        help="Namespace of the Lease for leader election. Default: --namespace, else that of "
+        "this pod, else default.",
+    )
+    lease_name: str = setting(
+        "--lease-name",
+        default="fairlead-controller",
+        show_default=True,
+        metavar="NAME",
+        help="Name of the Lease. Controllers of different namespaces need different names.",
+    )
+    identity: str = setting(
+        "--identity",
+        default="",
+        metavar="NAME",
+        callback=_identity,
+        help="Identity of this process in the Lease. Default: the host name and a random suffix.",
+    )
+    lease_duration: float = setting(
+        "--lease-duration",
+        type=Number(1, 3600),
+        default=15.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Another process may take the Lease after this time without a renewal.",
+    )
+    renew_deadline: float = setting(
+        "--renew-deadline",
+        type=Number(0.5, 3600),
+        default=10.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="The leader stops writing after this time without a renewal. Must be less than "
+        "--lease-duration.",
+    )
+    retry_period: float = setting(
+        "--retry-period",
+        type=Number(0.1, 3600),
+        default=2.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Time between renewals, or reads, of the Lease.",
+    )
+    no_leader_election: bool = setting(
+        "--no-leader-election",
+        is_flag=True,
+        help="For development: lead immediately, without a Lease.",
+    )
+    qps: float = setting(
+        "--qps",
+        type=Number(1, 100_000),
+        default=300.0,
+        show_default=True,
+        help="Maximum writes per second to the API server.",
+    )
+    burst: int = setting(
+        "--burst",
+        type=click.IntRange(min=1),
+        default=600,
+        show_default=True,
+        help="Maximum burst of writes after an idle time.",
+    )
+    workers: int = setting(
+        "--workers",
+        type=click.IntRange(min=1),
+        default=4,
+        show_default=True,
+        help="Number of Runs that are reconciled at the same time.",
+    )
+    restart_backoff_first: float = setting(
+        "--restart-backoff-first",
+        type=Number(0.1, 86400),
+        default=RESTART_DELAYS.first,
+        show_default=True,
+        metavar="SECONDS",
+        help="Delay before the first restart of a replica after a failure. The delay doubles with "
+        "each failure. After its first disruption a replica restarts immediately, after further "
+        "ones with the same delays.",
+    )
+    restart_backoff_longest: float = setting(
+        "--restart-backoff-longest",
+        type=Number(0.1, 86400),
+        default=RESTART_DELAYS.longest,
+        show_default=True,
+        metavar="SECONDS",
+        help="Maximum delay before a restart. Must not be less than --restart-backoff-first.",
+    )
+    incident_window: float = setting(
+        "--incident-window",
+        type=Number(0, INCIDENT_WINDOW),
+        default=INCIDENT_WINDOW,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long to wait before a failure counts against backoffLimit, because a lost node "
+        "may be its cause. Restarts do not wait. Applies only to runs with interruptible nodes.",
+    )
+    nodes: bool | None = setting(
+        "--nodes/--no-nodes",
+        default=None,
+        help="Watch the cluster's nodes and capacity classes, to report lost nodes and to replace "
+        "their pods. Default: yes, unless --namespace is given, because a Role cannot grant it.",
+    )
+    certificates: bool = setting(
+        "--certificates/--no-certificates",
+        default=False,
+        show_default=True,
+        help="Also create, renew and publish the webhook's certificates, in the Lease's namespace.",
+    )
+    certificate_settle: float = setting(
+        "--certificate-settle",
+        type=Number(0, 3600),
+        default=30.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long an API server may use the previous caBundle after a change.",
+    )
+    certificate_names: tuple[str, ...] = setting(
+        "--certificate-name",
+        multiple=True,
+        metavar="NAME",
+        callback=_fit,
+        help="Another DNS name or IP address in the webhook's certificate. Repeatable.",
+    )
+    policy_status: bool | None = setting(
+        "--policy-status/--no-policy-status",
+        default=None,
+        help="Write the status of the cluster's policies, capacity classes and exceptions. "
+        "Default: yes, unless --namespace is given, because only one controller may write it.",
+    )
+    policy_status_interval: float = setting(
+        "--policy-status-interval",
+        type=Number(0.2, 3600),
+        default=60.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Minimum time between writes of the pods that a policy matched. Changes of the "
+        "policy itself are written at once.",
+    )
+    webhook_replicas: tuple[tuple[str, int], ...] = setting(
+        "--webhook-replica",
+        multiple=True,
+        metavar="HOST:PORT",
+        callback=_addresses,
+        help="Address of a webhook replica's /metrics, if it does not run in a pod. Repeatable. "
+        "Default: the webhook's pods in the Lease's namespace.",
+    )
+    webhook_configuration: str = setting(
+        "--webhook-configuration",
+        default="",
+        metavar="NAME",
+        help="Restore the rules of this MutatingWebhookConfiguration when the time of "
+        "`fairlead disable` is over. Default: do not restore them.",
+    )
+    host: str = setting(
+        "--host", default="", help="Address to listen on. Default: all addresses, IPv4 and IPv6."
+    )
+    health_port: int = setting(
+        "--health-port",
+        type=click.IntRange(0, 65535),
+        default=8082,
+        show_default=True,
+        help="Plain HTTP port, for /livez, /readyz and /metrics. 0 selects a free port; the log "
+        "shows it.",
+    )
+    log_level: str = setting(
+        "--log-level",
+        type=click.Choice(["debug", "info", "warning", "error"]),
+        default="info",
+        show_default=True,
+        help="Minimum level of log messages.",
+    )
+
+    @property
+    def leases(self) -> str:
+        """The Lease's namespace; empty if it is the process' own."""
+        return self.lease_namespace or self.namespace
+
+    @property
+    def watches_nodes(self) -> bool:
+        """Whether nodes and capacity classes are watched."""
+        return not self.namespace if self.nodes is None else self.nodes
+
+    @property
+    def writes_policy_status(self) -> bool:
+        """Whether the status of policies is written."""
+        return not self.namespace if self.policy_status is None else self.policy_status
 
 
 @click.command("controller")
-@click.option(
-    "--kubeconfig",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="The cluster. Default: $KUBECONFIG, else the cluster that this pod runs in.",
-)
-@click.option(
-    "--namespace",
-    default="",
-    metavar="NAME",
-    help="Work in one namespace only. Default: in all of them.",
-)
-@click.option(
-    "--cluster-domain",
-    default="",
-    metavar="DOMAIN",
-    help="Appended to the replicas' addresses, such as cluster.local. Default: nothing, and the "
-    "search list of the pods' resolver finds them.",
-)
-@click.option(
-    "--lease-namespace",
-    default="",
-    metavar="NAME",
-    help="Where the Lease is that says who leads. Default: --namespace, else the pod's own, else "
-    "default.",
-)
-@click.option(
-    "--lease-name",
-    default="fairlead-controller",
-    show_default=True,
-    metavar="NAME",
-    help="Name of that Lease. Controllers of different namespaces need different ones.",
-)
-@click.option(
-    "--identity",
-    default="",
-    metavar="NAME",
-    help="Who this process is in the Lease. Default: the host's name and a random part.",
-)
-@click.option(
-    "--lease-duration",
-    type=Number(1, 3600),
-    default=15.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="After so long without a renewal another process takes the Lease.",
-)
-@click.option(
-    "--renew-deadline",
-    type=Number(0.5, 3600),
-    default=10.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="After so long without a renewal the holder writes nothing more. Less than the duration.",
-)
-@click.option(
-    "--retry-period",
-    type=Number(0.1, 3600),
-    default=2.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How often the Lease is renewed, or looked at.",
-)
-@click.option(
-    "--no-leader-election",
-    is_flag=True,
-    help="For development: lead at once, and ask nobody.",
-)
-@click.option(
-    "--qps",
-    type=Number(1, 100_000),
-    default=300.0,
-    show_default=True,
-    help="Writes a second to the API server. It says itself when that is too many.",
-)
-@click.option(
-    "--burst",
-    type=click.IntRange(min=1),
-    default=600,
-    show_default=True,
-    help="Writes at once after a quiet time.",
-)
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    default=4,
-    show_default=True,
-    help="Runs that are worked on at the same time.",
-)
-@click.option(
-    "--restart-backoff-first",
-    type=Number(0.1, 86400),
-    default=RESTART_DELAYS.first,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long a replica waits before its first restart after a failure. The wait doubles with "
-    "each failure. After a disruption it starts again at once, and after further ones as after "
-    "failures.",
-)
-@click.option(
-    "--restart-backoff-longest",
-    type=Number(0.1, 86400),
-    default=RESTART_DELAYS.longest,
-    show_default=True,
-    metavar="SECONDS",
-    help="The longest wait before a restart. Not less than --restart-backoff-first.",
-)
-@click.option(
-    "--incident-window",
-    type=Number(0, INCIDENT_WINDOW),
-    default=INCIDENT_WINDOW,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long a failure is not charged to backoffLimit, since a node that was lost may be the "
-    "cause. Restarts do not wait for it. Only where a node of the run may be interrupted.",
-)
-@click.option(
-    "--nodes/--no-nodes",
-    default=None,
-    help="Watch the nodes and capacity classes of the cluster, to tell of nodes that are lost and "
-    "to replace their pods. Default: yes, unless --namespace is given, for a Role does not allow "
-    "it.",
-)
-@certificate_options
-@policy_status_options
-@click.option(
-    "--webhook-configuration",
-    default="",
-    metavar="NAME",
-    help="Put the rules of this MutatingWebhookConfiguration back when the time of `fairlead "
-    "disable` is over. Default: leave it alone.",
-)
-@click.option("--host", default="", help="Address to listen on. Default: every one, IPv4 and IPv6.")
-@click.option(
-    "--health-port",
-    type=click.IntRange(0, 65535),
-    default=8082,
-    show_default=True,
-    help="Plain HTTP port, for /livez, /readyz and /metrics. 0 takes a free one; the log says "
-    "which.",
-)
-@click.option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="info",
-    show_default=True,
-)
-def command(
-    kubeconfig: Path | None,
-    namespace: str,
-    cluster_domain: str,
-    lease_namespace: str,
-    lease_name: str,
-    identity: str,
-    lease_duration: float,
-    renew_deadline: float,
-    retry_period: float,
-    no_leader_election: bool,
-    qps: float,
-    burst: int,
-    workers: int,
-    restart_backoff_first: float,
-    restart_backoff_longest: float,
-    incident_window: float,
-    nodes: bool | None,
-    certificates: bool,
-    certificate_settle: float,
-    certificate_names: tuple[str, ...],
-    policy_status: bool | None,
-    policy_status_interval: float,
-    webhook_replicas: tuple[tuple[str, int], ...],
-    webhook_configuration: str,
-    host: str,
-    health_port: int,
-    log_level: str,
-) -> None:
-    """Run the controller, which makes replica pods of Runs and looks after them.
+@settings_options(ControllerSettings)
+def command(settings: ControllerSettings) -> None:
+    """Run the controller, which creates and reconciles the replica pods of Runs.
 
-    Several may run: one leads, the others watch and take over when it goes. It stops after SIGTERM
-    or SIGINT, gives the Lease back, and exits with code 0; what it was doing the next one goes on
-    with. Pods are placed by the admission webhook (`fairlead serve`), as any other's are. With
-    --certificates it keeps the certificates of that webhook too, while it leads. Of policies,
-    capacity classes and exceptions that are objects of the cluster it writes the status.
+    Several controllers may run: one leads, the others watch and take over if it stops. After
+    SIGTERM or SIGINT the controller releases the Lease and exits with code 0; the next leader
+    continues its work. The admission webhook (`fairlead serve`) places the pods. The leader also
+    writes the status of policies, capacity classes and exceptions in the cluster, and with
+    --certificates it manages the webhook's certificates.
 
     \b
     In a cluster:
       fairlead controller --certificates --webhook-configuration fairlead
 
     \b
-    On this machine, against a sandbox (`fairlead sandbox up` does it):
+    On this machine, for a sandbox (`fairlead sandbox up` does all of this):
       fairlead controller --no-leader-election
       curl http://localhost:8082/readyz
     """
-    if not retry_period < renew_deadline < lease_duration:
+    if not settings.retry_period < settings.renew_deadline < settings.lease_duration:
         raise click.UsageError(
             "want --retry-period < --renew-deadline < --lease-duration: the holder has to stop "
             "writing before another may begin"
         )
-    if restart_backoff_first > restart_backoff_longest:
+    if settings.restart_backoff_first > settings.restart_backoff_longest:
         raise click.UsageError(
-            f"{_written('restart_backoff_first')} is more than "
-            f"{_written('restart_backoff_longest')}: want first <= longest"
+            f"{_option_text('restart_backoff_first')} is more than "
+            f"{_option_text('restart_backoff_longest')}: want first <= longest"
         )
-    from webhook.cli import controlling
-    from webhook.cli.keeping import Certificates
-    from webhook.cli.policy_status import PolicyStatus
-    from webhook.run.counting import RestartTerms
+    from webhook.cli import controller_process
     from webhook.server.logs import configure
 
-    configure(log_level)
-    reports = not namespace if policy_status is None else policy_status
-    settings = controlling.Settings(
-        kubeconfig=kubeconfig,
-        namespace=namespace,
-        cluster_domain=cluster_domain,
-        lease_namespace=lease_namespace or namespace,
-        lease_name=lease_name,
-        identity=identity or f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}",
-        lease_duration=lease_duration,
-        renew_deadline=renew_deadline,
-        retry_period=retry_period,
-        election=not no_leader_election,
-        qps=qps,
-        burst=burst,
-        workers=workers,
-        nodes=not namespace if nodes is None else nodes,
-        terms=RestartTerms(Delays(restart_backoff_first, restart_backoff_longest), incident_window),
-        certificates=Certificates(certificate_settle, certificate_names) if certificates else None,
-        policy_status=PolicyStatus(policy_status_interval, webhook_replicas) if reports else None,
-        webhook_configuration=webhook_configuration,
-        host=host,
-        health_port=health_port,
-    )
-    if not controlling.run(settings):
-        sys.exit(1)
+    configure(settings.log_level)
+    if not controller_process.run(settings):
+        sys.exit(FAILED)
 
 
-def _written(parameter: str) -> str:
+def _option_text(parameter: str) -> str:
     context = click.get_current_context()
     text = f"--{parameter.replace('_', '-')} {context.params[parameter]:g}"
     is_default = context.get_parameter_source(parameter) is click.core.ParameterSource.DEFAULT

@@ -1,4 +1,4 @@
-"""What becomes of the pods of some objects: a decision for each, and like ones together."""
+"""Decisions about the pods of objects, with equal pods grouped."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide
-from webhook.cli.failing import tell
-from webhook.cli.harmless import one_line
-from webhook.cli.layout import shortened
-from webhook.cli.live.unstamped import unsent
+from webhook.cli.layout import one_line, shortened
+from webhook.cli.live.missing_stamp import unsent
+from webhook.cli.output import print_error
 from webhook.errors import InvalidPod, UnreadableInput
 from webhook.placement import pod as pods
 from webhook.placement.daemon import held_off, on_node
 from webhook.policy.findings import path_text
 from webhook.workloads.object import ANSWERED
-from webhook.workloads.template_faults import template_faults
+from webhook.workloads.workload_faults import template_faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,21 +31,21 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
     from webhook.workloads.template import PodTemplate
 
-# Replicas of a template that are decided on one by one; those after them are taken to be like the
-# last. Policies tell replicas apart by index, and no policy lists a thousand.
+# Number of replicas of a template that are evaluated; further ones are treated like the last.
+# Policies distinguish replicas by index, and no policy lists a thousand.
 MAX_REPLICAS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Replicas:
-    """Pods of one template of which the same becomes.
+    """Pods of one template with equal decisions.
 
-    indexes:         which of the template's pods they are, as far as they were decided on
-    more:            how many more come after the last, and are taken to be like it
-    replica_indexes: those that their labels tell, each once
-    arrival:         the first of them, as the webhook would get it
-    warnings:        what its author would be warned of
-    nodes:           of a DaemonSet's pods those that they are for, if not all of its nodes
+    indexes:         the indexes of the evaluated pods in the template
+    more:            the number of pods after the last index, which are treated like it
+    replica_indexes: the replica indexes of their labels, without duplicates
+    arrival:         the first pod, as the webhook gets it
+    warnings:        the warnings that its author gets
+    nodes:           for a DaemonSet, the nodes of these pods, if not all of its nodes
     """
 
     template: PodTemplate
@@ -60,18 +59,18 @@ class Replicas:
 
     @property
     def count(self) -> int:
-        """How many pods they are."""
+        """The number of pods."""
         return len(self.indexes) + self.more
 
     @property
     def pods(self) -> str:
-        """Which of the object's pods they are: `worker × 3`; empty for its only one."""
+        """Which pods of the object: `worker × 3`; empty for its only pod."""
         described = self.template.describe(self.indexes, self.more)
         return f"{described}: on {shortened(self.nodes)}" if self.nodes else described
 
     @property
     def subject(self) -> str:
-        """Who they are: `TFJob/mnist in research, worker × 3`."""
+        """Object, namespace and pods: `TFJob/mnist in research, worker × 3`."""
         title = f"{self.template.source.title} in {self.arrival.namespace}"
         return one_line(f"{title}, {self.pods}" if self.pods else title)
 
@@ -82,7 +81,7 @@ class Replicas:
         return result
 
     def mutated(self) -> JsonObject:
-        """The template that would give the patched pod without any webhook."""
+        """The template that creates the patched pod without a webhook."""
         return self.template.mutated(self.indexes[0], self.patched())
 
 
@@ -95,17 +94,17 @@ class _Group:
 
 
 def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replicas]:
-    """The decision for every pod of every template, those of one template that are alike together.
+    """The decision for every pod of every template; equal pods of a template are grouped.
 
-    Raises UnreadableInput with all that is wrong with templates: that they have no pod's shape, or
-    that the API server would refuse their pods; with `passed` it is put there instead, and all
-    others are decided on.
+    Raises UnreadableInput with all errors of templates: a wrong shape, or pods that the API server
+    would reject. With `passed`, errors are added to it instead, and all other pods are evaluated.
     """
     found: list[Replicas] = []
     problems: list[str] = [] if passed is None else passed
     for template in offline.templates:
         wrong, doubtful = faults_of(template)
-        problems += wrong
+        # Each template of an object repeats the errors of the object.
+        problems += [line for line in wrong if line not in problems]
         if wrong:
             continue
         try:
@@ -118,7 +117,7 @@ def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replica
 
 
 def readable(offline: Offline) -> tuple[list[Replicas], list[str]]:
-    """The decisions on all that could be read; and lines about the rest, told on stderr already.
+    """The decisions on all readable objects, and lines about the others, which are also printed.
 
     Raises UnreadableInput if nothing could be read.
     """
@@ -127,14 +126,14 @@ def readable(offline: Offline) -> tuple[list[Replicas], list[str]]:
     if not found:
         raise UnreadableInput(problems)
     if problems:
-        tell(UnreadableInput(problems))
+        print_error(UnreadableInput(problems))
     return found, problems
 
 
 def faults_of(template: PodTemplate) -> tuple[list[str], list[str]]:
-    """Lines about what the pod schema says against a template: errors, then warnings.
+    """Errors, then warnings, of a template by the pod schema.
 
-    None about an object that an API server answered, for that has judged it.
+    None for an object from an API server, which has validated it.
     """
     source = template.source
     lines: dict[str, list[str]] = {"error": [], "warning": []}
@@ -146,7 +145,7 @@ def faults_of(template: PodTemplate) -> tuple[list[str], list[str]]:
 
 
 def misshapen(template: PodTemplate, error: InvalidPod) -> str:
-    """A line about a field of a template that has no pod's shape, with its place and the cure."""
+    """A line about a field of a template with the wrong shape, with its place and the cure."""
     source = template.source
     path = (*template.path, *steps(error.field))
     _, _, what = str(error).partition(": ")
@@ -207,11 +206,11 @@ def as_sent(
 
 
 def _by_node(every: Replicas, offline: Offline, nodes: Sequence[Node]) -> list[Replicas]:
-    """A DaemonSet's pods, and apart from them those that would be rejected for their nodes."""
+    """A DaemonSet's pods; those that would be rejected because of their nodes are separate."""
     held, arrival = every.decision.placement, every.arrival
     if held is None or not every.decision.allowed:
         return [every]
-    off = held_off(pods.read(arrival.pod), held, nodes)
+    off = held_off(pods.parse_pod(arrival.pod), held, nodes)
     if not off.nodes:
         return [every]
     first = off.nodes[0][0].name
@@ -230,23 +229,23 @@ def _by_node(every: Replicas, offline: Offline, nodes: Sequence[Node]) -> list[R
 
 
 def unjudged(decided: Iterable[Replicas], nodes: Sequence[Node] | None) -> list[str]:
-    """A line for each DaemonSet whose pods the webhook may reject for nodes that are not known."""
+    """A line for each DaemonSet whose pods the webhook may reject because of unknown nodes."""
     found = []
     for each in decided if nodes is None else ():
         held = each.decision.placement
         if each.template.count is not None or held is None or not each.decision.allowed:
             continue
-        own = pods.read(each.arrival.pod)
+        own = pods.parse_pod(each.arrival.pod)
         if (held.node_selector, held.required) != (own.node_selector, own.required):
             found.append(
-                f"{each.subject}: a webhook that knows the nodes rejects those whose node does not "
-                "meet what is required; the nodes are not known here: give --nodes"
+                f"{each.subject}: a webhook that watches nodes rejects pods whose node does not "
+                "meet a requirement; the nodes are unknown here: give --nodes"
             )
     return found
 
 
 def same(one: Decision, other: Decision) -> bool:
-    """Whether the same becomes of both pods, and for the same reasons; who they are may differ."""
+    """Whether both decisions have the same result and reasons; identities may differ."""
     return (
         one.result == other.result
         and one.reason == other.reason

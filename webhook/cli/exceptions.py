@@ -1,4 +1,4 @@
-"""`fairlead exceptions`: which are in force, until when, and how many pods they let pass."""
+"""`fairlead exceptions`: list exceptions, their ends, and the pods that used them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webhook.cli import noting
-from webhook.cli.cluster_options import client_of, cluster_options
-from webhook.cli.failing import fail
-from webhook.cli.output_option import output_option
-from webhook.cli.where import WhereType, paths_of
-from webhook.errors import FairleadError, UnreadableInput
+from webhook.cli.exit_codes import UNKNOWN, errors_exit, fail
+from webhook.cli.options import WhereType, client_of, cluster_options, paths_of
+from webhook.cli.output import output_option, print_notes, print_result
+from webhook.errors import UnreadableInput
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from webhook.cli.exceptions_found import Found
-    from webhook.cli.where import Where
+    from webhook.cli.exceptions_report import ExceptionReport
+    from webhook.cli.options import Where
 
 
 @click.command("exceptions")
@@ -39,12 +37,11 @@ def command(
     context: str,
     output: str,
 ) -> None:
-    """Show exceptions: which policies they set aside, in which pods, until when, and why.
+    """List exceptions: the policies they set aside, for which pods, until when, and why.
 
-    Of a cluster's exceptions also how many of its live pods have passed by each: those whose stamp
-    names it. A pod that passed keeps that stamp when the exception has ended. Exceptions that end
-    soonest come first, and those that have ended last. Where the webhook serves files, name them
-    with --policies.
+    In a cluster, the command also counts the live pods that used each exception, from their
+    stamps. A pod keeps its stamp when the exception has ended. Exceptions that end soonest come
+    first, ended ones last. If the webhook serves policies from files, name them with --policies.
 
     \b
     Examples:
@@ -59,31 +56,28 @@ def command(
       2  wrong usage, a file or a document that cannot be read (all others are shown), or the
          cluster did not answer
     """
-    import json
     from datetime import UTC, datetime
 
-    from webhook.cli.exceptions_found import of_files
-    from webhook.cli.exceptions_text import document, lines
+    from webhook.cli.exceptions_report import document, lines, of_files
 
     paths = paths_of(policies)
-    try:
+    with errors_exit(UNKNOWN):
         found = of_files(paths) if paths else asyncio.run(_asked(kubeconfig, context))
-    except FairleadError as error:
-        fail(error, 2)
     now = datetime.now(UTC)
     shown = found.ordered(now, in_force=in_force)
-    if output == "json":
-        click.echo(json.dumps(document(found, shown, now), indent=2, ensure_ascii=False))
-    else:
-        for line in lines(found, shown, now):
-            click.echo(line)
-        noting.tell(found.notes)
+    print_result(
+        output,
+        json=lambda: document(found, shown, now),
+        text=lambda: lines(found, shown, now),
+    )
+    if output == "text":
+        print_notes(found.notes)
     if found.wrong:
-        fail(UnreadableInput(found.wrong), 2)
+        fail(UnreadableInput(found.wrong), UNKNOWN)
 
 
-async def _asked(kubeconfig: Path | None, context: str) -> Found:
-    from webhook.cli.exceptions_found import of_cluster
+async def _asked(kubeconfig: Path | None, context: str) -> ExceptionReport:
+    from webhook.cli.exceptions_report import of_cluster
 
     async with client_of(kubeconfig, context) as client:
         return await of_cluster(client)

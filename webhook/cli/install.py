@@ -1,25 +1,28 @@
-"""`fairlead install`: put Fairlead into a cluster, or bring it up to date."""
+"""`fairlead install`: install or upgrade Fairlead in a cluster."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from webhook.cli.cluster_options import client_of, cluster_options
-from webhook.cli.number import Number
-from webhook.cli.output_option import output_option
+from webhook.cli.exit_codes import FAILED
+from webhook.cli.options import client_of, cluster_options, timeout_option
+from webhook.cli.output import as_list, output_option, print_error, print_result
+from webhook.errors import UnreadableInput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from webhook.installation.choices import Choices
     from webhook.installation.install import Done
-    from webhook.installation.kinds import Key
+    from webhook.installation.object_kinds import Key
+    from webhook.installation.waiting import NotInTime
+    from webhook.kube.client import Client
 
 
 @click.command("install")
@@ -28,62 +31,61 @@ if TYPE_CHECKING:
     "overlay_names",
     multiple=True,
     metavar="NAME",
-    help="Of the manifests: default, cert-manager, fail-open-guarded, fail-open-guarded-deny, "
-    "development, monitoring. Several are joined. Default: default.",
+    help="Overlay of the manifests: default, cert-manager, fail-open-guarded, "
+    "fail-open-guarded-deny, development, monitoring. Repeatable: overlays are combined. Default: "
+    "default.",
 )
 @click.option(
     "--source",
     "sources",
     multiple=True,
     metavar="NAME",
-    help="Also intercept the pods of this system; `fairlead sources` names them. May be repeated.",
+    help="Also intercept the pods of this system; `fairlead sources` lists the names. Repeatable.",
 )
 @click.option(
-    "--image", default="", metavar="IMAGE", help="Of both programs: REGISTRY/fairlead:TAG."
+    "--image",
+    default="",
+    metavar="IMAGE",
+    help="Image of webhook and controller: REGISTRY/fairlead:TAG.",
 )
 @click.option(
     "--policies",
     type=click.Path(exists=True, path_type=Path),
     metavar="DIR",
-    help="Policies, instead of the classes that ship: each becomes an object of the cluster.",
+    help="Create these policies as objects of the cluster, instead of the shipped classes.",
 )
 @click.option(
     "--policies-from-files",
     "from_files",
     is_flag=True,
-    help="Have the webhook take its policies from files, the ConfigMap fairlead-policies, and not "
-    "from objects: those of --policies, which replace whatever it holds.",
+    help="Make the webhook read its policies from files (the ConfigMap fairlead-policies) "
+    "instead of objects. The policies of --policies replace the content of the ConfigMap.",
 )
 @click.option(
     "--nodes",
     is_flag=True,
-    help="Have the webhook watch the nodes, and warn of each new pod that none of them admits; "
-    "with the right to do so, which is taken away again without this option.",
+    help="Make the webhook watch nodes, and warn about new pods that no node admits. Grants "
+    "the right to do so; without this option it is removed.",
 )
 @click.option(
     "--webhook-url",
     default="",
     metavar="URL",
-    help="Where the webhook is, if it runs outside of the cluster: https://HOST:PORT/mutate.",
+    help="URL of a webhook outside the cluster: https://HOST:PORT/mutate.",
 )
 @click.option(
     "--webhook-ca",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The PEM of the authority that vouches for it there.",
+    help="CA certificate of the webhook outside the cluster, as PEM.",
 )
-@click.option("--dry-run", is_flag=True, help="Print what would be applied, and touch nothing.")
 @click.option(
-    "--timeout",
-    type=Number(1, 86400),
-    default=300.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="For all that is waited for.",
+    "--dry-run", is_flag=True, help="Print the objects that would be applied, and change nothing."
 )
+@timeout_option
 @cluster_options
 @output_option(
-    "What to print; yaml for --dry-run alone, where text is YAML too. Progress is on stderr.",
+    "What to print; yaml with --dry-run only, where text is YAML too. Progress is on stderr.",
     ("text", "json", "yaml"),
 )
 def command(
@@ -101,17 +103,17 @@ def command(
     context: str,
     output: str,
 ) -> None:
-    """Put Fairlead into the cluster, or bring it up to date, and wait until it answers.
+    """Install or upgrade Fairlead in the cluster, and wait until it answers.
 
     The objects are those of `kubectl apply -k manifests/OVERLAY`, applied by server-side apply in
-    an order that refuses no pod, and no policy: the webhook configurations come when there is
-    somebody to answer. It is done when a pod of a run, by dry run, comes back placed. Again, it
-    upgrades: what differs is changed, nothing that is not Fairlead's is taken away, and a webhook
-    that was disabled is enabled.
+    an order that rejects no pod and no policy: the webhook configurations come last, when the
+    webhook answers. The command ends when a dry run places a pod of a run. Run it again to
+    upgrade: it changes what differs, removes only objects of Fairlead, and enables a disabled
+    webhook.
 
-    Policies are objects of the cluster. One that somebody has changed stays as it is, and so do
-    all that are not of this installation. Where the webhook took its policies from the ConfigMap
-    until now, they become objects first, every one as it is; if that cannot be, nothing is changed.
+    Policies are objects of the cluster. Policies that were edited, or that this installation did
+    not create, stay unchanged. If the webhook read its policies from the ConfigMap before, they
+    first become objects, unchanged; if that fails, nothing is changed.
 
     \b
     Examples:
@@ -123,17 +125,16 @@ def command(
 
     \b
     Exit codes:
-      0  installed, and it answers
-      1  not: what is missing, and what to do, is on stderr
+      0  installed, and the webhook answers
+      1  not installed: stderr shows the problem and the fix
       2  wrong usage
     """
     if bool(webhook_url) != bool(webhook_ca):
-        raise click.UsageError("--webhook-url and --webhook-ca go together")
+        raise click.UsageError("give --webhook-url and --webhook-ca together")
     if webhook_url and not webhook_url.startswith("https://"):
         raise click.BadParameter("want https://HOST:PORT/PATH", param_hint="--webhook-url")
     if output == "yaml" and not dry_run:
-        raise click.UsageError("-o yaml goes with --dry-run; for programs there is -o json")
-    from webhook.cli.installing import files_of
+        raise click.UsageError("-o yaml requires --dry-run; for programs there is -o json")
     from webhook.installation.choices import Choices
 
     choices = Choices(
@@ -147,11 +148,11 @@ def command(
     )
     objects, stale = _objects(overlay_names, choices)
     if dry_run:
-        _print_objects(list(objects.values()), output)
+        _print_objects(list(objects.values()), "json" if output == "json" else "yaml")
         return
     done = asyncio.run(_run(objects, stale, choices, timeout, kubeconfig, context))
     if done is None:
-        sys.exit(1)
+        sys.exit(FAILED)
     _print_done(done, output)
 
 
@@ -160,8 +161,8 @@ def _objects(
 ) -> tuple[dict[Key, dict[str, object]], frozenset[Key]]:
     """What to apply, and what other overlays have beside it."""
     from webhook.installation.choices import adapted
-    from webhook.installation.overlays import DEFAULT, every_key, objects_of, overlays
-    from webhook.installation.policies import of_key
+    from webhook.installation.manifests import DEFAULT, every_key, objects_of, overlays
+    from webhook.installation.policy_objects import of_key
 
     known = overlays()
     if unknown := [name for name in overlay_names if name not in known]:
@@ -185,9 +186,8 @@ async def _run(
     kubeconfig: Path | None,
     context: str,
 ) -> Sequence[Done] | None:
-    from webhook.cli.installing import explain
     from webhook.installation.install import Installer
-    from webhook.installation.patience import NotInTime, Patience
+    from webhook.installation.waiting import NotInTime, Patience
     from webhook.sandbox.progress import Lines
 
     async with client_of(kubeconfig, context) as client:
@@ -197,29 +197,64 @@ async def _run(
                 objects, stale=sorted(stale), own_policies=choices.policies is not None
             )
         except NotInTime as error:
-            await explain(client, error)
+            await explain_timeout(client, error)
             return None
 
 
 def _print_objects(objects: Sequence[dict[str, object]], output: str) -> None:
-    from webhook.cli.yaml_out import yaml_documents
-
-    if output == "json":
-        document = {"apiVersion": "v1", "kind": "List", "items": objects}
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
-    else:
-        click.echo(yaml_documents(objects), nl=False)
+    print_result(output, json=lambda: as_list(objects), yaml=lambda: objects)
 
 
 def _print_done(done: Sequence[Done], output: str) -> None:
-    if output == "json":
-        document = [{"object": str(each.key), "result": each.result} for each in done]
-        click.echo(json.dumps({"objects": document}, indent=2))
-        return
+    document = [{"object": str(each.key), "result": each.result} for each in done]
+    print_result(output, json=lambda: {"objects": document}, text=lambda: _lines(done))
+
+
+def _lines(done: Sequence[Done]) -> Iterator[str]:
     for each in done:
         if each.result != "unchanged":
-            click.echo(f"{each.result} {each.key}")
+            yield f"{each.result} {each.key}"
     unchanged = sum(each.result == "unchanged" for each in done)
     if unchanged:
-        click.echo(f"{unchanged} objects were as they should be")
-    click.echo("Fairlead answers: a pod of a run comes back placed")
+        yield f"{unchanged} objects were as they should be"
+    yield "Fairlead answers: a pod of a run comes back placed"
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    """The policy files of a folder, by the names that they shall have in a ConfigMap.
+
+    They are read as the webhook will read them. Raises InvalidDocuments with every finding, or
+    UnreadableInput if there is none, or two would have one name.
+    """
+    from webhook.policy.load import load
+    from webhook.server.folder import read_folder
+
+    found = read_folder(folder)
+    if not found:
+        raise UnreadableInput([f"{folder}: no policies there (*.yaml, *.yml, *.json)"])
+    load(found)
+    files: dict[str, str] = {}
+    for path, content in found.items():
+        # A ConfigMap has no folders.
+        relative = Path(path).relative_to(folder) if folder.is_dir() else Path(Path(path).name)
+        name = "-".join(relative.parts)
+        if name in files:
+            raise UnreadableInput(
+                [f"{path}: another file would also become {name}; rename one of them"]
+            )
+        files[name] = content.decode()
+    return files
+
+
+async def explain_timeout(client: Client, error: NotInTime) -> None:
+    """Say on stderr what was waited for, and what is wrong, each with its cure."""
+    import webhook
+    from webhook.cli import doctor
+    from webhook.installation.doctor.cluster_reader import Reader
+    from webhook.installation.doctor.diagnose import diagnose
+
+    print_error(error)
+    click.echo(err=True)
+    seen = await Reader(client).read_cluster(datetime.now(UTC), webhook.__version__)
+    for line in doctor.lines(diagnose(seen)):
+        click.echo(line, err=True)

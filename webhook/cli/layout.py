@@ -1,37 +1,63 @@
-"""Text in columns, for terminals and for pipes."""
+"""Text for terminals and pipes: columns, and text from others without control characters.
+
+The status of a Run has the last output of its program, and an admin reads it. With escape sequences
+that output could change the screen, or text that the admin pastes.
+"""
 
 from __future__ import annotations
 
-import shutil
+import re
 import sys
-import textwrap
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from webhook.shortening import first_few
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# What a pipe gets, and the most that a wide terminal does: longer lines are hard to read.
+# Width for a pipe, and maximum width for a terminal: longer lines are hard to read.
 _WIDTH: Final = 100
 _MOST: Final = 140
 _GAP: Final = 2
-# No column but the last is wider; a longer cell pushes the rest of its row into the next line.
+# Maximum width of all columns but the last; after a longer cell, the row continues on a new line.
 _COLUMN: Final = 48
+# Control characters of both sets (ECMA-48) except line ends and tabs, and characters that change
+# the direction of text (Unicode's Bidi_Control), which hide its real order.
+_STEERING: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+
+
+def harmless(text: str) -> str:
+    r"""The text with control characters escaped, such as \x1b. Line ends stay."""
+    return _STEERING.sub(lambda found: ascii(found[0])[1:-1], text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """The same in one line, because CI systems interpret the beginning of a line.
+
+    >>> one_line("ml\\n::error::no")
+    'ml ::error::no'
+    """
+    return harmless(" ".join(text.split()))
 
 
 def width() -> int:
-    """How many characters a line may have."""
+    """The maximum number of characters of a line."""
     if not sys.stdout.isatty():
         return _WIDTH
+    import shutil  # here, because `fairlead --help` imports this module and needs no width
+
     return max(60, min(_MOST, shutil.get_terminal_size().columns))
 
 
 def table(rows: Sequence[Sequence[str]], indent: int) -> Iterator[str]:
-    """Rows of equal length in columns, without blanks at their ends; the last column is wrapped.
+    """Rows of equal length in columns, without trailing blanks; the last column is wrapped.
 
-    Cells of the columns before it may be styled. A cell too long for its column pushes the rest of
-    its row into the next line.
+    Cells of the other columns may be styled. After a cell that is too long for its column, the row
+    continues on a new line.
     """
     if not rows:
         return
@@ -62,17 +88,27 @@ def _visible(text: str) -> int:
     return len(click.unstyle(text))
 
 
-def wrapped(text: str, indent: int) -> list[str]:
-    """`text` in lines that fit to the right of the indentation, which is not put before them.
+def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows in columns, each on one line of any length."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield (" " * _GAP).join(cells).rstrip()
 
-    Broken at blanks only: a key that is cut in two cannot be copied.
+
+def wrapped(text: str, indent: int, within: int | None = None) -> list[str]:
+    """Wrap `text` into lines that fit after the indentation, which is not added.
+
+    `within` is the width of the whole line; by default that of the terminal. Lines break at blanks
+    only, so that keys can be copied.
     """
-    room = max(width() - indent, 30)
+    import textwrap
+
+    room = max((within or width()) - indent, 30)
     return textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def shortened(names: Sequence[str], most: int = 3) -> str:
     """The first few names, and how many more there are."""
-    if len(names) <= most + 1:
-        return ", ".join(names)
-    return f"{', '.join(names[:most])} and {len(names) - most} more"
+    # One more name is as short as a text that there is one more.
+    return first_few(names, most if len(names) > most + 1 else most + 1)

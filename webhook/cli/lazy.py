@@ -1,4 +1,4 @@
-"""A group of subcommands, each a module of its own that is imported only when it is called."""
+"""A command group whose subcommands are imported when they are called."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 class LazyGroup(click.Group):
     """Subcommands by name, each the attribute `command` of a module of its name in `package`.
 
-    The module has `_` for `-`. `table` has each one's short help, so that the group's own --help
-    imports no subcommand.
+    The module has `_` for `-`. A subcommand that is added to the group needs no module. `table` has
+    each one's short help, so that the group's own --help imports no subcommand.
     """
 
     def __init__(
@@ -34,8 +34,8 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import one. An unknown name gives None."""
-        if cmd_name not in self._table:
-            return None
+        if cmd_name in self.commands or cmd_name not in self._table:
+            return self.commands.get(cmd_name)
         module = __import__(f"{self._package}.{cmd_name.replace('-', '_')}", fromlist=["command"])
         command: click.Command = module.command
         return command

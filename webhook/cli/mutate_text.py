@@ -1,4 +1,4 @@
-"""What `fairlead mutate` prints of decisions."""
+"""Output of `fairlead mutate`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webhook import names
-from webhook.cli import excepted
 from webhook.cli.decisions import decisions
+from webhook.cli.explanation import coloured, cure, exception_lines, took_part, verdict
 from webhook.cli.layout import table
-from webhook.cli.verdict import coloured, cure, took_part, verdict
-from webhook.cli.yaml_out import yaml_documents, yaml_text
+from webhook.cli.output import as_one, print_json, print_result, say
+from webhook.cli.yaml_out import yaml_text
 from webhook.placement import nodes as nodes_of
 from webhook.placement import pod as pods
 from webhook.workloads.find import pod_templates
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
 
-# Set by the API server; noise in a diff, and refused in what is applied.
+# Set by the API server: irrelevant in a diff, and rejected when applied.
 _NOT_SHOWN = ("managedFields",)
 
 
@@ -43,20 +43,20 @@ class Printer:
         self._offline = offline
         self._decided = decided
         self._nodes = nodes
-        # Whether an object was not printed that should have been.
+        # Whether an object could not be printed.
         self.withheld = False
 
     def diff(self) -> None:
-        """A unified diff of each template or pod, under a line that says what becomes of it."""
+        """A unified diff of each template or pod, below a line with its result."""
         for number, each in enumerate(self._decided):
             if number:
                 click.echo()
-            said = coloured(each.decision, verdict(each.decision))
-            click.echo(click.style(f"{each.subject}: ", bold=True) + said)
+            text = coloured(each.decision, verdict(each.decision))
+            click.echo(click.style(f"{each.subject}: ", bold=True) + text)
             if each.decision.result == "not-a-run":
                 click.echo(f"  {cure(each.template)}")
             if self._nodes is not None:
-                click.echo(f"  {self._left(each, self._nodes)}")
+                click.echo(f"  {self._remaining_nodes(each, self._nodes)}")
             self._aside(each)
             for line in _diff(each):
                 click.echo(line)
@@ -67,7 +67,7 @@ class Printer:
         for each in self._decided:
             row = [each.subject, coloured(each.decision, each.decision.result)]
             if self._nodes is not None:
-                row.append(self._left(each, self._nodes))
+                row.append(self._remaining_nodes(each, self._nodes))
             rows.append([*row, ", ".join(took_part(each.decision))])
         for line in table(rows, 0):
             click.echo(line)
@@ -77,15 +77,15 @@ class Printer:
     def patches(self) -> None:
         """The JSON Patch of each pod, as one JSON list."""
         found = [self._patch(each) for each in self._decided]
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        print_json(found)
         for each in self._decided:
             self._aside(each)
 
-    def objects(self, *, as_json: bool) -> None:
-        """All objects, with their templates as the pods would be.
+    def objects(self, output: str) -> None:
+        """All objects as yaml or json, with their templates as the pods would be.
 
-        Left out are those whose pods would be rejected, and those that the webhook would refuse or
-        change as they would be printed.
+        Leaves out objects whose pods would be rejected, and those whose printed form the webhook
+        would reject or change.
         """
         for each in self._decided:
             self._aside(each)
@@ -101,24 +101,20 @@ class Printer:
                 self.withheld = True
         if rejected:
             titles = ", ".join(rejected)
-            _tell("note", "yellow", f"not printed, for its pods would be rejected: {titles}")
-        if not as_json:
-            click.echo(yaml_documents(kept), nl=False)
-            return
-        whole = {"apiVersion": "v1", "kind": "List", "items": kept} if len(kept) != 1 else kept[0]
-        click.echo(json.dumps(whole, indent=2, ensure_ascii=False))
+            say("note", f"not printed, because its pods would be rejected: {titles}", "yellow")
+        print_result(output, json=lambda: as_one(kept), yaml=lambda: kept)
 
     def _is_whole(self, source: Object, groups: Sequence[Replicas]) -> bool:
-        """Whether all templates of an object were decided on; of another its error was told."""
+        """Whether all templates of an object were evaluated; else its error was printed."""
         decided = [each.template for each in groups]
         return all(
             template in decided for template in self._offline.templates if template.source is source
         )
 
     def _mutated(self, source: Object, groups: Sequence[Replicas]) -> JsonObject | None:
-        """The object as its pods would be, or None, after the error was told.
+        """The object with the templates of its changed pods; None after an error was printed.
 
-        It is decided on once more: what the webhook would not leave as it is, is not printed.
+        The result is evaluated again: an object that the webhook would change is not printed.
         """
         value = copy.deepcopy(source.value)
         for template in self._offline.templates:
@@ -129,7 +125,7 @@ class Printer:
                     return None
                 value = _replaced(value, alike[0])
         if isinstance(metadata := value.get("metadata"), dict):
-            value["metadata"] = _shown(metadata)
+            value["metadata"] = _visible_metadata(metadata)
         printed = Object(source.file, value)
         templates = pod_templates(printed)
         again = decisions(replace(self._offline, objects=[printed], templates=templates))
@@ -143,25 +139,24 @@ class Printer:
             f"{each.pods or 'its pod'}: {each.decision.reason or verdict(each.decision)}"
             for each in groups
         )
-        _tell(
+        say(
             "error",
-            "red",
-            f"not printed: {source.title}: one template cannot be what all of its pods would be, "
-            f"and the webhook would refuse or change some: {becomes}. -o patch prints each of them",
+            f"not printed: {source.title}: its pods would differ from each other, and one "
+            f"template cannot express that: {becomes}. -o patch prints each of them",
         )
 
     def _aside(self, replicas: Replicas) -> None:
-        for line in excepted.notes(replicas.decision, replicas.arrival.now):
-            _tell("note", "yellow", f"{replicas.subject}: {line}")
+        for line in exception_lines(replicas.decision, replicas.arrival.now):
+            say("note", f"{replicas.subject}: {line}", "yellow")
         for line in replicas.warnings:
-            _tell("warning", "yellow", f"{replicas.subject}: {line}")
+            say("warning", f"{replicas.subject}: {line}", "yellow")
         if replicas.decision.result == "not-sent":
-            _tell("warning", "yellow", f"{replicas.subject}: {replicas.decision.reason}")
+            say("warning", f"{replicas.subject}: {replicas.decision.reason}", "yellow")
         if not replicas.decision.allowed:
-            _tell("rejected", "red", f"{replicas.subject}: {replicas.decision.reason}")
+            say("rejected", f"{replicas.subject}: {replicas.decision.reason}")
 
-    def _left(self, replicas: Replicas, nodes: Sequence[Node]) -> str:
-        before = nodes_of.survey(pods.read(replicas.arrival.pod), nodes)
+    def _remaining_nodes(self, replicas: Replicas, nodes: Sequence[Node]) -> str:
+        before = nodes_of.survey(pods.parse_pod(replicas.arrival.pod), nodes)
         if replicas.decision.placement is None or not replicas.decision.allowed:
             return f"nodes: {len(before.admitted)} of {before.total}"
         after = nodes_of.survey(replicas.decision.placement, nodes)
@@ -179,14 +174,9 @@ class Printer:
         if replicas.decision.reason:
             result["reason"] = replicas.decision.reason
         if self._nodes is not None:
-            placement = replicas.decision.placement or pods.read(replicas.arrival.pod)
+            placement = replicas.decision.placement or pods.parse_pod(replicas.arrival.pod)
             result["nodes"] = list(nodes_of.survey(placement, self._nodes).admitted)
         return result
-
-
-def _tell(word: str, colour: str, text: str) -> None:
-    click.secho(f"{word}: ", fg=colour, bold=True, nl=False, err=True)
-    click.echo(text, err=True)
 
 
 def _diff(replicas: Replicas) -> Iterator[str]:
@@ -207,16 +197,16 @@ def _diff(replicas: Replicas) -> Iterator[str]:
 def _lines(template: JsonObject) -> list[str]:
     shown = {key: value for key, value in template.items() if key != "status"}
     if isinstance(metadata := shown.get("metadata"), dict):
-        shown["metadata"] = _shown(metadata)
+        shown["metadata"] = _visible_metadata(metadata)
     return yaml_text(shown).splitlines()
 
 
-def _shown(metadata: JsonObject) -> JsonObject:
+def _visible_metadata(metadata: JsonObject) -> JsonObject:
     return {key: value for key, value in metadata.items() if key not in _NOT_SHOWN}
 
 
 def _printed(replicas: Replicas) -> str:
-    """The template that is printed for them, as text, without our own annotation."""
+    """Their printed template as text, without the placement annotation."""
     template = replicas.mutated()
     metadata = template.get("metadata") or {}
     annotations = {

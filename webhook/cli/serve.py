@@ -1,17 +1,244 @@
-"""`fairlead serve`: run the admission webhook."""
+"""`fairlead serve`: its settings, and running the admission webhook with them.
+
+Longer than 300 lines: each option has its help.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 import click
 
-from webhook.cli.serve_options import serve_options
+from webhook import names
+from webhook.cli.exit_codes import FAILED
+from webhook.cli.options import Number, setting, settings_options
+from webhook.dns_names import is_subdomain
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+class ObjectName(click.ParamType[tuple[str, str]]):
+    """Converts to (namespace, name); the namespace is "" if it is not said."""
+
+    name = "[NAMESPACE/]NAME"
+
+    def convert(
+        self,
+        value: object,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> tuple[str, str]:
+        """Split it, or fail with what is allowed."""
+        if isinstance(value, tuple):
+            return value
+        namespace, slash, name = str(value).rpartition("/")
+        # Nothing else may become part of a path or a query.
+        if not is_subdomain(name) or (slash and not is_subdomain(namespace)):
+            self.fail(
+                f"{value!r}: want NAME or NAMESPACE/NAME, of lower case letters, digits, '-', '.'",
+                param,
+                ctx,
+            )
+        return namespace, name
+
+
+def _without_namespace(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """The name of an object that is in no namespace; it may be left out."""
+    if not value:
+        return ""
+    namespace, name = ObjectName().convert(value, parameter, context)
+    if namespace:
+        raise click.BadParameter(f"{value!r}: it is in no namespace; want NAME")
+    return name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeSettings:
+    """The options of `fairlead serve`; times in seconds."""
+
+    policies: Path | None = setting(
+        "--policies",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="Folder of policy files, including subfolders; watched for changes. May be a mounted "
+        "ConfigMap.",
+    )
+    policies_from_cluster: bool = setting(
+        "--policies-from-cluster",
+        is_flag=True,
+        help="Watch the cluster's PlacementPolicies, CapacityClasses and PlacementExceptions, "
+        "instead of a folder.",
+    )
+    kubeconfig: Path | None = setting(
+        "--kubeconfig",
+        type=_FILE,
+        metavar="FILE",
+        help="The cluster whose namespaces and priority classes are watched. Default: $KUBECONFIG, "
+        "else the cluster of this pod.",
+    )
+    cluster_file: Path | None = setting(
+        "--namespaces",
+        type=_FILE,
+        metavar="FILE",
+        help="Run without a cluster: read Namespace and PriorityClass objects from this YAML file, "
+        "once.",
+    )
+    host: str = setting(
+        "--host", default="", help="Address to listen on. Default: all addresses, IPv4 and IPv6."
+    )
+    port: int = setting(
+        "--port",
+        type=click.IntRange(0, 65535),
+        default=8443,
+        show_default=True,
+        help="HTTPS port, for the API server. 0 selects a free port; the log shows it.",
+    )
+    health_port: int = setting(
+        "--health-port",
+        type=click.IntRange(0, 65535),
+        default=8081,
+        show_default=True,
+        help="Plain HTTP port, for /livez, /readyz and /metrics.",
+    )
+    cert: Path | None = setting(
+        "--cert", type=_FILE, metavar="FILE", help="Certificate chain as PEM; watched."
+    )
+    key: Path | None = setting(
+        "--key", type=_FILE, metavar="FILE", help="The certificate's private key as PEM; watched."
+    )
+    tls_secret: tuple[str, str] | None = setting(
+        "--tls-secret",
+        type=ObjectName(),
+        help="Secret of type kubernetes.io/tls with the serving certificate; watched. A new "
+        "certificate is used immediately. Default namespace: that of this pod.",
+    )
+    service: tuple[str, str] = setting(
+        "--service",
+        type=ObjectName(),
+        default=names.WEBHOOK,
+        show_default=True,
+        help="The Service by which the API server reaches the webhook. The certificate must be "
+        "valid for NAME.NAMESPACE.svc. Default namespace: that of --tls-secret, else that of this "
+        "pod.",
+    )
+    webhook_configuration: str = setting(
+        "--webhook-configuration",
+        default="",
+        metavar="NAME",
+        callback=_without_namespace,
+        help="MutatingWebhookConfiguration to watch. The webhook is ready only while each "
+        "caBundle for --service verifies its certificate. Without this option, or without such a "
+        "caBundle, the ca.crt of --tls-secret is used.",
+    )
+    tls_min_version: str = setting(
+        "--tls-min-version",
+        type=click.Choice(["1.3", "1.2"]),
+        default="1.3",
+        show_default=True,
+        help="Minimum TLS version.",
+    )
+    client_ca: Path | None = setting(
+        "--client-ca",
+        type=_FILE,
+        metavar="FILE",
+        help="CA certificates as PEM; watched. Only clients with a certificate signed by one of "
+        "them are accepted.",
+    )
+    client_names: tuple[str, ...] = setting(
+        "--client-name",
+        multiple=True,
+        metavar="NAME",
+        help="With --client-ca: accept only clients whose certificate has this common name "
+        "or DNS name; others get 403. Repeatable. Required if the CA also signs certificates of "
+        "other clients.",
+    )
+    self_signed: bool = setting(
+        "--self-signed",
+        is_flag=True,
+        help="For development: create a CA and a certificate for localhost when the process "
+        "starts.",
+    )
+    extra_names: tuple[str, ...] = setting(
+        "--name",
+        multiple=True,
+        metavar="NAME",
+        help="With --self-signed: another DNS name or IP address in the certificate. Repeatable.",
+    )
+    ca_out: Path | None = setting(
+        "--ca-out",
+        type=_FILE,
+        metavar="FILE",
+        help="With --self-signed: write the CA certificate to this file, for the caBundle of a "
+        "webhook configuration.",
+    )
+    grace: float = setting(
+        "--grace",
+        type=Number(0, 3600),
+        default=10.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long to accept requests after SIGTERM. Use more time than the cluster needs to "
+        "remove the endpoint (a second or two), because API servers do not retry a refused "
+        "connection, and less than the pod's terminationGracePeriodSeconds.",
+    )
+    max_in_flight: int = setting(
+        "--max-in-flight",
+        type=click.IntRange(min=1),
+        default=600,
+        show_default=True,
+        help="Maximum number of requests in flight. Further requests are told to retry after a "
+        "second. The default suits three API servers, each with the default limit of 200 writes "
+        "in flight.",
+    )
+    max_connections: int = setting(
+        "--max-connections",
+        type=click.IntRange(min=1),
+        default=1000,
+        show_default=True,
+        help="Maximum number of connections; must exceed --max-in-flight. At the limit, a new "
+        "connection replaces the one that has waited longest in the stage furthest above its "
+        "share. Each takes about 60 KB of memory.",
+    )
+    poll_interval: float = setting(
+        "--poll-interval",
+        type=Number(0.05, 3600),
+        default=2.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How often policies and certificates are checked.",
+    )
+    default_toleration_seconds: int = setting(
+        "--default-toleration-seconds",
+        type=click.IntRange(min=0),
+        default=300,
+        show_default=True,
+        metavar="SECONDS",
+        help="The API server's --default-not-ready-toleration-seconds: tolerations with "
+        "this value count as unset.",
+    )
+    nodes: bool = setting(
+        "--nodes",
+        is_flag=True,
+        help="Watch the cluster's nodes, and warn about pods that no node admits. Requires the "
+        "right to list and watch nodes, and about 2 MB of memory for 1,000 nodes.",
+    )
+    events: bool = setting(
+        "--events",
+        is_flag=True,
+        help="Write an Event on the workload if its pod is rejected or no node admits it: at most "
+        "one for each reason and hour. Requires the right to create Events in all namespaces.",
+    )
+    log_level: str = setting(
+        "--log-level",
+        type=click.Choice(["debug", "info", "warning", "error"]),
+        default="info",
+        show_default=True,
+        help="Minimum level of log messages. With debug, each decision is logged.",
+    )
+
 
 # What is watched in a cluster, by parameter: there is none with --namespaces.
 _WATCHED: Final = {
@@ -23,141 +250,80 @@ _WATCHED: Final = {
 
 
 @click.command("serve")
-@serve_options
-def command(
-    policies: Path | None,
-    policies_from_cluster: bool,
-    kubeconfig: Path | None,
-    cluster_file: Path | None,
-    host: str,
-    port: int,
-    health_port: int,
-    cert: Path | None,
-    key: Path | None,
-    tls_secret: tuple[str, str] | None,
-    service: tuple[str, str],
-    webhook_configuration: str,
-    tls_min_version: str,
-    client_ca: Path | None,
-    client_names: tuple[str, ...],
-    self_signed: bool,  # noqa: ARG001 (check_usage has seen that it is what remains)
-    extra_names: tuple[str, ...],
-    ca_out: Path | None,
-    grace: float,
-    max_in_flight: int,
-    max_connections: int,
-    poll_interval: float,
-    default_toleration_seconds: int,
-    events: bool,
-    nodes: bool,
-    log_level: str,
-) -> None:
+@settings_options(ServeSettings)
+def command(settings: ServeSettings) -> None:
     """Serve the mutating admission webhook for pods.
 
-    Policies are read again whenever their files or objects change, as a whole or not at all: if
-    the new set has an error, the last good one serves on, and log, metrics and readiness say so.
-    Before the first good set, and before all namespaces are known, the process is not ready. It
-    stops after SIGTERM or SIGINT, once the grace time is over and every request is answered; a
-    second signal ends it at once, with exit code 1.
+    The webhook reloads policies when their files or objects change. If the new policy set has an
+    error, the webhook keeps the last good set, and reports the error in its log, metrics and
+    readiness. It is not ready until it has a good set and knows all namespaces. After SIGTERM or
+    SIGINT it stops when the grace period is over and every request is answered. A second signal
+    stops it immediately, with exit code 1.
 
     \b
-    In a cluster, with the certificate that `fairlead controller --certificates` keeps:
+    In a cluster, with the certificate that `fairlead controller --certificates` manages:
       fairlead serve --policies /etc/fairlead/policies --tls-secret fairlead-webhook-tls
 
     \b
-    With the policies that the cluster holds (kubectl get pp,cc,pe):
+    With the policies in the cluster (kubectl get pp,cc,pe):
       fairlead serve --policies-from-cluster --tls-secret fairlead-webhook-tls
 
     \b
-    With a certificate from a mounted Secret, for callers that show one of their own:
+    With a certificate from a mounted Secret, and client certificates:
       fairlead serve --policies /etc/fairlead/policies --cert /tls/tls.crt --key /tls/tls.key \\
         --client-ca /callers/ca.crt --client-name api-server
 
     \b
-    On this machine, against a sandbox (`fairlead sandbox up` does all of it):
+    On this machine, for a sandbox (`fairlead sandbox up` does all of this):
       fairlead serve --policies policies/ --self-signed --ca-out ca.crt
 
     \b
-    Without any cluster:
+    Without a cluster:
       kubectl get namespaces,priorityclasses -o yaml > cluster.yaml
       fairlead serve --policies policies/ --self-signed --ca-out ca.crt --namespaces cluster.yaml
       curl --cacert ca.crt https://localhost:8443/mutate \\
         -H 'Content-Type: application/json' -d @review.json
       curl http://localhost:8081/readyz
     """
-    check_usage(click.get_current_context().params)
+    _check(settings)
 
-    from ssl import TLSVersion
-
-    from webhook.cli import serving
-    from webhook.cli.self_signed import SelfSigned
-    from webhook.cli.serving_certificates import SecretName
-    from webhook.cli.serving_handshake import Reached
-    from webhook.server.files import CertificateFiles
+    from webhook.cli import webhook_process
     from webhook.server.logs import configure
 
-    configure(log_level)
-    settings = serving.Settings(
-        policies=None if policies_from_cluster else policies,
-        certificate=(
-            CertificateFiles(cert, key)
-            if cert and key
-            else SecretName(*tls_secret)
-            if tls_secret
-            else SelfSigned(extra_names, ca_out)
-        ),
-        reached=Reached(
-            service[0] or (tls_secret[0] if tls_secret else ""), service[1], webhook_configuration
-        ),
-        client_ca=client_ca,
-        client_names=frozenset(client_names),
-        tls_minimum=TLSVersion.TLSv1_2 if tls_min_version == "1.2" else TLSVersion.TLSv1_3,
-        kubeconfig=kubeconfig,
-        cluster_file=cluster_file,
-        host=host,
-        port=port,
-        health_port=health_port,
-        grace=grace,
-        max_in_flight=max_in_flight,
-        max_connections=max_connections,
-        poll_interval=poll_interval,
-        default_toleration_seconds=default_toleration_seconds,
-        events=events,
-        nodes=nodes,
-    )
-    if not serving.run(settings):
-        sys.exit(1)
+    configure(settings.log_level)
+    if not webhook_process.run(settings):
+        sys.exit(FAILED)
 
 
-def check_usage(given: Mapping[str, Any]) -> None:
-    """Raise a UsageError if parameters, by name, exclude each other, or one is missing."""
-    if bool(given["policies"]) == given["policies_from_cluster"]:
+def _check(settings: ServeSettings) -> None:
+    """Raise a UsageError if settings exclude each other, or one is missing."""
+    if bool(settings.policies) == settings.policies_from_cluster:
         raise click.UsageError(
             "want policies: --policies DIR, or --policies-from-cluster, and not both"
         )
-    if given["kubeconfig"] and given["cluster_file"]:
+    if settings.kubeconfig and settings.cluster_file:
         raise click.UsageError("--kubeconfig or --namespaces: a cluster or a file, not both")
-    _check_certificate(given)
+    _check_certificate(settings)
     for parameter, option in _WATCHED.items():
-        if given[parameter] and given["cluster_file"]:
+        if getattr(settings, parameter) and settings.cluster_file:
             raise click.UsageError(f"{option} is watched in a cluster: not with --namespaces")
-    if given["events"] and given["cluster_file"]:
+    if settings.events and settings.cluster_file:
         raise click.UsageError("--events are written to a cluster: not with --namespaces")
-    most, in_flight = given["max_connections"], given["max_in_flight"]
+    most, in_flight = settings.max_connections, settings.max_in_flight
     if most <= in_flight:
         raise click.UsageError(
             f"--max-connections {most}: want more than --max-in-flight {in_flight}"
         )
-    if given["client_names"] and not given["client_ca"]:
-        raise click.UsageError("--client-name goes with --client-ca")
+    if settings.client_names and not settings.client_ca:
+        raise click.UsageError("--client-name requires --client-ca")
 
 
-def _check_certificate(given: Mapping[str, Any]) -> None:
-    cert, key = bool(given["cert"]), bool(given["key"])
-    sources = (cert or key, given["tls_secret"] is not None, given["self_signed"])
+def _check_certificate(settings: ServeSettings) -> None:
+    cert, key = bool(settings.cert), bool(settings.key)
+    sources = (cert or key, settings.tls_secret is not None, settings.self_signed)
     if sum(sources) != 1 or cert != key:
         raise click.UsageError(
             "want a certificate: --cert and --key, or --tls-secret, or --self-signed"
         )
-    if (given["extra_names"] or given["ca_out"]) and not given["self_signed"]:
-        raise click.UsageError("--name and --ca-out go with --self-signed")
+    if (settings.extra_names or settings.ca_out) and not settings.self_signed:
+        raise click.UsageError("--name and --ca-out require --self-signed")

@@ -1,29 +1,92 @@
-"""Where the serving certificate comes from: files, a watched Secret, or made for this process."""
+"""The serving certificate: from files, a watched Secret or self-signed, and its verification.
+
+The webhook makes handshakes with itself, and verifies its certificate under the published bundles.
+Longer than 300 lines: the handshake depends on the certificate's source.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from certs.authority import new_authority
+from certs.errors import CertificateError
+from certs.issue import Names, issue_server
+from certs.life import AUTHORITY_LIFETIME
 from webhook.cli.cluster_facts import age, synced
-from webhook.cli.self_signed import SelfSigned
 from webhook.errors import ServingError
-from webhook.server.files import AuthoritiesFile, CertificateFiles
+from webhook.server.certificate_sources import AuthoritiesFile, CertificateFiles
+from webhook.server.handshake import SelfHandshake, reached_by
 from webhook.server.readiness import Condition
 from webhook.server.reload import Reloader
+from webhook.server.webhook_entries import Published, Reach, Service, published, reach
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    import asyncio
+    import socket
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
     from pathlib import Path
 
     from certs.kept import Serving
+    from certs.pair import Pair
     from webhook.kube.client import Client
-    from webhook.server.metrics import Metrics
+    from webhook.kube.named_object import NamedObject
+    from webhook.server.drain import Drain
     from webhook.server.readiness import Conditions
     from webhook.server.tls import ServedCertificate, ServerTls
+    from webhook.server.webhook_metrics import Metrics
 
 Background: TypeAlias = "tuple[Callable[[], Coroutine[Any, Any, object]], ...]"
 OnServed: TypeAlias = "Callable[[ServedCertificate], None]"
+
+
+@dataclass(frozen=True, slots=True)
+class SelfSigned:
+    """A certificate for localhost, and for `names` (DNS names or IP addresses).
+
+    `ca_out` gets the certificate of the authority that signed it, as PEM.
+    """
+
+    names: Sequence[str] = ()
+    ca_out: Path | None = None
+
+    def make(self) -> Pair:
+        """Create the certificate. Raises ServingError for an invalid name or an unwritable file."""
+        now = datetime.now(UTC)
+        authority = new_authority("fairlead serve --self-signed", now)
+        addresses = [name for name in self.names if _is_address(name)]
+        asked = Names(
+            dns=("localhost", *(name for name in self.names if name not in addresses)),
+            addresses=("127.0.0.1", "::1", *addresses),
+        )
+        try:
+            # Valid as long as its authority: it is not renewed while the process runs.
+            pair = issue_server(authority, "fairlead", asked, now, lifetime=AUTHORITY_LIFETIME)
+        except CertificateError as error:
+            raise ServingError(f"--name: {error}") from error
+        if self.ca_out:
+            _write(self.ca_out, authority.certificate)
+        return pair
+
+
+def _write(path: Path, content: bytes) -> None:
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_bytes(content)
+        # In one step, so that no reader gets half of the file.
+        part.replace(path)
+    except OSError as error:
+        raise ServingError(f"--ca-out {path}: {error.strerror}") from error
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +110,9 @@ Source: TypeAlias = CertificateFiles | SelfSigned | SecretName
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """How the certificate fares, and what has to run to keep it current.
+    """The certificate's conditions, and the tasks that keep it current.
 
-    `bundle` tells what the Secret says that clients shall trust; None where there is no Secret.
+    `bundle` returns the Secret's bundle of authorities for clients; None without a Secret.
     """
 
     conditions: Conditions
@@ -65,10 +128,10 @@ def certificate_of(
     poll_interval: float,
     changed: Callable[[], None],
 ) -> Certificate:
-    """Have the first certificate served, if it is there already; `changed` is called for each.
+    """Serve the first certificate, if it exists; `changed` is called for each one.
 
-    Raises ServingError if one that is made here cannot be, or a Secret is named and no cluster is
-    there to watch it in.
+    Raises ServingError if a self-signed certificate cannot be created, or if a Secret is named and
+    there is no cluster.
     """
 
     def served(certificate: ServedCertificate) -> None:
@@ -119,8 +182,8 @@ def _from_secret(
 ) -> Certificate:
     from certs.kept import BUNDLE, CERTIFICATE, PRIVATE_KEY, Serving
     from certs.pair import Pair
-    from webhook.kube.named import Named, data_of, secrets
-    from webhook.server.kept_certificate import KeptCertificate
+    from webhook.kube.named_object import NamedObject, data_of, secrets
+    from webhook.server.certificate_sources import CertificateFromSecret
 
     def read(secret: dict[str, Any]) -> Serving:
         data = data_of(secret)
@@ -128,13 +191,13 @@ def _from_secret(
         return Serving(leaf, data.get(BUNDLE, b""))
 
     namespace = source.namespace or cluster.namespace
-    kept = KeptCertificate(
+    kept = CertificateFromSecret(
         f"{namespace}/{source.name}",
         tls,
         on_served=lambda served: metrics.certificate_served(served.not_after),
         on_refused=metrics.certificate_refused,
     )
-    secret = Named(cluster.client, secrets(namespace), source.name, read)
+    secret = NamedObject(cluster.client, secrets(namespace), source.name, read)
     secret.subscribe(kept.offered)
     secret.subscribe(lambda _kept: changed())
     metrics.watch_cache("secrets", lambda: age(secret.cache))
@@ -147,10 +210,118 @@ def _from_secret(
 
 
 def clients_of(path: Path | None, tls: ServerTls, poll_interval: float) -> Certificate:
-    """Have the authorities in a file trusted whose clients are let in; no file: nobody is asked."""
+    """Trust the client authorities in a file; without one, clients need no certificate."""
     if path is None:
         return Certificate({})
     source = AuthoritiesFile(path)
     reloader: Reloader[int] = Reloader("client authorities", source, source.trust_in(tls))
     reloader.poll()
     return Certificate({"clients": reloader.condition}, (lambda: reloader.run(poll_interval),))
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The Service and the webhook configuration by which the API server reaches the webhook.
+
+    An empty `namespace` is that of this process; with an empty `configuration`, none is watched.
+    """
+
+    namespace: str
+    service: str
+    configuration: str = ""
+
+
+def _any_pod(_pod: Mapping[str, str], _namespace: Mapping[str, str]) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Handshakes:
+    """The conditions of the handshakes, and the tasks that make them.
+
+    `takes` gets a pod's labels and its namespace's: whether the API server sends such a pod here.
+    Always true while no configuration is known.
+    """
+
+    conditions: Conditions = field(default_factory=dict)
+    background: Background = ()
+    takes: Callable[[Mapping[str, str], Mapping[str, str]], bool] = _any_pod
+
+
+class _KnownConfiguration(NamedTuple):
+    """The parts of the webhook configuration that are kept."""
+
+    published: tuple[Published, ...]
+    reach: Reach | None
+
+
+def handshakes_of(
+    reached: Reached,
+    certificate: Certificate,
+    cluster: Cluster | None,
+    *,
+    listening: socket.socket,
+    tls: ServerTls,
+    drain: Drain,
+    metrics: Metrics,
+    due: asyncio.Event,
+) -> Handshakes:
+    """Handshakes with the socket's port, if there is a bundle to verify with.
+
+    The bundles are those of the watched webhook configuration; while none of its entries calls the
+    Service, that of the certificate's Secret.
+    """
+    if cluster is None or not (reached.configuration or certificate.bundle):
+        return Handshakes()
+    service = Service(reached.namespace or cluster.namespace, reached.service)
+    watched = _configuration(reached.configuration, service, cluster, metrics, due)
+
+    def trusted() -> Sequence[Published]:
+        known = watched.value if watched else None
+        entries = known.published if known else None
+        if entries or not certificate.bundle:
+            return entries or ()
+        bundle = certificate.bundle()
+        return (Published("ca.crt of the Secret", bundle),) if bundle else ()
+
+    def hindered() -> str:
+        if drain.draining:
+            return "draining"
+        return "" if tls.served else "no certificate to shake hands with yet"
+
+    handshake = SelfHandshake(
+        reached_by(listening),
+        service.host,
+        trusted,
+        due=due,
+        hindered=hindered,
+        on_result=metrics.handshake_made,
+    )
+    if watched is None:
+        return Handshakes({"handshake": handshake.condition}, (handshake.run,))
+
+    def condition() -> Condition:
+        watch = synced(watched.cache, watched.reflector)
+        return handshake.condition() if watched.cache.synced else watch
+
+    def takes(pod: Mapping[str, str], namespace: Mapping[str, str]) -> bool:
+        known = watched.value
+        return known is None or known.reach is None or known.reach.selects(pod, namespace)
+
+    return Handshakes({"handshake": condition}, (handshake.run, watched.run), takes)
+
+
+def _configuration(
+    name: str, service: Service, cluster: Cluster, metrics: Metrics, due: asyncio.Event
+) -> NamedObject[_KnownConfiguration] | None:
+    if not name:
+        return None
+    from webhook.kube.named_object import CONFIGURATIONS, NamedObject
+
+    def read(configuration: dict[str, Any]) -> _KnownConfiguration:
+        return _KnownConfiguration(published(configuration, service), reach(configuration, service))
+
+    watched = NamedObject(cluster.client, CONFIGURATIONS, name, read)
+    watched.subscribe(lambda _told: due.set())
+    metrics.watch_cache("mutatingwebhookconfigurations", lambda: age(watched.cache))
+    return watched

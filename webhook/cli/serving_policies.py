@@ -1,4 +1,4 @@
-"""Where the served policies come from: a folder that is polled, or a cluster that is watched."""
+"""The served policies: from a folder that is polled, or from a cluster that is watched."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from webhook.admission.policy_handler import PolicyHandler
 from webhook.cli.cluster_facts import age
 from webhook.errors import ServingError
-from webhook.policy import source
-from webhook.policy.objects import Objects
+from webhook.policy import policy_documents
+from webhook.policy.cluster_objects import Objects
 from webhook.policy.set_judgement import Served, load_served
-from webhook.policy.written.judge import Judge
+from webhook.policy.write_judge import Judge
 from webhook.server.folder import Folder
-from webhook.server.kept_policies import KeptPolicies, Snapshot
+from webhook.server.policies_from_cluster import PoliciesFromCluster, Snapshot
 from webhook.server.reload import Reloader
 
 if TYPE_CHECKING:
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from webhook.kube.policy_objects import PolicyObjects
     from webhook.placement.nodes import Node
     from webhook.policy.policy_set import PolicySet
-    from webhook.server.metrics import Metrics
     from webhook.server.readiness import Condition
     from webhook.server.reload import ReloadState, Source
+    from webhook.server.webhook_metrics import Metrics
 
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """The set that serves, if there is one; how it fares, and what has to run to keep it current.
+    """The current set, if there is one, its condition, and the tasks that keep it current.
 
-    `origin` is for the log: the folder, or the resources. `written` answers reviews of writes to
-    them; files are written without one.
+    `origin` is for the log: the folder, or the resources. `written` answers reviews of writes of
+    policies; None for files.
     """
 
     current: Callable[[], PolicySet | None]
@@ -50,7 +50,7 @@ class Policies:
 
 
 class _Objects:
-    """The cluster's objects, as PolicyHandler asks for them."""
+    """The cluster's objects, for PolicyHandler."""
 
     def __init__(self, client: Client, watched: PolicyObjects[bytes]) -> None:
         self._client = client
@@ -79,10 +79,10 @@ def policies_of(
     poll_interval: float,
     nodes: Callable[[], Sequence[Node] | None] = lambda: None,
 ) -> Policies:
-    """The policies of a folder, read by now; without one, those of the cluster, read later.
+    """The policies of a folder, which is read immediately; without one, those of the cluster.
 
-    `nodes` gives the cluster's, None if they are not known, for who writes policies there. Raises
-    ServingError if there is no cluster to watch them in.
+    `nodes` returns the cluster's nodes, None if unknown, for reviews of policies. Raises
+    ServingError if there is no cluster.
     """
     if folder is not None:
         reloader = _reloader(Folder(folder), _load, str(folder), metrics)
@@ -108,7 +108,7 @@ def _from_cluster(
         metrics.watch_cache(resource, partial(age, cache))
     reader = Objects()
     reloader = _reloader(snapshot, reader.served, "the cluster", metrics)
-    kept = KeptPolicies(watched, snapshot, reloader)
+    kept = PoliciesFromCluster(watched, snapshot, reloader)
     return Policies(
         lambda: _set_of(reloader),
         kept.condition,
@@ -117,7 +117,7 @@ def _from_cluster(
         PolicyHandler(
             resources=tuple(KINDS),
             objects=_Objects(client, watched),
-            # Of a thousand objects both read the one that changed.
+            # Of a thousand objects, both read only the changed one.
             judge=Judge(reader),
             observer=metrics,
             nodes=nodes,
@@ -126,7 +126,7 @@ def _from_cluster(
 
 
 def _load(files: Mapping[str, bytes]) -> Served:
-    return load_served(source.parse(files))
+    return load_served(policy_documents.parse(files))
 
 
 def _set_of(reloader: Reloader[Served]) -> PolicySet | None:

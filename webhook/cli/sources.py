@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import textwrap
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook.cli.output_option import output_option
+from webhook.cli.layout import wrapped
+from webhook.cli.output import output_option, print_result
 from webhook.sources import SOURCES
 
 if TYPE_CHECKING:
@@ -23,21 +22,22 @@ _FIELD = 13
 @click.command("sources")
 @output_option("How to print the table.")
 def command(output: str) -> None:
-    """Print how Fairlead tells which pods belong to a run, and what they are there.
+    """List the labels by which Fairlead recognizes pods of runs, and their roles.
 
-    Rows are in order of precedence. A pod belongs to the first row whose mark it carries; each
-    fact comes from the first row that marks the pod and tells it, and within a row from the first
-    line that does. An arrow turns another system's word into ours.
+    Rows are in order of precedence. A pod belongs to the first row whose label it has. Each fact
+    comes from the first matching row that has it, and within a row from the first line. An arrow
+    shows the translation of another system's value.
 
     \b
     Examples:
       fairlead sources                       the table
       fairlead sources -o json | jq -r '.[].name'
     """
-    if output == "json":
-        click.echo(json.dumps([_row(source) for source in SOURCES], indent=2))
-    else:
-        click.echo(render(SOURCES, heading=lambda text: click.style(text, bold=True)))
+    print_result(
+        output,
+        json=lambda: [_row(source) for source in SOURCES],
+        text=lambda: [render(SOURCES, heading=lambda text: click.style(text, bold=True))],
+    )
 
 
 def render(sources: Iterable[Source], heading: Callable[[str], str] = str) -> str:
@@ -58,9 +58,9 @@ def _fields(source: Source) -> Iterator[tuple[str, str]]:
     yield "marked by", " or ".join(map(str, source.marks))
     if source.run:
         yield "run", ", else ".join(map(str, source.run))
-    yield from _told("kind", source.kind, source.kind_always)
-    yield from _told("framework", source.framework, source.framework_always)
-    yield from _told("role", source.role)
+    yield from _clause_rows("kind", source.kind, source.kind_always)
+    yield from _clause_rows("framework", source.framework, source.framework_always)
+    yield from _clause_rows("role", source.role)
     # Where a key counts under a condition, keys are weighed together: the note says how.
     if any(each.when for each in source.index):
         yield "index", "from " + ", ".join(map(str, source.index_keys))
@@ -73,17 +73,17 @@ def _fields(source: Source) -> Iterator[tuple[str, str]]:
     yield "written by", source.origin
 
 
-def _told(
+def _clause_rows(
     field: str, clauses: tuple[Clause, ...], always: str | None = None
 ) -> Iterator[tuple[str, str]]:
-    told = [f"{clause.key}: {_words(clause)}" for clause in clauses]
+    entries = [f"{clause.key}: {_clause_text(clause)}" for clause in clauses]
     if always is not None:
-        told.append(f"else {always}" if told else f"always {always}")
-    for line, text in enumerate(told):
+        entries.append(f"else {always}" if entries else f"always {always}")
+    for line, text in enumerate(entries):
         yield ("" if line else field), text
 
 
-def _words(clause: Clause) -> str:
+def _clause_text(clause: Clause) -> str:
     if isinstance(clause.words, str):
         return f"any value → {clause.words}"
     theirs: dict[str, list[str]] = {}
@@ -95,19 +95,12 @@ def _words(clause: Clause) -> str:
 
 
 def _wrap(field: str, text: str) -> list[str]:
-    # Keys are broken at blanks only: one cut in two could not be copied.
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=f"    {field:{_FIELD}}",
-        subsequent_indent=" " * (4 + _FIELD),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    first, *others = wrapped(text, 4 + _FIELD, _WIDTH)
+    return [f"    {field:{_FIELD}}{first}", *(" " * (4 + _FIELD) + line for line in others)]
 
 
 def _row(source: Source) -> dict[str, Any]:
-    def clauses(told: tuple[Clause, ...], always: str | None = None) -> list[dict[str, Any]]:
+    def clauses(entries: tuple[Clause, ...], always: str | None = None) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = [
             {
                 **clause.key._asdict(),
@@ -117,7 +110,7 @@ def _row(source: Source) -> dict[str, Any]:
                     else {"words": dict(clause.words)}
                 ),
             }
-            for clause in told
+            for clause in entries
         ]
         return [*rows, {"always": always}] if always is not None else rows
 

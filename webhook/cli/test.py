@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
-from webhook.cli.output_option import output_option
+from webhook.cli.exit_codes import DONE, FAILED
+from webhook.cli.output import output_option, print_json, print_result
 
 
 def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
-        from webhook.policy_tests import json_schema
+        from webhook.policy_tests import policy_test_model
 
-        click.echo(json.dumps(json_schema.schema(), indent=2, ensure_ascii=False))
+        print_json(policy_test_model.schema())
         context.exit()
 
 
@@ -25,9 +25,9 @@ def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> N
     "instead",
     multiple=True,
     type=click.Path(exists=True, path_type=Path),
-    help="Run the tests over these policies, and not over those that they name. May be repeated.",
+    help="Run the tests with these policies instead of those that they name. May be repeated.",
 )
-@click.option("--all-reached", is_flag=True, help="Fail if some policy was reached by no test.")
+@click.option("--all-reached", is_flag=True, help="Fail if no test reaches some policy.")
 @click.option("-v", "--verbose", is_flag=True, help="List the tests that passed, too.")
 @output_option()
 @click.option(
@@ -49,9 +49,8 @@ def command(
 ) -> None:
     """Run policy tests: files named *.test.yaml, in a folder and the folders in it.
 
-    A test gives a pod and says what must come out: the result, fields, warnings, or on which
-    nodes the pod may then run. It fails if no policy takes part, unless it expects that. Without
-    a cluster, and without the network.
+    A test has a pod and the expected result, fields, warnings or nodes. It fails if no policy
+    matches, unless it expects that. It needs no cluster and no network.
 
     \b
     A test file:
@@ -68,7 +67,7 @@ def command(
 
     \b
     Examples:
-      fairlead test policies/                       every test in there
+      fairlead test policies/                       every test in the folder
       fairlead test policies/ --policies new/       the same tests over other policies
       fairlead test policies/ -o json | jq '.unreached'
       fairlead test --schema > policytest.json      for the editor
@@ -79,13 +78,15 @@ def command(
       1  a test failed, or a file cannot be read; with --all-reached, a policy was not reached
       2  wrong usage, or no test file there
     """
-    from webhook.cli import policy_test_run, policy_test_text
+    from webhook.cli.policy_test_report import document, lines, run
 
-    report = policy_test_run.run(path, instead)
+    report = run(path, instead)
     if not report.files:
         raise click.UsageError(f"there is no *.test.yaml in {path}")
-    if output == "json":
-        click.echo(json.dumps(policy_test_text.document(report), indent=2, ensure_ascii=False))
-    else:
-        click.echo("\n".join(policy_test_text.lines(report, verbose=verbose)))
-    context.exit(0 if report.passed and not (all_reached and report.unreached) else 1)
+    print_result(
+        output,
+        json=lambda: document(report),
+        text=lambda: lines(report, verbose=verbose),
+    )
+    passed = report.passed and not (all_reached and report.unreached)
+    context.exit(DONE if passed else FAILED)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from webhook import names
-from webhook.cli.cluster_options import client_of, cluster_options
-from webhook.cli.number import Number
-from webhook.cli.output_option import output_option
+from webhook.cli.options import client_of, cluster_options, timeout_option
+from webhook.cli.output import output_option, print_result
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,23 +20,16 @@ if TYPE_CHECKING:
 @click.option(
     "--delete-runs",
     is_flag=True,
-    help="Also delete the definition of Runs, and with it every Run and all that it owns.",
+    help="Also delete the definition of Runs, and with it all Runs and their objects.",
 )
 @click.option(
     "--delete-policies",
     is_flag=True,
     help="Also delete the definitions of policies, capacity classes and exceptions, and with them "
-    "all of these that are objects of the cluster.",
+    "all such objects.",
 )
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.option(
-    "--timeout",
-    type=Number(1, 86400),
-    default=300.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="For all that is waited for.",
-)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+@timeout_option
 @cluster_options
 @output_option("What to print. Progress goes to stderr.")
 def command(
@@ -50,15 +41,14 @@ def command(
     context: str,
     output: str,
 ) -> None:
-    """Take Fairlead out of the cluster, whether install or kubectl put it there.
+    """Remove Fairlead from the cluster, whether install or kubectl created it.
 
-    The webhook configurations go first, and nothing else before the API server has forgotten them:
-    no pod is refused on the way, and no policy. Then all objects of the manifests, the
-    certificates' Secrets and the namespace, unless something of somebody else's is in it. Runs and
-    their definition stay, with --delete-runs they go; policies, classes and exceptions stay, with
-    --delete-policies they go. Pods keep their placement. Policies in a ConfigMap, where they are
-    files, go in any case: `kubectl -n fairlead-system get configmap fairlead-policies -o yaml`
-    saves them.
+    The command deletes the webhook configurations first, and waits until the API server no longer
+    uses them, so that no pod and no policy is rejected meanwhile. Then it deletes all objects of
+    the manifests, the certificates' Secrets, and the namespace if it has no other objects. Pods
+    keep their placement. Runs, policies, classes and exceptions stay, unless you give
+    --delete-runs or --delete-policies. Policies in the ConfigMap are always deleted; to save them:
+    `kubectl -n fairlead-system get configmap fairlead-policies -o yaml`.
 
     \b
     Examples:
@@ -67,8 +57,8 @@ def command(
 
     \b
     Exit codes:
-      0  gone, but for what it says
-      1  not, or not asked for: nobody said yes
+      0  removed; the output names what is left
+      1  not removed, or not confirmed
       2  wrong usage
     """
     asyncio.run(_run(delete_runs, delete_policies, yes, timeout, kubeconfig, context, output))
@@ -83,9 +73,9 @@ async def _run(
     context: str,
     output: str,
 ) -> None:
-    from webhook.installation.overlays import every_key
-    from webhook.installation.patience import Patience
+    from webhook.installation.manifests import every_key
     from webhook.installation.uninstall import uninstall
+    from webhook.installation.waiting import Patience
     from webhook.sandbox.progress import Lines
 
     async with client_of(kubeconfig, context) as client:
@@ -109,13 +99,13 @@ async def _run(
             delete_runs=delete_runs,
             delete_policies=delete_policies,
         )
-    if output == "json":
-        document = {"deleted": [str(key) for key in found.deleted], "left": list(found.left)}
-        click.echo(json.dumps(document, indent=2))
-        return
-    for key in found.deleted:
-        click.echo(f"deleted {key}")
-    for left in found.left:
-        click.echo(f"left: {left}")
-    if not found.deleted:
-        click.echo("there was nothing of Fairlead's to delete")
+    deleted = [str(key) for key in found.deleted]
+    print_result(
+        output,
+        json=lambda: {"deleted": deleted, "left": list(found.left)},
+        text=lambda: (
+            *(f"deleted {key}" for key in deleted),
+            *(f"left: {left}" for left in found.left),
+            *(() if deleted else ("there was nothing of Fairlead's to delete",)),
+        ),
+    )

@@ -1,14 +1,13 @@
-"""`fairlead version`: of the command."""
+"""`fairlead version`: print the version."""
 
 from __future__ import annotations
 
-import json
 import platform
 
 import click
 
 import webhook
-from webhook.cli.output_option import output_option
+from webhook.cli.output import output_option, print_result
 
 
 @click.command("version")
@@ -25,8 +24,8 @@ def command(output: str) -> None:
       fairlead version -o json | jq -r .fairlead
     """
     versions = {"fairlead": webhook.__version__, "python": platform.python_version()}
-    if output == "json":
-        click.echo(json.dumps(versions, indent=2))
-        return
-    for name, version in versions.items():
-        click.echo(f"{name} {version}")
+    print_result(
+        output,
+        json=lambda: versions,
+        text=lambda: (f"{name} {version}" for name, version in versions.items()),
+    )

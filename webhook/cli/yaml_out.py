@@ -1,4 +1,4 @@
-"""Objects as YAML that kubectl reads back as they are."""
+"""Objects as YAML that kubectl can apply."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from webhook.policy.scalars import plain
+from webhook.policy.yaml_tree import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,1 +1,1 @@
-"""What becomes of pods under two policy sets: where they part, and by which policy."""
+"""Compare what two policy sets do to pods."""

@@ -1,9 +1,9 @@
-"""What of a pod that was placed is its author's own word: the rest is credited to policies.
+"""The part of a placed pod that its author wrote; policies are credited with the rest.
 
-A stamp credits by content (decision 9): a policy has a field to its credit that holds what it
-wanted. Taking that away gives a pod that the same policies would place in the same way; a word of
-the author's that said the same is restored by them, and one that they overruled is lost, unless
-the author's own template or file is known beside.
+A stamp credits by content (decision 9): a policy is credited with a field that has the value that
+the policy sets. Without these values, the same policies would place the pod in the same way. They
+restore an equal value of the author. A value that they replaced is lost, unless the author's own
+template or file is also known.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from webhook import names
-from webhook.comparison.gaps import REQUIRED
+from webhook.comparison.difference import REQUIRED
 from webhook.placement import capacity_request, node_affinity
 from webhook.placement.capacity import MODES
 from webhook.placement.fields import BY_NAME, MAPS, OF_PODS, SCALARS, Shape
@@ -52,10 +52,10 @@ _OF_CLASS: Final = frozenset({_TOLERATIONS, REQUIRED, PREFERRED_NODES})
 class Authored(NamedTuple):
     """What a pod's author wrote, as far as it can be known.
 
-    `unsure` are fields that the stamp credits to a policy which says something else by now, so
-    that nobody knows what it gave: what stands there counts as the author's. As (policy, field).
-    `doubtful` are the lists in which something that a policy gave may be left: in all others what
-    is not in the author's text was added by others.
+    `unsure` are fields, as (policy, field), that the stamp credits to a policy which has changed
+    since: what it set is unknown, so the value counts as the author's. `doubtful` are the lists
+    that may still have entries of a policy; in all others, what is not in the author's text was
+    added by others.
     """
 
     placement: PodPlacement
@@ -68,8 +68,8 @@ def without_credits(
 ) -> Authored:
     """The placement without what a stamp credits: `credited` are fields by policy.
 
-    `policies` tell what each policy sets today; what it wanted then is told by the field's name,
-    where that says enough.
+    `policies` have what each policy sets today. What it set then follows from the field's name, if
+    that is specific enough.
     """
     settings: dict[tuple[str, str], list[PlacementSetting]] = {}
     for each in policies.policies:
@@ -80,8 +80,8 @@ def without_credits(
     doubtful: set[str] = set()
     for policy, fields in credited.items():
         for field in fields:
-            # Of a pod that names its node policies set no field that chooses one; what it has there
-            # is credited all the same, whoever gave it.
+            # In a pod with nodeName, policies set no field that chooses a node. Its own values
+            # there are credited anyway.
             if own.node_name and BY_NAME[_NAME.findall(field)[0]].chooses_node:
                 continue
             held = [setting for setting in settings.get((policy, field), ()) if holds(setting, own)]
@@ -89,22 +89,22 @@ def without_credits(
                 _by_settings(held, result) if held else _by_name(field, result, policies.classes)
             )
             if field.startswith("capacity[") and not held:
-                # A class that has changed since leaves what it was before.
+                # A class that has changed since leaves its old values.
                 doubtful |= _OF_CLASS
             if undone is None:
                 doubtful.add(field)
                 unsure.append((policy, field))
             else:
                 result = undone
-    for capacity, mode, weight in _asked(own, policies.classes):
+    for capacity, mode, weight in _requested_classes(own, policies.classes):
         result = _without_capacity(result, capacity, mode.condition(capacity), weight)
     return Authored(result, tuple(unsure), frozenset(doubtful))
 
 
-def _asked(
+def _requested_classes(
     own: PodPlacement, classes: Mapping[str, CapacityClass]
 ) -> Iterator[tuple[CapacityClass, Mode, int | None]]:
-    """What the pod's own annotation asks of classes: it is asked, and given, anew."""
+    """The modes that the pod's own annotation requests; they are requested again."""
     try:
         requests = capacity_request.parse(own.annotations.get(names.CAPACITY, ""), classes)
     except capacity_request.InvalidRequest:
@@ -115,11 +115,10 @@ def _asked(
 
 
 def with_origin(stripped: Authored, origin: PodPlacement) -> Authored:
-    """What was left of a pod, corrected by the author's own text: a template, or a file.
+    """The rest of a pod, corrected by the author's own text: a template, or a file.
 
-    What admission or a controller added beside the policies stays, in every field. Of labels and
-    annotations that nobody is credited with those of the pod count: a template does not know each
-    replica's index.
+    Additions of admission plugins and controllers stay, in every field. Labels and annotations
+    without credit are taken from the pod: a template does not have each replica's index.
     """
     left, _, doubtful = stripped
     plain = {
@@ -148,7 +147,7 @@ def _corrected(field: Field, left: Any, origin: Any) -> Any:
 
 
 def _added(left: Sequence[Toleration], doubtful: Collection[str]) -> list[Toleration]:
-    """What others may have added: admission plugins, and the DaemonSet controller."""
+    """Whether others may have added it: admission plugins, or the DaemonSet controller."""
     sure = _TOLERATIONS not in doubtful
     return [each for each in left if sure or str(each.get("key")).startswith(_OF_STATE)]
 
@@ -156,7 +155,7 @@ def _added(left: Sequence[Toleration], doubtful: Collection[str]) -> list[Tolera
 def _required(
     left: Sequence[Term] | None, origin: list[Term] | None, doubtful: Collection[str]
 ) -> list[Term] | None:
-    """The author's terms, and what others ANDed into each of them."""
+    """The author's terms, and the conditions that others ANDed into each of them."""
     if node_affinity.only_node(left) and not node_affinity.only_node(origin):
         # The DaemonSet controller has met the template's own terms, and names the node instead.
         return [{"matchFields": [*((left or [{}])[0].get("matchFields") or ())]}]
@@ -191,7 +190,7 @@ def _without(members: Mapping[str, str], key: str) -> dict[str, str]:
     return {name: value for name, value in members.items() if name != key}
 
 
-def _with(own: PodPlacement, attribute: str, value: object) -> PodPlacement:
+def _replaced(own: PodPlacement, attribute: str, value: object) -> PodPlacement:
     changed: dict[str, Any] = {attribute: value}
     return own._replace(**changed)
 
@@ -221,16 +220,16 @@ def _by_setting(setting: PlacementSetting, own: PodPlacement) -> PodPlacement:
 def _by_name(
     field: str, own: PodPlacement, classes: Mapping[str, CapacityClass]
 ) -> PodPlacement | None:
-    """The placement without what stands under the field; None if its name does not say enough."""
+    """The placement without the field's value; None if its name is not specific enough."""
     if field in SCALARS:
-        return _with(own, SCALARS[field].attribute, SCALARS[field].silent)
+        return _replaced(own, SCALARS[field].attribute, SCALARS[field].silent)
     found = _MEMBER.fullmatch(field)
     if found is None:
         return None
     holder, key = found.groups()
     if holder in MAPS:
         attribute = MAPS[holder].attribute
-        return _with(own, attribute, _without(getattr(own, attribute), key))
+        return _replaced(own, attribute, _without(getattr(own, attribute), key))
     if holder == "tolerations":
         left = [each for each in own.tolerations if (each.get("key") or "*") != key]
         return own._replace(tolerations=left)
@@ -278,16 +277,16 @@ def _relieved(own: Sequence[Term] | None, terms: Sequence[Term]) -> list[Term] |
 
 def _minus(term: Term, part: Term) -> Term:
     result: Term = {}
-    expressions = _left(term.get("matchExpressions"), part.get("matchExpressions"))
+    expressions = _without_part(term.get("matchExpressions"), part.get("matchExpressions"))
     if expressions:
         result["matchExpressions"] = expressions
-    fields = _left(term.get("matchFields"), part.get("matchFields"))
+    fields = _without_part(term.get("matchFields"), part.get("matchFields"))
     if fields:
         result["matchFields"] = fields
     return result
 
 
-def _left(
+def _without_part(
     own: Sequence[Requirement] | None, part: Sequence[Requirement] | None
 ) -> list[Requirement]:
     return [each for each in own or () if each not in (part or ())]

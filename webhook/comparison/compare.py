@@ -1,7 +1,7 @@
-"""Decides on pods under two policy sets, and tells where what becomes of them differs.
+"""Decide on pods under two policy sets, and find the differences.
 
-What counts is what becomes of a pod, not who is credited with it: a policy under a new name, or a
-rejection in other words, is no difference.
+Only the result for a pod counts, not which policy causes it: a renamed policy, or a rejection with
+another message, is not a difference.
 """
 
 from __future__ import annotations
@@ -9,10 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from webhook.admission.engine import part_in, see, weigh
+from webhook.admission.engine import evaluate, part_in, receive_pod
 from webhook.admission.shape import Shapes
-from webhook.comparison.difference import Difference, FieldChange, Nodes, Side, kind_of
-from webhook.comparison.gaps import same_placement
+from webhook.comparison.difference import (
+    Difference,
+    FieldChange,
+    Nodes,
+    Side,
+    is_without_node,
+    kind_of,
+    same_placement,
+)
 from webhook.placement import on_demand
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import obstacle
@@ -21,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from webhook.admission.arrival import Arrival, Cluster
-    from webhook.admission.evaluation import Evaluation, Part, ReceivedPod
+    from webhook.admission.decision import Evaluation, Part, ReceivedPod
     from webhook.admission.shape import Shape
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node
@@ -30,10 +37,10 @@ if TYPE_CHECKING:
     from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
 
-# no run: the pod belongs to none, so no policy is asked
+# no run: the pod has no run, so no policy applies
 # rejected: under both sets
 Same: TypeAlias = Literal["no run", "same", "rejected"]
-# Of what shuts a pod out of all nodes, so many conditions are told.
+# How many conditions are reported if no node admits a pod.
 _TOLD: Final = 3
 # Policy, part and field.
 _Key: TypeAlias = "tuple[str, str, str]"
@@ -51,7 +58,7 @@ class Sets(NamedTuple):
 
 
 class _Parts(NamedTuple):
-    """Who takes part under each set. `alike`: they are the same, and say the same, under both."""
+    """The policies that apply under each set. `alike`: they are the same under both."""
 
     old: Part
     new: Part
@@ -61,8 +68,8 @@ class _Parts(NamedTuple):
 class Comparison:
     """Compares two policy sets, pod by pod.
 
-    What is the same is done once: pods of one shape are decided on once, pods that differ by their
-    own placement alone are matched once, and a pod of which both sets say the same is placed once.
+    Equal work is done once: pods of one shape are decided once, pods that differ only in their own
+    placement are matched once, and a pod is placed once if both sets have the same policies for it.
     """
 
     def __init__(self, sets: Sets) -> None:
@@ -74,16 +81,16 @@ class Comparison:
         self._known: dict[Shape, Difference | Same] = {}
         self._parts: dict[bytes, _Parts] = {}
 
-    def of(self, arrival: Arrival) -> Difference | Same:
-        """What becomes of the pod otherwise, or how it stays.
+    def compare(self, arrival: Arrival) -> Difference | Same:
+        """The difference for the pod, or its unchanged result.
 
-        Raises InvalidPod if the pod's placement fields have no pod's shape.
+        Raises InvalidPod if a placement field of the pod has the wrong type.
         """
-        seen = see(arrival)
+        seen = receive_pod(arrival)
         if seen is None:
             return "no run"
-        shape = self._shapes.of(seen)
-        # Nobody takes part in a pod that keeps its placement: that tells nothing of others.
+        shape = self._shapes.shape_of(seen)
+        # No policy applies to a pod that keeps its placement: that does not hold for other pods.
         if shape is None or seen.keeps:
             return self._compared(seen, self._parts_in(seen))
         found = self._known.get(shape)
@@ -94,9 +101,9 @@ class Comparison:
             found = self._known[shape] = self._compared(seen, parts)
         return found
 
-    def judged(self, arrival: Arrival) -> Difference | Same:
-        """The same, decided anew, and under both sets whatever they say."""
-        seen = see(arrival)
+    def compare_fully(self, arrival: Arrival) -> Difference | Same:
+        """The same, always decided under both sets."""
+        seen = receive_pod(arrival)
         if seen is None:
             return "no run"
         return self._compared(seen, self._parts_in(seen)._replace(alike=False))
@@ -105,50 +112,56 @@ class Comparison:
         sets, namespace = self._sets, seen.arrival.namespace
         old, new = part_in(seen, sets.old), part_in(seen, sets.new)
         alike = self._same_classes and (
-            _said(sets.old, old, namespace) == _said(sets.new, new, namespace)
+            _effects(sets.old, old, namespace) == _effects(sets.new, new, namespace)
         )
         return _Parts(old, new, alike)
 
     def _compared(self, seen: ReceivedPod, parts: _Parts) -> Difference | Same:
         sets = self._sets
-        old = weigh(seen, parts.old, sets.old, sets.cluster, audit=False)
+        old = evaluate(seen, parts.old, sets.old, sets.cluster, audit=False)
         if parts.alike:
             return "same" if old.allowed else "rejected"
-        new = weigh(seen, parts.new, sets.new, sets.cluster, audit=False)
+        new = evaluate(seen, parts.new, sets.new, sets.cluster, audit=False)
         if not old.allowed and not new.allowed:
             return "rejected"
-        if old.allowed and new.allowed and same_placement(old.placement, new.placement):
+        alike = old.allowed and new.allowed and same_placement(old.placement, new.placement)
+        # For the same placement, a class that creates nodes may have been added or removed.
+        if alike and (self._same_classes or self._roster is None):
             return "same"
         sides = self._side(old, sets.old), self._side(new, sets.new)
-        return Difference(kind_of(*sides), *sides, *self._authors.told(old, new))
+        if alike and is_without_node(sides[0].nodes) == is_without_node(sides[1].nodes):
+            return "same"
+        return Difference(kind_of(*sides), *sides, *self._authors.attribute(old, new))
 
     def _side(self, evaluation: Evaluation, policies: PolicySet) -> Side:
         if self._roster is None or not evaluation.allowed:
             return Side(evaluation.result, evaluation.reason)
-        nodes = self._roster.of(evaluation.placement, policies.classes.values())
+        nodes = self._roster.count_admitting(evaluation.placement, policies.classes.values())
         return Side(evaluation.result, evaluation.reason, nodes)
 
 
-def _said(policies: PolicySet, part: Part, namespace: str) -> list[tuple[object, ...]]:
-    """All that makes a difference of those who take part, in their order."""
+def _effects(policies: PolicySet, part: Part, namespace: str) -> list[tuple[object, ...]]:
+    """All that distinguishes the policies that apply, in their order."""
     taking = [policies.policies[at] for at in part.positions]
     return [(each.name, each.enforced_in(namespace), each.settings) for each in taking]
 
 
 class Roster:
-    """Tells how many nodes admit a pod. Of nodes that are alike to it one is looked at."""
+    """Counts the nodes that admit a pod. Of nodes that are equal for it, one is tested."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._groups = NodeGroups(nodes)
 
-    def of(self, placement: PodPlacement, classes: Iterable[CapacityClass] = ()) -> Nodes:
-        """How many admit it; if none does, the conditions that shut most of them out.
+    def count_admitting(
+        self, placement: PodPlacement, classes: Iterable[CapacityClass] = ()
+    ) -> Nodes:
+        """How many nodes admit it; if none does, the conditions that exclude most of them.
 
-        And which of the classes could make one on demand.
+        And which of the classes could create one on demand.
         """
         admitted = 0
         shut: Counter[str] = Counter()
-        for alike in self._groups.of(placement):
+        for alike in self._groups.groups_for(placement):
             found = obstacle(placement, alike.node)
             if found is None:
                 admitted += alike.count
@@ -162,25 +175,27 @@ class Roster:
 
 
 class Authors:
-    """Knows what each policy of two sets settings."""
+    """The settings of each policy of two sets."""
 
     def __init__(self, old: PolicySet, new: PolicySet) -> None:
         self._old, self._new = _settings(old), _settings(new)
 
-    def told(
+    def attribute(
         self, old: Evaluation, new: Evaluation
     ) -> tuple[tuple[str, ...], tuple[FieldChange, ...]]:
         """The policies by which the decisions differ, in their order, and how, field by field.
 
-        Policies that say the same of the pod in both sets only count if no other can be named:
-        they give way to another, or another no longer stands before them.
+        Policies with the same settings in both sets count only if no other policy can be named:
+        they yield to another one, or another one no longer comes before them.
         """
         fields = self._fields(old, new)
-        said = dict.fromkeys(field.policy for field in fields if field.policy)
+        credited = dict.fromkeys(field.policy for field in fields if field.policy)
         taking_part = set(old.policies) ^ set(new.policies)
-        otherwise = [name for name in said if name in taking_part or self._differs(name, fields)]
-        # Without a word in the trace, the change is one of who takes part at all.
-        policies = otherwise or list(said) or sorted(taking_part)
+        otherwise = [
+            name for name in credited if name in taking_part or self._differs(name, fields)
+        ]
+        # Without trace lines, the difference is which policies apply.
+        policies = otherwise or list(credited) or sorted(taking_part)
         return tuple(policies), tuple(fields)
 
     def _fields(self, old: Evaluation, new: Evaluation) -> list[FieldChange]:
@@ -215,6 +230,6 @@ def _by_key(trace: Sequence[Entry]) -> Mapping[_Key, Sequence[Entry]]:
 
 
 def _text(entries: Sequence[Entry], counts: Collection[str]) -> str:
-    """What was done; if all came to nothing, how."""
+    """The reasons of entries with these outcomes; if there are none, all outcomes."""
     done = [each.reason for each in entries if each.outcome in counts]
     return "; ".join(done or [f"{each.outcome}: {each.reason}" for each in entries])

@@ -1,27 +1,46 @@
-"""What becomes of one pod otherwise, and by which policies."""
+"""The placement fields in which two decisions on a pod differ, and the policies that cause it."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+
+from webhook import names
+from webhook.placement.fields import MAPS, SCALARS, STORED_NORMAL
+from webhook.placement.settings import spread_pair
+from webhook.placement.tolerations import normal
+from webhook.workloads import stored_pod
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from webhook.admission.decision import Result
+    from webhook.placement.pod import PodPlacement
+    from webhook.placement.shapes import Requirement
 
 # rejected:    newly rejected
 # unplaceable: admitted as before, and newly left without any node
-# moved:       placed otherwise
+# moved:       placed differently
 # admitted:    no longer rejected
 # placeable:   no longer without a node
 Kind: TypeAlias = Literal["rejected", "unplaceable", "moved", "admitted", "placeable"]
-# In the order in which they are told: what hurts comes first.
+# In the order of the report: the worst first.
 KINDS: tuple[Kind, ...] = ("rejected", "unplaceable", "moved", "admitted", "placeable")
+# Tolerations are normalized separately.
+_STORED_NORMAL: Final = tuple(
+    start
+    for field in STORED_NORMAL
+    if field.name != "tolerations"
+    for start in (f"{field.name}.", f"{field.name}[")
+)
+REQUIRED: Final = "affinity.nodeAffinity.required"
 
 
 class Nodes(NamedTuple):
-    """How many of all nodes admit a pod; if none does, what shuts it out of how many.
+    """How many of all nodes admit a pod; if none does, the conditions with their counts.
 
-    `on_demand` are the autoscaled classes that could make one, if none does.
+    `on_demand` are the autoscaled classes that could create one, if none does.
     """
 
     admitted: int
@@ -31,9 +50,9 @@ class Nodes(NamedTuple):
 
 
 class Side(NamedTuple):
-    """What one set makes of the pod: `reason` is that of a rejection, or of being left alone.
+    """The result of one set for the pod. `reason`: of a rejection, or why it is not changed.
 
-    `nodes` is None if the pod is rejected, or nobody knows the nodes.
+    `nodes` is None if the pod is rejected, or the nodes are not known.
     """
 
     result: Result
@@ -47,9 +66,9 @@ class Side(NamedTuple):
 
 
 class FieldChange(NamedTuple):
-    """How one setting changes: `old` and `new` are empty where it had, or has, no say.
+    """How one setting changes: `old` and `new` are empty if it had, or has, no effect.
 
-    `policy` is empty where the pod's own annotation asks.
+    `policy` is empty for the pod's own annotation.
     """
 
     policy: str
@@ -61,10 +80,10 @@ class FieldChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What becomes of a pod otherwise.
+    """The difference for a pod.
 
-    policies: those by which it is so: what they say of the pod differs. Empty if none can be named
-    fields:   what becomes of their settings otherwise, and of those that give way to them
+    policies: those that cause it, because their settings for the pod differ; empty if unknown
+    fields:   the changes of their settings, and of settings that yield to them
     """
 
     kind: Kind
@@ -75,22 +94,90 @@ class Difference:
 
     @property
     def stranded(self) -> bool:
-        """Whether no node admits the pod, and that is new: before some did, or it was rejected."""
-        return _without(self.new.nodes) and not _without(self.old.nodes)
+        """Whether no node admits the pod any more: before, some did, or it was rejected."""
+        return is_without_node(self.new.nodes) and not is_without_node(self.old.nodes)
 
 
 def kind_of(old: Side, new: Side) -> Kind:
-    """What is different, of two sides of which at least one admits the pod."""
+    """The kind of difference between two results, at least one of which admits the pod."""
     if not new.allowed:
         return "rejected"
     if not old.allowed:
         return "admitted"
-    if _without(new.nodes) and not _without(old.nodes):
+    if is_without_node(new.nodes) and not is_without_node(old.nodes):
         return "unplaceable"
-    if _without(old.nodes) and not _without(new.nodes):
+    if is_without_node(old.nodes) and not is_without_node(new.nodes):
         return "placeable"
     return "moved"
 
 
-def _without(nodes: Nodes | None) -> bool:
+def is_without_node(nodes: Nodes | None) -> bool:
+    """Whether no node admits the pod, and no autoscaled class could create one."""
     return nodes is not None and nodes.admitted == 0 and not nodes.on_demand
+
+
+class Gap(NamedTuple):
+    """One field: its value in either placement, as JSON; None if unset."""
+
+    field: str
+    has: Any
+    would: Any
+
+
+def fields(placement: PodPlacement) -> dict[str, Any]:
+    """The value of each field that is set, as JSON, without the stamp.
+
+    Tolerations are grouped by key: `tolerations[gpu]` has all with that key.
+    """
+    found: dict[str, Any] = {}
+    for field in MAPS.values():
+        for key, value in getattr(placement, field.attribute).items():
+            if key != names.PLACEMENT:
+                found[f"{field.name}[{key}]"] = value
+    for field in SCALARS.values():
+        value = getattr(placement, field.attribute)
+        if value not in (field.unset, field.silent):
+            found[field.name] = value
+    for each in placement.tolerations:
+        found.setdefault(f"tolerations[{each.get('key') or '*'}]", []).append(each)
+    if placement.required is not None:
+        found[REQUIRED] = placement.required
+    found |= placement.lists
+    for constraint in placement.topology_spread:
+        found[f"topologySpreadConstraints[{','.join(spread_pair(constraint))}]"] = constraint
+    return found
+
+
+def gaps(has: PodPlacement, would: PodPlacement) -> list[Gap]:
+    """Every field in which the placements differ; the order of lists does not count."""
+    one, other = fields(has), fields(would)
+    return [
+        Gap(field, one.get(field), other.get(field))
+        for field in dict.fromkeys((*one, *other))
+        if _canonical(field, one.get(field)) != _canonical(field, other.get(field))
+    ]
+
+
+def same_placement(one: PodPlacement, other: PodPlacement) -> bool:
+    """Whether the placements differ at most in the order of lists."""
+    # Tolerations of one taint with different times are sorted.
+    return one == other or not gaps(one, other)
+
+
+def _canonical(field: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if field.startswith(_STORED_NORMAL):
+        value = stored_pod.normal(value)
+    if field.startswith("tolerations["):
+        return {normal(each) for each in value}
+    if field == REQUIRED:
+        return {
+            (_sorted(term.get("matchExpressions")), _sorted(term.get("matchFields")))
+            for term in value
+        }
+    return _sorted(value) if isinstance(value, list) else value
+
+
+def _sorted(items: Sequence[Requirement] | Sequence[Any] | None) -> tuple[str, ...]:
+    return tuple(sorted(json.dumps(each, sort_keys=True) for each in items or ()))

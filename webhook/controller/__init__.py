@@ -1,1 +1,1 @@
-"""The controller: Runs become their replica pods."""
+"""The controller, which creates the pods of Runs."""

@@ -1,4 +1,4 @@
-"""Does what reconciling decided: one thing after the other, pods side by side."""
+"""Carry out the actions that reconciling decided."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from webhook.controller.objects import (
+from webhook.controller.owned_objects import (
     CONFIG_MAP,
     DEPLOYMENT,
     POD,
@@ -25,7 +25,6 @@ from webhook.controller.objects import (
 )
 from webhook.controller.refusals import NAME_TAKEN
 from webhook.errors import ClusterError, NotLeading
-from webhook.kube.window import Window
 from webhook.run.actions import (
     CreateConfigMap,
     CreateDeployment,
@@ -40,11 +39,12 @@ from webhook.run.actions import (
     RestoreKeys,
     ScaleDeployment,
 )
+from webhook.turns import Window
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-    from webhook.controller.objects import Objects
+    from webhook.controller.owned_objects import Objects
     from webhook.controller.refusals import Refusals
     from webhook.placement.shapes import JsonObject
     from webhook.run.actions import Action
@@ -54,31 +54,34 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 
-# Pods of one run that are created or deleted at once, at most: what the writer lets through.
+# Pods of one run that are created or deleted concurrently: the limit of the writer.
 AT_ONCE: Final = 32
+# Pods of one run to create or delete in one reconcile while runs of other namespaces wait.
+WHILE_OTHERS_WAIT: Final = 50
 
 
 class Counts(Protocol):
-    """Who counts what is done."""
+    """A sink for metrics."""
 
     def pod_created(self) -> None:
-        """A pod was created, or found created."""
+        """Count a pod that was created, or that existed already."""
 
     def pod_deleted(self) -> None:
-        """A pod was deleted."""
+        """Count a pod that was deleted."""
 
     def creation_refused(self, reason: str) -> None:
-        """A creation was refused, for this reason."""
+        """Count a rejected creation, by reason."""
 
 
 @dataclass(slots=True)
 class Done:
-    """What came of the actions.
+    """The results of the actions.
 
-    made, refused: creations by name, and those that the API server refused.
-    left: seconds until creations may go on that were held back; None if none were.
-    error: the first trouble of the API server, after which nothing more was begun.
-    acted: whether anything was created or deleted.
+    made, refused: creations by name, and those that the API server rejected.
+    left: seconds until delayed creations may continue; None if none were delayed.
+    error: the first API server error; no action is started after it.
+    acted: True if anything was created or deleted.
+    cut: True if actions remain because runs of other namespaces wait.
     """
 
     made: set[str] = field(default_factory=set)
@@ -86,30 +89,42 @@ class Done:
     left: float | None = None
     error: ClusterError | NotLeading | None = None
     acted: bool = False
+    cut: bool = False
 
     def wait(self, seconds: float) -> None:
-        """A creation is held back for so long."""
+        """Record that a creation is delayed for this many seconds."""
         self.left = seconds if self.left is None else min(self.left, seconds)
 
 
 class ActionExecutor:
-    """Carries out the actions of one run after the other; one object for all runs."""
+    """Carry out the actions of each run; one object serves all runs.
 
-    def __init__(self, objects: Objects, refusals: Refusals, counts: Counts) -> None:
+    others_wait: returns True if runs of other namespaces wait in the queue.
+    """
+
+    def __init__(
+        self,
+        objects: Objects,
+        refusals: Refusals,
+        counts: Counts,
+        *,
+        others_wait: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self._objects = objects
         self._refusals = refusals
         self._counts = counts
+        self._others_wait = others_wait
 
     async def carry_out(
         self, run: Run, plan: Plan | None, observed: Observed, actions: Sequence[Action]
     ) -> Done:
-        """Do all this, creations of pods last. Raises nothing of the API server: see Done.error.
+        """Carry out all actions, creations of pods last. API errors are returned in Done.error.
 
-        Without a plan, of a run that is over, nothing is created.
+        If `plan` is None because the run has finished, nothing is created.
         """
         done = Done()
         deletions = [each for each in actions if isinstance(each, DeletePod | ForceDeletePod)]
-        await self._side_by_side(deletions, lambda each: self._delete_pod(run, each), done)
+        await self._side_by_side(run, deletions, lambda each: self._delete_pod(run, each), done)
         try:
             for action in actions:
                 if not done.error:
@@ -117,15 +132,15 @@ class ActionExecutor:
         except (ClusterError, NotLeading) as error:
             done.error = error
         pods = [action for action in actions if isinstance(action, CreatePod)]
-        # What a run needs beside its pods is there before the first of them.
-        if plan and not done.error and not done.refused and done.left is None:
+        # The objects that the run's pods depend on exist before the first pod.
+        if plan and not (done.error or done.refused or done.cut) and done.left is None:
             await self._create_pods(run, plan, pods, done)
         return done
 
     async def _one(
         self, run: Run, plan: Plan | None, observed: Observed, action: Action, done: Done
     ) -> None:
-        """Do one thing, unless it is about a pod."""
+        """Carry out one action, unless it is about a pod."""
         match action:
             case ScaleDeployment(replicas) if observed.deployment is not None:
                 await self._objects.scale(run, observed.deployment.uid, replicas)
@@ -144,7 +159,7 @@ class ActionExecutor:
                     await self._create(kind, run, manifest, done)
 
     async def _create(self, kind: Kind, run: Run, manifest: JsonObject, done: Done) -> None:
-        """Create one object, unless creations are held back or one before it was refused."""
+        """Create one object, unless creations are delayed or an earlier one was rejected."""
         name: str = manifest["metadata"]["name"]
         if (pause := self._refusals.pause(run.metadata.uid, name)) > 0:
             done.wait(pause)
@@ -168,10 +183,10 @@ class ActionExecutor:
             self._note(refused, manifest["metadata"]["name"], done)
             if refused is None:
                 self._counts.pod_created()
-            # Whatever else is refused, the next pod would be too.
+            # Any other refusal would apply to the next pod too.
             return refused is None or refused.reason == NAME_TAKEN
 
-        await self._side_by_side(free, create, done)
+        await self._side_by_side(run, free, create, done)
 
     def _note(self, refused: Refusal | None, name: str, done: Done) -> None:
         if refused is None:
@@ -188,9 +203,13 @@ class ActionExecutor:
         return True
 
     async def _side_by_side(
-        self, actions: Sequence[A], do: Callable[[A], Awaitable[bool]], done: Done
+        self, run: Run, actions: Sequence[A], do: Callable[[A], Awaitable[bool]], done: Done
     ) -> None:
-        """Do one, then two, then four at once, and so on; begin no more once one says no."""
+        """Start with one action, then run two, then four concurrently, and so on.
+
+        Stop when `do` returns False, or, after a batch, when runs of other namespaces wait. The
+        next reconcile does the rest.
+        """
         window = Window(AT_ONCE)
         goes_on = True
 
@@ -209,16 +228,18 @@ class ActionExecutor:
                 window.leave()
 
         async with asyncio.TaskGroup() as group:
-            for action in actions:
+            for number, action in enumerate(actions):
                 await window.enter()
-                if not goes_on:
+                full = number >= WHILE_OTHERS_WAIT and self._others_wait(run.namespace)
+                done.cut = done.cut or (goes_on and full)
+                if full or not goes_on:
                     window.leave()
                     break
                 group.create_task(one(action))
 
 
 def _beside_pods(plan: Plan, action: Action) -> Iterator[tuple[Kind, JsonObject]]:
-    """What an action creates, if that is no pod."""
+    """Yield the objects to create for an action that is not about a pod."""
     match action:
         case CreateKeys():
             yield SECRET, _keys(plan)
@@ -231,19 +252,19 @@ def _beside_pods(plan: Plan, action: Action) -> Iterator[tuple[Kind, JsonObject]
 
 
 def _keys(plan: Plan) -> JsonObject:
-    """The Secret of the run's SSH keys, with a pair that is new."""
+    """Return the Secret of the run's SSH keys, with a new pair."""
     return plan.keys_secret_manifest(*new_key_pair())
 
 
 class KeyPair(NamedTuple):
-    """An ed25519 pair in OpenSSH's forms: PEM text, and a line of authorized_keys."""
+    """An ed25519 pair in OpenSSH formats: a PEM private key and an authorized_keys line."""
 
     private: str
     public: str
 
 
 def new_key_pair() -> KeyPair:
-    """A pair that nobody has seen."""
+    """Generate a new pair."""
     private = Ed25519PrivateKey.generate()
     public = private.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
     pem = private.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())

@@ -1,4 +1,4 @@
-"""Writes Events about Runs: what repeats is counted, and no run may flood the cluster."""
+"""Write Events about Runs, with repeats counted and rates limited."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.errors import ClusterError, NotLeading
-from webhook.kube.paces import Paces
-from webhook.kube.v1_event import event
+from webhook.kube.events import event
+from webhook.kube.rate_limit import Paces
 from webhook.recent import Recent
 from webhook.times import to_second
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 COMPONENT: Final = "fairlead-controller"
-# The same again within so many seconds is counted upon the Event that is there: client-go's
-# correlator does so for ten minutes too.
+# Seconds within which a repeated Event increases the count of the existing one. client-go's
+# correlator uses ten minutes too.
 AGAIN: Final = 600.0
-# Events of one run: so many at once, then one in so many seconds.
+# Events of one run: an initial burst, then one per EVERY seconds.
 BURST: Final = 25
 EVERY: Final = 30.0
-# Events that wait to be written, and Events and runs that are remembered.
+# The maximum length of the queue, and the number of Events and runs to remember.
 WAITING: Final = 1000
 REMEMBERED: Final = 1024
 
@@ -56,9 +56,9 @@ class _Written:
 
 
 class Announcer:
-    """Takes announcements without waiting, and writes them from `run()`, in their order.
+    """Queue announcements without waiting; `run()` writes them in order.
 
-    An Event that cannot be written is logged and lost: the run's status says it all the same.
+    An Event that cannot be written is logged and dropped. The run's status has the same content.
     """
 
     def __init__(
@@ -78,11 +78,11 @@ class Announcer:
 
     @property
     def dropped(self) -> int:
-        """How many announcements became no Event."""
+        """The number of announcements that were dropped."""
         return self._dropped
 
     def announce(self, run: StoredRun, announcements: Iterable[Announcement]) -> None:
-        """Have these written, as far as the run has not said too much lately."""
+        """Queue these announcements, as far as the run's rate limit allows."""
         subject = _Subject(run.namespace, run.name, run.uid, run.version)
         for each in announcements:
             if self._queue.full() or not self._paces.passes(run.uid, self._clock()):
@@ -91,7 +91,7 @@ class Announcer:
                 self._queue.put_nowait((subject, each, self._now()))
 
     async def run(self) -> None:
-        """Write what is announced, until cancelled."""
+        """Write the queued announcements until cancelled."""
         while True:
             subject, announcement, when = await self._queue.get()
             try:
@@ -103,7 +103,7 @@ class Announcer:
                 self._queue.task_done()
 
     async def flushed(self) -> None:
-        """Return once everything announced so far is written, or lost."""
+        """Return when all queued announcements are written or dropped."""
         await self._queue.join()
 
     async def _write(self, subject: _Subject, announcement: Announcement, when: datetime) -> None:
@@ -115,14 +115,14 @@ class Announcer:
             try:
                 await self._writer.patch(f"{path}/{before.name}", again, "merge")
             except ClusterError as error:
-                # The API server forgets Events after an hour, or whenever it is told to.
+                # The API server deletes Events after an hour, or after its --event-ttl.
                 if error.status != HTTPStatus.NOT_FOUND:
                     raise
             else:
                 before.count += 1
                 before.at = self._clock()
                 return
-        # A Run's name has at most 63 characters, so this fits any object's.
+        # A Run's name has at most 63 characters, so this fits the limit of an object name.
         name = f"{subject.name}.{uuid.uuid4().hex[:16]}"
         await self._writer.create(path, _event(name, subject, announcement, when))
         self._written.put(key, _Written(name, 1, self._clock()))
@@ -139,5 +139,5 @@ def _event(
         "uid": subject.uid,
         "resourceVersion": subject.version,
     }
-    said = (announcement.type, announcement.reason, announcement.message)
-    return event(name, about, said, component=COMPONENT, when=when)
+    content = (announcement.type, announcement.reason, announcement.message)
+    return event(name, about, content, component=COMPONENT, when=when)

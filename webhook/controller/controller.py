@@ -1,4 +1,7 @@
-"""The controller: informers that always run, and workers while this process leads."""
+"""The controller: informers that always run, and workers while it leads.
+
+Changes in the caches become keys of a queue, from which the workers take them.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.controller.action_executor import ActionExecutor
 from webhook.controller.announcer import Announcer
-from webhook.controller.event_router import EventRouter
 from webhook.controller.informers import Informers
-from webhook.controller.objects import Objects
 from webhook.controller.observed_state import ObservedState
+from webhook.controller.owned_objects import Objects
 from webhook.controller.reconciler import Reconciler
 from webhook.controller.refusals import Refusals
-from webhook.controller.run_cache import RunCache
+from webhook.controller.stored_run import RunCache
 from webhook.errors import ClusterError, InvalidRun, NotLeading
 from webhook.kube.work_queue import WorkQueue
 from webhook.run.reconcile import DEFAULT_TERMS
@@ -24,30 +26,107 @@ from webhook.run.reconcile import DEFAULT_TERMS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.controller.metrics import ControllerMetrics
+    from webhook.controller.controller_metrics import ControllerMetrics
+    from webhook.controller.node_health import WatchedNode
+    from webhook.controller.observed_state import RunsDeployment, RunsService
     from webhook.controller.stored_run import StoredRun
     from webhook.kube.cache import Change
     from webhook.kube.client import Client
     from webhook.kube.writer import Writer
-    from webhook.run.counting import RestartTerms
     from webhook.run.model import Run
+    from webhook.run.observed import OwnedPod
     from webhook.run.plan import Plan
+    from webhook.run.restarts import RestartTerms
 
 _logger = logging.getLogger(__name__)
 
-# Runs that are looked at at the same time: what takes time is the API server's answers.
+# Concurrent reconciles. Most of their time is spent waiting for the API server.
 WORKERS: Final = 4
-# Seconds for the looks that are under way when the work is to end; creations go on where they were
-# cut off.
-LAST_LOOKS: Final = 2.0
+# Seconds for the reconciles in progress to finish on shutdown. The next leader resumes creations
+# that were cut off.
+SHUTDOWN_SECONDS: Final = 2.0
+# Seconds between two reconciles of one run because of its pods. A reconcile of 5,000 pods takes
+# about 50 ms, and each pod has several events. The first event after a quiet time is not delayed.
+PAUSE_PER_POD: Final = 0.0001
+SHORTEST_PAUSE: Final = 0.02
+LONGEST_PAUSE: Final = 1.0
+
+
+class EventRouter:
+    """Adds a run's key to the queue when the run or an object it owns changes.
+
+    A process that does not lead has no queue, and ignores changes.
+    """
+
+    def __init__(
+        self, known: ObservedState, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._known = known
+        self._clock = clock
+        self._queue: WorkQueue | None = None
+        self._reconciled_at: dict[str, float] = {}
+        known.runs.subscribe(self._run_changed)
+        known.pods.subscribe(self._owned_changed)
+        known.services.subscribe(self._owned_changed)
+        known.config_maps.subscribe(self._config_map_changed)
+        known.deployments.subscribe(self._owned_changed)
+        known.nodes.cache.subscribe(self._node_changed)
+
+    def begin(self, queue: WorkQueue) -> None:
+        """Use this queue from now on, and add every known run to it."""
+        self._queue = queue
+        for key in self._known.runs.items():
+            queue.add(key)
+
+    def end(self) -> None:
+        """Stop using the queue."""
+        self._queue = None
+        self._reconciled_at.clear()
+
+    def note_reconciled(self, key: str) -> None:
+        """Record that a run was reconciled just now."""
+        if self._known.runs.get(key) is not None:
+            self._reconciled_at[key] = self._clock()
+
+    def _run_changed(self, change: Change[StoredRun]) -> None:
+        if change.after is None:
+            self._reconciled_at.pop(change.key, None)
+        if self._queue is not None:
+            self._queue.add(change.key)
+
+    def _config_map_changed(self, change: Change[str]) -> None:
+        self._add(change.after or change.before or "")
+
+    def _owned_changed(
+        self, change: Change[OwnedPod] | Change[RunsService] | Change[RunsDeployment]
+    ) -> None:
+        owned = change.after or change.before
+        if owned is not None:
+            self._add(owned.run_uid)
+
+    def _node_changed(self, change: Change[WatchedNode]) -> None:
+        for uid in self._known.runs_on(change.key):
+            self._add(uid)
+
+    def _add(self, uid: str) -> None:
+        key = self._known.key_of(uid)
+        if key is None or self._queue is None:
+            # The first reconcile of a run that is not cached yet reads everything.
+            return
+        pause = min(
+            LONGEST_PAUSE,
+            max(SHORTEST_PAUSE, self._known.pod_count(key.partition("/")[0], uid) * PAUSE_PER_POD),
+        )
+        since = self._clock() - self._reconciled_at.get(key, float("-inf"))
+        self._queue.add_after(key, pause - since)
 
 
 class Controller:
-    """Reconciles the Runs of one namespace, or of all if that is empty.
+    """Reconciles the Runs of one namespace, or of all namespaces if it is empty.
 
-    `run()` goes on all the time, so that a process that begins to lead knows everything already;
-    `lead()` for as long as this process leads. `plan` makes a run's plan. `nodes`: whether nodes
-    and capacity classes are watched, for which it needs rights in the whole cluster.
+    `run()` always runs, so that a new leader has current caches; `lead()` runs while this process
+    leads. `plan` computes a run's plan. `nodes`: watch nodes and capacity classes, which needs
+    cluster-wide rights.
     """
 
     def __init__(
@@ -67,7 +146,7 @@ class Controller:
         self.known = ObservedState()
         self.informers = Informers(client, self.known, namespace, nodes=nodes)
         self.announcer = Announcer(writer)
-        self._feed = EventRouter(self.known)
+        self._router = EventRouter(self.known)
         self.refusals = Refusals()
         self.known.runs.subscribe(self._forget)
         objects = Objects(client, writer, self.known)
@@ -75,7 +154,7 @@ class Controller:
             self.known,
             objects,
             RunCache(plan),
-            ActionExecutor(objects, self.refusals, metrics),
+            ActionExecutor(objects, self.refusals, metrics, others_wait=self._others_wait),
             self.refusals,
             self.announcer,
             metrics,
@@ -84,34 +163,37 @@ class Controller:
         self._queue: WorkQueue | None = None
 
     def queue_depth(self) -> int:
-        """How many runs wait for a worker."""
+        """Return the number of runs that wait for a worker."""
         return self._queue.depth if self._queue else 0
 
+    def _others_wait(self, namespace: str) -> bool:
+        return self._queue is not None and self._queue.others_wait(namespace)
+
     def queue_age(self) -> float:
-        """For how many seconds the first of them has waited."""
+        """Return the seconds for which the first run in the queue has waited."""
         return self._queue.oldest_age() if self._queue else 0.0
 
     async def run(self) -> None:
-        """Watch the cluster, and write Events, until cancelled."""
+        """Watch the cluster and write Events until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.informers.run())
             group.create_task(self.announcer.run())
 
     async def lead(self) -> None:
-        """Work until cancelled."""
+        """Reconcile until cancelled."""
         await self.informers.catch_up()
         queue = self._queue = WorkQueue()
-        self._feed.begin(queue)
+        self._router.begin(queue)
         self._metrics.leads(leads=True)
         tasks = [asyncio.create_task(self._work(queue)) for _ in range(self._workers)]
         try:
-            # Not gather, which would cut the workers off when this is cancelled.
+            # asyncio.gather would cancel the workers together with this task.
             ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
             for task in ended:
                 task.result()
         finally:
             self._metrics.leads(leads=False)
-            self._feed.end()
+            self._router.end()
             self._queue = None
             queue.shut_down()
             await _ended(tasks)
@@ -120,22 +202,22 @@ class Controller:
         while (key := await queue.get()) is not None:
             began = time.monotonic()
             try:
-                result = await self._look(queue, key)
+                result = await self._reconcile_key(queue, key)
             finally:
                 queue.done(key)
-            self._feed.looked(key)
+            self._router.note_reconciled(key)
             self._metrics.reconciled(result, time.monotonic() - began)
 
-    async def _look(self, queue: WorkQueue, key: str) -> str:
-        """Look at one run, and see to it that it is looked at again; the result's name."""
+    async def _reconcile_key(self, queue: WorkQueue, key: str) -> str:
+        """Reconcile one run, and requeue it if needed; return the result's name for metrics."""
         try:
-            after = await self._reconciler.look(key)
+            after = await self._reconciler.reconcile_key(key)
         except InvalidRun as error:
             queue.forget(key)
             _logger.info("no pods can be made of run %s", key, extra={"problems": error.problems})
             return "invalid"
         except NotLeading:
-            # Whoever leads now looks at everything.
+            # The new leader reconciles every run.
             return "failed"
         except ClusterError as error:
             seconds = queue.retry(key)
@@ -144,7 +226,7 @@ class Controller:
             log("run %s: %s; again in %.2f s", key, error, seconds)
             return "conflict" if conflict else "failed"
         except Exception:
-            # A bug must not take the other runs with it.
+            # A bug in one run must not stop the others.
             _logger.exception("run %s cannot be reconciled: this is a bug", key)
             queue.retry(key)
             return "failed"
@@ -159,8 +241,8 @@ class Controller:
 
 
 async def _ended(tasks: list[asyncio.Task[None]]) -> None:
-    """Give the tasks a moment to end, then end them."""
-    await asyncio.wait(tasks, timeout=LAST_LOOKS)
+    """Wait for the tasks for SHUTDOWN_SECONDS seconds, then cancel them."""
+    await asyncio.wait(tasks, timeout=SHUTDOWN_SECONDS)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""What the controller knows of the cluster: caches of Runs and of what they own."""
+"""Caches of Runs and of the objects that they own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from webhook import names
-from webhook.controller.nodes import Nodes
+from webhook.controller.node_health import Nodes
 from webhook.controller.stored_run import StoredRun, store
 from webhook.kube.cache import Cache
 from webhook.run import observation
@@ -26,10 +26,10 @@ _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 class ByRun(Generic[T]):
-    """An index upon a cache whose keys are namespace/name. `uid_of` tells whose a value is.
+    """An index over a cache with keys namespace/name. `uid_of` returns the uid of a value's Run.
 
-    An owner reference means an object of the same namespace: one that names a Run of another is
-    none, though it has the uid right.
+    An owner reference refers to an object in the same namespace. A reference with the uid of a Run
+    in another namespace is ignored.
     """
 
     def __init__(self, cache: Cache[T], uid_of: Callable[[T], str]) -> None:
@@ -37,13 +37,13 @@ class ByRun(Generic[T]):
         self._owned: dict[tuple[str, str], dict[str, T]] = {}
         cache.subscribe(self._change)
 
-    def of(self, namespace: str, uid: str) -> Mapping[str, T]:
-        """The run's values by name: a read-only view, to be read at once and not kept."""
+    def values_of(self, namespace: str, uid: str) -> Mapping[str, T]:
+        """Return the run's values by name: a read-only view, valid until the next change."""
         owned = self._owned.get((namespace, uid))
         return MappingProxyType(owned) if owned else _NOTHING  # type: ignore[return-value]
 
     def count(self, namespace: str, uid: str) -> int:
-        """How many there are."""
+        """Return the number of the run's values."""
         return len(self._owned.get((namespace, uid), _NOTHING))
 
     def _change(self, change: Change[T]) -> None:
@@ -60,7 +60,7 @@ class ByRun(Generic[T]):
 
 
 class RunsService(NamedTuple):
-    """A Service with the uid of the Run that owns it; `closed` while it selects no pod."""
+    """A Service with the uid of its owner; `closed` while it selects no pod."""
 
     run_uid: str
     uid: str
@@ -68,14 +68,14 @@ class RunsService(NamedTuple):
 
 
 class RunsDeployment(NamedTuple):
-    """A Deployment with the uid of the Run that owns it."""
+    """A Deployment with the uid of its owner."""
 
     run_uid: str
     deployment: OwnedDeployment
 
 
 class ObservedState:
-    """The caches, kept current by the informers, and what was written put in at once."""
+    """The caches, updated by the informers, and by the results of our own writes at once."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.runs: Cache[StoredRun] = Cache(store, clock=clock)
@@ -88,22 +88,22 @@ class ObservedState:
         self._config_maps = ByRun(self.config_maps, lambda uid: uid)
         self._deployments = ByRun(self.deployments, lambda owned: owned.run_uid)
         self.nodes = Nodes(clock=clock)
-        # By node the runs that have pods there, with their number.
+        # By node: the uids of the runs with pods on it, and their number of pods.
         self._on_nodes: dict[str, Counter[str]] = {}
         self.pods.subscribe(self._pod_changed)
         self._keys: dict[str, str] = {}
         self.runs.subscribe(self._run_changed)
 
     def key_of(self, uid: str) -> str | None:
-        """The key of the Run with this uid; None if there is none."""
+        """Return the key of the Run with this uid; None if there is none."""
         return self._keys.get(uid)
 
     def pod_count(self, namespace: str, uid: str) -> int:
-        """How many pods the Run with this uid has."""
+        """Return the number of pods of the Run with this uid."""
         return self._pods.count(namespace, uid)
 
     def runs_on(self, node: str) -> Collection[str]:
-        """The uids of the Runs that have pods on the node."""
+        """Return the uids of the Runs that have pods on the node."""
         return tuple(self._on_nodes.get(node, ()))
 
     def observed(
@@ -113,10 +113,10 @@ class ObservedState:
         refusals: tuple[Refusal, ...] = (),
         nodes: Collection[str] = (),
     ) -> Observed:
-        """What the Run with this uid owns; nodes: names beside those of its pods."""
-        deployments = self._deployments.of(namespace, uid)
-        services = self._services.of(namespace, uid).values()
-        pods = dict(self._pods.of(namespace, uid))
+        """Return what the Run with this uid owns; nodes: additional nodes to report on."""
+        deployments = self._deployments.values_of(namespace, uid)
+        services = self._services.values_of(namespace, uid).values()
+        pods = dict(self._pods.values_of(namespace, uid))
         return Observed(
             pods=pods,
             service=bool(services),

@@ -1,4 +1,4 @@
-"""One look at one run: what is known, what is decided, what is done, one status write."""
+"""Reconcile one Run: read, decide, act, write one status."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol
 
-from webhook.controller.run_cache import status_of
+from webhook.controller.stored_run import status_of
 from webhook.errors import ClusterError, InvalidRun, NotLeading
 from webhook.run.actions import (
     Announcement,
@@ -20,45 +20,44 @@ from webhook.run.actions import (
     Outcome,
 )
 from webhook.run.observed import Needs
-from webhook.run.reconcile import DEFAULT_TERMS, invalid, reconcile
+from webhook.run.reconcile import DEFAULT_TERMS, invalid_status, reconcile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.controller.action_executor import ActionExecutor
     from webhook.controller.announcer import Announcer
-    from webhook.controller.objects import Objects
     from webhook.controller.observed_state import ObservedState
+    from webhook.controller.owned_objects import Objects
     from webhook.controller.refusals import Refusals
-    from webhook.controller.run_cache import RunCache
-    from webhook.controller.stored_run import StoredRun
-    from webhook.run.counting import RestartTerms
+    from webhook.controller.stored_run import RunCache, StoredRun
     from webhook.run.model import Run, RunStatus
     from webhook.run.observed import Observed, Refusal
     from webhook.run.plan import Plan
+    from webhook.run.restarts import RestartTerms
 
 _OVER: Final = ("Succeeded", "Failed")
 _CREATIONS: Final = (CreateKeys, CreateConfigMap, CreateService, CreateDeployment, CreatePod)
-# Seconds before a look that is asked for at once, though the last one did nothing.
+# Minimum seconds before an immediate requeue if the last reconcile did nothing.
 IDLE: Final = 1.0
 
 
 class Transitions(Protocol):
-    """Who counts changes of phase."""
+    """A sink for phase metrics."""
 
     def transition(self, before: str, after: str) -> None:
-        """A run's phase has changed, and that is written."""
+        """Count a change of a run's phase after it was written."""
 
 
 class Reconciler:
-    """Looks at runs by key. The queue sees to it that no run is looked at twice at a time."""
+    """Reconciles runs by key. The queue never runs one key concurrently."""
 
     def __init__(
         self,
         known: ObservedState,
         objects: Objects,
-        readings: RunCache,
-        doer: ActionExecutor,
+        run_cache: RunCache,
+        executor: ActionExecutor,
         refusals: Refusals,
         announcer: Announcer,
         transitions: Transitions,
@@ -68,28 +67,28 @@ class Reconciler:
     ) -> None:
         self._known = known
         self._objects = objects
-        self._readings = readings
-        self._doer = doer
+        self._run_cache = run_cache
+        self._executor = executor
         self._refusals = refusals
         self._announcer = announcer
         self._transitions = transitions
         self._terms = terms
         self._now = now
 
-    async def look(self, key: str) -> float | None:
-        """Look at one run; seconds until the next look, None if only a change is a reason for one.
+    async def reconcile_key(self, key: str) -> float | None:
+        """Reconcile one run; return the seconds until the next time, None to wait for a change.
 
-        Raises InvalidRun once it is written that no pods can be made of the run; ClusterError if
-        it is to be tried again, with the status 409 if the run had changed meanwhile; NotLeading if
-        another may be writing by now.
+        Raises InvalidRun after writing to the status that no pods can be created; ClusterError to
+        request a retry (status 409 if the run changed in the meantime); NotLeading if another
+        process may be the leader.
         """
         stored = self._known.runs.get(key)
         if stored is None or stored.deleted:
-            # What it owns goes with it: that is the garbage collector's work.
+            # The garbage collector deletes what the Run owns.
             return None
         try:
-            run = self._readings.run(stored)
-            plan = None if run.status.phase in _OVER else self._readings.plan(run)
+            run = self._run_cache.run(stored)
+            plan = None if run.status.phase in _OVER else self._run_cache.plan(stored)
         except InvalidRun as error:
             await self._give_up(stored, error)
             raise
@@ -97,9 +96,9 @@ class Reconciler:
 
     async def _reconcile(self, stored: StoredRun, run: Run, plan: Plan | None) -> float | None:
         observed, outcome = await self._decide(run, plan.needs if plan else Needs())
-        done = await self._doer.carry_out(run, plan, observed, outcome.actions)
+        done = await self._executor.carry_out(run, plan, observed, outcome.actions)
         if isinstance(done.error, NotLeading) or (done.error and done.error.status is None):
-            # What comes next would meet the same.
+            # Further requests would fail in the same way.
             raise done.error
         news = self._note(stored.uid, outcome, done.made, done.refused)
         written = await self._write(stored, run.status, outcome)
@@ -107,23 +106,23 @@ class Reconciler:
             self._announcer.announce(stored, outcome.announcements)
         if done.error:
             raise done.error
-        if news:
-            # The status does not tell of the refusals yet.
+        if news or done.cut:
+            # The status does not show the refusals yet, or actions remain.
             return 0.0
         return self._next(stored.uid, outcome, busy=written or done.acted)
 
     async def _decide(self, run: Run, needs: Needs) -> tuple[Observed, Outcome]:
-        """What to do, pods that are missing looked up first."""
+        """Compute the outcome, after reading the pods that are missing from the cache."""
         uid = run.metadata.uid
         failed_on = {each.node for each in run.status.incidents if each.cause != "Disruption"}
         observed = self._known.observed(
-            run.namespace, uid, self._refusals.of(uid), failed_on - {""}
+            run.namespace, uid, self._refusals.refusals_of(uid), failed_on - {""}
         )
         outcome = reconcile(run, needs, observed, self._now(), self._terms)
-        asked: frozenset[str] = frozenset()
-        while (unknown := outcome.look_up - asked) or outcome.look_up_nodes:
-            asked |= unknown
-            found = await self._objects.look_up(run, unknown)
+        looked_up: frozenset[str] = frozenset()
+        while (unknown := outcome.look_up - looked_up) or outcome.look_up_nodes:
+            looked_up |= unknown
+            found = await self._objects.get_pods(run, unknown)
             nodes = await self._objects.read_nodes(outcome.look_up_nodes)
             observed = replace(
                 observed,
@@ -136,19 +135,19 @@ class Reconciler:
         return observed, outcome
 
     def _note(self, uid: str, outcome: Outcome, made: set[str], refused: list[Refusal]) -> bool:
-        """Remember what was refused; whether that is news."""
+        """Record the rejected creations; return True if they changed."""
         if any(isinstance(action, _CREATIONS) for action in outcome.actions):
             return self._refusals.note(uid, made, refused)
         return self._refusals.forget(uid)
 
     async def _write(self, stored: StoredRun, before: RunStatus, outcome: Outcome) -> bool:
-        """Write the status if it has changed; whether it had."""
+        """Write the status if it has changed; return whether it had."""
         deleted = any(isinstance(action, DeleteRun) for action in outcome.actions)
         status = outcome.status
         if deleted or status == before:
             return False
         raw = stored.raw()
-        raw["status"] = status.written()
+        raw["status"] = status.to_json()
         try:
             await self._objects.write_status(raw)
         except ClusterError as error:
@@ -168,11 +167,11 @@ class Reconciler:
         return after
 
     async def _give_up(self, stored: StoredRun, error: InvalidRun) -> None:
-        """Write that no pods can be made of the run, unless it is over anyway."""
+        """Write to the status that no pods can be created, unless the run has finished."""
         before = status_of(stored)
         if before.phase in _OVER:
             return
-        status = invalid(before, stored.generation, error.problems, self._now())
+        status = invalid_status(before, stored.generation, error.problems, self._now())
         if await self._write(stored, before, Outcome(status)):
-            said = Announcement("Warning", "InvalidRun", status.message)
-            self._announcer.announce(stored, (said,))
+            announcement = Announcement("Warning", "InvalidRun", status.message)
+            self._announcer.announce(stored, (announcement,))

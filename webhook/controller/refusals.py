@@ -1,4 +1,4 @@
-"""Creations that the API server refused: why, and when they are tried again."""
+"""Creations that the API server refused, and when to retry them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.backoff import CREATION_DELAYS
-from webhook.kube.backoff import Backoff
+from webhook.kube.rate_limit import Backoff
 from webhook.run.observed import Refusal
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from webhook.errors import ClusterError
 
 NAME_TAKEN: Final = "NameTaken"
-# What admission plugins say, by the beginning of what makes them known (the plugins' own sources:
-# ResourceQuota, PodSecurity, the webhook dispatcher, ValidatingAdmissionPolicy).
+# Prefixes of the messages of admission plugins, with the reason for each (from the sources of
+# ResourceQuota, PodSecurity, the webhook dispatcher and ValidatingAdmissionPolicy).
 _WORDS: Final = (
     ("exceeded quota:", "QuotaExceeded"),
     ("failed quota:", "QuotaExceeded"),
@@ -26,7 +26,7 @@ _WORDS: Final = (
     ("denied the request", "Rejected"),
     ("denied request:", "Rejected"),
 )
-# What passes by itself, and soon: the next attempt is the answer to it.
+# Transient errors, which a retry resolves.
 _PASSING: Final = (
     HTTPStatus.CONFLICT,
     HTTPStatus.TOO_MANY_REQUESTS,
@@ -37,7 +37,7 @@ _PASSING: Final = (
 
 
 def refusal(name: str, error: ClusterError) -> Refusal | None:
-    """What to tell of a creation that failed; None if it is the API server's own trouble."""
+    """Return the refusal behind a failed creation; None for a failure of the API server."""
     if error.status is None or error.status in _PASSING:
         return None
     words = error.words or str(error)
@@ -52,23 +52,23 @@ def refusal(name: str, error: ClusterError) -> Refusal | None:
 
 
 def name_taken(kind: str, other: Mapping[str, Any]) -> Refusal:
-    """That an object of somebody else has the name of one of ours."""
+    """Return the refusal for a name that an object of another owner has."""
     metadata = other["metadata"]
     owners = metadata.get("ownerReferences") or ()
-    whose = next((f"{each['kind']} {each['name']}'s" for each in owners), "nobody's")
+    owner = next((f"{each['kind']} {each['name']}" for each in owners), "none")
     return Refusal(
         metadata["name"],
         NAME_TAKEN,
-        f"{kind} {metadata['name']} exists already and is not this run's, but {whose}: delete it, "
-        "or give the run another name",
+        f"{kind} {metadata['name']} exists already and does not belong to this run (its owner: "
+        f"{owner}): delete it, or give the run another name",
     )
 
 
 class Refusals:
-    """What was refused of each run's creations, by the run's uid, and the pause that follows.
+    """The rejected creations of each run, by uid, and the pause before the next attempt.
 
-    A name that is taken holds back that one name; any other refusal would meet the next creation
-    too, and holds back all of the run's.
+    A name that is taken delays only the object of that name. Any other refusal would apply to the
+    next creation too, and delays all creations of the run.
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class Refusals:
         self._random = random or Random()  # noqa: S311 (spreads load, keeps no secret)
         self._runs: dict[str, _Record] = {}
 
-    def of(self, uid: str) -> tuple[Refusal, ...]:
-        """What was refused since, by name."""
+    def refusals_of(self, uid: str) -> tuple[Refusal, ...]:
+        """Return the run's current refusals, sorted by name."""
         record = self._runs.get(uid)
         return tuple(record.refused[name] for name in sorted(record.refused)) if record else ()
 
     def pause(self, uid: str, name: str) -> float:
-        """Seconds until this creation may be tried; 0.0 if it may be now."""
+        """Return the seconds until this creation may be tried; 0.0 if it may be tried now."""
         record = self._runs.get(uid)
         if record is None:
             return 0.0
@@ -92,35 +92,35 @@ class Refusals:
         return max(0.0, until - self._clock())
 
     def note(self, uid: str, made: Collection[str], refused: Iterable[Refusal]) -> bool:
-        """Take note of how creations went: names that were made, and refusals.
+        """Record the results of creations: created names, and refusals.
 
-        Whether what `of` tells has changed.
+        Return whether the result of `refusals_of` has changed.
         """
-        before = self.of(uid)
+        before = self.refusals_of(uid)
         record = self._runs.setdefault(uid, _Record())
         record.forget(made)
         for one in refused:
             record.refused[one.name] = one
             whom = one.name if one.reason == NAME_TAKEN else ""
             if self._clock() >= record.until.get(whom, 0.0):
-                # Else it was under way together with another that was refused.
+                # Otherwise the creation ran concurrently with another one that was rejected.
                 backoff = record.backoffs.setdefault(whom, Backoff(self._random, CREATION_DELAYS))
                 record.until[whom] = self._clock() + backoff.next()
         if not record.refused:
             del self._runs[uid]
-        return self.of(uid) != before
+        return self.refusals_of(uid) != before
 
     def next(self, uid: str) -> float | None:
-        """Seconds until the next creation that was refused may be tried; None if there is none."""
-        return min((self.pause(uid, one.name) for one in self.of(uid)), default=None)
+        """Return the seconds until the next retry of a rejected creation; None if there is none."""
+        return min((self.pause(uid, one.name) for one in self.refusals_of(uid)), default=None)
 
     def forget(self, uid: str) -> bool:
-        """Nothing is to be created for the run any more. Whether anything was remembered."""
+        """Forget the run, which needs no more creations; return whether it had refusals."""
         return self._runs.pop(uid, None) is not None
 
 
 class _Record:
-    """Of one run: refusals by name; pauses by name, or for all under the empty one."""
+    """One run's refusals by name, and pauses by name; the empty name delays all creations."""
 
     def __init__(self) -> None:
         self.refused: dict[str, Refusal] = {}

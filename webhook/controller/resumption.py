@@ -1,4 +1,4 @@
-"""Puts the webhook's rules back once the time of a disabling is over."""
+"""Restore the webhook's rules when the time of `fairlead disable` is over."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.errors import ClusterError, NotLeading
-from webhook.kube.named import CONFIGURATIONS
-from webhook.suspension import FIELD_MANAGER, Suspension, read, resume
+from webhook.kube.named_object import CONFIGURATIONS
+from webhook.suspension import FIELD_MANAGER, Suspension, parse_suspension, resume
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-# Seconds between two looks. What is looked at is one small object, and a clock that is set, or a
-# machine that slept, is found out as soon.
+# Seconds between two checks. A check reads one small object. The period also bounds the delay
+# after the clock was set or the machine was suspended.
 PERIOD: Final = 5.0
-# Seconds after somebody else has changed the object meanwhile.
+# Seconds until the retry after a conflict with another client.
 AGAIN: Final = 0.2
 
 
 class Resumption:
-    """Looks at the webhook configuration while this process leads.
+    """Checks the webhook configuration while this process leads.
 
-    Two that both believe to lead do no harm: a write holds for the version that was read. `clock`
-    is the wall clock, in UTC, for the time that is waited for was written by another machine.
+    Two processes that both believe they lead do no harm: a write requires the version that was
+    read. `clock` is the wall clock, in UTC, because another machine wrote the end time.
     """
 
     def __init__(
@@ -54,13 +54,13 @@ class Resumption:
         self._seen: Suspension | None = None
 
     async def lead(self) -> NoReturn:
-        """Go on until cancelled."""
+        """Check until cancelled."""
         while True:
-            pause = await self.look()
+            pause = await self.resume_if_due()
             await asyncio.sleep(pause)
 
-    async def look(self) -> float:
-        """Put the rules back if they are due; the seconds until the next look."""
+    async def resume_if_due(self) -> float:
+        """Restore the rules if they are due; return the seconds until the next check."""
         try:
             configuration = await self._client.get(self._path)
             pause = await self._act(configuration)
@@ -72,7 +72,7 @@ class Resumption:
         return pause
 
     async def _act(self, configuration: dict[str, Any]) -> float:
-        seen = read(configuration)
+        seen = parse_suspension(configuration)
         if seen is None:
             self._seen = None
             return self._period
@@ -90,7 +90,7 @@ class Resumption:
         return self._period
 
     def _announce(self, seen: Suspension) -> None:
-        """Say once how it stands; each problem has its cure in what follows."""
+        """Log the state once per change; each problem is followed by its cure."""
         if seen == self._seen:
             return
         self._seen = seen
@@ -109,5 +109,5 @@ class Resumption:
             return AGAIN
         if error.status != HTTPStatus.NOT_FOUND and str(error) != self._trouble:
             self._trouble = str(error)
-            _logger.warning("cannot tell whether the webhook is to be enabled again: %s", error)
+            _logger.warning("it is unknown whether the webhook has to be enabled again: %s", error)
         return self._period

@@ -1,24 +1,44 @@
-"""A Run as it is remembered: what is asked of it often, and the whole of it as text."""
+"""Runs as the controller caches them: each as JSON text, some of them parsed and with plans."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
+from pydantic import ValidationError
 
 from webhook import names
+from webhook.errors import InvalidRun
+from webhook.policy.document_parser import sentence
+from webhook.policy.findings import path_text
+from webhook.recent import Recent
+from webhook.run.model import Run, RunStatus
 
-# Which objects lack in a list.
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from webhook.run.plan import Plan
+
+# orjson serializes at most 254 levels.
+_TOO_DEEP: Final = "spec: objects and lists are nested more than some 250 deep; want fewer levels"
+# Fields that objects in a list response lack.
 _TYPE: Final = {"apiVersion": names.API_VERSION, "kind": names.RUN_KIND}
+# Limit on cached runs, those whose replicas change at the same time. The plan of any other run is
+# computed again in milliseconds.
+MOST: Final = 64
+# Bytes of JSON text of all cached runs; as objects they take ten to thirty times as much.
+MOST_TEXT: Final = 2 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
     """One version of a Run.
 
-    The whole object stays JSON text, without managedFields: a thousand runs that are over take
-    some megabytes so, and a tenth of what they would take as dictionaries.
+    The object stays JSON text, without managedFields. A thousand finished runs take some megabytes
+    as text, a tenth of their size as dictionaries.
+
+    problem: why no pods can be created, if it is known already; `text` then lacks the spec.
     """
 
     namespace: str
@@ -29,21 +49,31 @@ class StoredRun:
     phase: str
     deleted: bool
     text: bytes
+    problem: str = ""
 
     @property
     def key(self) -> str:
-        """Its key in caches and queues."""
+        """The run's key in caches and queues."""
         return f"{self.namespace}/{self.name}"
 
     def raw(self) -> dict[str, Any]:
-        """The object, to be changed as one likes."""
+        """Return a mutable copy of the object."""
         whole: dict[str, Any] = orjson.loads(self.text)
         return whole
 
 
 def store(raw: dict[str, Any]) -> StoredRun:
-    """Remember a raw Run, as an answer, a list or a watch gives it."""
+    """Convert a raw Run from a response, a list or a watch."""
     metadata = {key: value for key, value in raw["metadata"].items() if key != "managedFields"}
+    whole = {**_TYPE, **raw, "metadata": metadata}
+    problem = ""
+    try:
+        text = orjson.dumps(whole)
+    except orjson.JSONEncodeError:
+        # The API server accepts ten thousand levels. The status is written without the spec; the
+        # stored object keeps its spec.
+        problem = _TOO_DEEP
+        text = orjson.dumps({key: whole[key] for key in whole if key != "spec"})
     return StoredRun(
         namespace=metadata["namespace"],
         name=metadata["name"],
@@ -52,5 +82,51 @@ def store(raw: dict[str, Any]) -> StoredRun:
         version=metadata["resourceVersion"],
         phase=(raw.get("status") or {}).get("phase") or "",
         deleted=bool(metadata.get("deletionTimestamp")),
-        text=orjson.dumps({**_TYPE, **raw, "metadata": metadata}),
+        text=text,
+        problem=problem,
     )
+
+
+class RunCache:
+    """Parses Runs. `plan` computes a run's plan; the caller knows the cluster's domain."""
+
+    def __init__(self, plan: Callable[[Run], Plan]) -> None:
+        self._make = plan
+        self._runs: Recent[tuple[str, str], Run] = Recent(MOST, MOST_TEXT)
+        self._plans: Recent[tuple[str, int], Plan] = Recent(MOST, MOST_TEXT)
+
+    def run(self, stored: StoredRun) -> Run:
+        """Return the typed Run. Raises InvalidRun with all its problems."""
+        key = (stored.uid, stored.version)
+        return self._runs.get_or_make(key, lambda: parse_run(stored), len(stored.text))
+
+    def plan(self, stored: StoredRun) -> Plan:
+        """Return the run's plan. Raises InvalidRun if no pods can be created."""
+        key = (stored.uid, stored.generation)
+        return self._plans.get_or_make(key, lambda: self._make(self.run(stored)), len(stored.text))
+
+
+def parse_run(stored: StoredRun) -> Run:
+    """Return the typed Run. Raises InvalidRun with all its problems."""
+    if stored.problem:
+        raise InvalidRun([stored.problem])
+    return typed(stored.raw())
+
+
+def typed(raw: dict[str, Any]) -> Run:
+    """Return the typed Run of a raw one. Raises InvalidRun with all its problems."""
+    try:
+        return Run.model_validate(raw, by_alias=True, by_name=False)
+    except ValidationError as error:
+        lines = error.errors(include_url=False)
+        raise InvalidRun(
+            [f"{path_text(line['loc'])}: {sentence(line)}" for line in lines]
+        ) from None
+
+
+def status_of(stored: StoredRun) -> RunStatus:
+    """Return the status of a Run with an invalid spec; empty if the status is invalid too."""
+    try:
+        return RunStatus.model_validate(stored.raw().get("status") or {})
+    except ValidationError:
+        return RunStatus()

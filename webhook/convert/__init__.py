@@ -1,1 +1,1 @@
-"""Runs out of the documents of other systems."""
+"""Convert documents of other systems to Runs."""

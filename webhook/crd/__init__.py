@@ -1,1 +1,1 @@
-"""CustomResourceDefinitions made from models: what is the same for every kind of object."""
+"""CustomResourceDefinitions from models: the parts that all kinds share."""

@@ -1,1 +1,1 @@
-"""PURE a policy set as admission policies that the API server runs itself, in CEL."""
+"""Export a policy set as admission policies in CEL. Pure."""

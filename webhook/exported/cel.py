@@ -1,4 +1,4 @@
-"""How values and small operations are written in CEL."""
+"""Write values and small operations in CEL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Check(NamedTuple):
-    """A validation: the CEL that must hold, and what is said if it does not."""
+    """A validation: the CEL that must be true, and the error message."""
 
     expression: str
     message: str
@@ -30,7 +30,7 @@ class Piece(NamedTuple):
 def text(value: str | int) -> str:
     """A string or a number.
 
-    The escapes of JSON are CEL's too, but for surrogates, which are not needed.
+    JSON and CEL have the same escapes, except surrogates, which are not needed.
     """
     return json.dumps(value, ensure_ascii=False)
 
@@ -41,7 +41,7 @@ def texts(values: Iterable[str | int]) -> str:
 
 
 def data(value: Any) -> str:
-    """A JSON value. Whatever is inside of others is dyn(): CEL wants their types to be one."""
+    """A JSON value. Inner values are dyn(), because CEL requires elements of one type."""
     if isinstance(value, dict):
         return f"{{{', '.join(f'{text(key)}: {_inner(item)}' for key, item in value.items())}}}"
     if isinstance(value, list | tuple):
@@ -80,7 +80,7 @@ def flat(lists: Iterable[str]) -> str:
     return f"[{', '.join(found)}].flatten()" if found else "[]"
 
 
-def given(condition: str, items: str) -> str:
+def list_if(condition: str, items: str) -> str:
     """The list if the condition holds, else none."""
     return f"({condition} ? {items} : [])"
 
@@ -112,5 +112,5 @@ def members(path: str, entries: str) -> str:
 
 
 def parent(there: str, wanted: str, path: str, empty: str) -> str:
-    """An operation that makes an object or a list which is wanted and not there."""
+    """An operation that creates an object or a list if it is needed and missing."""
     return f"({wanted} && !({there}) ? [{add(text(path), empty)}] : [])"

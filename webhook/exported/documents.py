@@ -1,4 +1,4 @@
-"""The admission policies that a policy set becomes, with their bindings.
+"""The admission policies and bindings of a policy set.
 
 One MutatingAdmissionPolicy holds the whole set, for the API server applies several of them in no
 order that could be chosen: which policies match, and which of them wins a key, are variables of
@@ -13,9 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.errors import NotExported
-from webhook.exported import capacity, cel, gaps, identity, matching, nodes, plain, tolerations
+from webhook.exported import (
+    capacity_cel,
+    cel,
+    inexpressible,
+    matching,
+    node_conditions,
+    plain_fields_cel,
+    tolerations_cel,
+)
 from webhook.exported.cel import Check, Piece, text
-from webhook.exported.wanted import wanted, with_parts_apart
+from webhook.exported.positioned_settings import positioned_settings, with_parts_apart
 from webhook.placement.fields import PLAIN_MAPS
 from webhook.placement.settings import SpreadSetting, TolerationSetting
 from webhook.placement.tolerations import normal
@@ -23,7 +31,7 @@ from webhook.placement.tolerations import normal
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from webhook.exported.wanted import Placed
+    from webhook.exported.positioned_settings import Placed
     from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import JsonObject
 
@@ -59,32 +67,35 @@ _CONDITIONS: Final = {
 def documents(placed: Placed, entries: Sequence[Mapping[str, Any]]) -> list[JsonObject]:
     """The two policies, each with a binding for each of the webhook's entries, whose pods they get.
 
-    Raises NotExported with all that cannot be said.
+    Raises NotExported with every setting that cannot be exported.
     """
-    settings = wanted(placed)
+    settings = positioned_settings(placed)
     seconds = dict.fromkeys(
         (names.TAINT_NOT_READY, names.TAINT_UNREACHABLE), placed.default_toleration_seconds
     )
-    problems = [*gaps.gaps(placed, settings, seconds), *gaps.unsatisfiable(settings)]
+    problems = [
+        *inexpressible.gaps(placed, settings, seconds),
+        *inexpressible.unsatisfiable(settings),
+    ]
     if problems:
         raise NotExported(problems)
     placed = with_parts_apart(placed)
-    settings = wanted(placed)
-    taken, applies, chosen = capacity.choose(settings)
+    settings = positioned_settings(placed)
+    taken, applies, chosen = capacity_cel.choose(settings)
     set_hash = placed.set_hash[:16]
     stamp = f'{{"exported":true,"set":"{set_hash}"}}'
-    steps = tolerations.steps(settings, chosen, placed.classes, seconds)
+    steps = tolerations_cel.steps(settings, chosen, placed.classes, seconds)
     pieces = [
         Piece(_OWN),
-        identity.pieces(),
-        matching.pieces(placed.policies),
-        plain.maps(settings, stamp),
-        plain.scalars(settings, placed.default_priority_class),
-        nodes.pieces(settings, taken, applies, chosen),
-        plain.lists(settings, chosen),
-        plain.spread(settings),
+        matching.identity_pieces(),
+        matching.policy_pieces(placed.policies),
+        plain_fields_cel.maps(settings, stamp),
+        plain_fields_cel.scalars(settings, placed.default_priority_class),
+        node_conditions.pieces(settings, taken, applies, chosen),
+        plain_fields_cel.lists(settings, chosen),
+        plain_fields_cel.spread(settings),
         Piece(steps.variables, steps.rest),
-        Piece(checks=[_no_request(set_hash), *plain.contradictions(settings, _opposed)]),
+        Piece(checks=[_no_request(set_hash), *plain_fields_cel.contradictions(settings, _opposed)]),
     ]
     variables = {name: text for piece in pieces for name, text in piece.variables.items()}
     operations = [each for piece in pieces for each in piece.operations]
@@ -111,12 +122,12 @@ def documents(placed: Placed, entries: Sequence[Mapping[str, Any]]) -> list[Json
 
 
 def _no_request(set_hash: str) -> Check:
-    """No pod's author asks for capacity, for nobody would answer; the set is named for admins."""
+    """Reject pods that request capacity, because exported policies ignore it; name the set."""
     return Check(
         f"variables.daemon_set || "
         f"variables.own_annotations[?{text(names.CAPACITY)}].orValue('').trim() == ''",
-        f"fairlead: annotation {names.CAPACITY}: the policies of this cluster are exported (set "
-        f"{set_hash}), and do not read it; leave it out, and say what you want of nodes in "
+        f"fairlead: annotation {names.CAPACITY}: the policies of this cluster are exported "
+        f"(set {set_hash}), and do not read it; remove it, and select nodes with "
         "nodeSelector, affinity and tolerations",
     )
 
@@ -152,13 +163,13 @@ def _needed(variables: dict[str, str], expressions: Sequence[str]) -> list[JsonO
     wanted_text = "\n".join(expressions)
     found: list[JsonObject] = []
     for name in reversed(variables):
-        if _reads(wanted_text, name):
+        if _uses_variable(wanted_text, name):
             found.append({"name": name, "expression": variables[name]})
             wanted_text += f"\n{variables[name]}"
     return found[::-1]
 
 
-def _reads(expressions: str, name: str) -> bool:
+def _uses_variable(expressions: str, name: str) -> bool:
     parts = expressions.split(f"variables.{name}")
     return any(not (part[:1].isalnum() or part[:1] == "_") for part in parts[1:])
 
@@ -170,7 +181,7 @@ def _mutating(variables: Sequence[JsonObject], mutations: Sequence[str]) -> Json
         "metadata": _metadata(NAME),
         "spec": {
             "failurePolicy": "Fail",
-            # As the webhook: whoever changes the pod in between, it is decided again.
+            # As the webhook: after another change of the pod, it is evaluated again.
             "reinvocationPolicy": "IfNeeded",
             **_selection(variables),
             "mutations": [

@@ -1,30 +1,196 @@
-"""A policy's match and exclude blocks in CEL, as `webhook.policy.conditions` compiles them."""
+"""CEL: which pods a policy matches: their identity, as webhook.identity reads it, and match blocks,
+as webhook.policy.conditions evaluates them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook import names
 from webhook.exported import cel
 from webhook.exported.cel import Piece, every, text, var
 from webhook.policy.conditions import given_fields
 from webhook.policy.selectors import compile_selector
+from webhook.run.rendezvous.table import WORKER_ZERO_LEADS
+from webhook.sources import SOURCES
+from webhook.sources.marks import COMPLETION_INDEX, COMPLETION_KEYS, NONE, Key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from webhook.exported.wanted import Enforced
+    from webhook.exported.positioned_settings import Enforced
     from webhook.placement.schema.selectors import LabelSelector
     from webhook.policy.conditions import MatchField
     from webhook.policy.match_model import Match
+    from webhook.sources.marks import Clause, Condition, Leader, Source
 
-# Some digit but 0 before any exponent or unit, as policy.subject has it.
+# A digit except 0 before any exponent or unit, as in policy.subject.
 _SOME: Final = r"'^[+]?[0.]*[1-9]'"
+_LABELS: Final = "variables.own_labels"
+_NUMBER: Final = "'^[0-9]{1,10}$'"
 
 
-def pieces(policies: Sequence[Enforced]) -> Piece:
+def identity_pieces() -> Piece:
+    """Variables marked (by the pod's own labels), kind, framework and role ("" if unknown), index
+    (-1 if unknown) and coordinator."""
+    variables = {
+        f"row{number}": cel.some(
+            f"{text(mark.key)} in {_LABELS}"
+            if mark.value is None
+            else f"{_LABELS}[?{text(mark.key)}].orValue('') == {text(mark.value)}"
+            for mark in row.marks
+            if not mark.namespace
+        )
+        for number, row in enumerate(SOURCES)
+    }
+    marked = cel.some(variables.values())
+    # Fairlead's own kind, framework, role and index also refine pods of other rows.
+    variables["row0"] = "true"
+    variables["marked"] = marked
+    variables["kind"] = _kind()
+    variables["framework"] = _first(
+        (number, [*_word_if_met(row.framework), *_always(row.framework_always)])
+        for number, row in enumerate(SOURCES)
+    )
+    variables["role"] = _first(
+        (number, _word_if_met(row.role)) for number, row in enumerate(SOURCES)
+    )
+    completion = _indexes(COMPLETION_KEYS)
+    variables["completion"] = f"({cel.flat(completion)} + [-1])[0]"
+    found = [
+        f"({var(f'row{number}')} ? {_index(row)} : [])"
+        for number, row in enumerate(SOURCES)
+        if row.index
+    ]
+    # The template of an Indexed Job cannot have the index of each pod.
+    last = f"[{var('completion')}]"
+    variables["index"] = f"({cel.flat(found)} + {last})[0]"
+    variables["coordinator"] = _coordinator()
+    return Piece(variables)
+
+
+def _value(key: Key) -> str:
+    holder = "variables.own_annotations" if key.annotation else _LABELS
+    return f"{holder}[?{text(key.name)}]"
+
+
+def _word_if_met(clauses: Iterable[Clause]) -> list[str]:
+    """For each clause its word, as a list of one or none."""
+    found = []
+    for clause in clauses:
+        value = _value(clause.key)
+        if isinstance(clause.words, str):
+            found.append(f"({value}.hasValue() ? [{text(clause.words)}] : [])")
+        else:
+            words = cel.texts(clause.words)
+            table = f"{{{', '.join(f'{text(k)}: {text(v)}' for k, v in clause.words.items())}}}"
+            word = f"{value}.orValue('').lowerAscii()"
+            found.append(f"({word} in {words} ? [{table}[{word}]] : [])")
+    return found
+
+
+def _always(word: str | None) -> list[str]:
+    return [f"[{text(word)}]"] if word else []
+
+
+def _first(rows: Iterable[tuple[int, Sequence[str]]], last: str = "''") -> str:
+    """The first word of the rows that mark the pod."""
+    found = [f"({var(f'row{number}')} ? {cel.flat(lists)} : [])" for number, lists in rows if lists]
+    return f"({cel.flat(found)} + [{last}])[0]"
+
+
+def _kind() -> str:
+    labels = var("namespace_labels")
+    word = f"{labels}[?{text(names.KIND)}].orValue('').lowerAscii()"
+    whole = f"{labels}[?{text(names.PLACE)}].orValue('') == {text(names.PLACE_ALL)}"
+    unsaid = (
+        f"({whole} && {word} in {cel.texts(names.KINDS)} ? {word} : {text(names.DEFAULT_KIND)})"
+    )
+    rows = (
+        (number, [*_word_if_met(row.kind), *_always(row.kind_always)])
+        for number, row in enumerate(SOURCES)
+    )
+    return _first(rows, unsaid)
+
+
+def _indexes(keys: Iterable[Key]) -> list[str]:
+    """For each key its number, as a list of one or none."""
+    return [
+        f"({_value(key)}.orValue('').matches({_NUMBER}) && "
+        f"int({_value(key)}.orValue('')) < 2147483648 ? [int({_value(key)}.orValue(''))] : [])"
+        for key in keys
+    ]
+
+
+def _index(row: Source) -> str:
+    return cel.flat(
+        cel.list_if(cel.every(map(_holds, when)), lists) if when else lists
+        for key, when in row.index
+        for lists in _indexes([key])
+    )
+
+
+def _coordinator() -> str:
+    """As identity._leads: a role that leads, else the first row with an answer, else worker 0."""
+    lists = [
+        cel.list_if(var(f"row{number}"), cel.flat(map(_leads, row.leaders)))
+        for number, row in enumerate(SOURCES)
+        if row.leaders
+    ]
+    frameworks = cel.texts(sorted(WORKER_ZERO_LEADS))
+    zero = f"{var('role')} == 'worker' && {var('index')} == 0 && {var('framework')} in {frameworks}"
+    roles = cel.texts(sorted(names.COORDINATOR_ROLES))
+    return f"({var('role')} in {roles} || ({cel.flat(lists)} + [{zero}])[0])"
+
+
+def _leads(rule: Leader) -> str:
+    """Whether the pod leads, as a list of one; empty if the rule has no answer."""
+    leads = cel.every(map(_holds, rule.only_if))
+    return cel.list_if(cel.every(map(_holds, rule.when)), f"[{leads}]")
+
+
+def _holds(condition: Condition) -> str:
+    """As Condition.holds."""
+    if condition.fact == COMPLETION_INDEX:
+        return f"{var('completion')} in [{', '.join(map(str, condition.among or ()))}]"
+    if condition.fact != "label":
+        words = ("" if word == NONE else str(word) for word in condition.among or ())
+        return f"{var(condition.fact)} in {cel.texts(words)}"
+    label = _value(Key(condition.label))
+    value = f"{label}.orValue('')"
+    holds = []
+    if condition.host:
+        holds += [_is_there(name) for name in condition.host]
+        holds.append(f"{value}.split('.')[0] == {_joined(condition.host)}")
+    if condition.among is not None:
+        holds.append(f"{value} in {cel.texts(map(str, condition.among))}")
+    if condition.but:
+        holds.append(f"!({value} in {cel.texts(condition.but)})")
+    if condition.absent:
+        return f"(!{label}.hasValue() || {cel.every(holds)})"
+    return cel.every([f"{label}.hasValue()", *holds])
+
+
+def _is_there(name: str) -> str:
+    return (
+        f"{var('completion')} >= 0"
+        if name == COMPLETION_INDEX
+        else f"{_value(Key(name))}.hasValue()"
+    )
+
+
+def _joined(host: Iterable[str]) -> str:
+    return " + '-' + ".join(
+        f"string({var('completion')})"
+        if name == COMPLETION_INDEX
+        else f"{_value(Key(name))}.orValue('')"
+        for name in host
+    )
+
+
+def policy_pieces(policies: Sequence[Enforced]) -> Piece:
     """A variable for each policy: whether it is for the pod.
 
-    Of a DaemonSet's pods, requirements hold for those that their own labels mark.
+    For a DaemonSet's pods, requirements apply if their own labels mark them.
     """
     variables = {}
     for at, policy in enumerate(policies):
@@ -59,7 +225,7 @@ def _condition(field: MatchField, value: Any) -> str:
 
 
 def _glob(pattern: str) -> str:
-    """A glob as RE2 takes it. All else that may stand in one stands for itself there."""
+    """A glob as an RE2 expression. Its other characters are literal."""
     return "".join({"*": ".*", "?": ".", ".": r"\."}.get(letter, letter) for letter in pattern)
 
 

@@ -1,1 +1,1 @@
-"""An installation in a cluster: putting it there, taking it away, and saying what is wrong."""
+"""Install, remove and diagnose Fairlead in a cluster."""

@@ -1,4 +1,4 @@
-"""Brings one object into the cluster, by server-side apply."""
+"""Apply one object by server-side apply, or delete it if it is ours."""
 
 from __future__ import annotations
 
@@ -7,28 +7,33 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook import names
 from webhook.errors import ClusterError, InstallationError
+from webhook.installation.object_kinds import CRD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from webhook.installation.kinds import Key
+    from webhook.installation.object_kinds import Key
     from webhook.kube.client import Client
 
     Json = dict[str, Any]
 
 Result = Literal["created", "changed", "unchanged", "kept", "deleted"]
 
-# Forced: what the manifests say is meant, whoever said something else of the same field. Fields
-# that they do not name stay as they are, and so does what others have added to lists by key.
+# Forced: the manifests win over other owners of the same fields. Other fields stay as they are,
+# and so do entries that others have added to lists by key.
 _QUERY: Final = {
     "fieldManager": names.INSTALL_MANAGER,
     "force": "true",
     "fieldValidation": "Strict",
 }
 
+# What the API server fills into a definition without it.
+_NO_CONVERSION: Final = {"strategy": "None"}
+NAME_LABEL: Final = "app.kubernetes.io/name"
 
-async def read(client: Client, path: str) -> Json | None:
-    """The object at the path; None if there is none. Raises ClusterError."""
+
+async def get_object(client: Client, path: str) -> Json | None:
+    """Return the object at the path, or None. Raises ClusterError."""
     try:
         return await client.get(path)
     except ClusterError as error:
@@ -38,15 +43,17 @@ async def read(client: Client, path: str) -> Json | None:
 
 
 async def apply(client: Client, key: Key, wanted: Mapping[str, Any]) -> Result:
-    """Have the object there as it is wanted. Raises ClusterError, or InstallationError.
+    """Apply the object as it is wanted. Raises ClusterError, or InstallationError.
 
-    Nothing of it is taken away that others have put there.
+    Fields and list entries of other clients stay.
     """
-    before = await read(client, key.path)
+    before = await get_object(client, key.path)
+    if before is not None and key.kind.name == CRD and is_applied(before, wanted):
+        return "unchanged"
     try:
         after = await client.patch(key.path, wanted, "apply", query=_QUERY)
     except ClusterError as error:
-        raise _told(key, error) from error
+        raise _describe_refusal(key, error) from error
     if before is None:
         return "created"
     version = "resourceVersion"
@@ -54,8 +61,30 @@ async def apply(client: Client, key: Key, wanted: Mapping[str, Any]) -> Result:
     return "unchanged" if same else "changed"
 
 
-def _told(key: Key, error: ClusterError) -> InstallationError:
-    """What was refused, and the cure where the status tells it."""
+def is_applied(live: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Return whether applying this CustomResourceDefinition again would change nothing.
+
+    The API server compiles every rule of a schema that it is sent, also of an equal one. True only
+    if no other client has written it, so that no field has another owner.
+    """
+    metadata, expected = live["metadata"], wanted["metadata"]
+    managers = [
+        (each.get("manager"), each.get("operation"))
+        for each in metadata.get("managedFields") or ()
+        if not each.get("subresource")
+    ]
+    return (
+        managers == [(names.INSTALL_MANAGER, "Apply")]
+        and live["spec"] == {"conversion": _NO_CONVERSION, **wanted["spec"]}
+        and all(
+            (metadata.get(field) or {}) == (expected.get(field) or {})
+            for field in ("labels", "annotations")
+        )
+    )
+
+
+def _describe_refusal(key: Key, error: ClusterError) -> InstallationError:
+    """What was refused, and the cure by the status."""
     if "denied the request" in str(error.words or error):
         cure = "change what it refuses; the same command goes on from here"
     elif error.status == HTTPStatus.FORBIDDEN:
@@ -70,3 +99,45 @@ def _told(key: Key, error: ClusterError) -> InstallationError:
     else:
         cure = "nothing is undone; the same command goes on from here"
     return InstallationError(f"{key}: {error.words or error}. {cure[0].upper()}{cure[1:]}")
+
+
+async def remove(
+    client: Client, key: Key, ours: Callable[[Mapping[str, Any]], bool] | None = None
+) -> bool:
+    """Delete the object if it exists and is ours; return whether it did. Raises ClusterError.
+
+    Ours is what has our label, or was applied by `fairlead install`, unless `ours` decides
+    otherwise. The uid that was read is a precondition.
+    """
+    found = await get_object(client, key.path)
+    if found is None or not (ours(found) if ours else applied(found) or labelled(found)):
+        return False
+    try:
+        preconditions = {"uid": found["metadata"]["uid"]}
+        options = {"preconditions": preconditions, "propagationPolicy": "Background"}
+        await client.delete(key.path, options)
+    except ClusterError as error:
+        if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+            raise
+    return True
+
+
+async def ended(client: Client, key: Key) -> str:
+    """Why an object that is being deleted still exists; "" if it is gone, or is not deleted."""
+    found = await get_object(client, key.path)
+    if not found or not found["metadata"].get("deletionTimestamp"):
+        return ""
+    conditions = (found.get("status") or {}).get("conditions") or ()
+    why = [each["message"] for each in conditions if each.get("message")]
+    return f"{key} is being deleted: {why[-1]}" if why else f"{key} is being deleted"
+
+
+def applied(found: Mapping[str, Any]) -> bool:
+    """Whether `fairlead install` has applied it."""
+    managers = found["metadata"].get("managedFields") or ()
+    return any(each.get("manager") == names.INSTALL_MANAGER for each in managers)
+
+
+def labelled(found: Mapping[str, Any]) -> bool:
+    """Whether it has the label of all objects in the manifests."""
+    return (found["metadata"].get("labels") or {}).get(NAME_LABEL) == names.MANAGER

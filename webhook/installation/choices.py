@@ -1,4 +1,4 @@
-"""What somebody chose for an installation, and the objects that come of it."""
+"""The choices for an installation, and the objects that result."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from webhook import names, validating
-from webhook.guards import stamp
-from webhook.installation.config_map import with_policies
-from webhook.installation.from_files import CONFIG_MAP, from_files
-from webhook.installation.kinds import (
+from webhook.guards import stamp_guard
+from webhook.installation.manifests import CONFIG_MAP, from_files, with_nodes, with_policies
+from webhook.installation.object_kinds import (
     CONFIGURATION,
     DEPLOYMENT,
     GUARD,
@@ -20,14 +19,13 @@ from webhook.installation.kinds import (
     VALIDATING,
     in_order,
 )
-from webhook.installation.policies import GIVEN, SHIPPED, marked, of_files, of_key, ordered
-from webhook.installation.with_nodes import with_nodes
+from webhook.installation.policy_objects import GIVEN, SHIPPED, marked, of_files, of_key, ordered
 from webhook.interception import DEFAULT_SOURCES, PATH, webhooks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from webhook.installation.kinds import Key
+    from webhook.installation.object_kinds import Key
 
     Json = dict[str, Any]
     Objects = Mapping[Key, Json]
@@ -40,10 +38,9 @@ class Choices:
     sources: rows of the table of marks beside our own, whose pods are intercepted too.
     image: of both programs; empty: as the manifests have it.
     policies: file names and texts, instead of those that ship; None: those that ship.
-    from_files: the policies are files of a ConfigMap, and not objects of the cluster.
-    nodes: the webhook watches the nodes, and warns of pods that none of them admits.
-    url, authority: where the webhook is, if not behind its Service, and the PEM that vouches for
-        it: for one that runs outside of the cluster.
+    from_files: the policies are files of a ConfigMap, not objects of the cluster.
+    nodes: the webhook watches the nodes, and warns about pods that none of them admits.
+    url, authority: for a webhook outside the cluster, its address and the PEM of its authority.
     """
 
     sources: tuple[str, ...] = ()
@@ -56,9 +53,9 @@ class Choices:
 
 
 def adapted(objects: Iterable[Json], choices: Choices) -> dict[Key, Json]:
-    """The objects as they were chosen, in the order in which they are applied.
+    """The objects with the choices, in the order in which they are applied.
 
-    Raises ValueError for a source that is in no row of the table.
+    Raises ValueError for a source that is not in the table.
     """
     found = in_order(deepcopy(list(objects)))
     for key, each in found.items():
@@ -76,7 +73,7 @@ def configuration_of(objects: Objects, kind: str = CONFIGURATION) -> tuple[Key, 
 
 
 def is_stamp_guard(key: Key) -> bool:
-    """Whether this is of the guard that judges pods without a stamp."""
+    """Whether this is part of the guard against pods without a stamp."""
     return key.kind.name in (GUARD, GUARD_BINDING) and (
         key.name == names.STAMP_GUARD or key.name.startswith(f"{names.STAMP_GUARD}-")
     )
@@ -100,7 +97,7 @@ def _with_objects(objects: dict[Key, Json], choices: Choices) -> dict[Key, Json]
         texts = {name: text.encode() for name, text in choices.policies.items()}
         policies = [marked(each, GIVEN) for each in of_files(texts)]
     others = [(key, each) for key, each in objects.items() if not of_key(key)]
-    # Whoever applies them one by one, as kubectl does, finds each class before its complement.
+    # In an order for clients that apply one by one, such as kubectl: classes before complements.
     return dict(sorted([*others, *ordered(policies).items()], key=lambda pair: pair[0].rank))
 
 
@@ -109,7 +106,7 @@ def _text(policy: Json) -> str:
 
 
 def _judging(objects: dict[Key, Json], choices: Choices) -> dict[Key, Json]:
-    """The same with what judges policies and speaks of workloads at the chosen address."""
+    """The objects with the validating webhooks at the chosen address."""
     found = configuration_of(objects, VALIDATING)
     if found is None or not choices.url:
         return objects
@@ -128,7 +125,7 @@ def _set_image(deployment: Json, image: str) -> None:
 
 
 def _intercepting(objects: dict[Key, Json], choices: Choices) -> dict[Key, Json]:
-    """The same with the webhook's entries, and the guard's, for the chosen marks and address."""
+    """The objects with the webhook's and the guard's entries for the chosen marks and address."""
     found = configuration_of(objects)
     if found is None or not (choices.sources or choices.url):
         return objects
@@ -146,7 +143,7 @@ def _intercepting(objects: dict[Key, Json], choices: Choices) -> dict[Key, Json]
         return objects
     deny = any("Deny" in actions for actions in _actions(guards.values()))
     others = [each for key, each in objects.items() if key not in guards]
-    made = stamp.documents(configuration["webhooks"], deny=deny)
+    made = stamp_guard(configuration["webhooks"], deny=deny)
     return in_order([*others, *made])
 
 

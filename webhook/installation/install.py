@@ -1,4 +1,4 @@
-"""Puts an installation into a cluster, or brings one up to date, and waits until it answers."""
+"""Install or upgrade, and wait until the webhook answers."""
 
 from __future__ import annotations
 
@@ -6,38 +6,42 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.errors import InstallationError
-from webhook.installation import bring_policies, policy_plan, rollout
-from webhook.installation.apply import Result, apply, read
+from webhook.installation import policy_plan, rollout
+from webhook.installation.apply import Result, applied, apply, ended, get_object, remove
 from webhook.installation.choices import configuration_of, is_stamp_guard
-from webhook.installation.config_map import changed_by_others
-from webhook.installation.from_files import CONFIG_MAP, WEBHOOK, takes_files, without_mount
-from webhook.installation.interception import intercept
-from webhook.installation.kinds import CONFIGURATION, CRD, DEPLOYMENT, VALIDATING, key_of
-from webhook.installation.patience import Patience
-from webhook.installation.policies import of_key
+from webhook.installation.manifests import (
+    CONFIG_MAP,
+    WEBHOOK,
+    changed_by_others,
+    takes_files,
+    without_mount,
+)
+from webhook.installation.object_kinds import CONFIGURATION, CRD, DEPLOYMENT, VALIDATING, key_of
+from webhook.installation.policy_objects import of_key
 from webhook.installation.probe import ANSWERS, probe, probe_policy
-from webhook.installation.removal import applied, ended, remove
+from webhook.installation.waiting import Patience
+from webhook.installation.webhook_configuration import intercept
 from webhook.validating import POLICIES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
     from typing import TypeAlias
 
-    from webhook.installation.kinds import Key
+    from webhook.installation.object_kinds import Key
     from webhook.installation.policy_plan import Plan
-    from webhook.installation.progress import Progress
+    from webhook.installation.waiting import Progress
     from webhook.kube.client import Client
 
     Json = dict[str, Any]
     Missing: TypeAlias = Callable[[], Awaitable[str]]
 
 _QUERY: Final = {"fieldManager": names.INSTALL_MANAGER}
-# Seconds for which replicas of before may still answer after a rollout, while they drain.
+# Seconds for which old replicas may still answer after a rollout, while they drain.
 _DRAINING: Final = 40.0
 
 
 class Done(NamedTuple):
-    """What became of one object."""
+    """The result for one object."""
 
     key: Key
     result: Result
@@ -62,17 +66,17 @@ class Installer:
     ) -> Sequence[Done]:
         """Apply the objects, in their order, and return once the webhook answers for a pod.
 
-        Policies are there before the webhook may take them from the cluster; the configurations
-        come after the Deployments are available, and what denies pods without a stamp after the
-        first stamp. `stale` are objects of other overlays: those that an earlier installation has
-        applied are deleted. `own_policies`: the policies are the choice of who installs.
+        Policies are written before the webhook reads them from the cluster. The configurations
+        come after the Deployments are available, and the guard against pods without a stamp after
+        the first stamp. `stale` are objects of other overlays, which are deleted if an earlier
+        installation has applied them. `own_policies`: the user has chosen the policies.
         """
         self._done = []
         guards = {key: each for key, each in objects.items() if is_stamp_guard(key)}
         late = {*guards, *(key for key in objects if key.kind.name in (CONFIGURATION, VALIDATING))}
         first = {key: each for key, each in objects.items() if key not in late and not of_key(key)}
         await self._wait_for_ends(first)
-        plan = await bring_policies.look(self._client, objects, given=own_policies)
+        plan = await policy_plan.plan_policies(self._client, objects, given=own_policies)
         for note in plan.notes:
             self._progress.note(note)
         with self._progress.step(f"applying {len(objects)} objects"):
@@ -94,7 +98,7 @@ class Installer:
         return self._done
 
     async def _wait_for_ends(self, objects: Mapping[Key, Json]) -> None:
-        """What an earlier uninstall deletes still cannot be made anew, nor what belongs to it."""
+        """Wait for objects that an earlier removal still deletes."""
         for key in objects:
             if key.kind.name in (CRD, "Namespace") and await ended(self._client, key):
 
@@ -127,16 +131,16 @@ class Installer:
                 await self._apply(key, each, own_policies=own_policies)
 
     async def _is_upgrade(self, objects: Mapping[Key, Json]) -> bool:
-        """Whether the webhook that serves is of another image than the one that is to come."""
-        live = await read(self._client, WEBHOOK.path) if WEBHOOK in objects else None
+        """Whether the webhook that serves has another image than the one to install."""
+        live = await get_object(self._client, WEBHOOK.path) if WEBHOOK in objects else None
         return live is not None and _images(live) != _images(objects[WEBHOOK])
 
     async def _bring(self, plan: Plan, *, upgrade: bool) -> Mapping[Key, Json]:
-        """Write the policies; returns those that nobody could be found to judge.
+        """Write the policies; return those that no webhook could validate yet.
 
-        An installation that judges policies already, and whose webhook does not answer, is mended
-        by what follows. So is, on an upgrade, one whose webhook refuses what it does not know yet.
-        One whose policies come out of files has to have all of them first.
+        If the webhook does not answer, the rest of the installation fixes it. On an upgrade the
+        same goes for a webhook that rejects what it does not know yet. If the policies come from
+        files, all of them must be written first.
         """
         for key in plan.same:
             await self._note(key, "unchanged")
@@ -146,12 +150,12 @@ class Installer:
         left: dict[Key, Json] = {}
         for key, wanted in plan.writes.items():
             try:
-                await self._note(key, await bring_policies.write(self._client, key, wanted))
-            except bring_policies.Unanswered:
+                await self._note(key, await policy_plan.write(self._client, key, wanted))
+            except policy_plan.Unanswered:
                 if plan.content:
                     raise
                 left[key] = wanted
-            except bring_policies.Refused:
+            except policy_plan.Refused:
                 if plan.content or not upgrade:
                     raise
                 self._progress.note(
@@ -159,10 +163,10 @@ class Installer:
                     "version: it is written after the rollout"
                 )
                 left[key] = wanted
-        if not policy_plan.same_content(plan, await bring_policies.read_policies(self._client)):
+        if not policy_plan.same_content(plan, await policy_plan.read_policies(self._client)):
             raise InstallationError(
-                "somebody has changed policies meanwhile. Nothing of the webhook is changed; the "
-                "same command says how things stand"
+                "policies were changed meanwhile. The webhook is not changed; run the same "
+                "command again"
             )
         return left
 
@@ -172,15 +176,15 @@ class Installer:
 
             async def missing(key: Key = key, wanted: Json = wanted) -> str:
                 try:
-                    await self._note(key, await bring_policies.write(self._client, key, wanted))
-                except bring_policies.Unanswered as error:
+                    await self._note(key, await policy_plan.write(self._client, key, wanted))
+                except policy_plan.Unanswered as error:
                     return str(error)
                 return ""
 
             async def refusal(key: Key = key, write: Missing = missing) -> str:
                 try:
                     await self._patience.until(str(key), write)
-                except bring_policies.Refused as error:
+                except policy_plan.Refused as error:
                     return str(error)
                 return ""
 
@@ -188,27 +192,28 @@ class Installer:
 
     async def _apply(self, key: Key, wanted: Json, *, own_policies: bool) -> None:
         if key == CONFIG_MAP and not own_policies:
-            live = await read(self._client, key.path)
+            live = await get_object(self._client, key.path)
             if live and changed_by_others(live, wanted):
                 self._progress.note(
-                    f"{key} is left as it is: somebody has changed it (--policies DIR replaces it)"
+                    f"{key} is not changed, because it was edited in the cluster (--policies "
+                    "DIR replaces it)"
                 )
                 await self._note(key, "kept")
                 return
         result = await apply(self._client, key, wanted)
         if key == CONFIG_MAP:
-            result = await self._without_others(key, wanted, result)
+            result = await self._without_foreign_files(key, wanted, result)
         elif key == WEBHOOK and not takes_files(wanted):
             result = await self._without_mount(key, result)
         await self._note(key, result)
 
     async def _without_mount(self, key: Key, result: Result) -> Result:
-        """The ConfigMap of before goes out of the pods, whoever had it mounted."""
+        """Remove the mount of the former ConfigMap from the pods."""
 
         async def missing() -> str:
             nonlocal result
             if patch := without_mount(await self._client.get(key.path)):
-                # Its status is written all the time: then it has changed, and is read anew.
+                # Its status changes all the time: after a conflict it is read again.
                 await self._client.patch(key.path, patch, "merge", query=_QUERY)
                 result = "changed"
             return ""
@@ -216,8 +221,8 @@ class Installer:
         await self._patience.until(str(key), missing)
         return result
 
-    async def _without_others(self, key: Key, wanted: Json, result: Result) -> Result:
-        """Files that somebody else put into the ConfigMap go: they would be policies too."""
+    async def _without_foreign_files(self, key: Key, wanted: Json, result: Result) -> Result:
+        """Remove files that others put into the ConfigMap: they would be policies too."""
         live = await self._client.get(key.path)
         gone = set(live.get("data") or {}) - set(wanted["data"])
         if not gone and not live.get("binaryData"):
@@ -246,7 +251,7 @@ class Installer:
         async def missing() -> str:
             nonlocal answers
             tried = await probe(self._client, probe_in)
-            answers = answers + 1 if tried.answered else 0
+            answers = answers + 1 if tried.was_answered else 0
             return "" if answers >= ANSWERS else _unanswered(tried.words)
 
         with self._progress.step("waiting for the webhook to answer for a pod of a run"):

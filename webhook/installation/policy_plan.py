@@ -1,35 +1,57 @@
-"""Which policies an installation writes into a cluster, and which it leaves as they are."""
+"""Decide which policies an installation writes, and write them.
+
+One module: the plan is read from the cluster, checked against it and written to it.
+"""
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
 from webhook import names
-from webhook.errors import InstallationError, InvalidDocuments
-from webhook.installation.from_files import CONFIG_MAP
-from webhook.installation.kinds import key
-from webhook.installation.policies import GIVEN, SHIPPED, is_still, marked, of_files, ordered, says
+from webhook.errors import ClusterError, InstallationError, InvalidDocuments
+from webhook.installation.apply import Result, apply, get_object
+from webhook.installation.manifests import (
+    CONFIG_MAP,
+    WEBHOOK,
+    mounted_config_map,
+    takes_files,
+)
+from webhook.installation.object_kinds import KINDS, POLICIES, Key, in_order, key, key_of
+from webhook.installation.policy_objects import (
+    GIVEN,
+    SHIPPED,
+    is_still,
+    marked,
+    normalized,
+    of_files,
+    of_key,
+    ordered,
+)
+from webhook.policy.cluster_objects import load_objects
 from webhook.policy.load import load
-from webhook.policy.objects import load_objects
+from webhook.validating import POLICIES as JUDGING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from webhook.installation.kinds import Key
+    from webhook.kube.client import Client
 
     Json = dict[str, Any]
     Objects = Mapping[Key, Json]
 
 _MOST: Final = 5
+_FAILED: Final = "failed calling webhook"
+_REFUSED: Final = f'admission webhook "{JUDGING}" denied the request'
 
 
 class Plan(NamedTuple):
-    """What is written, in this order; what is as it should be; and what is left, with the reason.
+    """What is written, in this order; what is already right; and what is kept, with the reason.
 
-    content: the hash of the set that has to be there before the webhook may take it; "" if any may.
-    notes: what whoever installs wants to know.
+    content: the hash that the set must have before the webhook may use it; "" if any may.
+    notes: messages for the user who installs.
     """
 
     writes: Mapping[Key, Json]
@@ -40,10 +62,9 @@ class Plan(NamedTuple):
 
 
 def shipped(wanted: Iterable[Json], live: Objects) -> Plan:
-    """The classes that ship: new ones only where no policy or class is anybody else's.
+    """The classes that ship. New ones are added only if all policies and classes are shipped ones.
 
-    Whoever has written a class of his own may have meant it to be all there is. An exception says
-    nothing of classes.
+    A user who has written a class may want no other. Exceptions do not count.
     """
     objects = ordered(marked(each, SHIPPED) for each in wanted)
     others = [
@@ -51,9 +72,9 @@ def shipped(wanted: Iterable[Json], live: Objects) -> Plan:
         for at, each in live.items()
         if at.kind.name != names.EXCEPTION_KIND
         and not is_still(each, SHIPPED)
-        and not _says_the_same(each, objects.get(at))
+        and not _is_same_policy(each, objects.get(at))
     ]
-    why = "somebody has changed it, or written it"
+    why = "it was changed or written in the cluster"
     return _planned(
         {at: each for at, each in objects.items() if at in live or not others},
         live,
@@ -61,26 +82,26 @@ def shipped(wanted: Iterable[Json], live: Objects) -> Plan:
     )
 
 
-def given(wanted: Iterable[Json], live: Objects) -> Plan:
-    """Policies that the person who installs has given; what others have changed since stays."""
+def plan_given(wanted: Iterable[Json], live: Objects) -> Plan:
+    """Policies that the user who installs has given. What others have changed since stays."""
     objects = ordered(marked(each, GIVEN) for each in wanted)
-    why = "somebody has changed it since (kubectl replace -f FILE has yours written all the same)"
+    why = "it was changed in the cluster since (kubectl replace -f FILE writes yours anyway)"
     kept = {
         at: why
         for at, each in live.items()
         if at in objects
         and not is_still(each, GIVEN, SHIPPED)
-        and not _says_the_same(each, objects[at])
+        and not _is_same_policy(each, objects[at])
     }
     return _planned(objects, live, kept)
 
 
 def taken_over(config_map: Mapping[str, Any], ships: Iterable[Json], live: Objects) -> Plan:
-    """The documents of a ConfigMap that the webhook has served from until now, as objects.
+    """The documents of the ConfigMap that the webhook has read until now, as objects.
 
-    Not one of them is lost or changed: the set has the same content afterwards. Raises
-    InstallationError, with the cure, where that cannot be: a file with errors, an object in the
-    cluster that says something else, or that would be in force from now on.
+    None is lost or changed: the set has the same content afterwards. Raises InstallationError, with
+    the cure, if that is not possible: a file has errors, or an object in the cluster differs or
+    would come into force.
     """
     files = {name: text.encode() for name, text in (config_map.get("data") or {}).items()}
     files = {name: text for name, text in files.items() if is_read(name)}
@@ -90,8 +111,8 @@ def taken_over(config_map: Mapping[str, Any], ships: Iterable[Json], live: Objec
         documents = of_files(files)
     except InvalidDocuments as error:
         raise InstallationError(
-            f"the policies in {where} cannot be taken over, for they have errors: "
-            f"{_some(error.findings)}. Mend them there, or give others: --policies DIR"
+            f"the policies in {where} cannot be taken over, because they have errors: "
+            f"{_some(error.findings)}. Fix them there, or give others: --policies DIR"
         ) from None
     if config_map.get("binaryData"):
         raise InstallationError(
@@ -100,16 +121,17 @@ def taken_over(config_map: Mapping[str, Any], ships: Iterable[Json], live: Objec
         )
     known = {key(each): each for each in ships}
     objects = ordered(
-        marked(each, SHIPPED if _says_the_same(each, known.get(key(each))) else GIVEN)
+        marked(each, SHIPPED if _is_same_policy(each, known.get(key(each))) else GIVEN)
         for each in documents
     )
-    differ = [at for at, each in live.items() if not _says_the_same(each, objects.get(at))]
+    differ = [at for at, each in live.items() if not _is_same_policy(each, objects.get(at))]
     if differ:
         raise InstallationError(
-            f"the webhook's policies are those of {where}, and the cluster has others beside: "
-            f"{_some(differ)}. To take over the ConfigMap's, delete those objects; if they are "
-            f"what you mean, delete the ConfigMap (kubectl -n {names.NAMESPACE} delete configmap "
-            f"{CONFIG_MAP.name}); or give the policies: --policies DIR"
+            f"the webhook's policies are those of {where}, and the cluster has other "
+            f"policies too: {_some(differ)}. To take over the ConfigMap's, delete those "
+            "objects; if they are what you mean, delete the ConfigMap (kubectl -n "
+            f"{names.NAMESPACE} delete configmap {CONFIG_MAP.name}); or give the policies: "
+            "--policies DIR"
         )
     count = f"{len(objects)} policies and classes of {where} become objects of the cluster"
     after = f"{where} is not read any more; it is left as it is"
@@ -125,8 +147,8 @@ def is_read(name: str) -> bool:
 def check(plan: Plan, live: Objects) -> None:
     """Raises InstallationError if the set would not compile with what is to be written.
 
-    A set that does not compile as it is, is its admins' to mend: the webhook serves the last good
-    one meanwhile.
+    A set that does not compile already is for its admins to fix; meanwhile the webhook uses the
+    last good one.
     """
     if not plan.writes:
         return
@@ -136,8 +158,8 @@ def check(plan: Plan, live: Objects) -> None:
         if not plan.content and not _compiles(live):
             return
         raise InstallationError(
-            f"with the policies that are in the cluster these are no set: {_some(error.findings)}. "
-            "Nothing has been changed"
+            "with the policies that are in the cluster these do not compile: "
+            f"{_some(error.findings)}. Nothing has been changed"
         ) from None
     if plan.content and after.policies.hash != plan.content:
         raise InstallationError(
@@ -147,23 +169,23 @@ def check(plan: Plan, live: Objects) -> None:
 
 
 def same_content(plan: Plan, live: Objects) -> bool:
-    """Whether the cluster's set is the one that has to be there."""
+    """Whether the cluster's set has the content that the plan requires."""
     return not plan.content or content_of(live) == plan.content
 
 
 def content_of(objects: Objects) -> str:
-    """The hash of the set that the objects are. Raises InvalidDocuments if they are none."""
+    """The hash of the set of these objects. Raises InvalidDocuments if they do not compile."""
     return load_objects(_texts(objects)).policies.hash
 
 
 def _planned(objects: Objects, live: Objects, kept: Mapping[Key, str]) -> Plan:
-    same = [at for at in objects if at in live and _says_the_same(live[at], objects[at])]
+    same = [at for at in objects if at in live and _is_same_policy(live[at], objects[at])]
     left: Collection[Key] = {*same, *kept}
     return Plan({at: each for at, each in objects.items() if at not in left}, same, kept)
 
 
-def _says_the_same(one: Mapping[str, Any], other: Mapping[str, Any] | None) -> bool:
-    return other is not None and says(one) == says(other)
+def _is_same_policy(one: Mapping[str, Any], other: Mapping[str, Any] | None) -> bool:
+    return other is not None and normalized(one) == normalized(other)
 
 
 def _compiles(live: Objects) -> bool:
@@ -192,3 +214,91 @@ def _some(found: Sequence[object]) -> str:
     errors = [each for each in found if getattr(each, "severity", "error") == "error"]
     more = f", and {len(errors) - _MOST} more" if len(errors) > _MOST else ""
     return "; ".join(map(str, errors[:_MOST])) + more
+
+
+class Unanswered(InstallationError):
+    """Policies are validated on write, and the webhook that does it does not answer."""
+
+
+class Refused(InstallationError):
+    """The webhook that serves rejects a policy; another version may accept it."""
+
+
+async def plan_policies(client: Client, objects: Objects, *, given: bool) -> Plan:
+    """Plan the writes of policies; nothing is written yet.
+
+    `objects` is all that is installed; `given`: the user has chosen its policies. Raises
+    ClusterError, and InstallationError with every reason not to start.
+    """
+    wanted = [each for key, each in objects.items() if of_key(key)]
+    live = await read_policies(client)
+    before = await get_object(client, WEBHOOK.path)
+    if WEBHOOK not in objects or takes_files(objects[WEBHOOK]):
+        if before and not takes_files(before) and live and not given:
+            raise InstallationError(
+                f"the webhook's policies are {len(live)} objects of the cluster, and files would "
+                "take their place: say which, by --policies DIR"
+            )
+        return plan_given((), {})
+    plan = await _plan(client, wanted, live, before, given=given)
+    check(plan, live)
+    return plan
+
+
+async def read_policies(client: Client) -> dict[Key, Json]:
+    """Every policy, class and exception of the cluster. Kinds without a definition have none."""
+    found: list[Json] = []
+    for kind in KINDS:
+        if kind.name not in POLICIES:
+            continue
+        try:
+            listing = await client.list(key_of(kind.name, "any").collection, lambda each: each)
+        except ClusterError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            continue
+        # Items of a list have no apiVersion and kind.
+        own = {"apiVersion": kind.api_version, "kind": kind.name}
+        found += [{**each, **own} for each in listing.items]
+    return in_order(found)
+
+
+async def write(client: Client, key: Key, wanted: Json) -> Result:
+    """Write one policy so that its spec is as wanted, and has nothing else.
+
+    Raises as `apply` does, or Unanswered, or Refused.
+    """
+    try:
+        result = await apply(client, key, wanted)
+        stored = await client.get(key.path)
+        if normalized({**stored, "kind": key.kind.name}) != normalized(wanted):
+            # An apply keeps fields that others own.
+            await client.replace(key.path, {**stored, "spec": wanted["spec"]})
+    except (ClusterError, InstallationError) as error:
+        if _FAILED in str(error):
+            raise Unanswered(str(error)) from error
+        if _REFUSED in str(error):
+            raise Refused(str(error)) from error
+        raise
+    return result
+
+
+async def _plan(
+    client: Client, wanted: list[Json], live: Objects, before: Json | None, *, given: bool
+) -> Plan:
+    if before is None or not takes_files(before):
+        return (plan_given if given else shipped)(wanted, live)
+    if given:
+        plan = plan_given(wanted, live)
+        given_up = f"those in {CONFIG_MAP}, which is not read any more"
+        return plan._replace(notes=(f"the policies given take the place of {given_up}",))
+    name = mounted_config_map(before)
+    if not name:
+        raise InstallationError(
+            f"the policies of {WEBHOOK} are files that are not in a ConfigMap, and so not to be "
+            "seen from here: give them by --policies DIR, and they become objects of the cluster"
+        )
+    config_map = await get_object(client, CONFIG_MAP._replace(name=name).path)
+    if config_map is None:
+        return shipped(wanted, live)
+    return taken_over(config_map, wanted, live)

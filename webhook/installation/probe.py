@@ -1,4 +1,4 @@
-"""Whether the webhook answers, end to end: a pod of a run that is never stored."""
+"""Test the webhook end to end, with a dry run of a pod."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.errors import ClusterError
-from webhook.installation.kinds import key_of
+from webhook.installation.object_kinds import key_of
 
 if TYPE_CHECKING:
     from webhook.kube.client import Client
 
 NAME: Final = "fairlead-probe"
-# How many answers in a row count: several API servers hear of a change one by one.
+# How many answers in a row are needed: several API servers learn of a change one by one.
 ANSWERS: Final = 3
-# What the API server says of a pod that our webhook turned down; its own policies deny otherwise.
+# The API server's message for a pod that our webhook rejects; its own policies have another.
 _DENIED: Final = f'.{names.GROUP}" denied the request'
 _FAILED: Final = "failed calling webhook"
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What became of it. `words` are the API server's, where it was not stamped."""
+    """The result of a probe. `words` is the API server's message if the pod has no stamp."""
 
     namespace: str
     stamped: bool
     words: str = ""
 
     @property
-    def answered(self) -> bool:
-        """Whether the webhook was asked, and answered: a policy may well refuse such a pod."""
+    def was_answered(self) -> bool:
+        """Whether the webhook was called and answered; a policy may reject such a pod."""
         return self.stamped or _DENIED in self.words
 
     @property
     def failed(self) -> bool:
-        """Whether the webhook was asked in vain."""
+        """Whether the webhook was called and did not answer."""
         return _FAILED in self.words
 
 
 def pod() -> dict[str, Any]:
-    """A pod of a run that Pod Security's restricted level admits, and a ResourceQuota too."""
+    """A pod of a run that Pod Security's restricted level and a ResourceQuota admit."""
     resources = {"cpu": "1m", "memory": "1Mi"}
     container = {
         "name": "main",
@@ -69,10 +69,9 @@ def pod() -> dict[str, Any]:
 
 
 async def probe_policy(client: Client) -> str:
-    """Create a capacity class by dry run: why nobody judges such writes; "" if somebody does.
+    """Create a capacity class by dry run; return why no webhook validates it, or "".
 
-    That it is refused, for a reason, is an answer too. Raises ClusterError if the API server itself
-    did not answer.
+    A rejection is an answer too. Raises ClusterError if the API server itself does not answer.
     """
     kind = key_of(names.CLASS_KIND, NAME)
     body = {
@@ -91,7 +90,7 @@ async def probe_policy(client: Client) -> str:
 
 
 async def probe(client: Client, namespace: str) -> Probe:
-    """Create it there by dry run. Raises ClusterError if the API server itself did not answer."""
+    """Create the pod by dry run. Raises ClusterError if the API server itself does not answer."""
     path = f"/api/v1/namespaces/{namespace}/pods"
     try:
         answer = await client.create(path, pod(), query={"dryRun": "All"})

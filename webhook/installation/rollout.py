@@ -1,4 +1,4 @@
-"""How far a Deployment has come, and why its pods do not run: from what the API server says."""
+"""The progress of a Deployment, and why its pods do not run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Trouble(NamedTuple):
 
 
 def missing(deployment: Json) -> str:
-    """What is missing until all its pods are new and available; "" if nothing is.
+    """What is missing until all pods are new and available; "" if nothing is.
 
     The rules are those of `kubectl rollout status` (k8s.io/kubectl, DeploymentStatusViewer).
     """
@@ -28,7 +28,7 @@ def missing(deployment: Json) -> str:
     wanted = deployment["spec"].get("replicas", 1)
     status = deployment.get("status") or {}
     if status.get("observedGeneration", 0) < deployment["metadata"].get("generation", 0):
-        return f"Deployment {name} has not been looked at yet"
+        return f"Deployment {name} has not been observed yet"
     updated = status.get("updatedReplicas", 0)
     if updated < wanted:
         return f"Deployment {name} has {updated} of {wanted} new pods"
@@ -41,27 +41,26 @@ def missing(deployment: Json) -> str:
 
 
 def troubles(deployment: Json, pods: Iterable[Json]) -> Iterator[Trouble]:
-    """Why it has not come further, each reason once; `pods` are those of its namespace."""
+    """Why the rollout does not progress, each reason once; `pods` are those of its namespace."""
     name, namespace = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
     for condition in (deployment.get("status") or {}).get("conditions") or ():
         if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
             yield Trouble(
                 f"no pod of {name} can be created: {condition.get('message', '')}",
-                "read what the message names: a ResourceQuota, Pod Security, or a webhook of "
-                "somebody else's",
+                "read what the message names: a ResourceQuota, Pod Security, or another webhook",
             )
     labels = deployment["spec"]["selector"]["matchLabels"].items()
     own = [pod for pod in pods if labels <= (pod["metadata"].get("labels") or {}).items()]
-    said: set[Trouble] = set()
+    reported: set[Trouble] = set()
     for pod in own:
         found = _of_pod(pod, f"kubectl -n {namespace}", namespace)
-        if found and found not in said:
-            said.add(found)
+        if found and found not in reported:
+            reported.add(found)
             yield found
 
 
 def is_ready(pod: Json) -> bool:
-    """Whether the kubelet says that the pod is ready."""
+    """Whether the kubelet reports the pod as ready."""
     return _condition(pod, "Ready").get("status") == "True"
 
 
@@ -84,7 +83,7 @@ def _of_pod(pod: Json, kubectl: str, namespace: str) -> Trouble | None:
     return Trouble(
         f"pod {name} runs, and is not ready",
         f"kubectl get --raw /api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy/readyz "
-        "says what it waits for",
+        "shows what it waits for",
     )
 
 

@@ -1,4 +1,4 @@
-"""Takes an installation out of a cluster: first what stands in the way of pods, then the rest."""
+"""Uninstall: delete the webhook configurations first, then the rest."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.errors import ClusterError
-from webhook.installation.apply import read
-from webhook.installation.from_files import CONFIG_MAP
-from webhook.installation.kinds import (
+from webhook.installation.apply import ended, get_object, labelled, remove
+from webhook.installation.manifests import CONFIG_MAP
+from webhook.installation.object_kinds import (
     CONFIGURATION,
     CRD,
     GUARD,
@@ -18,16 +18,14 @@ from webhook.installation.kinds import (
     VALIDATING,
     key_of,
 )
-from webhook.installation.policies import of_key
+from webhook.installation.policy_objects import of_key
 from webhook.installation.probe import ANSWERS, probe
-from webhook.installation.removal import ended, labelled, remove
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from webhook.installation.kinds import Key
-    from webhook.installation.patience import Patience
-    from webhook.installation.progress import Progress
+    from webhook.installation.object_kinds import Key
+    from webhook.installation.waiting import Patience, Progress
     from webhook.kube.client import Client
 
     Json = dict[str, Any]
@@ -38,7 +36,7 @@ _POLICIES: Final = tuple(
     key_of(CRD, f"{resource}.{names.GROUP}")
     for resource in (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES, names.PLACEMENT_EXCEPTIONS)
 )
-# What the programs make beside the manifests, or cert-manager for them. By such names they are
+# Created by the programs, or by cert-manager for them, and not in the manifests. These names are
 # ours.
 _SECRETS: Final = (
     names.AUTHORITY_SECRET,
@@ -48,8 +46,8 @@ _SECRETS: Final = (
 _LEASE: Final = (
     f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases/{names.CONTROLLER}"
 )
-# Kinds of which people may have put their own into our namespace. (Each namespace has an account
-# and a ConfigMap of Kubernetes' own.)
+# Kinds of which users may have objects in our namespace, and objects that Kubernetes puts into
+# each namespace.
 _LOOKED_AT: Final = (
     ("/api/v1", "configmaps", "ConfigMap", ("kube-root-ca.crt",)),
     ("/api/v1", "secrets", "Secret", ()),
@@ -63,8 +61,8 @@ _LOOKED_AT: Final = (
 )
 
 
-class Left(NamedTuple):
-    """What was deleted, and what was left, each with the reason in words."""
+class UninstallResult(NamedTuple):
+    """What was deleted, and what was kept, each with the reason."""
 
     deleted: Sequence[Key]
     left: Sequence[str]
@@ -79,14 +77,14 @@ async def uninstall(
     delete_runs: bool = False,
     delete_policies: bool = False,
     probe_in: str = "default",
-) -> Left:
-    """Delete those of `keys` that are there and ours, and what the programs have made.
+) -> UninstallResult:
+    """Delete those of `keys` that exist and are ours, and what the programs have created.
 
-    The guards go first and then the webhook configurations, and nothing else goes before the API
-    server has forgotten them: until then a pod of a run, and every policy, would be refused for
-    want of an answer. The definition of Runs stays, and with it every Run, unless `delete_runs`;
-    those of policies and classes stay with their objects, unless `delete_policies`. Raises
-    ClusterError, and NotInTime.
+    The guards are deleted first, then the webhook configurations. Nothing else is deleted before
+    the API server has stopped calling the webhook: until then, without an answer, it would reject
+    pods of runs and all policies. The definition of Runs and every Run stay, unless `delete_runs`;
+    those of policies and classes stay, unless `delete_policies`. Raises ClusterError, and
+    NotInTime.
     """
     doomed = sorted({CONFIG_MAP, *(key for key in keys if not of_key(key))})
     deleted: list[Key] = []
@@ -101,7 +99,7 @@ async def uninstall(
             if key.kind.name == CONFIGURATION:
                 await _forgotten(client, key, patience, probe_in)
     with progress.step("ending Fairlead's pods"):
-        # They would make anew what is deleted below: the certificates, the Lease.
+        # They would create again what is deleted below: the certificates, the Lease.
         await away(key for key in doomed if key.kind.name == "Deployment")
         await patience.until("the end of Fairlead's pods", lambda: _running(client))
     with progress.step("deleting the rest"):
@@ -117,16 +115,16 @@ async def uninstall(
             await away([_RUNS])
         if delete_policies:
             await away(_POLICIES)
-        left = await _others(client)
+        left = await _foreign_objects(client)
         if not left:
             await away([_NAMESPACE])
         for key in late:
             await patience.until(f"the end of {key}", partial(ended, client, key))
-    return Left(deleted, [*left, *await _kept(client)])
+    return UninstallResult(deleted, [*left, *await _remaining_definitions(client)])
 
 
-async def _kept(client: Client) -> list[str]:
-    """The definitions that are there still, each with what would take it away."""
+async def _remaining_definitions(client: Client) -> list[str]:
+    """The definitions that still exist, each with the option that deletes it."""
     words = {
         _RUNS: "every Run: they stay for the next installation (--delete-runs deletes them, with "
         "all that they own)",
@@ -136,7 +134,9 @@ async def _kept(client: Client) -> list[str]:
             "them)",
         ),
     }
-    return [f"{key}, and {what}" for key, what in words.items() if await read(client, key.path)]
+    return [
+        f"{key}, and {what}" for key, what in words.items() if await get_object(client, key.path)
+    ]
 
 
 async def _forgotten(client: Client, key: Key, patience: Patience, probe_in: str) -> None:
@@ -144,12 +144,12 @@ async def _forgotten(client: Client, key: Key, patience: Patience, probe_in: str
 
     async def missing() -> str:
         nonlocal quiet
-        if await read(client, key.path):
+        if await get_object(client, key.path):
             return f"{key} is there still"
         tried = await probe(client, probe_in)
-        # Several API servers forget it one by one.
-        quiet = 0 if tried.answered or tried.failed else quiet + 1
-        return "" if quiet >= ANSWERS else "the API server asks the webhook still"
+        # Several API servers learn of the deletion one by one.
+        quiet = 0 if tried.was_answered or tried.failed else quiet + 1
+        return "" if quiet >= ANSWERS else "the API server still calls the webhook"
 
     await patience.until("the API server's forgetting", missing)
 
@@ -168,9 +168,9 @@ async def _delete_lease(client: Client) -> None:
             raise
 
 
-async def _others(client: Client) -> list[str]:
-    """What is in our namespace and not ours: with it the namespace stays."""
-    if not await read(client, _NAMESPACE.path):
+async def _foreign_objects(client: Client) -> list[str]:
+    """Objects in our namespace that are not ours; the namespace stays because of them."""
+    if not await get_object(client, _NAMESPACE.path):
         return []
     others: list[str] = []
     for group, resource, kind, usual in _LOOKED_AT:

@@ -1,1 +1,1 @@
-"""The only importer of the kubernetes package: client, watches, caches."""
+"""The Kubernetes API: client, watches, caches. The only importer of `kubernetes`."""

@@ -1,7 +1,8 @@
-"""What comes back from the API server: bytes to objects, refusals and silence to errors."""
+"""Decode the API server's answers, and turn failures into errors."""
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,25 +15,64 @@ from webhook.errors import ClusterError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# The reason of an error for which no answer came; Kubernetes' own word where a server gave up.
+# The reason of an error without an answer; Kubernetes uses the same reason if a server timed out.
 TIMEOUT: Final = "Timeout"
 
 
+# Maximum nesting of objects and lists, including the page's own. The API server stores ten times as
+# many levels, also in managedFields, and orjson parses 1,024. One object with deeper nesting must
+# not make a whole page unreadable.
+MOST_LEVELS: Final = 500
+# Matches everything up to the next bracket outside a string, which is the group, or to the end. It
+# matches at any place, so that no search begins inside a string, and ends after one step in text
+# that is not JSON.
+_TO_BRACKET: Final = re.compile(
+    rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+(?:([\[\]{}])|".*+|\Z)', re.DOTALL
+)
+
+
 def decode(data: bytes, where: str) -> dict[str, Any]:
-    """The JSON object in `data`. Raises ClusterError, beginning with `where`, if it is none."""
-    try:
-        answer = orjson.loads(data)
-    except ValueError:
-        answer = None
+    """Return the JSON object in `data`. Raises ClusterError, starting with `where`, if invalid.
+
+    Values nested deeper than MOST_LEVELS become null.
+    """
+    answer = _loads(data)
+    if answer is None:
+        answer = _loads(without_depths(data))
     if not isinstance(answer, dict):
         raise ClusterError(
-            f"{where}: the answer is no JSON object; is this a Kubernetes API server?"
+            f"{where}: the answer is not a JSON object; is this a Kubernetes API server?"
         )
     return answer
 
 
+def _loads(data: bytes) -> Any:
+    try:
+        return orjson.loads(data)
+    except ValueError:
+        return None
+
+
+def without_depths(data: bytes, most: int = MOST_LEVELS) -> bytes:
+    """Return JSON text with null in place of every object and list below `most` levels."""
+    kept: list[bytes] = []
+    depth = begin = 0
+    for found in _TO_BRACKET.finditer(data):
+        bracket = found[1]
+        if bracket in (b"[", b"{"):
+            depth += 1
+            if depth == most + 1:
+                kept += (data[begin : found.start(1)], b"null")
+        elif bracket:
+            if depth == most + 1:
+                begin = found.end()
+            depth -= 1
+    # Text that ends inside a removed part is invalid JSON, and must stay invalid.
+    return data if depth > most else b"".join((*kept, data[begin:]))
+
+
 def refusal(status: int, headers: Mapping[str, str], data: bytes, where: str) -> ClusterError:
-    """The error for an HTTP answer of 300 or more: a Status object, or what a proxy says."""
+    """Return the error for an HTTP status of 300 or more: a Status object, or a proxy's text."""
     try:
         body = orjson.loads(data)
     except ValueError:
@@ -50,7 +90,7 @@ def from_status(
     status: int | None = None,
     retry_after: float | None = None,
 ) -> ClusterError:
-    """The error that a Status object tells of, in an answer or within a watch."""
+    """Return the error in a Status object, from an answer or a watch."""
     details = body.get("details")
     if retry_after is None and isinstance(details, dict):
         retry_after = _seconds(details.get("retryAfterSeconds"))
@@ -70,9 +110,9 @@ def from_status(
 
 @contextmanager
 def transport_errors(where: str) -> Iterator[None]:
-    """Turn what aiohttp raises, when no answer comes, into ClusterErrors that begin with `where`.
+    """Convert aiohttp's errors without an answer to ClusterErrors that start with `where`.
 
-    The cause is not chained: the repr of some of aiohttp's errors has the request's headers.
+    The cause is not chained, because the repr of some aiohttp errors has the request's headers.
     """
     try:
         yield
@@ -95,6 +135,6 @@ def transport_errors(where: str) -> Iterator[None]:
 
 
 def _seconds(value: object) -> float | None:
-    """Retry-After in seconds; the API server never gives a date there."""
+    """Return Retry-After in seconds; the API server never sends a date."""
     text = str(value)
     return float(text) if text.isascii() and text.isdigit() and text != "0" else None

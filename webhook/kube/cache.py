@@ -1,8 +1,9 @@
-"""What we remember of one kind of object: kept current by a reflector, read without waiting."""
+"""The cache of one kind of object, kept current by a reflector."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -13,10 +14,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[T]):
-    """One key's value before and after; None where it was absent, or is now."""
+    """The value of a key before and after a change; None if absent."""
 
     key: str
     before: T | None
@@ -26,11 +29,14 @@ class Change(Generic[T]):
 class Cache(Generic[T]):
     """Values by key: the name, or namespace/name.
 
-    `keep` makes of a raw object the value that is remembered, so that memory is bounded by what is
-    needed; where it answers None, the object is not remembered. Values are compared by ==.
+    `keep` converts a raw object to the cached value, which bounds the memory to the needed fields.
+    If it returns None, the object is not cached. Values are compared by ==.
 
-    Who writes an object need not wait for the watch to tell of it: offer() takes the API server's
-    answer at once. Resource versions of one collection compare as numbers (KEP-5504).
+    Any client may write unusual objects: if `keep` raises, the object is not cached, but logged
+    and counted, and all others are processed.
+
+    After a write, the caller need not wait for the watch: offer() stores the API server's answer at
+    once. Resource versions of one collection compare as numbers (KEP-5504).
     """
 
     def __init__(
@@ -39,28 +45,43 @@ class Cache(Generic[T]):
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.keep = keep
+        self._keep = keep
+        self._unreadable = 0
         self._clock = clock
         self._values: dict[str, T] = {}
         self._synced = asyncio.Event()
         self._listeners: list[Callable[[Change[T]], None]] = []
         self._last_contact: float | None = None
-        # Up to which version the watch has told everything; of which keys more is known, and of
-        # which version that is.
-        self._told = 0
+        # The version up to which the watch is complete, and the keys with a newer value than that,
+        # with its version.
+        self._newest = 0
         self._ahead: dict[str, int] = {}
 
+    def keep(self, raw: dict[str, Any]) -> T | None:
+        """Return the value to cache for a raw object; None if there is none or it is invalid."""
+        try:
+            return self._keep(raw)
+        except Exception:
+            self._unreadable += 1
+            log.exception("object left out: it cannot be read", extra={"object": _name_of(raw)})
+            return None
+
+    @property
+    def unreadable(self) -> int:
+        """The number of objects that could not be parsed."""
+        return self._unreadable
+
     def get(self, key: str) -> T | None:
-        """The value, or None if there is none, or none is known yet."""
+        """Return the value; None if the key is absent or not yet listed."""
         return self._values.get(key)
 
     def items(self) -> Mapping[str, T]:
-        """All values by key: a read-only view, to be read at once and not kept."""
+        """Return all values by key: a read-only view, valid until the next change."""
         return MappingProxyType(self._values)
 
     @property
     def synced(self) -> bool:
-        """Whether one whole list has been seen. It stays true: staleness is told by age."""
+        """True after the first complete list. It stays true: use the age to detect staleness."""
         return self._synced.is_set()
 
     async def wait_synced(self) -> None:
@@ -69,76 +90,76 @@ class Cache(Generic[T]):
 
     @property
     def last_contact(self) -> float | None:
-        """When, by the clock handed in, the API server last said anything; None if never."""
+        """The time of the API server's last message, on the given clock; None if there is none."""
         return self._last_contact
 
     def age(self) -> float | None:
-        """Seconds since `last_contact`: up to about a minute is usual, between two bookmarks."""
+        """Return the seconds since `last_contact`; up to a minute between bookmarks is normal."""
         return None if self._last_contact is None else self._clock() - self._last_contact
 
     def subscribe(self, listener: Callable[[Change[T]], None]) -> None:
-        """Call `listener` after each change, in order, with the cache already changed."""
+        """Call `listener` after each change, in order; the cache has the new value by then."""
         self._listeners.append(listener)
 
     def touch(self) -> None:
-        """Note that the API server said something just now."""
+        """Record that the API server sent a message just now."""
         self._last_contact = self._clock()
 
     def replace(self, values: Mapping[str, T], version: str = "") -> None:
-        """Take a whole new list, at once; listeners hear of what differs, removals included.
+        """Store a new complete list; listeners get all differences, including removals.
 
-        `version` is the list's own: what was offered of a later one stays.
+        `version` is the list's version. Values that were offered with a later version stay.
         """
-        told = _number(version)
-        if told < self._told:
-            # The store was restored from a backup: what was known is of another history.
+        version_number = _number(version)
+        if version_number < self._newest:
+            # A backup of etcd was restored: the newer versions no longer exist.
             self._ahead.clear()
-        self._told = told
-        self._ahead = {key: of for key, of in self._ahead.items() if of > told}
+        self._newest = version_number
+        self._ahead = {key: of for key, of in self._ahead.items() if of > version_number}
         before, self._values = self._values, dict(values)
         for key in self._ahead:
             self._set(key, before.get(key))
         self._synced.set()
         for key in {**before, **self._values}:
-            self._tell(key, before.get(key), self._values.get(key))
+            self._notify(key, before.get(key), self._values.get(key))
 
     def put(self, key: str, value: T | None, version: str = "") -> None:
-        """Take one value as the watch tells of it; None removes the key.
+        """Store one value from the watch; None removes the key.
 
-        `version` is the event's. One that is older than what was offered changes nothing.
+        `version` is the event's. An event older than an offered value changes nothing.
         """
-        told = _number(version)
-        self._told = max(told, self._told)
-        if told and told < self._ahead.get(key, 0):
+        version_number = _number(version)
+        self._newest = max(version_number, self._newest)
+        if version_number and version_number < self._ahead.get(key, 0):
             return
         self._ahead.pop(key, None)
         self._change(key, value)
 
     def passed(self, version: str) -> None:
-        """The watch has told everything up to `version`: a bookmark.
+        """Record a bookmark: the watch is complete up to `version`.
 
-        What was offered of an earlier one, and never told of, is not in the collection: its labels
-        were changed on the way, say.
+        A value that was offered with an earlier version, and not delivered by the watch, is not in
+        the collection any more; for example, its labels have changed.
         """
-        self._told = max(_number(version), self._told)
-        for key in [key for key, of in self._ahead.items() if of <= self._told]:
+        self._newest = max(_number(version), self._newest)
+        for key in [key for key, of in self._ahead.items() if of <= self._newest]:
             del self._ahead[key]
             self._change(key, None)
 
     def offer(self, key: str, value: T | None, version: str) -> None:
-        """Take what the API server answered to a write, unless something newer is known.
+        """Store the API server's answer to a write, unless a newer value is cached.
 
-        None says that the object is gone. `version` is its metadata.resourceVersion.
+        None means that the object is deleted. `version` is its metadata.resourceVersion.
         """
         offered = _number(version)
-        if offered > max(self._told, self._ahead.get(key, 0)):
+        if offered > max(self._newest, self._ahead.get(key, 0)):
             self._ahead[key] = offered
             self._change(key, value)
 
     def _change(self, key: str, value: T | None) -> None:
         before = self._values.get(key)
         self._set(key, value)
-        self._tell(key, before, value)
+        self._notify(key, before, value)
 
     def _set(self, key: str, value: T | None) -> None:
         if value is None:
@@ -146,10 +167,21 @@ class Cache(Generic[T]):
         else:
             self._values[key] = value
 
-    def _tell(self, key: str, before: T | None, after: T | None) -> None:
+    def _notify(self, key: str, before: T | None, after: T | None) -> None:
         if before != after:
             for listener in self._listeners:
-                listener(Change(key, before, after))
+                try:
+                    listener(Change(key, before, after))
+                except Exception:
+                    self._unreadable += 1
+                    log.exception("change not followed", extra={"object": key})
+
+
+def _name_of(raw: dict[str, Any]) -> str:
+    metadata = raw.get("metadata")
+    if not isinstance(metadata, dict):
+        return ""
+    return f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
 
 
 def _number(version: str) -> int:

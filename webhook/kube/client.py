@@ -1,4 +1,4 @@
-"""The API server's verbs: raw objects by path, errors typed, every wait limited."""
+"""Requests to the API server: raw objects, typed errors, limited waits."""
 
 from __future__ import annotations
 
@@ -35,6 +35,9 @@ _PATCH_TYPES: Final[dict[PatchType, str]] = {
     "apply": "application/apply-patch+yaml",
 }
 _CONNECT: Final = 5.0  # seconds
+# Media types for metadata only, for example of ConfigMaps, which may have a megabyte of data each.
+METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
+METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{JSON}"
 
 
 def connect(
@@ -45,23 +48,23 @@ def connect(
     timeout: float = 30.0,
     on_answer: Callable[[str, int | None], None] | None = None,
 ) -> Client:
-    """A client for `kubeconfig`, else $KUBECONFIG, else the cluster that this pod runs in.
+    """Return a client for `kubeconfig`, else $KUBECONFIG, else the cluster of this pod.
 
-    `context` names one of the kubeconfig, instead of its current one. Use it as
-    `async with connect() as client`: only then is anything read or opened.
+    `context` overrides the kubeconfig's current context. Use it as `async with connect() as
+    client`: nothing is read or opened before that.
     """
     credentials = partial(load, kubeconfig, context=context, environ=environ)
     return Client(credentials, timeout=timeout, on_answer=on_answer)
 
 
 class Client:
-    """Calls the API server with raw dicts, as JSON has them.
+    """Calls the API server with raw dicts, as in JSON.
 
     `credentials` reads address and credentials, on entry and again whenever the server answers 401.
-    `timeout` limits a call, in seconds; the server is told to give up a little earlier. Every call
-    raises ClusterError, with the status if there was an answer. Nothing is retried here but that
-    401: callers know what may be repeated, and heed `retry_after`. `on_answer` is called after each
-    call but a stream: with its HTTP verb, and the status, or None if no answer came.
+    `timeout` limits a call, in seconds; the server gets a slightly shorter limit. Every call raises
+    ClusterError, with the status if there was an answer. Only the 401 is retried here: callers know
+    what may be repeated, and respect `retry_after`. `on_answer` is called after each call except a
+    stream: with its HTTP verb, and the status, or None without an answer.
     """
 
     def __init__(
@@ -76,7 +79,7 @@ class Client:
         self._on_answer = on_answer
 
     async def __aenter__(self) -> Self:
-        """Read the credentials and the trusted certificates. Nothing is sent yet."""
+        """Read the credentials and trusted certificates. Nothing is sent yet."""
         await self._transport.open()
         return self
 
@@ -95,24 +98,25 @@ class Client:
         *,
         query: Mapping[str, str] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 (the server is told of it too)
+        accept: str = JSON,
     ) -> dict[str, Any]:
-        """Read the object, or one page of the list, at `path`."""
-        return await self._call("GET", path, query=query, timeout=timeout)
+        """Read the object, or one page of the list, at `path`; `accept` is the media type."""
+        return await self._call("GET", path, query=query, timeout=timeout, accept=accept)
 
     async def create(
         self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """Create `body` in the collection at `path`; the answer is the object as stored."""
+        """Create `body` in the collection at `path`; return the object as stored."""
         return await self._call("POST", path, query=query, body=body)
 
     async def replace(
         self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """Replace the object at `path`; the answer is the object as stored.
+        """Replace the object at `path`; return the object as stored.
 
-        With `metadata.resourceVersion` in `body` only that version is replaced: else the server
-        answers 409 with the reason Conflict. A create of a name that is taken is 409 too, with the
-        reason AlreadyExists.
+        With `metadata.resourceVersion` in `body`, only that version is replaced: otherwise the
+        server answers 409 with the reason Conflict. Creating a name that exists is a 409 too, with
+        the reason AlreadyExists.
         """
         return await self._call("PUT", path, query=query, body=body)
 
@@ -135,7 +139,7 @@ class Client:
         *,
         query: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Delete the object at `path`; `body` are DeleteOptions. Answers it, or a Status."""
+        """Delete the object at `path`; `body` is DeleteOptions. Returns it, or a Status."""
         return await self._call("DELETE", path, query=query, body=body)
 
     async def list(
@@ -145,27 +149,32 @@ class Client:
         *,
         query: Mapping[str, str] | None = None,
         page_size: int = 500,
+        accept: str = JSON,
     ) -> Listing[T]:
-        """Read the whole collection at `path` by pages, and of each object what `keep` makes of it.
+        """Read the whole collection at `path` in pages; return the result of `keep` per object.
 
-        Objects in a list have no kind and apiVersion. A list that expired half way begins anew.
+        Objects in a list have no kind and apiVersion. A list that expires between pages is
+        restarted.
         """
-        return await list_all(self.get, path, keep, query=query or {}, page_size=page_size)
+        get = partial(self.get, accept=accept)
+        return await list_all(get, path, keep, query=query or {}, page_size=page_size)
 
     @asynccontextmanager
     async def stream(
-        self, path: str, *, query: Mapping[str, str], silence: float | None
+        self, path: str, *, query: Mapping[str, str], silence: float | None, accept: str = JSON
     ) -> AsyncIterator[Callable[[], Awaitable[bytes]]]:
-        """Open an answer that goes on: gives a function for its next bytes, b"" once it ended well.
+        """Open a streaming answer; yields a function for the next bytes, b"" at the regular end.
 
-        That function raises ClusterError if the connection breaks, or if nothing came for `silence`
-        seconds; None: however long that takes, as with logs.
+        The function raises ClusterError if the connection breaks, or after `silence` seconds
+        without data; None: no limit, as for logs.
         """
         where = f"GET {path}"
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT, sock_read=silence)
         with transport_errors(where):
             async with asyncio.timeout(self._timeout):
-                response = await self._transport.send("GET", path, query, limits=limits)
+                response = await self._transport.send(
+                    "GET", path, query, accept=accept, limits=limits
+                )
         try:
             if response.status >= 300:
                 with transport_errors(where):
@@ -190,18 +199,19 @@ class Client:
         body: object = None,
         content_type: str = JSON,
         timeout: float | None = None,  # noqa: ASYNC109 (see get)
+        accept: str = JSON,
     ) -> dict[str, Any]:
         where = f"{method} {path}"
         seconds = self._timeout if timeout is None else timeout
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT)
-        # The server gives up first, and says so: our own limit cannot tell what was done.
+        # The server times out first, and reports it: our own limit cannot tell what was done.
         limited = {**(query or {}), "timeout": f"{int(seconds * 900)}ms"}
         answered: int | None = None
         try:
             with transport_errors(where):
                 async with asyncio.timeout(seconds):
                     response = await self._transport.send(
-                        method, path, limited, body, content_type, limits=limits
+                        method, path, limited, body, content_type, accept=accept, limits=limits
                     )
                     data = await response.read()
             answered = response.status
@@ -215,7 +225,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[T]):
-    """What was made of each object, and the version of the collection: a watch begins there."""
+    """The kept objects of a list, and the collection's version, at which a watch starts."""
 
     items: list[T]
     resource_version: str
@@ -229,10 +239,10 @@ async def list_all(
     query: Mapping[str, str],
     page_size: int,
 ) -> Listing[T]:
-    """Read every page of `path` with `get(path, query=...)`; of each object only `keep` remains.
+    """Read every page of `path` with `get(path, query=...)`; keep only the results of `keep`.
 
-    The API server forgets where a list was after some minutes (410): then it is read again in one
-    piece, which cannot expire. Raises ClusterError.
+    The API server drops a list's position after some minutes (410). The list is then read again in
+    one request, which cannot expire. Raises ClusterError.
     """
     try:
         return await _pages(get, path, keep, {**query, "limit": str(page_size)})
@@ -255,9 +265,11 @@ async def _pages(
         metadata = page.get("metadata") or {}
         version = metadata.get("resourceVersion")
         if "items" not in page or not version:
-            raise ClusterError(f"GET {path}: the answer is no list")
-        # Go's nil slice is null in JSON.
+            raise ClusterError(f"GET {path}: the answer is not a list")
+        # Go serializes a nil slice as null.
         items.extend(keep(item) for item in page["items"] or ())
+        # Holding two pages at a time would take twice the memory.
+        del page
         if not metadata.get("continue"):
             return Listing(items, version)
         position = {"continue": metadata["continue"]}

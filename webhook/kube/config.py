@@ -1,4 +1,4 @@
-"""Where the API server is and who we are there: from a kubeconfig, or from inside the cluster."""
+"""Cluster address and credentials, from a kubeconfig or from inside the cluster."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ async def load(
     environ: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Configuration:
-    """Read address, trust and credentials: from `kubeconfig`, else $KUBECONFIG, else the pod's own.
+    """Read address, trust and credentials from `kubeconfig`, else $KUBECONFIG, else the pod.
 
-    `context` names one of the kubeconfig; else its current one is taken. Nothing is ever written to
-    a kubeconfig. A ClusterError says which file lacks what; no credential is ever part of its text.
+    `context` overrides the kubeconfig's current context. A kubeconfig is never written. A
+    ClusterError names the file and what it lacks; its text never contains a credential.
     """
     named = str(kubeconfig) if kubeconfig else environ.get("KUBECONFIG", "")
     if named:
@@ -54,7 +54,7 @@ def default_namespace(
     environ: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> str:
-    """The namespace that is meant where none is named: the context's, or the pod's own.
+    """Return the default namespace: that of the context, or of the pod.
 
     Raises ClusterError as `load` does.
     """
@@ -89,13 +89,13 @@ async def _from_kubeconfig(named: str, context: str) -> Configuration:
 
 @contextmanager
 def _kubeconfig(named: str) -> Iterator[None]:
-    """Turn what reading a kubeconfig raises into ClusterErrors that name it."""
+    """Convert errors while reading a kubeconfig to ClusterErrors that name the file."""
     if not any(file.is_file() for file in _files(named)):
         raise ClusterError(f"{named}: there is no such kubeconfig")
     try:
         yield
     except ConfigException as error:
-        # The package's text goes on with the whole entry, its token included.
+        # The package's text continues with the whole entry, including its token.
         raise ClusterError(f"{named}: {str(error).partition('{')[0]}") from None
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise ClusterError(f"{named}: cannot be read as a kubeconfig: {error}") from None
@@ -107,7 +107,7 @@ def _kubeconfig(named: str) -> Iterator[None]:
 
 
 def _files(named: str) -> list[Path]:
-    """$KUBECONFIG may name several files, as a PATH does."""
+    """Return the files in $KUBECONFIG, which may list several, as PATH does."""
     return [Path(part).expanduser() for part in named.split(os.pathsep) if part]
 
 
@@ -128,7 +128,7 @@ def _from_inside(environ: Mapping[str, str], service_account: Path) -> Configura
 
 
 def _proxy_from_environment(server: str) -> str | None:
-    """What HTTPS_PROXY and NO_PROXY say for this server; to loopback never a proxy, as kubectl."""
+    """Return the proxy from HTTPS_PROXY and NO_PROXY; none for loopback, as in kubectl."""
     parts = urlsplit(server)
     host = parts.hostname or ""
     if host == "localhost" or _is_loopback(host) or proxy_bypass(host):

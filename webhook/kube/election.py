@@ -1,4 +1,4 @@
-"""Has one of several processes do the work: the one that holds a Lease, as long as it does."""
+"""Leader election with a Lease."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from webhook.errors import ClusterError, NotLeading
-from webhook.kube.lease import held, read, released
-from webhook.kube.tenure import Tenure, Terms
+from webhook.kube.lease import LeaseState, Terms, lease_spec, parse_lease, released
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -23,23 +22,24 @@ log = logging.getLogger(__name__)
 
 
 def clock_since_boot() -> float:
-    """Seconds of a clock that nobody sets, and that goes on while the machine is suspended."""
+    """Return seconds of a monotonic clock that continues while the machine is suspended."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
 
 
 class Election:
-    """Stands for election to the Lease `name` in `namespace`, which is created if it is absent.
+    """Competes for the Lease `name` in `namespace`, which is created if it is absent.
 
-    `identity` must be this process's own: two that share one would both lead. Clock, sleep, random
-    numbers and the wall clock (in UTC; it is written into the Lease, and decides nothing) are
-    handed in. Of Leases it needs the verbs get, create and patch.
+    `identity` must be unique to this process: two processes with one identity would both lead.
+    Clock, sleep, random numbers and the wall clock are arguments. The wall clock (UTC) is written
+    to the Lease and has no effect on decisions. The election needs the verbs get, create and patch
+    on Leases.
 
-    While the work is done, every write must ask `may_write` just before it is sent. Calls that are
-    under way when it ends should end within the rest of the lease duration (5 seconds), and be such
-    that no harm is done if they do not: creations by deterministic names, replacements and
-    deletions of a known version.
+    While leading, every write must check `may_write` just before it is sent. Calls in progress at
+    the end should finish within the rest of the lease duration (5 seconds). They must also be
+    harmless if they do not: creations with deterministic names, and replacements and deletions of
+    a known version.
     """
 
     def __init__(
@@ -59,17 +59,17 @@ class Election:
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._name = name
         self._terms = terms or Terms()
-        self._tenure = Tenure(identity, self._terms)
+        self._tenure = LeaseState(identity, self._terms)
         self._clock = clock
         self._sleep = sleep
         self._random = random or Random()  # noqa: S311 (spreads load, keeps no secret)
         self._wall_clock = wall_clock
-        # Whether the Lease is known to be as we know it, so that renewing takes one call.
+        # True if our copy of the Lease is current, so that a renewal takes one call.
         self._current = False
         self._last_error: ClusterError | None = None
 
     def may_write(self) -> bool:
-        """Whether this process leads, and nobody else can. Ask anew before each call."""
+        """Return True while this process leads and no other can. Check again before each call."""
         return self._tenure.may_write(self._clock())
 
     @property
@@ -79,20 +79,20 @@ class Election:
 
     @property
     def holder(self) -> str:
-        """Who held the Lease when it was last looked at; empty if nobody did."""
+        """The holder of the Lease as last observed; empty without one."""
         return "" if self._tenure.gone or not self._tenure.lease else self._tenure.lease.holder
 
     @property
     def last_error(self) -> ClusterError | None:
-        """What went wrong with the Lease last; None once it has gone well again."""
+        """The last error with the Lease; None after the next success."""
         return self._last_error
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Wait for the Lease, do `work` while holding it, and give it back when that returns.
+        """Acquire the Lease, run `work` while holding it, and release it when the work returns.
 
-        When the Lease cannot be renewed in time, the work is cancelled, and begun anew, by another
-        call of `work`, when the Lease is ours again. If the work raises, or this call is cancelled,
-        the Lease is given back too, after the work has ended.
+        If the Lease cannot be renewed in time, the work is cancelled; `work` is called again after
+        the Lease is acquired again. If the work raises, or this call is cancelled, the Lease is
+        released too, after the work has ended.
         """
         while True:
             await self._win()
@@ -102,7 +102,7 @@ class Election:
             log.warning("not leading any more: the lease %s was lost", self._name)
 
     async def _win(self) -> None:
-        """Return as the leader."""
+        """Wait until this process leads."""
         while True:
             await self._try(self._terms.renew_deadline / 2)
             if self.may_write():
@@ -110,7 +110,7 @@ class Election:
             await self._sleep(self._terms.retry_period * self._random.uniform(1.0, 1.2))
 
     async def _serve(self, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
-        """Do the work until it ends (True) or the Lease is lost (False)."""
+        """Run the work until it ends (True) or the Lease is lost (False)."""
         working = asyncio.create_task(work())
         renewing = asyncio.create_task(self._renew())
         lost = False
@@ -128,19 +128,19 @@ class Election:
             if not (lost and working.cancelled()):
                 working.result()
         except* NotLeading:
-            # The work has noticed it first.
+            # The work detected the loss first.
             lost = True
         return not lost
 
     async def _renew(self) -> None:
-        """Return when the Lease is lost."""
+        """Renew until the Lease is lost."""
         while (left := self._tenure.writes_until - self._clock()) > 0:
             await self._sleep(min(self._terms.retry_period, left))
             left = self._tenure.writes_until - self._clock()
             await self._try(min(self._terms.renew_deadline / 2, left))
 
     async def _try(self, seconds: float) -> None:
-        """Look at the Lease, if need be, and take or renew it, if that is right."""
+        """Read the Lease if needed, and acquire or renew it if possible."""
         if seconds <= 0:
             return
         try:
@@ -159,10 +159,10 @@ class Election:
 
     async def _round(self) -> None:
         if not self._current:
-            await self._look()
+            await self._read_lease()
         sent = self._clock()
         step = self._tenure.step(sent)
-        # Whatever comes of it: an answer that is lost leaves it open what was done.
+        # Cleared in any case: after a lost answer it is unknown what was written.
         self._current = False
         if step == "wait":
             return
@@ -170,20 +170,20 @@ class Election:
         identity, duration = self._tenure.identity, self._terms.lease_duration
         try:
             stored = await self._write(
-                held(known, identity, duration, self._wall_clock()), known and known.version
+                lease_spec(known, identity, duration, self._wall_clock()), known and known.version
             )
         except ClusterError as error:
             if error.status != HTTPStatus.CONFLICT:
                 raise
-            # Another was quicker. If that was another holder, we must know at once.
-            await self._look()
+            # Another client wrote first. If it is another holder, stop at once.
+            await self._read_lease()
             return
-        self._tenure = self._tenure.wrote(read(stored), sent, self._clock())
+        self._tenure = self._tenure.wrote(parse_lease(stored), sent, self._clock())
         self._current = True
 
-    async def _look(self) -> None:
+    async def _read_lease(self) -> None:
         try:
-            lease = read(await self._client.get(f"{self._collection}/{self._name}"))
+            lease = parse_lease(await self._client.get(f"{self._collection}/{self._name}"))
         except ClusterError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
@@ -191,7 +191,7 @@ class Election:
         self._tenure = self._tenure.saw(lease, self._clock())
 
     async def _write(self, spec: Mapping[str, Any], version: str | None) -> dict[str, Any]:
-        """Write this spec into the Lease, if it has this version still; None: create it."""
+        """Write this spec to the Lease, if it still has this version; None: create it."""
         if version is None:
             lease = {
                 "apiVersion": "coordination.k8s.io/v1",
@@ -200,18 +200,18 @@ class Election:
                 "spec": spec,
             }
             return await self._client.create(self._collection, lease)
-        # A patch leaves labels and annotations that others have put there.
+        # A patch keeps labels and annotations of other clients.
         patch = {"metadata": {"resourceVersion": version}, "spec": spec}
         return await self._client.patch(f"{self._collection}/{self._name}", patch, "merge")
 
     async def _resign(self) -> None:
-        """Write nothing more, and let the next one have the Lease at once, if we still hold it."""
+        """Stop writing, and release the Lease if this process still holds it."""
         self._tenure = self._tenure.resigned()
         self._current = False
         try:
             async with asyncio.timeout(self._terms.renew_deadline / 2):
-                # A renewal that was cancelled may have been done: only its version can be replaced.
-                await self._look()
+                # A cancelled renewal may have been stored, so read the current version first.
+                await self._read_lease()
                 lease = self._tenure.lease
                 if lease and self.holder == self._tenure.identity:
                     await self._write(released(lease, self._wall_clock()), lease.version)
@@ -221,6 +221,6 @@ class Election:
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:
-    """Cancel `task`, and wait until it has ended, however it does."""
+    """Cancel `task`, and wait until it has ended, with any result."""
     task.cancel()
     await asyncio.wait((task,))

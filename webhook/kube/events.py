@@ -1,41 +1,48 @@
-"""One line of a watch: what happened, to which object, at which version."""
+"""A v1.Event, as `kubectl describe` finds it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Final
 
-from webhook.errors import ClusterError
-from webhook.kube.answers import decode, from_status
+from webhook.shortening import fit
+from webhook.times import to_second
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A watch event. A bookmark has no object but a version: all up to there has been sent."""
-
-    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
-    object: dict[str, Any]
-    resource_version: str
+# The API server rejects a longer message.
+LONGEST: Final = 1024
 
 
-def parse(line: bytes, where: str) -> Event:
-    """Read one whole line. An ERROR event, and what is no event at all, raise ClusterError."""
-    event = decode(line, where)
-    kind, seen = event.get("type"), event.get("object")
-    if not isinstance(seen, dict):
-        raise ClusterError(f"{where}: an event without an object came")
-    if kind == "ERROR":
-        raise from_status(seen, where)
-    if kind not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
-        raise ClusterError(f"{where}: an event of the unknown type {kind!r} came")
-    version = (seen.get("metadata") or {}).get("resourceVersion")
-    if not isinstance(version, str) or not version:
-        raise ClusterError(f"{where}: an event without a resourceVersion came")
-    return Event(kind, seen, version)
+def event(
+    name: str,
+    about: Mapping[str, str],
+    content: tuple[str, str, str],
+    *,
+    component: str,
+    when: datetime,
+) -> dict[str, Any]:
+    """Return the Event to create, with count 1; a message that is too long is cut.
 
-
-def key_of(seen: dict[str, Any]) -> str:
-    """An object's key in a cache: namespace/name, or the name where there is no namespace."""
-    metadata = seen["metadata"]
-    name: str = metadata["name"]
-    return f"{metadata['namespace']}/{name}" if metadata.get("namespace") else name
+    about: apiVersion, kind, namespace, name and uid of the object, and its resourceVersion if
+           needed
+    content: type (Normal or Warning), reason and message
+    """
+    type_, reason, message = content
+    at = to_second(when)
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": about["namespace"]},
+        "involvedObject": dict(about),
+        "type": type_,
+        "reason": reason,
+        "message": fit(message, LONGEST),
+        "source": {"component": component},
+        "reportingComponent": component,
+        "reportingInstance": component,
+        "count": 1,
+        "firstTimestamp": at,
+        "lastTimestamp": at,
+    }

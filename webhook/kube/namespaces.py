@@ -1,16 +1,16 @@
-"""The labels of every namespace, from a watch; asked for where that does not tell them."""
+"""The labels of namespaces, from a watch or a direct read."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.dns_names import is_label
 from webhook.errors import ClusterError, NotSynced
 from webhook.kube.cache import Cache
-from webhook.kube.pace import Pace
+from webhook.kube.rate_limit import Pace
 from webhook.kube.reflector import SILENCE, Reflector
 
 if TYPE_CHECKING:
@@ -19,30 +19,28 @@ if TYPE_CHECKING:
     from webhook.kube.client import Client
 
 PATH: Final = "/api/v1/namespaces"
-# A DNS label, as the API server wants it: nothing else may become part of a path.
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-# Seconds without a word of the API server after which what the watch told is not gone by: a silent
-# watch is broken off after SILENCE, and a list takes its place at once if there is an answer.
+# Seconds without a message from the API server after which the cache is not used. A silent watch
+# ends after SILENCE, and the list that follows refreshes the cache if the server answers.
 _BELIEVED: Final = SILENCE + 15.0
-# Seconds for which a live answer serves all that ask for the same namespace.
+# Seconds for which a live answer is shared by all callers for the same namespace.
 _FRESH: Final = 1.0
-# Seconds between two reads of one namespace for those whom no earlier answer serves.
+# Minimum seconds between two reads of one namespace for callers that need a fresh one.
 _APART: Final = 0.5
-# Live reads a second, whoever asks for whatever: anybody may make up reviews.
+# Maximum live reads per second in total, because any client may send forged reviews.
 _RATE: Final = 20.0
 _BURST: Final = 40
 
 
 def labels_of(namespace: Mapping[str, Any]) -> Mapping[str, str]:
-    """A Namespace object's labels; all that is remembered of it."""
+    """Return a Namespace object's labels, the only cached part."""
     labels: Mapping[str, str] = namespace["metadata"].get("labels") or {}
     return labels
 
 
 class Namespaces:
-    """Labels by namespace. `run()` keeps them current and must go on as long as they are asked for.
+    """Labels by namespace. `run()` keeps them current and must run while they are used.
 
-    `timeout` limits a live read, in seconds: short, for a pod's creation waits for it.
+    `timeout` limits a live read, in seconds; it is short, because a pod's creation waits for it.
     """
 
     def __init__(
@@ -51,7 +49,7 @@ class Namespaces:
         self._client = client
         self._timeout = timeout
         self._clock = clock
-        # Under way, or answered less than _FRESH ago; each with when it began.
+        # Reads in progress, or answered less than _FRESH seconds ago; each with its start time.
         self._reads: dict[str, tuple[float, asyncio.Task[Mapping[str, str]]]] = {}
         self._pace = Pace(_RATE, _BURST)
         self.cache: Cache[Mapping[str, str]] = Cache(labels_of, clock=clock)
@@ -62,41 +60,42 @@ class Namespaces:
         await self.reflector.run()
 
     def peek(self, name: str) -> Mapping[str, str] | None:
-        """The labels, as far as they are known without waiting; None if the namespace is not.
+        """Return the labels from the cache; None if the namespace is not cached.
 
-        Nor is any while the watch has been silent for too long to be believed.
+        The result is also None while the watch has been silent for too long.
         """
         age = self.cache.age()
         return self.cache.get(name) if age is not None and age <= _BELIEVED else None
 
     async def labels(self, name: str) -> Mapping[str, str]:
-        """The labels, asked for where the watch has not told of the namespace yet.
+        """Return the labels; read them from the API if the namespace is not cached.
 
-        Raises NotSynced if they cannot be known: they are never guessed, for with the wrong labels
-        other policies would match. That a namespace does not exist is no answer either: no pod is
-        created there, so the API server is ahead of what it told us.
+        Raises NotSynced if they cannot be determined. They are never guessed, because with wrong
+        labels other policies would match. A 404 raises too: the API server creates a pod only in an
+        existing namespace, so the answer is outdated.
         """
         known = self.peek(name)
         return await self.live(name) if known is None else known
 
-    async def live(self, name: str, *, anew: bool = False) -> Mapping[str, str]:
-        """The labels as the API server has them, at most a second ago. Raises NotSynced.
+    async def live(self, name: str, *, fresh: bool = False) -> Mapping[str, str]:
+        """Read the labels from the API server, at most a second ago. Raises NotSynced.
 
-        With `anew`, as it has them now: for who knows that they have just changed. All that ask for
-        one namespace share an answer, and reads have a pace, beyond which none is made.
+        With `fresh`, the read starts after this call, for callers that know of a recent change.
+        Callers for one namespace share an answer, and reads are rate limited.
         """
-        if not _NAME.fullmatch(name):
+        # Only a valid name may become part of a path.
+        if not is_label(name):
             raise NotSynced(f"namespace {name!r}: no namespace can have that name")
-        came = self._clock()
+        called_at = self._clock()
         known = self._reads.get(name)
-        if known and anew:
-            await asyncio.sleep(max(0.0, known[0] + _APART - came))
-            # Who waited as well may have begun one that serves all.
+        if known and fresh:
+            await asyncio.sleep(max(0.0, known[0] + _APART - called_at))
+            # Another caller that waited may have started a read that serves all.
             later = self._reads.get(name)
-            known = later if later and later[0] >= came and later is not known else None
+            known = later if later and later[0] >= called_at and later is not known else None
         if known is None:
             known = self._begin(name)
-        # One request that goes away must not take the answer from the others.
+        # The cancellation of one request must not cancel the shared read.
         return await asyncio.shield(known[1])
 
     def _begin(self, name: str) -> tuple[float, asyncio.Task[Mapping[str, str]]]:
@@ -115,7 +114,7 @@ class Namespaces:
         except ClusterError as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 raise NotSynced(f"namespace {name}: the API server does not know it yet") from error
-            raise NotSynced(f"namespace {name}: its labels are not known: {error}") from error
+            raise NotSynced(f"namespace {name}: its labels are unknown: {error}") from error
         if seen.get("kind") != "Namespace":
             raise NotSynced(f"namespace {name}: the API server answered with something else")
         labels = labels_of(seen)
@@ -123,8 +122,8 @@ class Namespaces:
         return labels
 
     async def _get(self, path: str) -> dict[str, Any]:
-        """One object. Raises ClusterError."""
-        # Where a watch has stalled, a connection that was kept for calls is mostly dead too.
+        """Read one object. Raises ClusterError."""
+        # If a watch has stalled, the pooled connection is probably dead too, so try twice.
         try:
             return await self._client.get(path, timeout=self._timeout / 2)
         except ClusterError as error:
@@ -133,7 +132,7 @@ class Namespaces:
             return await self._client.get(path, timeout=self._timeout / 2)
 
     def _done(self, name: str, read: tuple[float, asyncio.Task[Mapping[str, str]]]) -> None:
-        # Looked at, lest asyncio complain where everybody who waited has gone away.
+        # Retrieve the exception, or asyncio reports it if all callers were cancelled.
         if read[1].cancelled() or read[1].exception() is not None:
             self._forget(name, read)
         else:
@@ -142,3 +141,14 @@ class Namespaces:
     def _forget(self, name: str, read: tuple[float, asyncio.Task[Mapping[str, str]]]) -> None:
         if self._reads.get(name) is read:
             del self._reads[name]
+
+
+async def read_namespace(client: Client, name: str) -> dict[str, Any]:
+    """Return the Namespace object. Raises ClusterError, without a status if it does not exist."""
+    try:
+        return await client.get(f"/api/v1/namespaces/{name}")
+    except ClusterError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        text = f"there is no namespace {name}; see kubectl get namespaces"
+        raise ClusterError(text) from None

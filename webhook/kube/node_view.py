@@ -1,4 +1,4 @@
-"""What decides which pods the cluster's nodes admit, from a watch; small in memory."""
+"""The facts of nodes that decide about pods, from a watch."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from webhook.kube.client import Client
 
 PATH: Final = "/api/v1/nodes"
-# A node is some 20 KB of JSON, most of it the images that it holds: a page of 500 would take more
-# memory for a moment than all that is kept of 5,000.
+# The size of a list page. A node has about 20 KB of JSON, most of it its list of images. A page of
+# 500 would take more memory than the cache of 5,000 nodes.
 _PAGE: Final = 50
 _MOST_TOLD: Final = 3
 
@@ -28,9 +28,9 @@ _logger = logging.getLogger(__name__)
 
 
 class NodeView:
-    """The nodes: of each labels, taints, cordon and allocatable. `run()` keeps them current.
+    """The nodes' labels, taints, cordons and allocatable resources. `run()` keeps them current.
 
-    Whoever reads it keeps no node for long: that would be memory that is not shared any more.
+    Callers must not keep a node for long, because outdated nodes do not share memory.
     """
 
     def __init__(self, client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -48,13 +48,13 @@ class NodeView:
 
     @property
     def version(self) -> int:
-        """Rises with each change of what is kept of a node; a heartbeat is none."""
+        """A number that rises with each change of a cached field; heartbeats do not count."""
         return self._version
 
     def nodes(self) -> Sequence[Node] | None:
-        """Every node, by name; None before the first list. The same object while nothing changes.
+        """Return all nodes, by name; None before the first list. The same object until a change.
 
-        A node that cannot be read is not among them.
+        Nodes that cannot be parsed are left out.
         """
         if not self.cache.synced:
             return None
@@ -64,11 +64,11 @@ class NodeView:
         return self._tuple
 
     def subscribe(self, listener: Callable[[], None]) -> None:
-        """Call `listener` after each change of a node: as often as there are nodes at first."""
+        """Call `listener` after each change of a node, also for each node of the first list."""
         self.cache.subscribe(lambda _change: listener())
 
     def trouble(self) -> str:
-        """Why the view is not what the cluster has; "" if it is."""
+        """Return why the view may differ from the cluster; "" if it does not."""
         found = [str(self.reflector.last_error)] if self.reflector.last_error else []
         found += [f"node {name} is left out: {why}" for name, why in self._unreadable.items()]
         return "; ".join(found[:_MOST_TOLD])
@@ -76,9 +76,9 @@ class NodeView:
     def _keep(self, seen: dict[str, Any]) -> Node | None:
         name = str((seen.get("metadata") or {}).get("name"))
         try:
-            node = self._sharing.shared(nodes.read(seen))
+            node = self._sharing.shared(nodes.parse_node(seen))
         except InvalidNode as error:
-            # One odd node is no reason to be blind to all others.
+            # One invalid node must not hide all others.
             if self._unreadable.get(name) != str(error):
                 if len(self._unreadable) >= _MOST_TOLD:
                     self._unreadable.clear()

@@ -1,4 +1,4 @@
-"""The policies, classes and exceptions that a cluster holds: read once, or watched."""
+"""Policies, classes and exceptions of a cluster: read once or watched."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from webhook import names
 from webhook.backoff import POLICY_WATCH_DELAYS
 from webhook.errors import ClusterError
 from webhook.kube.cache import Cache, Change
-from webhook.kube.events import key_of
-from webhook.kube.reflector import Reflector
+from webhook.kube.reflector import Reflector, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,18 +26,18 @@ T = TypeVar("T")
 
 GROUP: Final = f"/apis/{names.API_VERSION}"
 KINDS: Final = {resource: kind for kind, resource in names.POLICY_RESOURCES.items()}
-# A cluster that was installed before there were any does without: it has no exceptions.
+# Clusters with an older installation have no exceptions.
 OPTIONAL: Final = frozenset({names.PLACEMENT_EXCEPTIONS})
-# Seconds between two looks at whether a definition is there: until it is known, and after that.
+# Seconds between two checks for a definition: before the first list, and after it.
 _LOOK: Final = (0.5, 30.0)
 
 
 class PolicyObjects(Generic[T]):
-    """All collections. `run()` keeps them current, and must go on all the time.
+    """All policy collections. `run()` keeps them current and must run all the time.
 
-    `keep` makes of a resource and a raw object what is remembered: with `text_of`, JSON text of
-    what a policy set is made of, and what else the API server and others write on it is no change.
-    A collection in OPTIONAL that the cluster does not define is an empty one.
+    `keep` converts a resource and a raw object to the cached value. With `text_of`, this is the
+    JSON text that a policy set reads, so other changes of the object are no change. A collection in
+    OPTIONAL that the cluster does not define is empty.
     """
 
     def __init__(
@@ -50,7 +49,7 @@ class PolicyObjects(Generic[T]):
     ) -> None:
         self._client = client
         self._absent: frozenset[str] = frozenset()
-        # What is remembered, by resource.
+        # By resource.
         self.caches: Mapping[str, Cache[T]] = {
             resource: Cache(partial(keep, resource), clock=clock) for resource in KINDS
         }
@@ -71,18 +70,19 @@ class PolicyObjects(Generic[T]):
         raise AssertionError("reflectors run until they are cancelled")
 
     async def _do_without(self, resource: str) -> NoReturn:
-        """Take an empty list where the cluster does not define the collection.
+        """Use an empty list if the cluster does not define the collection.
 
-        Not the refusal tells: whoever may not list what is not there is told that he may not.
+        The error of the list does not show this: without the right to list, a missing resource is
+        forbidden too.
         """
         while True:
             if self._reflectors[resource].last_error is None:
                 self._absent -= {resource}
             else:
-                await self._look_for(resource)
+                await self._find_resource(resource)
             await asyncio.sleep(_LOOK[self.caches[resource].synced])
 
-    async def _look_for(self, resource: str) -> None:
+    async def _find_resource(self, resource: str) -> None:
         try:
             there = resource in await self._verbs()
         except ClusterError:
@@ -97,7 +97,7 @@ class PolicyObjects(Generic[T]):
 
     @property
     def synced(self) -> bool:
-        """Whether all have been listed."""
+        """True if all collections are listed."""
         return all(cache.synced for cache in self.caches.values())
 
     async def wait_synced(self) -> None:
@@ -111,7 +111,7 @@ class PolicyObjects(Generic[T]):
             cache.subscribe(listener)
 
     def objects(self) -> dict[str, T]:
-        """What is remembered of every object, by resource and name: `placementpolicies/spot`."""
+        """Return the cached value of every object, by resource/name: `placementpolicies/spot`."""
         return {
             f"{resource}/{name}": kept
             for resource, cache in self.caches.items()
@@ -119,7 +119,7 @@ class PolicyObjects(Generic[T]):
         }
 
     def trouble(self) -> str:
-        """Why the API server tells nothing of a collection, with the cure; "" if it does."""
+        """Return why a collection cannot be read, with the cure; "" if all can be read."""
         found = (
             _absence(resource)
             if resource in self._absent
@@ -130,19 +130,19 @@ class PolicyObjects(Generic[T]):
         return "; ".join(dict.fromkeys(found))
 
     async def undefined(self) -> str:
-        """What the cluster does not define, or is about to forget, of what it must define; or "".
+        """Return the required resources that are not defined, or are being deleted; or "".
 
-        Whoever deletes a definition deletes all of its objects, one by one. While that goes on, no
-        object can be created, and discovery says so
-        (apiextensions-apiserver, customresource_discovery_controller.go). Raises ClusterError.
+        Deleting a definition deletes all of its objects, one by one. In the meantime no object can
+        be created, and discovery shows this (apiextensions-apiserver,
+        customresource_discovery_controller.go). Raises ClusterError.
         """
         verbs = await self._verbs()
         needed = [resource for resource in KINDS if resource not in OPTIONAL]
-        gone = [resource for resource in needed if "create" not in verbs.get(resource, ())]
-        return ", ".join(f"{resource}.{names.GROUP}" for resource in gone)
+        missing = [resource for resource in needed if "create" not in verbs.get(resource, ())]
+        return ", ".join(f"{resource}.{names.GROUP}" for resource in missing)
 
     async def _verbs(self) -> Mapping[str, Sequence[str]]:
-        """What discovery, which everybody may read, says can be done with each resource."""
+        """Return the verbs of each resource from discovery, which every client may read."""
         try:
             found = await self._client.get(GROUP)
         except ClusterError as error:
@@ -153,10 +153,10 @@ class PolicyObjects(Generic[T]):
 
 
 async def read_objects(client: Client) -> dict[str, bytes]:
-    """Every object's text as it is now, by resource and name: `placementpolicies/spot`.
+    """Read every object's current text, by resource and name: `placementpolicies/spot`.
 
-    Raises ClusterError, with the cure if the cluster has no such kinds, or they may not be read.
-    A kind in OPTIONAL that the cluster does not have has no objects.
+    Raises ClusterError, with the cure if the cluster lacks the kinds or the right to read them. A
+    kind in OPTIONAL that the cluster does not define has no objects.
     """
     objects: dict[str, bytes] = {}
     for resource in KINDS:
@@ -177,15 +177,15 @@ async def read_objects(client: Client) -> dict[str, bytes]:
 
 
 def text_of(resource: str, seen: dict[str, Any]) -> bytes:
-    """What a policy set is made of, of an object; within a list it does not say what it is."""
-    said = {
+    """Return the part of an object that a policy set reads, with the kind that lists omit."""
+    kept = {
         **seen,
         "apiVersion": names.API_VERSION,
         "kind": KINDS[resource],
         "metadata": {"name": seen["metadata"]["name"]},
     }
-    said.pop("status", None)
-    return orjson.dumps(said, option=orjson.OPT_SORT_KEYS)
+    kept.pop("status", None)
+    return orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)
 
 
 def _entry(resource: str) -> Callable[[dict[str, Any]], tuple[str, bytes]]:
@@ -201,7 +201,7 @@ def _absence(resource: str) -> str:
 
 
 def with_cure(resource: str, error: ClusterError) -> str:
-    """Why a collection cannot be read, and what to do about it."""
+    """Return why a collection cannot be read, and the cure."""
     if error.status == HTTPStatus.NOT_FOUND:
         definition = f"{resource}.{names.GROUP}"
         return (

@@ -1,4 +1,4 @@
-"""The cluster's default PriorityClass, which the Priority plugin gives to pods that name none."""
+"""The cluster's default PriorityClass."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATH: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
 def value_of_default(priority_class: Mapping[str, Any]) -> int | None:
-    """A PriorityClass's value if it is a global default; of any other nothing is remembered."""
+    """Return a PriorityClass's value if it is a global default; else None, so not cached."""
     if not priority_class.get("globalDefault"):
         return None
     value: int = priority_class.get("value", 0)
@@ -26,7 +26,7 @@ def value_of_default(priority_class: Mapping[str, Any]) -> int | None:
 
 
 class PriorityClasses:
-    """Which PriorityClass is the default. `run()` keeps it current, and must go on all the time."""
+    """The default PriorityClass. `run()` keeps it current and must run all the time."""
 
     def __init__(self, client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._default: str | None = None
@@ -42,7 +42,7 @@ class PriorityClasses:
     def default(self) -> str | None:
         """The name of the cluster's default PriorityClass; None if it has none.
 
-        Of several, which a race can leave behind, the Priority plugin takes the lowest value.
+        A race can create several defaults; the Priority plugin uses the one with the lowest value.
         Raises NotSynced before the first list.
         """
         if not self.cache.synced:

@@ -1,19 +1,21 @@
-"""Keeps a cache current: list once, watch from there, and begin anew when that breaks."""
+"""Keep a cache current: list, watch, and list again after an error."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
+from dataclasses import dataclass
 from http import HTTPStatus
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from webhook.backoff import WATCH_DELAYS
 from webhook.errors import ClusterError
-from webhook.kube.answers import TIMEOUT
-from webhook.kube.backoff import Backoff
-from webhook.kube.events import key_of, parse
+from webhook.kube.answers import TIMEOUT, decode, from_status
+from webhook.kube.client import METADATA, METADATA_LIST
+from webhook.kube.rate_limit import Backoff
+from webhook.kube.transport import JSON
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -21,47 +23,80 @@ if TYPE_CHECKING:
 
     from webhook.backoff import Delays
     from webhook.kube.cache import Cache
-    from webhook.kube.client import Client
+    from webhook.kube.client import Client, Listing
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 log = logging.getLogger(__name__)
 
-# Seconds that one watch lasts; spread, so that watches of one age do not all end at once.
+# Seconds that one watch lasts; random, so that watches do not all end at the same time.
 WATCH_SECONDS: Final = (300, 600)
-# Bookmarks come once a minute. One that is late means that the watch may be dead, and a list tells.
+# Bookmarks arrive once a minute. If one is late, the watch may be dead, so list again.
 SILENCE: Final = 75.0
-# A watch that held this long, in seconds, was no failure, whatever ended it.
+# A watch that lasted this many seconds is not a failure, however it ended.
 SETTLED: Final = 10.0
-# Failures in a row, without one event between them, after which the version is not believed any
-# more: an etcd that was restored from a backup never reaches it again.
+# Consecutive failures without an event after which the version is discarded: an etcd that was
+# restored from a backup never reaches it again.
 FAILURES_BEFORE_LIST: Final = 5
-# Seconds. A proxy's maintenance page may ask for hours.
+# Seconds. The maintenance page of a proxy may request hours.
 LONGEST_RETRY_AFTER: Final = 300.0
 
-# The server, or something before it, is busy or starting: the watch goes on where it was.
+# The server, or a proxy in front of it, is busy or starting: continue the watch at its version.
 _PASSING: Final = (
     HTTPStatus.TOO_MANY_REQUESTS,
     HTTPStatus.BAD_GATEWAY,
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 )
-# Far above what etcd stores (1.5 MiB an object, some times more as JSON): a server that never
-# ends a line must not take all our memory.
+# Bytes. Far above what etcd stores (1.5 MiB per object, several times more as JSON). A server that
+# never ends a line must not exhaust the memory.
 LONGEST: Final = 64 * 2**20
 
 
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A watch event. A bookmark has only a version, up to which the watch is complete."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+    object: dict[str, Any]
+    resource_version: str
+
+
+def parse_event(line: bytes, where: str) -> Event:
+    """Parse one line. Raises ClusterError for an ERROR event or an invalid line."""
+    event = decode(line, where)
+    kind, seen = event.get("type"), event.get("object")
+    if not isinstance(seen, dict):
+        raise ClusterError(f"{where}: an event without an object came")
+    if kind == "ERROR":
+        raise from_status(seen, where)
+    if kind not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
+        raise ClusterError(f"{where}: an event of the unknown type {kind!r} came")
+    version = (seen.get("metadata") or {}).get("resourceVersion")
+    if not isinstance(version, str) or not version:
+        raise ClusterError(f"{where}: an event without a resourceVersion came")
+    return Event(kind, seen, version)
+
+
+def key_of(seen: dict[str, Any]) -> str:
+    """Return an object's cache key: namespace/name, or the name if it is cluster-scoped."""
+    metadata = seen["metadata"]
+    name: str = metadata["name"]
+    return f"{metadata['namespace']}/{name}" if metadata.get("namespace") else name
+
+
 class Lines:
-    """The lines of one stream. Only what ended in a newline is a line."""
+    """The lines of one stream. A line must end in a newline."""
 
     def __init__(self, *, longest: int = LONGEST) -> None:
         self._longest = longest
         self._rest = bytearray()
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that `chunk` completes, without their newlines.
+        """Return the lines that `chunk` completes, without their newlines.
 
-        Raises ClusterError if a line grows beyond `longest` bytes.
+        Raises ClusterError if a line exceeds `longest` bytes.
         """
         first, *others = chunk.split(b"\n")
         self._rest += first
@@ -74,17 +109,18 @@ class Lines:
         return whole
 
     def finish(self) -> None:
-        """The stream has ended: raises ClusterError if that was in the middle of a line."""
+        """Record the end of the stream. Raises ClusterError if a line is incomplete."""
         if self._rest:
             raise ClusterError(f"the stream broke off within a line, after {len(self._rest)} bytes")
 
 
 class Reflector(Generic[T]):
-    """Lists and watches one collection, and feeds `cache` with what it sees.
+    """Lists and watches one collection, and updates `cache`.
 
-    `path` is the collection's (/api/v1/namespaces); `query` may select (labelSelector); a watch may
-    say nothing for `silence` seconds; between failures there are at most some `longest` seconds.
-    Clock, sleep and random numbers are handed in.
+    `path` is the collection's (/api/v1/namespaces); `query` may select (labelSelector). A watch may
+    be silent for `silence` seconds, and the delay between failures is limited to about `longest`
+    seconds. With `metadata_only`, objects come without spec, status and data. Clock, sleep and
+    random numbers are arguments.
     """
 
     def __init__(
@@ -95,6 +131,7 @@ class Reflector(Generic[T]):
         *,
         query: Mapping[str, str] | None = None,
         page_size: int = 500,
+        metadata_only: bool = False,
         silence: float = SILENCE,
         delays: Delays = WATCH_DELAYS,
         clock: Callable[[], float] = time.monotonic,
@@ -106,6 +143,7 @@ class Reflector(Generic[T]):
         self._cache = cache
         self._query = dict(query or {})
         self._page_size = page_size
+        self._metadata_only = metadata_only
         self._silence = silence
         self._clock = clock
         self._sleep = sleep
@@ -121,21 +159,21 @@ class Reflector(Generic[T]):
 
     @property
     def last_error(self) -> ClusterError | None:
-        """What went wrong last, for a readiness detail; None while a watch delivers."""
+        """The last error, for a readiness detail; None while a watch delivers events."""
         return self._last_error
 
     @property
     def lists(self) -> int:
-        """How many whole lists have been read."""
+        """The number of complete lists."""
         return self._lists
 
     @property
     def watches(self) -> int:
-        """How many watches have been opened."""
+        """The number of opened watches."""
         return self._watches
 
     async def run(self) -> NoReturn:
-        """Go on until cancelled. Only a bug, in `keep` or in a listener, makes it raise."""
+        """List and watch until cancelled, in spite of API errors and invalid objects."""
         while True:
             try:
                 await self._turn()
@@ -143,7 +181,7 @@ class Reflector(Generic[T]):
                 await self._sleep(self._after(error))
 
     async def _turn(self) -> None:
-        """List if need be, then watch until the server ends it, as it does after some minutes."""
+        """List if needed, then watch until the server ends it, which it does after some minutes."""
         if self._version is None:
             self._version = await self._list()
         self._opened = None
@@ -155,36 +193,44 @@ class Reflector(Generic[T]):
             if lasted >= SETTLED:
                 self._backoff.reset()
         if self._delivered:
-            # The API server ends a watch that it cannot feed as fast as things change: to wait
-            # would only leave more to tell.
+            # The API server ends a watch that falls behind. A delay would only increase the
+            # backlog.
             self._backoff.reset()
         elif lasted < SETTLED:
-            # Else a server that ends each watch at once would be asked in a tight loop.
+            # Otherwise a server that ends each watch at once would be called in a tight loop.
             raise ClusterError(f"watch {self._path}: the server ended it after {lasted:.1f} s")
 
     def _after(self, error: ClusterError) -> float:
-        """Take note of a failure; the seconds to wait before the next attempt."""
+        """Record a failure; return the seconds to wait before the next attempt."""
         self._last_error = error
         self._failures += 1
-        # A silent watch may have missed anything; a broken one goes on where it was.
+        # A silent watch may have missed events; a broken one continues at its version.
         broken = error.status is None and error.reason != TIMEOUT
         if not (broken or error.status in _PASSING) or self._failures >= FAILURES_BEFORE_LIST:
             self._version = None
             self._failures = 0
-        asked = min(error.retry_after or 0.0, LONGEST_RETRY_AFTER)
-        pause = max(self._backoff.next(), asked)
+        requested = min(error.retry_after or 0.0, LONGEST_RETRY_AFTER)
+        pause = max(self._backoff.next(), requested)
         log.warning("%s; %s in %.1f s", error, "list" if self._version is None else "watch", pause)
         return pause
 
     async def _list(self) -> str:
-        listing = await self._client.list(
-            self._path, self._entry, query=self._query, page_size=self._page_size
-        )
+        listing = await self.list(self._entry)
         self._lists += 1
         self._cache.touch()
         kept = {key: kept for key, kept in listing.items if kept is not None}
         self._cache.replace(kept, listing.resource_version)
         return listing.resource_version
+
+    async def list(self, keep: Callable[[dict[str, Any]], V]) -> Listing[V]:
+        """Read the current collection without updating the cache. Raises ClusterError."""
+        return await self._client.list(
+            self._path,
+            keep,
+            query=self._query,
+            page_size=self._page_size,
+            accept=METADATA_LIST if self._metadata_only else JSON,
+        )
 
     async def _watch(self, version: str) -> None:
         query = {
@@ -194,7 +240,10 @@ class Reflector(Generic[T]):
             "resourceVersion": version,
             "timeoutSeconds": str(self._random.randint(*WATCH_SECONDS)),
         }
-        async with self._client.stream(self._path, query=query, silence=self._silence) as read:
+        accept = METADATA if self._metadata_only else JSON
+        async with self._client.stream(
+            self._path, query=query, silence=self._silence, accept=accept
+        ) as read:
             self._watches += 1
             self._opened = self._clock()
             self._last_error = None
@@ -207,9 +256,9 @@ class Reflector(Generic[T]):
 
     def _apply(self, line: bytes) -> None:
         try:
-            event = parse(line, f"watch {self._path}")
+            event = parse_event(line, f"watch {self._path}")
         except ClusterError:
-            # 410, or what we cannot follow: only a new list tells what is there.
+            # After a 410 or an invalid event only a new list is reliable.
             self._version = None
             raise
         version = event.resource_version

@@ -1,4 +1,4 @@
-"""Nodes that hold equal strings, keys and values once between them."""
+"""Share equal strings and values between cached nodes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 T = TypeVar("T")
 
-# Against a cluster that changes all of its nodes again and again: sharing then begins anew.
+# Entries. Bounds the memory if all nodes change again and again; the pool is then emptied.
 _MOST: Final = 8192
 
 
 class Row(Mapping[str, V], Generic[V]):
-    """A mapping whose keys, and their order, are shared with all others that have the same keys.
+    """A mapping that shares its keys, and their order, with other mappings of the same keys.
 
-    A tenth of a dictionary's memory for what a node has of labels.
+    It takes a tenth of the memory of a dictionary for a node's labels.
     """
 
     __slots__ = ("_at", "_values")
@@ -37,7 +37,7 @@ class Row(Mapping[str, V], Generic[V]):
     @overload
     def get(self, key: str, /, default: V | T) -> V | T: ...
     def get(self, key: str, /, default: T | V | None = None) -> T | V | None:
-        """The value, or `default`: without an exception on the way, for most keys are missing."""
+        """Return the value, or `default`; most keys are missing, so it avoids an exception."""
         at = self._at.get(key)
         return default if at is None else self._values[at]
 
@@ -59,7 +59,7 @@ class Row(Mapping[str, V], Generic[V]):
 
 
 class Sharing:
-    """Makes nodes share what is equal in them. What it remembers for that is bounded."""
+    """Makes equal parts of nodes share memory, with a bounded number of entries."""
 
     def __init__(self) -> None:
         self._keys: dict[Hashable, Mapping[str, int]] = {}
@@ -67,15 +67,15 @@ class Sharing:
         self._taints: dict[Hashable, tuple[Taint, ...]] = {}
 
     def shared(self, node: Node) -> Node:
-        """The same node, of shared parts."""
+        """Return the same node with shared parts."""
         labels = {key: sys.intern(value) for key, value in node.labels.items()}
         allocatable = node.allocatable
         if allocatable is not None:
             known = tuple(sorted(allocatable.items()))
             row = self._row(allocatable)
-            allocatable = _kept(self._allocatable, known, row)
+            allocatable = _share(self._allocatable, known, row)
         each = tuple((t.get("key"), t.get("value"), t.get("effect")) for t in node.taints)
-        taints = _kept(self._taints, each, tuple(_of_taint(taint) for taint in node.taints))
+        taints = _share(self._taints, each, tuple(_of_taint(taint) for taint in node.taints))
         return node._replace(
             name=sys.intern(node.name),
             labels=self._row(labels),
@@ -85,11 +85,11 @@ class Sharing:
 
     def _row(self, values: Mapping[str, V]) -> Row[V]:
         keys = tuple(sorted(values))
-        at = _kept(self._keys, keys, {sys.intern(key): at for at, key in enumerate(keys)})
+        at = _share(self._keys, keys, {sys.intern(key): at for at, key in enumerate(keys)})
         return Row(at, tuple([values[key] for key in keys]))
 
 
-def _kept(pool: dict[Hashable, T], key: Hashable, value: T) -> T:
+def _share(pool: dict[Hashable, T], key: Hashable, value: T) -> T:
     known = pool.get(key)
     if known is not None:
         return known
@@ -100,7 +100,7 @@ def _kept(pool: dict[Hashable, T], key: Hashable, value: T) -> T:
 
 
 def _of_taint(taint: Taint) -> Taint:
-    """What of a taint decides; when it was added does not."""
+    """Return the relevant fields of a taint, without the time when it was added."""
     kept: Taint = {"key": sys.intern(taint.get("key") or "")}
     if value := taint.get("value"):
         kept["value"] = sys.intern(value)

@@ -1,4 +1,4 @@
-"""One request to the API server, sent with credentials that are current."""
+"""One HTTP request to the API server, with current credentials."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ JSON = "application/json"
 
 
 class _Answer(aiohttp.ClientResponse):
-    """An answer whose connection ends at once when it is given up, wherever that is."""
+    """A response whose connection is aborted at once when it is closed early."""
 
     def close(self) -> None:
-        """Break the connection off; one that carried a whole answer is in the pool by now."""
-        # A polite end of TLS would wait for the server's, beyond the life of the client.
+        """Abort the connection; after a complete answer it is already back in the pool."""
+        # A graceful TLS shutdown would wait for the server, longer than the client exists.
         if self.connection and self.connection.transport:
             self.connection.transport.abort()
         super().close()
 
 
-# aiohttp's own default. The package asks for 2 MiB a connection, so that one line fits: we split
-# lines ourselves. Its trust_env would read ~/.netrc at every request, and fail where that has an
-# entry for the host, for then there are two authorizations.
+# The default of aiohttp. The kubernetes package uses 2 MiB per connection so that one line fits,
+# but we split lines ourselves. Its trust_env would read ~/.netrc for every request, and fail if
+# that has an entry for the host, because then there are two authorizations.
 _SESSION: Final = {"trust_env": False, "read_bufsize": 2**16, "response_class": _Answer}
 
 
 class _Connections(RESTClientObject):
-    """The package's TLS and connections, without its way to send.
+    """The kubernetes package's TLS and connections, without its request function.
 
-    That encodes bodies with the standard library, among other work at each call.
+    That function encodes bodies with the standard library, among other work per call.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -49,13 +49,13 @@ class _Connections(RESTClientObject):
         super().__init__(configuration)
 
     def session(self) -> aiohttp.ClientSession:
-        """The open session; opened by the first call, which has an event loop."""
+        """Return the open session; the first call, which has an event loop, opens it."""
         if self.pool_manager is None:
             self.pool_manager = self._create_pool_manager()
         return self.pool_manager
 
     def options(self) -> dict[str, Any]:
-        """What every request says of its way."""
+        """Return the options of every request."""
         found = {
             "proxy": self.proxy,
             "proxy_headers": self.proxy_headers,
@@ -65,7 +65,7 @@ class _Connections(RESTClientObject):
 
 
 class Transport:
-    """Connections to one API server. `credentials` is asked on opening, and after each 401."""
+    """Connections to one API server. `credentials` is called on opening, and after each 401."""
 
     def __init__(self, credentials: Callable[[], Awaitable[Configuration]]) -> None:
         self._credentials = credentials
@@ -74,7 +74,7 @@ class Transport:
         self._renewal = asyncio.Lock()
 
     async def open(self) -> None:
-        """Read credentials and trusted certificates; nothing is sent yet. Raises ClusterError."""
+        """Read credentials and trusted certificates; send nothing. Raises ClusterError."""
         self._configuration = await self._credentials()
         try:
             self._connections = _Connections(self._configuration)
@@ -93,17 +93,18 @@ class Transport:
         body: object = None,
         content_type: str = JSON,
         *,
+        accept: str = JSON,
         limits: aiohttp.ClientTimeout,
     ) -> aiohttp.ClientResponse:
-        """Send one request; the answer, whatever its status, is the caller's to read and close.
+        """Send one request; the caller reads and closes the response, whatever its status.
 
-        A 401 is tried once more if the credentials have changed since: tokens expire. Raises what
-        aiohttp raises.
+        After a 401 the request is retried once if the credentials have changed, because tokens
+        expire. Raises aiohttp's errors.
         """
         session, options = self._connections.session(), self._connections.options()
         data = None if body is None else orjson.dumps(body)
         url = f"{self._configuration.host}{path}?{urlencode(query, quote_via=quote)}"
-        headers = {"Content-Type": content_type, "Accept": JSON, "User-Agent": "fairlead"}
+        headers = {"Content-Type": content_type, "Accept": accept, "User-Agent": "fairlead"}
 
         async def once(authorization: str) -> aiohttp.ClientResponse:
             own = {"Authorization": authorization} if authorization else {}
@@ -114,7 +115,7 @@ class Transport:
         used = await self._authorization()
         response = await once(used)
         if response.status == HTTPStatus.UNAUTHORIZED:
-            # Read, so that it can be asked for again and its connection be used again.
+            # Read the body, so that the connection can be reused.
             await response.read()
             renewed = await self._renew(used)
             if renewed != used:
@@ -122,13 +123,13 @@ class Transport:
         return response
 
     async def _authorization(self) -> str:
-        """The Authorization header, or "". In a pod the package reads its token once a minute."""
+        """Return the Authorization header, or "". In a pod the token is read once a minute."""
         setting = (await self._configuration.auth_settings()).get("BearerToken")
-        # A token's file may end in a newline; aiohttp refuses such a header.
+        # A token file may end in a newline, which aiohttp rejects in a header.
         return ((setting and setting["value"]) or "").strip()
 
     async def _renew(self, used: str) -> str:
-        """The header to try after a 401: credentials read anew, once for all calls that failed."""
+        """Return the header to try after a 401; read the credentials once for all failed calls."""
         async with self._renewal:
             if (current := await self._authorization()) != used:
                 return current

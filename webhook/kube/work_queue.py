@@ -1,86 +1,89 @@
-"""Hands keys to workers, no key to two of them at once, and those that failed ever later."""
+"""A work queue: each key at one worker, and retries with backoff."""
 
 from __future__ import annotations
 
 import asyncio
 import heapq
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from itertools import count
 from random import Random
 from typing import TYPE_CHECKING
 
 from webhook.backoff import RECONCILE_DELAYS
-from webhook.kube.backoff import Backoff
+from webhook.kube.rate_limit import Backoff
+from webhook.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 class Agenda:
-    """Keys that are ready, in work, or due later.
+    """Keys that are ready, in progress, or due later.
 
-    The rules are client-go's (`util/workqueue`): a key is handed out in the order of its coming, to
-    one worker at a time; one that is added again while it waits is handed out once; one that is
-    added while in work is ready again when that is done; of several later times the earliest holds.
-    Times are seconds of whatever clock the caller has.
+    The rules are those of client-go (`util/workqueue`): one worker at a time has a key; a key that
+    is added twice while it waits is handed out once; a key that is added while in progress is ready
+    again when that is done; of several due times the earliest applies. In addition, namespaces take
+    turns: the keys of one (`namespace/name`) are handed out in FIFO order, and a thousand of them
+    delay a key of another namespace by at most one. Times are seconds of the caller's clock.
     """
 
     def __init__(self) -> None:
-        # Each with the time since when it waits.
-        self._ready: OrderedDict[str, float] = OrderedDict()
+        self._ready = Turns[str]()
+        # By ready key: the time when it became ready.
+        self._since: dict[str, float] = {}
         self._again: dict[str, float] = {}
         self._working: set[str] = set()
         self._due: dict[str, float] = {}
-        # By time; what `_due` does not say any more is stale, and skipped.
+        # By time; entries that `_due` no longer has are stale, and skipped.
         self._heap: list[tuple[float, int, str]] = []
         self._numbers = count()
 
     @property
     def ready(self) -> int:
-        """How many keys wait for a worker."""
+        """The number of keys that wait for a worker."""
         return len(self._ready)
 
     @property
     def working(self) -> int:
-        """How many keys are in work."""
+        """The number of keys in progress."""
         return len(self._working)
 
     @property
     def delayed(self) -> int:
-        """How many keys are due later."""
+        """The number of keys that are due later."""
         return len(self._due)
 
     @property
     def since(self) -> float | None:
-        """Since when the first ready key has been waiting; None if none is ready."""
-        return next(iter(self._ready.values()), None)
+        """The time since which the oldest ready key waits; None if none is ready."""
+        return min(self._since.values(), default=None)
 
     @property
     def next_due(self) -> float | None:
-        """The earliest of the later times."""
+        """The earliest due time; None if there is none."""
         return self._heap[0][0] if self._heap else None
 
     def add(self, key: str, now: float) -> None:
-        """Have `key` worked on as soon as a worker is free; a later time of it stays as it is."""
+        """Make `key` ready; a due time of it stays unchanged."""
         if key in self._working:
             self._again.setdefault(key, now)
         else:
-            self._ready.setdefault(key, now)
+            self._add_ready(key, now)
 
     def add_at(self, key: str, due: float) -> None:
-        """Have `key` added at `due`, or earlier if it is to be added earlier already."""
+        """Add `key` at `due`, unless it is due earlier."""
         if due >= self._due.get(key, float("inf")):
             return
         self._due[key] = due
         heapq.heappush(self._heap, (due, next(self._numbers), key))
         if len(self._heap) > 2 * len(self._due) + 64:
-            # A key that is moved ever nearer would leave a stale entry each time.
+            # A key that is rescheduled often would leave a stale entry each time.
             self._heap = [(at, next(self._numbers), key) for key, at in self._due.items()]
             heapq.heapify(self._heap)
 
     def wake(self, now: float) -> None:
-        """Add every key whose time has come."""
+        """Add every key that is due."""
         while self._heap and (self._heap[0][0] <= now or self._stale()):
             due, _, key = heapq.heappop(self._heap)
             if self._due.get(key) == due:
@@ -88,30 +91,47 @@ class Agenda:
                 self.add(key, now)
 
     def take(self) -> str | None:
-        """The key that has waited longest, which is in work from now on; None if none is ready."""
+        """Return the next key, which is then in progress; None if none is ready.
+
+        It is the oldest key of the namespace whose turn it is.
+        """
         if not self._ready:
             return None
-        key, _ = self._ready.popitem(last=False)
+        key = self._ready.take()
+        del self._since[key]
         self._working.add(key)
         return key
 
+    def others_wait(self, namespace: str) -> bool:
+        """Return True if a key of another namespace is ready."""
+        return self._ready.has_others(namespace)
+
     def done(self, key: str) -> None:
-        """The work on `key` has ended. Raises KeyError if it was not in work: that is a bug."""
+        """End the work on `key`. Raises KeyError if it was not in progress, which is a bug."""
         self._working.remove(key)
         if (since := self._again.pop(key, None)) is not None:
-            self._ready[key] = since
+            self._add_ready(key, since)
+
+    def _add_ready(self, key: str, since: float) -> None:
+        if key not in self._since:
+            self._since[key] = since
+            self._ready.add(_namespace_of(key), key)
 
     def _stale(self) -> bool:
         due, _, key = self._heap[0]
         return self._due.get(key) != due
 
 
+def _namespace_of(key: str) -> str:
+    return key.partition("/")[0]
+
+
 class WorkQueue:
     """A queue of keys for workers that are tasks of one event loop.
 
-    A worker goes `while (key := await queue.get()) is not None:`, and calls `done(key)` whatever
-    came of it; then `forget(key)` if it went well, or `retry(key)` if it did not. `clock` is the
-    event loop's own.
+    A worker loops `while (key := await queue.get()) is not None:`, and always calls `done(key)`;
+    then `forget(key)` after a success, or `retry(key)` after a failure. `clock` is the event
+    loop's.
     """
 
     def __init__(
@@ -131,32 +151,36 @@ class WorkQueue:
 
     @property
     def depth(self) -> int:
-        """How many keys are ready and wait for a worker."""
+        """The number of keys that wait for a worker."""
         return self._agenda.ready
 
     @property
     def working(self) -> int:
-        """How many keys are in work."""
+        """The number of keys in progress."""
         return self._agenda.working
 
     @property
     def delayed(self) -> int:
-        """How many keys are due later."""
+        """The number of keys that are due later."""
         return self._agenda.delayed
 
     def oldest_age(self) -> float:
-        """For how many seconds the first ready key has been waiting; 0.0 if none is."""
+        """Return the seconds for which the oldest ready key has waited; 0.0 if none is ready."""
         since = self._agenda.since
         return 0.0 if since is None else self._clock() - since
 
+    def others_wait(self, namespace: str) -> bool:
+        """Return True if a key of another namespace waits for a worker."""
+        return self._agenda.others_wait(namespace)
+
     def add(self, key: str) -> None:
-        """Have `key` worked on soon. After `shut_down` this and all that follow do nothing."""
+        """Enqueue `key`. After `shut_down` this and all other additions do nothing."""
         if not self._shut:
             self._agenda.add(key, self._clock())
             self._wake_worker()
 
     def add_after(self, key: str, seconds: float) -> None:
-        """Have `key` added after `seconds`, or at an earlier time that was asked for before."""
+        """Enqueue `key` after `seconds`, unless it is due earlier."""
         if seconds <= 0:
             self.add(key)
         elif not self._shut:
@@ -164,7 +188,7 @@ class WorkQueue:
             self._set_timer()
 
     def retry(self, key: str) -> float:
-        """Have `key`, which failed, added after its next backoff: the seconds."""
+        """Enqueue `key`, which failed, after its next backoff; return the seconds."""
         if key not in self._backoffs:
             self._backoffs[key] = Backoff(self._random, RECONCILE_DELAYS)
         seconds = self._backoffs[key].next()
@@ -172,11 +196,11 @@ class WorkQueue:
         return seconds
 
     def forget(self, key: str) -> None:
-        """`key` went well, or is gone: its next backoff is the first again."""
+        """Reset the backoff of `key`, which succeeded or was deleted."""
         self._backoffs.pop(key, None)
 
     async def get(self) -> str | None:
-        """Wait for the next key, which is in work until `done`. None: the queue was shut down."""
+        """Wait for the next key, which is in progress until `done`. None after `shut_down`."""
         while not self._shut:
             if (key := self._agenda.take()) is not None:
                 return key
@@ -188,20 +212,20 @@ class WorkQueue:
                 if waiter in self._waiters:
                     self._waiters.remove(waiter)
                 else:
-                    # It was woken for a key that another must take now.
+                    # It was woken for a key that another worker must take now.
                     self._wake_worker()
                 raise
         return None
 
     def done(self, key: str) -> None:
-        """The work on `key` has ended. Raises KeyError if it was not in work: that is a bug."""
+        """End the work on `key`. Raises KeyError if it was not in progress, which is a bug."""
         self._agenda.done(key)
         self._wake_worker()
 
     def shut_down(self) -> None:
-        """Hand out nothing more: every `get` gives None, those that wait already too.
+        """Hand out no more keys: every `get` returns None, including those that wait.
 
-        What was not begun is dropped: whoever comes next looks at everything anew.
+        Waiting keys are dropped, because the next leader reconciles everything.
         """
         self._shut = True
         if self._timer:

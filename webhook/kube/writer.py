@@ -1,4 +1,4 @@
-"""The verbs that change something, each in its turn and only while we may."""
+"""Writes to the API server: rate limited, and only while this process may write."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from webhook.kube.client import Client, PatchType
-    from webhook.kube.token_bucket import TokenBucket
+    from webhook.kube.rate_limit import TokenBucket
 
-# How often one call is tried while the server answers 429: as often as client-go does.
+# Attempts per call while the server answers 429, as in client-go.
 TRIES: Final = 10
-# Seconds. Longer quiet than this is not kept, whoever asks for it.
+# Seconds. The maximum pause that a server can request.
 LONGEST_PAUSE: Final = 300.0
 
 _OVERLOADED: Final = (
@@ -25,16 +25,16 @@ _OVERLOADED: Final = (
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 )
-# The server worked well, though the object was there already, or gone, or changed meanwhile.
+# The server is healthy, although the object existed, was deleted or has changed.
 _FINE: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 
 
 class Writer:
-    """Client's create, replace, patch and delete behind a token bucket.
+    """Client's create, replace, patch and delete behind a token bucket; namespaces take turns.
 
-    Every call asks `may_write` when its turn has come, just before it is sent, and raises
-    NotLeading instead of sending it. A call that the server answered with 429 and Retry-After has
-    done nothing, and is tried again, up to 10 times; nothing else is.
+    Every call checks `may_write` just before it is sent, and raises NotLeading instead of sending
+    it. A call that was answered with 429 and Retry-After had no effect, and is tried up to 10
+    times; no other call is retried.
     """
 
     def __init__(
@@ -47,20 +47,20 @@ class Writer:
 
     @property
     def throttled(self) -> int:
-        """How many answers of 429 there have been."""
+        """The number of 429 answers."""
         return self._throttled
 
     async def create(
         self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """As Client.create."""
-        return await self._in_turn(lambda: self._client.create(path, body, query=query))
+        """Call Client.create."""
+        return await self._in_turn(path, lambda: self._client.create(path, body, query=query))
 
     async def replace(
         self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """As Client.replace."""
-        return await self._in_turn(lambda: self._client.replace(path, body, query=query))
+        """Call Client.replace."""
+        return await self._in_turn(path, lambda: self._client.replace(path, body, query=query))
 
     async def patch(
         self,
@@ -70,8 +70,10 @@ class Writer:
         *,
         query: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """As Client.patch."""
-        return await self._in_turn(lambda: self._client.patch(path, body, patch_type, query=query))
+        """Call Client.patch."""
+        return await self._in_turn(
+            path, lambda: self._client.patch(path, body, patch_type, query=query)
+        )
 
     async def delete(
         self,
@@ -80,20 +82,26 @@ class Writer:
         *,
         query: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """As Client.delete."""
-        return await self._in_turn(lambda: self._client.delete(path, body, query=query))
+        """Call Client.delete."""
+        return await self._in_turn(path, lambda: self._client.delete(path, body, query=query))
 
-    async def _in_turn(self, call: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+    async def _in_turn(
+        self, path: str, call: Callable[[], Awaitable[dict[str, Any]]]
+    ) -> dict[str, Any]:
+        _, _, below = path.partition("/namespaces/")
+        namespace = below.partition("/")[0]
         for _ in range(TRIES - 1):
             try:
-                return await self._once(call)
+                return await self._once(namespace, call)
             except ClusterError as error:
                 if error.status != HTTPStatus.TOO_MANY_REQUESTS or error.retry_after is None:
                     raise
-        return await self._once(call)
+        return await self._once(namespace, call)
 
-    async def _once(self, call: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
-        passed = await self._bucket.take()
+    async def _once(
+        self, namespace: str, call: Callable[[], Awaitable[dict[str, Any]]]
+    ) -> dict[str, Any]:
+        passed = await self._bucket.take(namespace)
         if not self._may_write():
             self._bucket.ended(passed)
             raise NotLeading("nothing is written without the lease; another may hold it by now")

@@ -1,1 +1,1 @@
-"""The placement schema and its algebra: tolerations, node affinity, merge, patch. Pure."""
+"""Placement fields and their algebra: tolerations, node affinity, merge, patch. Pure."""

@@ -1,25 +1,31 @@
-"""The bundle: what the policies that match a pod want together, before any pod is looked at."""
+"""A bundle: the folded settings of the policies that match a pod, and what they ask of nodes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from webhook.placement import node_affinity
+from webhook.placement.settings import (
+    CapacitySetting,
+    MemberSetting,
+    PlacementSetting,
+    RequiredSetting,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from webhook.placement.settings import (
-        CapacitySetting,
         ListSetting,
-        MemberSetting,
-        PlacementSetting,
-        RequiredSetting,
         ScalarSetting,
         SpreadSetting,
         TolerationSetting,
     )
     from webhook.placement.shapes import Term, Toleration
     from webhook.placement.trace import Entry
+
+NodeSetting: TypeAlias = MemberSetting | RequiredSetting | CapacitySetting
 
 
 class Demand(NamedTuple):
@@ -30,18 +36,18 @@ class Demand(NamedTuple):
 
     @property
     def possible(self) -> bool:
-        """Whether some node could meet it."""
+        """Whether a node could meet it."""
         return node_affinity.satisfiable(self.terms, self.selector)
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """The settings that stand, grouped by field, at most one a key; and why the others do not.
+    """The accepted settings, grouped by field, at most one for each key, and why others are not.
 
-    "Hard" are requirements and overrides: `hard` is what they together demand of a node's labels,
-    `demanded` what the requirements alone do. `term_keys` are the label keys of all terms that the
-    bundle may add. `specific` are the hard NoExecute tolerations. `settings` are those of all
-    policies, the lost ones too.
+    "Hard" settings are requirements and overrides. `hard` is what they together require of a node's
+    labels, `demanded` what the requirements alone do. `term_keys` are the label keys of all terms
+    that the bundle may add. `specific` are the hard NoExecute tolerations. `settings` are those of
+    all policies, including the lost ones.
     """
 
     policies: tuple[str, ...]
@@ -60,3 +66,53 @@ class Bundle:
     contradictions: tuple[str, ...]
     trace: tuple[Entry, ...]
     warnings: tuple[str, ...]
+
+
+def node_settings(bundle: Bundle) -> tuple[NodeSetting, ...]:
+    """The settings of a bundle that restrict nodes, field by field."""
+    return (*bundle.members.get("nodeSelector", ()), *bundle.required, *bundle.capacity)
+
+
+def condition_of(setting: PlacementSetting) -> tuple[Term, ...] | None:
+    """The terms of which one must hold; None for a nodeSelector key, or a mode without any."""
+    match setting:
+        case RequiredSetting():
+            return setting.terms
+        case CapacitySetting():
+            return setting.condition
+    return None
+
+
+def limits_nodes(setting: PlacementSetting) -> bool:
+    """Whether the setting restricts a node's labels."""
+    if isinstance(setting, MemberSetting):
+        return setting.map == "nodeSelector"
+    return condition_of(setting) is not None
+
+
+def keys_of(setting: NodeSetting) -> frozenset[str]:
+    """The label keys that the setting restricts."""
+    match setting:
+        case MemberSetting():
+            return frozenset({setting.key})
+        case CapacitySetting():
+            return setting.capacity.keys
+    return node_affinity.keys(setting.terms)
+
+
+def conjoined(
+    terms: list[Term] | None, conditions: Iterable[Sequence[Term] | None]
+) -> list[Term] | None:
+    """`terms` AND every condition that is one; None for no condition. Raises TooManyTerms."""
+    for condition in conditions:
+        if condition is not None:
+            terms = list(condition) if terms is None else node_affinity.narrowed(terms, condition)
+    return terms
+
+
+def with_settings(base: Demand, settings: Sequence[NodeSetting]) -> Demand:
+    """`base` with the conditions of more settings."""
+    if not settings:
+        return base
+    members = {w.key: w.value for w in settings if isinstance(w, MemberSetting)}
+    return Demand({**base.selector, **members}, conjoined(base.terms, map(condition_of, settings)))

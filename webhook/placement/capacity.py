@@ -1,4 +1,4 @@
-"""Capacity classes: named kinds of node, told by labels and taints, and what each mode asks for.
+"""Capacity classes, and the effect of each mode.
 
 A class is compiled once into two disjunctions of terms, `inside` and `outside`, exact complements
 of each other, so that Constrain and Prevent are the same operation on either.
@@ -6,7 +6,7 @@ of each other, so that Constrain and Prevent are the same operation on either.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -25,11 +25,11 @@ MAX_NEGATION_TERMS = 64
 
 
 class InvalidClass(FairleadError):
-    """A capacity class that cannot be: it admits every node, or its negation is too large."""
+    """An invalid capacity class: it admits every node, or its negation is too large."""
 
 
 class Mode(StrEnum):
-    """What a pod has to do with a class."""
+    """The effect of a class on a pod."""
 
     ALLOW = "Allow"
     PREFER = "Prefer"
@@ -37,33 +37,21 @@ class Mode(StrEnum):
     PREVENT = "Prevent"
     NONE = "None"
 
-    @property
-    def tolerates(self) -> bool:
+    def __init__(self, word: str) -> None:
+        # Attributes, not properties: every review reads them.
+        self.tolerates: Final = word in ("Allow", "Prefer", "Constrain")
         """Whether the pod tolerates the taints of the class."""
-        return self in (Mode.ALLOW, Mode.PREFER, Mode.CONSTRAIN)
-
-    @property
-    def prefers(self) -> bool:
-        """Whether the pod prefers nodes of the class, by a weight; no other mode has a weight."""
-        return self is Mode.PREFER
-
-    @property
-    def requires(self) -> bool:
-        """Whether the pod runs on nodes of the class only."""
-        return self is Mode.CONSTRAIN
-
-    @property
-    def excludes(self) -> bool:
-        """Whether the pod runs outside the class only, and loses tolerations of its taints."""
-        return self is Mode.PREVENT
-
-    @property
-    def does_nothing(self) -> bool:
-        """Whether it changes nothing, and only decides that no later policy does."""
-        return self is Mode.NONE
+        self.prefers: Final = word == "Prefer"
+        """Whether the pod prefers nodes of the class, by a weight. No other mode has a weight."""
+        self.requires: Final = word == "Constrain"
+        """Whether the pod runs only on nodes of the class."""
+        self.excludes: Final = word == "Prevent"
+        """Whether the pod runs only outside the class, and loses tolerations of its taints."""
+        self.does_nothing: Final = word == "None"
+        """Whether the mode changes nothing, and only decides that no later policy does."""
 
     def compatible(self, other: Mode) -> bool:
-        """Whether both can be meant of one class at once: only Prevent agrees with no other."""
+        """Whether both can apply to one class; Prevent is compatible only with itself."""
         if self is other or self.does_nothing or other.does_nothing:
             return True
         return not (self.excludes or other.excludes)
@@ -82,7 +70,8 @@ MODES: Final = tuple(Mode)
 class CapacityClass:
     """A compiled class. `inside` and `outside` are ORed terms; `keys` the node labels they read.
 
-    `autoscaled`: its nodes are made on demand, so that there may be none at the moment.
+    `autoscaled`: its nodes are created on demand, so there may be none at the moment.
+    `tolerations`: one for each taint of the class, exactly as wide as the taint.
     """
 
     name: str
@@ -91,14 +80,14 @@ class CapacityClass:
     taints: tuple[Taint, ...]
     keys: frozenset[str]
     autoscaled: bool = False
+    tolerations: tuple[Toleration, ...] = field(init=False, compare=False, repr=False)
 
-    @property
-    def tolerations(self) -> tuple[Toleration, ...]:
-        """One toleration for each taint of the class, exactly as wide as the taint."""
-        return tuple(_toleration(taint) for taint in self.taints)
+    def __post_init__(self) -> None:
+        # Once for each class: every review reads them.
+        object.__setattr__(self, "tolerations", tuple(map(_toleration, self.taints)))
 
     def preferences(self, weight: int) -> list[PreferredTerm]:
-        """Preferred terms, one for each way to be a node of the class."""
+        """Preferred terms, one for each shape of the class."""
         return [{"weight": weight, "preference": term} for term in self.inside]
 
 
@@ -107,7 +96,7 @@ def _toleration(taint: Taint) -> Toleration:
     if taint.get("value"):
         result |= {"operator": "Equal", "value": taint["value"]}
     else:
-        # A class that gives no value means the taint, whatever its value.
+        # Without a value in the class, the taint can have any value.
         result["operator"] = "Exists"
     if taint.get("effect"):
         result["effect"] = taint["effect"]
@@ -115,7 +104,7 @@ def _toleration(taint: Taint) -> Toleration:
 
 
 def shape(labels: dict[str, str], expressions: Sequence[Requirement]) -> Term:
-    """The term that holds on nodes of one shape."""
+    """The term that matches nodes of one shape."""
     wanted = [equal(key, value) for key, value in sorted(labels.items())]
     return {"matchExpressions": [*wanted, *(e for e in expressions if e not in wanted)]}
 
@@ -123,7 +112,7 @@ def shape(labels: dict[str, str], expressions: Sequence[Requirement]) -> Term:
 def compiled(
     name: str, shapes: Sequence[Term], taints: Iterable[Taint], *, autoscaled: bool = False
 ) -> CapacityClass:
-    """The class of all nodes that one of the shapes holds on.
+    """The class of all nodes that match one of the shapes.
 
     Each shape has at least one expression, with an operator that can be negated. Raises
     InvalidClass if a shape contradicts itself, if the shapes together admit every node, or if the
@@ -159,9 +148,9 @@ def compiled(
 
 
 def complement(name: str, of: CapacityClass, *, autoscaled: bool = False) -> CapacityClass:
-    """The class of all nodes that are not of class `of`. It has no taints of its own.
+    """The class of all nodes that are not in class `of`.
 
-    Nor is it autoscaled because `of` is.
+    It has no taints of its own, and is not autoscaled even if `of` is.
     """
     return CapacityClass(name, of.outside, of.inside, (), of.keys, autoscaled)
 
@@ -169,7 +158,7 @@ def complement(name: str, of: CapacityClass, *, autoscaled: bool = False) -> Cap
 def names_taint(toleration: Toleration, taints: Iterable[Taint]) -> bool:
     """Whether the toleration names key and effect of one of the taints, and admits it.
 
-    A toleration without key or without effect speaks of more than the taint: it does not name it.
+    A toleration without a key or an effect covers more than the taint, and does not name it.
     """
     return (
         bool(toleration.get("key"))

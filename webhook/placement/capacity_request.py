@@ -1,4 +1,4 @@
-"""The annotation fairlead.dev/capacity: what a pod's author asks of capacity classes.
+"""The annotation fairlead.dev/capacity: the modes that a pod's author requests.
 
 Its form is `class=Mode`, or `class=Prefer:weight`, joined by commas: `spot=Allow,gpu=Prefer:80`.
 """
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
 _WEIGHT = re.compile(r"([1-9][0-9]?|100)\Z", re.ASCII)
-# Of an annotation that is wrong all over; it may be 256 KiB long.
+# How many errors a message lists; an annotation can have 256 KiB.
 _SHOWN = 8
 
 
 class InvalidRequest(FairleadError):
-    """The annotation's text is not of its form, or names a class that is not there."""
+    """The annotation is malformed, or names a class that does not exist."""
 
 
 class Request(NamedTuple):
@@ -43,7 +43,7 @@ def parse(text: str, classes: Collection[str]) -> tuple[Request, ...]:
         class_name, _, rest = (part.strip() for part in entry.partition("="))
         mode, colon, weight = (part.strip() for part in rest.partition(":"))
         if len(wrong) == _SHOWN:
-            # Whether they are right is all the same then, and to say it of each takes memory.
+            # Not validated: a message for each would take memory.
             more += 1
         elif class_name not in classes:
             wrong.append(f"there is no capacity class {quoted(class_name)} (classes: {known})")
@@ -58,7 +58,7 @@ def parse(text: str, classes: Collection[str]) -> tuple[Request, ...]:
                 class_name, Mode(mode), int(weight) if colon else DEFAULT_WEIGHT
             )
     if wrong:
-        others = f"; {more} entries after these were not looked at" if more else ""
+        others = f"; {more} entries after these were not read" if more else ""
         raise InvalidRequest(f"annotation {names.CAPACITY}: {'; '.join(wrong)}{others}")
     return tuple(requests.values())
 

@@ -1,10 +1,11 @@
-"""The nodes that a DaemonSet's pods run on, and those of them that requirements keep them off."""
+"""The nodes of a DaemonSet's pods, and those that requirements exclude."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.placement.nodes import admits, obstacle
+from webhook.placement.pod import REQUIRED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject, Toleration
 
-# What its controller lets its pods tolerate (package daemon/util, AddOrUpdateDaemonPodTolerations).
+# Tolerations that the DaemonSet controller adds (package daemon/util,
+# AddOrUpdateDaemonPodTolerations).
 _TOLERATED: Final[list[Toleration]] = [
     {"key": f"node.kubernetes.io/{condition}", "operator": "Exists"}
     for condition in (
@@ -29,7 +31,7 @@ _TOLERATED: Final[list[Toleration]] = [
 
 
 class HeldOff(NamedTuple):
-    """How many nodes its pods run on, and those on which they would not if requirements held."""
+    """How many nodes its pods run on, and those that requirements would exclude."""
 
     total: int
     nodes: Sequence[tuple[Node, Obstacle]]
@@ -40,16 +42,21 @@ class HeldOff(NamedTuple):
 
 
 def held_off(own: PodPlacement, held: PodPlacement, nodes: Sequence[Node]) -> HeldOff:
-    """The nodes of pods that are `own`, and with requirements would be `held`."""
-    own = own._replace(tolerations=[*own.tolerations, *_TOLERATED])
-    held = held._replace(tolerations=own.tolerations)
-    there = [node for node in nodes if admits(own, node)]
+    """The nodes of pods with placement `own`, which with requirements would be `held`."""
+    there = template_nodes(own, nodes)
+    held = held._replace(tolerations=[*own.tolerations, *_TOLERATED])
     unmet = [(node, why) for node in there if (why := obstacle(held, node)) is not None]
     return HeldOff(len(there), unmet)
 
 
+def template_nodes(own: PodPlacement, nodes: Sequence[Node]) -> list[Node]:
+    """The nodes for which the controller creates pods of a template with placement `own`."""
+    own = own._replace(tolerations=[*own.tolerations, *_TOLERATED])
+    return [node for node in nodes if admits(own, node)]
+
+
 def on_node(pod: JsonObject, node: str) -> JsonObject:
-    """The pod as the controller makes it for this node: its own required terms are met already.
+    """The pod as the controller creates it for this node; its required terms are already met.
 
     Source: k8s.io/kubernetes/pkg/controller/daemon/util: ReplaceDaemonSetPodNodeNameNodeAffinity.
     """
@@ -57,8 +64,6 @@ def on_node(pod: JsonObject, node: str) -> JsonObject:
     fields = [{"key": "metadata.name", "operator": "In", "values": [node]}]
     of_nodes = {
         **(affinity.get("nodeAffinity") or {}),
-        "requiredDuringSchedulingIgnoredDuringExecution": {
-            "nodeSelectorTerms": [{"matchFields": fields}]
-        },
+        REQUIRED: {"nodeSelectorTerms": [{"matchFields": fields}]},
     }
     return {**pod, "spec": {**pod["spec"], "affinity": {**affinity, "nodeAffinity": of_nodes}}}

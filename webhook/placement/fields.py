@@ -1,9 +1,9 @@
-"""The placement fields: one row each, which all code that goes field by field reads.
+"""The table of placement fields, which all code that works field by field uses.
 
 Reading a pod, compiling, folding and merging policies, provenance, the patch, comparing pods,
 policy tests, exported policies, Runs and `explain --field` take their fields from here. A scalar or
 a map needs no code of its own. The fields that together choose a node (nodeSelector, tolerations,
-affinity, spread, capacity) are merged by modules of their own; their rows say the rest.
+affinity, spread, capacity) are merged by modules of their own; their rows have the rest.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class Field:
     attribute:     of PodPlacement; empty for affinity, which has two, and for capacity
     holder:        the part of a pod that it is in
     by_policies:   whether policies may set it
-    chooses_node:  whether it helps to choose a node: it is left alone in a pod that names its node
+    chooses_node:  whether it helps to choose a node; unchanged in a pod with nodeName
     keyed_by:      how `explain --field` names the key of one entry; empty if there are no entries
-    unset:         for a scalar, the value that is meant where the pod has none
-    filled_in:     the value that the API server stores where the author wrote none, which counts as
+    unset:         for a scalar, the effective value if the pod has none
+    filled_in:     the value that the API server stores if the author wrote none, which counts as
                    unset; None if it stores none
     of_cluster:    whether the cluster's default PriorityClass is filled in too
     overrides:     what an override does to another value: set it, keep it, or reject the pod
@@ -99,7 +99,7 @@ class Field:
         return (self.unset,) if filled_in == self.unset else (self.unset, filled_in)
 
 
-# In the order in which policies are compiled, and so in that of traces.
+# In the order in which policies are compiled, which is also the order of traces.
 FIELDS: Final = (
     Field(
         name="nodeSelector",
@@ -137,7 +137,7 @@ FIELDS: Final = (
         shape=Shape.SCALAR,
         attribute="priority_class_name",
         of_cluster=True,
-        # The Priority plugin runs again, and fills in what the new class says.
+        # The Priority plugin runs again, and fills in the values of the new class.
         derived=("priority", "preemptionPolicy"),
     ),
     Field(
@@ -198,14 +198,14 @@ MAPS: Final = _by_name(each for each in FIELDS if each.shape is Shape.MAP)
 SCALARS: Final = _by_name(
     each for each in FIELDS if each.shape is Shape.SCALAR and each.by_policies
 )
-# The maps that choose no node: merged key by key, whatever else is merged.
+# The maps that do not choose a node: merged key by key, independently of other fields.
 PLAIN_MAPS: Final = tuple(each for each in MAPS.values() if not each.chooses_node)
-# What stands in a pod under its own name.
+# The fields with the same name in a pod.
 OF_PODS: Final = tuple(each for each in FIELDS if each.shape is not Shape.CLASSES)
 # The API server drops empty parts of their values before it stores them.
 STORED_NORMAL: Final = tuple(each for each in OF_PODS if each.shape in (Shape.LIST, Shape.TERMS))
 
 
-def says_nothing(value: Json) -> bool:
-    """Whether a value of a document or a pod is the same as none: 0 and false are values."""
+def is_empty(value: Json) -> bool:
+    """Whether a value of a document or a pod counts as unset; 0 and false do not."""
     return value is None or value in ("", [], {})

@@ -1,13 +1,13 @@
-"""Folding: the settings of several policies become one bundle, without looking at any pod.
+"""Fold the settings of several policies into one bundle.
 
-Requirements come first, then overrides, then defaults; within each the policies in their order
-(priority, then name). The first wins a key that two want. A setting that no node could meet beside
-earlier ones is dropped. Requirements never drop: two that contradict each other are a contradiction
-of the bundle, for which every pod is rejected.
+Requirements come first, then overrides, then defaults; within each, policies are ordered by
+priority, then name. If two set one key, the first wins. A setting that leaves no node together with
+earlier ones is dropped. Requirements are never dropped: if two contradict each other, the bundle
+rejects every pod.
 
-Where a pod's own selector goes before overrides (`placement.kueue`) it stands between requirements
-and overrides while these are folded, so that what it leaves no node to drops; and is then taken
-away again, for the pod has it.
+If a pod's own selector comes before overrides (`placement.kueue`), it is added between requirements
+and overrides, so that overrides which leave no node with it are dropped. Then it is removed again,
+because the pod has it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.placement import node_affinity
-from webhook.placement.bundle import Bundle, Demand
-from webhook.placement.node_settings import condition_of, keys_of, limits_nodes
+from webhook.placement.bundle import Bundle, Demand, condition_of, keys_of, limits_nodes
 from webhook.placement.settings import (
     PARTS,
     CapacitySetting,
@@ -46,14 +45,14 @@ def fold(
 ) -> Bundle:
     """The bundle of policies, named in their order; `settings` are theirs, policy by policy.
 
-    `ahead` are nodeSelector keys that go before every override, and are no part of the bundle.
+    `ahead` are nodeSelector keys that come before every override, and are not part of the bundle.
     """
     folding = _Folding()
-    # A pod's author chooses how many keys there are; others than these meet no setting.
+    # The pod's author chooses how many keys there are; only these can meet a setting.
     spoken_of = _selector_keys(settings) if ahead else ()
     for part in PARTS:
         if part == "overrides":
-            folding.put([each for each in ahead if each.key in spoken_of])
+            folding.add_with_node([each for each in ahead if each.key in spoken_of])
         for setting in settings:
             if setting.part == part:
                 folding.take(setting)
@@ -63,7 +62,7 @@ def fold(
 
 
 class _Folding:
-    """The settings that stand so far. Local to one call of `fold`."""
+    """The settings accepted so far. Local to one call of `fold`."""
 
     def __init__(self) -> None:
         self.standing: list[PlacementSetting] = []
@@ -72,15 +71,15 @@ class _Folding:
         self.warnings: list[str] = []
         self.contradictions: list[str] = []
 
-    def put(self, ahead: Sequence[MemberSetting]) -> None:
-        """Let those in for a while that requirements leave a node to, and say nothing of others."""
+    def add_with_node(self, ahead: Sequence[MemberSetting]) -> None:
+        """Accept for now those with which requirements leave a node; do not record the others."""
         for setting in ahead:
             if self._rival_key(setting) is None and not _obstacle([*self.standing, setting]):
                 self.standing.append(setting)
                 self.ahead.append(setting)
 
     def withdraw(self) -> None:
-        """Take them away again."""
+        """Remove them again."""
         self.standing = [w for w in self.standing if not self._is_ahead(w)]
         self.ahead = []
 
@@ -88,7 +87,7 @@ class _Folding:
         return any(setting is other for other in self.ahead)
 
     def take(self, setting: PlacementSetting) -> None:
-        """Let one setting in, or record why not."""
+        """Accept one setting, or record why not."""
         match setting:
             case TolerationSetting():
                 rival = self._rival_toleration(setting)
@@ -111,17 +110,17 @@ class _Folding:
             and self._is_ahead(rival)
         ):
             wants, has = quoted_both(setting.value, rival.value)
-            self.trace.append(entry(setting, "kept", f"{rival.policy} put {has}"))
-            self._warn(setting, f"wants {wants}, {rival.policy} put {has}: kept")
+            self.trace.append(entry(setting, "kept", f"{rival.policy} set {has}"))
+            self._warn(setting, f"wants {wants}; kept {has}, which {rival.policy} set")
             return
         outcome: Outcome = "kept" if _agree(setting, rival) else "lost"
-        says = "says the same" if outcome == "kept" else "decides it"
+        says = "sets the same value" if outcome == "kept" else "sets it"
         self.trace.append(entry(setting, outcome, f"policy {rival.policy} ({rival.part}) {says}"))
 
     def _contradict(
         self, setting: PlacementSetting, others: Sequence[PlacementSetting], reason: str = ""
     ) -> None:
-        *theirs, own = _wanted([*others, setting])
+        *theirs, own = _describe_values([*others, setting])
         pairs = zip(others, theirs, strict=True)
         beside = " and ".join(_required(each, wanted) for each, wanted in pairs)
         what = f"wants {own}; {beside}" if beside else f"wants {own}"
@@ -129,9 +128,9 @@ class _Folding:
         self.contradictions.append(contradiction([*others, setting], reason))
 
     def _rival_key(self, setting: PlacementSetting) -> PlacementSetting | None:
-        """The standing setting for the same key of the same field."""
+        """The accepted setting for the same key of the same field."""
         if isinstance(setting, RequiredSetting | ListSetting) and not setting.is_default:
-            return None  # these are ANDed, or appended: there is room for any number
+            return None  # these are ANDed or appended, in any number
         for other in self.standing:
             if type(other) is type(setting) and _key(other) == _key(setting):
                 if isinstance(setting, RequiredSetting | ListSetting) and not other.is_default:
@@ -161,7 +160,7 @@ class _Folding:
         for other in same:
             if other.part == setting.part != "requirements" or setting.is_default:
                 return other
-            # None gives way, or is given way to, though it contradicts nobody.
+            # None conflicts with every other mode, although no node contradicts it.
             gives_way = other.mode.does_nothing or setting.mode.does_nothing
             joins = other.mode.compatible(setting.mode) and not gives_way
             if _agree(other, setting) or not joins:
@@ -169,7 +168,7 @@ class _Folding:
         return None
 
     def _can_be_met(self, setting: PlacementSetting) -> bool:
-        """Whether some node meets the setting beside those that stand; if not, say so."""
+        """Whether a node can meet the setting and the accepted ones; if not, record it."""
         if not limits_nodes(setting):
             return True
         if not _obstacle([*self.standing, setting]):
@@ -181,15 +180,17 @@ class _Folding:
             return False
         if others:
             against = self._against(others)
-            why, told = f"beside {against}: {reason}", f"dropped beside {against}"
+            why = f"conflicts with {against}: {reason}"
+            text = f"dropped: it conflicts with {against}"
         else:
-            why, told = f"{reason}: {setting.wanted}", f"dropped, {reason}: {setting.wanted}"
+            why = f"{reason}: {setting.describe_value}"
+            text = f"dropped, {why}"
         self.trace.append(entry(setting, "dropped", why))
-        self.warnings.append(warning(f"policy {setting.policy}: {setting.field} {told}"))
+        self.warnings.append(warning(f"policy {setting.policy}: {setting.field} {text}"))
         return False
 
     def _obstructing(self, setting: PlacementSetting) -> list[PlacementSetting]:
-        """The settings that stand beside which no node meets this one, none of which can be spared.
+        """A minimal group of accepted settings with which no node meets this one.
 
         Empty if no node meets it by itself.
         """
@@ -206,7 +207,7 @@ class _Folding:
         return found
 
     def _against(self, others: Sequence[PlacementSetting]) -> str:
-        """Beside whom a setting cannot be met, by name."""
+        """With which policies a setting cannot be met, by name."""
         if len(others) > 1:
             ahead = [each.policy for each in others if self._is_ahead(each)][:1]
             policies = [each.policy for each in others if not self._is_ahead(each)]
@@ -214,7 +215,7 @@ class _Folding:
             return " and ".join([*named, *ahead])
         (one,) = others
         if isinstance(one, MemberSetting) and self._is_ahead(one):
-            return f"{one.policy}, which put {one.field}={quoted(one.value)}"
+            return f"{one.policy}, which set {one.field}={quoted(one.value)}"
         return f"policy {one.policy} ({one.field})"
 
     def _warn(self, setting: PlacementSetting, what: str) -> None:
@@ -263,9 +264,9 @@ def _required(setting: PlacementSetting, wanted: str) -> str:
     return f"policy {setting.policy} requires {setting.field} {wanted}"
 
 
-def _wanted(settings: Sequence[PlacementSetting]) -> list[str]:
-    """What each wants; of two long values so much that they differ."""
-    texts = [each.wanted for each in settings]
+def _describe_values(settings: Sequence[PlacementSetting]) -> list[str]:
+    """What each wants; two long values are cut so that they differ."""
+    texts = [each.describe_value for each in settings]
     match settings:
         case [ScalarSetting() | MemberSetting() as one, ScalarSetting() | MemberSetting() as other]:
             return list(quoted_both(one.value, other.value)) if texts[0] == texts[1] else texts
@@ -273,13 +274,14 @@ def _wanted(settings: Sequence[PlacementSetting]) -> list[str]:
 
 
 def contradiction(settings: Sequence[PlacementSetting], reason: str = "") -> str:
-    """What requirements that cannot hold together want, each with its policy, and the cure."""
+    """What requirements that contradict each other want, each with its policy, and the cure."""
     if len({setting.field for setting in settings}) == 1 < len(settings) and not reason:
-        pairs = zip(settings, _wanted(settings), strict=True)
+        pairs = zip(settings, _describe_values(settings), strict=True)
         wanted = ", ".join(f"policy {each.policy} requires {text}" for each, text in pairs)
         what = f"{settings[0].field}: {wanted}"
     else:
-        what = f"{', '.join(map(_required, settings, _wanted(settings)))}: {reason or _TOGETHER}"
+        required = ", ".join(map(_required, settings, _describe_values(settings)))
+        what = f"{required}: {reason or _TOGETHER}"
     if len({setting.policy for setting in settings}) == 1:
         return f"{what}; change the policy"
     return f"{what}; change one of them or narrow its match"
@@ -328,7 +330,7 @@ def _demand(settings: Sequence[PlacementSetting]) -> Demand:
 
 
 def _obstacle(settings: Sequence[PlacementSetting]) -> str:
-    """Why no node can meet the settings together, or why it cannot be told; or nothing."""
+    """Why no node can meet the settings together, or why that is unknown; or nothing."""
     try:
         if _demand(settings).possible:
             return ""
@@ -338,7 +340,7 @@ def _obstacle(settings: Sequence[PlacementSetting]) -> str:
 
 
 def _selector_keys(settings: Sequence[PlacementSetting]) -> frozenset[str]:
-    """The labels of nodes that the settings say anything about."""
+    """The node labels that the settings restrict."""
     members = [w for w in settings if isinstance(w, MemberSetting) and w.map == "nodeSelector"]
     return _term_keys(settings).union(w.key for w in members)
 

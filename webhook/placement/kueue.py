@@ -1,12 +1,12 @@
-"""What Kueue has put into a pod that it has admitted, as far as the pod tells.
+"""The placement that Kueue has written into an admitted pod.
 
 When Kueue starts a job it writes the node labels of the flavor into the nodeSelector of the pod
-template, and the name of the podset as a label beside them (kueue: pkg/podset, since 0.12). What
-admission checks ask for comes with it. The selector of such a pod is the flavor's, the checks' and
-its author's: nothing tells them apart.
+template, and the name of the podset into a label (kueue: pkg/podset, since 0.12). It adds the
+labels that admission checks require too. In the selector of such a pod, keys of the flavor, of the
+checks and of the author cannot be distinguished.
 
-A pod's author can write that label. So what is in the selector goes before overrides only in
-namespaces that say so, by a label which their authors cannot write.
+A pod's author can write the podset label. So the selector comes before overrides only in namespaces
+with a label for it, which their users cannot write.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _QUEUES = (names.KUEUE_LOCAL_QUEUE, names.KUEUE_QUEUE)
 class Flavor(NamedTuple):
     """Who admitted the pod, as messages name it, and the nodeSelector with which it came.
 
-    `kept`: whether it goes before overrides.
+    `kept`: whether the selector comes before overrides.
     """
 
     by: str
@@ -41,21 +41,20 @@ class Flavor(NamedTuple):
 def flavor_of(
     pod: PodPlacement, gates: Collection[str], namespace_labels: Mapping[str, str]
 ) -> Flavor | None:
-    """What Kueue put into the pod; None if it has no say in it, or not yet.
+    """What Kueue wrote into the pod; None if Kueue does not manage it, or has not admitted it.
 
-    `gates` are the names of its scheduling gates. A pod that waits at one of Kueue's has no flavor
-    so far: Kueue will choose one by what the pod says when we are done. Behind the topology's gate
-    it has.
+    `gates` are the names of its scheduling gates. A pod with a gate of Kueue has no flavor yet:
+    Kueue chooses one later, from the pod as we return it. A pod with the topology gate has one.
     """
     if not pod.labels.get(names.KUEUE_PODSET) or not pod.node_selector:
         return None
     if any(g.startswith(names.KUEUE_PREFIX) and g != names.KUEUE_TOPOLOGY_GATE for g in gates):
         return None
     kept = namespace_labels.get(names.KUEUE) == names.KUEUE_KEEP
-    return Flavor(_named(pod), pod.node_selector, kept)
+    return Flavor(_queue_name(pod), pod.node_selector, kept)
 
 
-def _named(pod: PodPlacement) -> str:
+def _queue_name(pod: PodPlacement) -> str:
     for key in _QUEUES:
         if queue := pod.labels.get(key):
             return f"Kueue (queue {quoted(queue)})"
@@ -73,7 +72,7 @@ def settings(flavor: Flavor) -> tuple[MemberSetting, ...]:
 
 
 def contradicted(flavor: Flavor, bundle: Bundle) -> bool:
-    """Whether something hard in the bundle leaves no node beside the selector."""
+    """Whether a requirement or override in the bundle leaves no node with the selector."""
     hard = bundle.hard
     return any(
         hard.selector.get(key, value) != value for key, value in flavor.selector.items()
@@ -83,7 +82,7 @@ def contradicted(flavor: Flavor, bundle: Bundle) -> bool:
 def overruled(
     flavor: Flavor, bundle: Bundle, selector: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Each field of the selector that overrides have changed or removed, with what to say of it."""
+    """Each field of the selector that overrides have changed or removed, with a message."""
     members = {w.key: w for w in bundle.members.get("nodeSelector", ())}
     for key, value in flavor.selector.items():
         now = selector.get(key)
@@ -95,5 +94,5 @@ def overruled(
         else:
             policies = [members[key].policy] if key in members else []
         wants = f"wants {quoted(now)}" if now is not None else "removed it"
-        said = f"policy {', '.join(policies)} {wants}" if policies else wants
-        yield f"nodeSelector[{key}]", f"{said}, {flavor.by} put {quoted(value)}"
+        reason = f"policy {', '.join(policies)} {wants}" if policies else wants
+        yield f"nodeSelector[{key}]", f"{reason}; {flavor.by} had set {quoted(value)}"

@@ -1,4 +1,4 @@
-"""What a conjunction of expressions still allows one label of a node to be.
+"""The values that a conjunction of expressions allows for one node label.
 
 The six operators are those of v1.NodeSelectorOperator, with the scheduler's reading (package
 nodeaffinity and labels.Requirement): NotIn and DoesNotExist hold where the label is missing; Gt and
@@ -21,7 +21,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+\Z", re.ASCII)
 
 def int64(text: str) -> int | None:
     """`text` as Go's strconv.ParseInt(text, 10, 64) reads it, or None."""
-    # Longer digits than any int64 are refused first: Python's own limit would raise.
+    # Texts longer than any int64 are rejected first: Python's own limit would raise.
     if len(text) > 64 or not _INTEGER.match(text):
         return None
     number = int(text)
@@ -29,7 +29,7 @@ def int64(text: str) -> int | None:
 
 
 def holds(requirement: Requirement, value: str | None) -> bool:
-    """Whether one expression admits a node whose label has `value`; None: has no such label.
+    """Whether one expression matches a node whose label has `value`; None: no such label.
 
     An operator that Kubernetes does not know matches no node, as in the scheduler.
     """
@@ -59,10 +59,10 @@ def equal(key: str, value: str) -> Requirement:
 
 
 def satisfiable(requirements: Iterable[Requirement]) -> bool:
-    """Whether some value of one label, or its absence, meets all expressions on that label.
+    """Whether a value of one label, or its absence, meets all expressions on that label.
 
-    Expressions with an unknown operator are taken as satisfiable: what is not understood is kept.
-    The work is linear in the number of values, for a pod's author chooses how many there are.
+    Expressions with an unknown operator count as satisfiable, and are kept. The work is linear in
+    the number of values, because a pod's author chooses how many there are.
     """
     listed: set[str] | None = None
     excluded: set[str] = set()

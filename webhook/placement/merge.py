@@ -1,9 +1,12 @@
-"""Merging: the bundle meets one pod.
+"""Merge a bundle into a pod.
 
-Requirements judge the pod as it came; what overrides take away goes; defaults fill in where the pod
-then says nothing; overrides change. Defaults look at what is left of the pod's own word, so that
-merging the result again finds the same. Everything that forbids the merge is known before any field
-of the result is made: a pod is refused with all the reasons, or placed whole.
+1. Requirements are checked against the pod as it was sent.
+2. Overrides remove what they exclude.
+3. Defaults fill in what the pod then leaves unset; merging the result again changes nothing.
+4. Overrides set their values.
+
+All rejections are known before any field of the result is made: a pod is rejected with all reasons,
+or placed completely.
 """
 
 from __future__ import annotations
@@ -11,16 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from webhook.placement import (
-    kueue,
-    merge_capacity,
-    merge_nodes,
-    merge_plain,
-    merge_tolerations,
-    merge_verdict,
-)
-from webhook.placement.ledger import Ledger
+from webhook.placement import kueue, merge_nodes, merge_plain, merge_verdict
+from webhook.placement.capacity import names_taint
 from webhook.placement.node_affinity import TooManyTerms
+from webhook.placement.tolerations import NO_EXECUTE, covered, covers, joined, normal, with_seconds
+from webhook.placement.trace import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,14 +27,17 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.capacity_request import Request
     from webhook.placement.kueue import Flavor
+    from webhook.placement.merge_nodes import Settled
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
+    from webhook.placement.settings import TolerationSetting
+    from webhook.placement.shapes import Toleration
     from webhook.placement.trace import Entry
 
 
 @dataclass(frozen=True, slots=True)
 class MergeContext:
-    """What a merge must know beside bundle and pod.
+    """What a merge needs in addition to bundle and pod.
 
     classes:                     every capacity class of the set, by name
     default_priority_class:      the cluster's globalDefault PriorityClass; empty if there is none
@@ -44,9 +45,9 @@ class MergeContext:
     flavor:                      what Kueue put into the pod, if it has admitted it
     node:                        the only node that the pod can be on, if there is one and it is
                                  known
-    kept:                        the pod keeps its placement but for requirements: what its
-                                 annotation asks of classes is held against requirements on the same
-                                 class, and not given
+    kept:                        the pod keeps its placement, and only requirements apply: its
+                                 capacity annotation is checked against requirements on the
+                                 same class, and has no other effect
     """
 
     classes: Mapping[str, CapacityClass] = field(default_factory=dict)
@@ -59,7 +60,7 @@ class MergeContext:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The outcome. With `rejections` the pod is refused and `placement` is the pod's own."""
+    """The result. With `rejections` the pod is rejected and `placement` is the pod's own."""
 
     placement: PodPlacement
     trace: Sequence[Entry]
@@ -70,17 +71,18 @@ class Merged:
 def merge(
     bundle: Bundle, pod: PodPlacement, requests: Sequence[Request], context: MergeContext
 ) -> Merged:
-    """The pod's placement under the bundle, and what its author asks of capacity classes."""
+    """Merge the bundle, and the author's requests for capacity classes, into the pod."""
     ledger = Ledger(list(bundle.trace), list(bundle.warnings), list(bundle.contradictions))
     plain = merge_plain.merge(bundle, pod, context.default_priority_class, ledger)
     try:
         result = _with_nodes(plain, bundle, pod, requests, context, ledger)
     except TooManyTerms as error:
-        ledger.rejections.append(f"the pod beside policies {', '.join(bundle.policies)}: {error}")
+        what = f"the pod together with policies {', '.join(bundle.policies)}"
+        ledger.rejections.append(f"{what}: {error}")
     trace = ledger.trace
     if ledger.rejections:
         result = pod
-        # What refuses the pod is not set as well.
+        # A setting that rejects the pod is not also traced as set.
         refused = {each[:3] for each in trace if each.outcome == "rejected"}
         trace = [e for e in trace if e.outcome == "rejected" or e[:3] not in refused]
     return Merged(result, trace, ledger.warnings, ledger.rejections)
@@ -95,9 +97,9 @@ def _with_nodes(
     ledger: Ledger,
 ) -> PodPlacement:
     """`plain` with the fields that choose a node."""
-    asked = merge_capacity.settle(bundle, requests, context.classes, ledger)
+    asked = merge_nodes.settle(bundle, requests, context.classes, ledger)
     if context.kept:
-        # Before anything is judged: what is not given must excuse nothing.
+        # Before the verdict: a request without effect must not excuse anything.
         asked, requests = [], ()
     others = len(ledger.rejections)
     merge_verdict.judge(bundle, pod, asked, ledger)
@@ -109,15 +111,108 @@ def _with_nodes(
     nodes = merge_nodes.choose(bundle, pod, asked, [r.class_name for r in requests], ledger)
     if context.flavor is not None:
         if len(ledger.rejections) > others:
-            look = "look at its flavor or admission checks"
-            ledger.rejections.append(f"{context.flavor.by} has admitted the pod: {look}")
+            look = "check its flavor and its admission checks"
+            ledger.rejections.append(f"{context.flavor.by} has admitted the pod; {look}")
         else:
             for path, what in kueue.overruled(context.flavor, bundle, nodes.selector):
                 ledger.warn_pod(path, "removed", what)
     return plain._replace(
         node_selector=nodes.selector,
         required=nodes.required,
-        tolerations=merge_tolerations.merge(bundle, pod, nodes.capacity, context, ledger),
+        tolerations=_merge_tolerations(bundle, pod, nodes.capacity, context, ledger),
         lists=merge_plain.lists(bundle, pod, nodes.capacity, ledger),
         topology_spread=merge_plain.spread(bundle, pod, ledger),
     )
+
+
+def _merge_tolerations(
+    bundle: Bundle,
+    pod: PodPlacement,
+    capacity: Sequence[Settled],
+    context: MergeContext,
+    ledger: Ledger,
+) -> list[Toleration]:
+    """The pod's tolerations under the bundle and the capacity modes that apply."""
+    own = _without_prevented(bundle, pod.tolerations, capacity, context, ledger)
+    result = with_seconds(own, bundle.specific) if bundle.specific else own
+    for setting in bundle.tolerations:
+        result = _with_setting(setting, result, own, context.default_toleration_seconds, ledger)
+    for settled in capacity:
+        if settled.mode.tolerates and settled.capacity.taints:
+            result = joined(result, settled.capacity.tolerations)
+    return pod.tolerations if result == pod.tolerations else result
+
+
+def _filled_in(toleration: Toleration, seconds: Mapping[str, int]) -> bool:
+    """Whether it is what the DefaultTolerationSeconds admission plugin puts into every pod."""
+    key = toleration.get("key") or ""
+    return (
+        toleration.get("operator") == "Exists"
+        and toleration.get("effect") == NO_EXECUTE
+        and key in seconds
+        and toleration.get("tolerationSeconds") == seconds[key]
+    )
+
+
+def _without_prevented(
+    bundle: Bundle,
+    tolerations: list[Toleration],
+    capacity: Sequence[Settled],
+    context: MergeContext,
+    ledger: Ledger,
+) -> list[Toleration]:
+    """Remove tolerations for the taints of a prevented class, unless another class has them."""
+    wanted = [setting.toleration for setting in bundle.tolerations]
+    result = tolerations
+    for settled in capacity:
+        if not settled.mode.excludes or not settled.capacity.taints:
+            continue
+        of_others = [
+            taint
+            for other in context.classes.values()
+            if other.name != settled.capacity.name
+            for taint in other.taints
+        ]
+        taints = settled.capacity.taints
+        goes = [
+            names_taint(t, taints) and not names_taint(t, of_others) and t not in wanted
+            for t in result
+        ]
+        gone = {str(t.get("key")) for t, leaves in zip(result, goes, strict=True) if leaves}
+        for key in sorted(gone):
+            what = f"{settled.capacity.name}={settled.mode}"
+            ledger.warn_pod(f"tolerations[{key}]", "removed", what)
+        if gone:
+            result = [t for t, leaves in zip(result, goes, strict=True) if not leaves]
+    return result
+
+
+def _with_setting(
+    setting: TolerationSetting,
+    result: list[Toleration],
+    own: Sequence[Toleration],
+    seconds: Mapping[str, int],
+    ledger: Ledger,
+) -> list[Toleration]:
+    """`result` with one setting merged in; `own` are the pod's own tolerations."""
+    toleration = setting.toleration
+    if setting.is_default:
+        if setting.if_null and not all(_filled_in(t, seconds) for t in own):
+            ledger.note(setting, "kept", "the pod has tolerations of its own")
+            return result
+        # If the toleration is already present, a second default is the author's own. Replacing it
+        # would change one more with every call.
+        for at, other in enumerate(result if toleration not in result else ()):
+            same_key = other.get("key") == toleration.get("key")
+            if same_key and _filled_in(other, seconds) and covers(toleration, other):
+                ledger.note(setting, "set", "instead of the API server's default")
+                return [*result[:at], toleration, *result[at + 1 :]]
+    if toleration in own:
+        ledger.note(setting, "kept", "the pod already has this value")
+    elif not covered(toleration, own):
+        ledger.note(setting, "set", "added")
+    elif not setting.is_default and normal(toleration).effect == NO_EXECUTE:
+        ledger.note(setting, "set", "put before what tolerates the same taint")
+    else:
+        ledger.note(setting, "kept", "the pod tolerates it already")
+    return result if covered(toleration, result) else [*result, toleration]

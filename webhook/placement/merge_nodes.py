@@ -1,32 +1,35 @@
-"""Merging of what a node's labels must be: nodeSelector, required node affinity, capacity."""
+"""Merge nodeSelector, required node affinity and capacity, the author's request included."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from webhook import names
 from webhook.placement import node_affinity
-from webhook.placement.bundle import Demand
-from webhook.placement.merge_capacity import settled_capacity
-from webhook.placement.merge_verdict import judge_result
-from webhook.placement.node_settings import (
+from webhook.placement.bundle import (
+    Demand,
     NodeSetting,
     condition_of,
     conjoined,
     node_settings,
     with_settings,
 )
+from webhook.placement.merge_verdict import judge_result
 from webhook.placement.settings import CapacitySetting, MemberSetting, RequiredSetting
-from webhook.placement.trace import quoted, quoted_both
+from webhook.placement.trace import Entry, quoted, quoted_both
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from webhook.placement.bundle import Bundle
-    from webhook.placement.ledger import Ledger
-    from webhook.placement.merge_capacity import Settled
+    from webhook.placement.capacity import CapacityClass, Mode
+    from webhook.placement.capacity_request import Request
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import Term
+    from webhook.placement.trace import Ledger
+
+FIELD = f"annotations[{names.CAPACITY}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ def choose(
         {**selector, **bundle.hard.selector} if bundle.hard.selector else selector,
         conjoined(pod.required, [bundle.hard.terms, *(a.condition for a in asked)]),
     )
-    # A bundle can be met as it is (it was folded so): only the pod's own word can spoil that.
+    # Folding ensures that a bundle can be met; only the pod's own fields can contradict it.
     apart = pod.required is None and not asked and bundle.term_keys.isdisjoint(selector)
     named = node_affinity.keys(pod.required or ())
     while True:
@@ -65,7 +68,7 @@ def choose(
             defaults, dropped = _standing(base, candidates)
             together = with_settings(base, defaults)
         result = _pruned(together, pod)
-        # A key is the pod's word as long as a term that names it is left: pruning may end that.
+        # A key counts as the pod's own while a term that names it is left; pruning may remove it.
         left = named & node_affinity.keys(result.terms or ())
         if left == named:
             break
@@ -73,7 +76,7 @@ def choose(
     for setting, reason in kept:
         ledger.note(setting, "kept", reason)
     for setting in dropped:
-        ledger.warn(setting, "dropped", "stands back: beside the pod's own word no node is left")
+        ledger.warn(setting, "dropped", "yields: no node meets both it and the pod's own settings")
     if not apart and not base.possible and not ledger.rejections:
         judge_result(bundle, pod, asked, selector, ledger)
     for setting in (*(w for w in node_settings(bundle) if not w.is_default), *defaults):
@@ -89,7 +92,7 @@ def choose(
 
 
 def _freed(bundle: Bundle, pod: PodPlacement, ledger: Ledger) -> dict[str, str]:
-    """The pod's nodeSelector without what a capacity override cannot be met beside."""
+    """The pod's nodeSelector without keys that contradict a capacity override."""
     selector = pod.node_selector
     fixed = bundle.hard.selector
     for setting in bundle.capacity:
@@ -111,7 +114,7 @@ def _freed(bundle: Bundle, pod: PodPlacement, ledger: Ledger) -> dict[str, str]:
 
 
 def _pruned(result: Demand, pod: PodPlacement) -> Demand:
-    """The result without terms that no node can meet, if anything changes and any is left."""
+    """The result without terms that no node can meet, if it changes and a term is left."""
     if result.terms is None or result == (pod.node_selector, pod.required) or not result.possible:
         return result
     return Demand(result.selector, node_affinity.pruned(result.terms, result.selector))
@@ -124,7 +127,7 @@ def _applicable(
     named: frozenset[str],
     spoken: Collection[str],
 ) -> tuple[list[NodeSetting], list[tuple[NodeSetting, str]]]:
-    """The defaults about whose field the pod says nothing, and the others with what it says."""
+    """The defaults for fields that the pod leaves unset, and the others with the pod's value."""
     result: list[NodeSetting] = []
     kept: list[tuple[NodeSetting, str]] = []
     for setting in node_settings(bundle):
@@ -144,11 +147,11 @@ def _pods_word(
     named: frozenset[str],
     spoken: Collection[str],
 ) -> str | None:
-    """What the pod says itself of a default's field, or None."""
+    """The pod's own value for a default's field, or None."""
     match setting:
         case MemberSetting():
             if setting.key in selector:
-                return f"the pod says {quoted(selector[setting.key])}"
+                return f"the pod has {quoted(selector[setting.key])}"
             if setting.if_null and selector:
                 return "the pod has a nodeSelector of its own"
             if setting.key in named:
@@ -158,16 +161,16 @@ def _pods_word(
                 return "the pod has required node affinity of its own"
         case CapacitySetting():
             if setting.capacity.name in spoken or (setting.if_null and spoken):
-                return "the pod's annotation asks for itself"
+                return "the pod's annotation requests capacity itself"
             if not setting.capacity.keys.isdisjoint(
                 selector
             ) or not setting.capacity.keys.isdisjoint(named):
-                return "the pod's selector or required affinity speaks of this class"
+                return "the pod's nodeSelector or required affinity uses a label of this class"
     return None
 
 
 def _beside(base: Demand, defaults: Sequence[NodeSetting]) -> Demand | None:
-    """`base` with defaults beside it; None if there would be more terms than can be computed."""
+    """`base` with defaults added; None if there would be too many terms to compute."""
     try:
         return with_settings(base, defaults)
     except node_affinity.TooManyTerms:
@@ -177,7 +180,7 @@ def _beside(base: Demand, defaults: Sequence[NodeSetting]) -> Demand | None:
 def _standing(
     base: Demand, defaults: Sequence[NodeSetting]
 ) -> tuple[list[NodeSetting], list[NodeSetting]]:
-    """The defaults beside which a node is left, taken one after the other, and the others."""
+    """The defaults that leave a node, added one after the other, and the other defaults."""
     result: list[NodeSetting] = []
     dropped: list[NodeSetting] = []
     for setting in defaults:
@@ -191,15 +194,85 @@ def _standing(
 def _note(setting: NodeSetting, pod: PodPlacement, ledger: Ledger) -> None:
     match setting:
         case MemberSetting():
-            said = pod.node_selector.get(setting.key)
-            if said == setting.value:
-                ledger.note(setting, "kept", "the pod says so itself")
-            elif said is None:
+            pod_value = pod.node_selector.get(setting.key)
+            if pod_value == setting.value:
+                ledger.note(setting, "kept", "the pod already has this value")
+            elif pod_value is None:
                 ledger.note(setting, "set", quoted(setting.value))
-            elif setting.part != "requirements":  # which has rejected the pod, and said so
-                wanted, other = quoted_both(setting.value, said)
+            elif setting.part != "requirements":  # a requirement has rejected the pod already
+                wanted, other = quoted_both(setting.value, pod_value)
                 ledger.note(setting, "set", f"{wanted} instead of {other}")
         case RequiredSetting():
             ledger.note(setting, "set", "set" if pod.required is None else "ANDed into every term")
         case CapacitySetting():
-            ledger.note(setting, "set", setting.wanted)
+            ledger.note(setting, "set", setting.describe_value)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """One mode that applies to the pod, from a policy or from the author."""
+
+    capacity: CapacityClass
+    mode: Mode
+    weight: int
+
+    @property
+    def condition(self) -> tuple[Term, ...] | None:
+        """The condition on a node's labels, or None."""
+        return self.mode.condition(self.capacity)
+
+
+def settled_capacity(setting: CapacitySetting) -> Settled:
+    """A policy's setting as a mode that applies."""
+    return Settled(setting.capacity, setting.mode, setting.weight)
+
+
+def settle(
+    bundle: Bundle,
+    requests: Sequence[Request],
+    classes: Mapping[str, CapacityClass],
+    ledger: Ledger,
+) -> list[Settled]:
+    """The author's requests that apply. An override on the same class wins."""
+    result = []
+    for request in requests:
+        asked = Settled(classes[request.class_name], request.mode, request.weight)
+        requested = f"{request.class_name}={request.mode}"
+        of_class = [w for w in bundle.capacity if w.capacity is asked.capacity]
+        required = _opposed(asked, of_class)
+        override = next((w for w in of_class if w.part == "overrides"), None)
+        if required is not None:
+            ledger.reject(required, f"must be {required.mode}; the annotation has {requested}")
+        elif override is not None:
+            if (override.mode, override.weight) != (asked.mode, asked.weight):
+                what = f"policy {override.policy} decides {request.class_name}={override.mode}"
+                ledger.warn_pod(FIELD, "lost", what)
+        elif _overruled(asked, bundle):
+            ledger.warn_pod(FIELD, "dropped", f"{requested} conflicts with the policies")
+        else:
+            ledger.trace.append(Entry(FIELD, "", "pod", "set", requested))
+            result.append(asked)
+    return result
+
+
+def _opposed(asked: Settled, of_class: Sequence[CapacitySetting]) -> CapacitySetting | None:
+    """A requirement on the class that contradicts the request."""
+    for setting in of_class:
+        if setting.part == "requirements" and not setting.mode.compatible(asked.mode):
+            return setting
+    return None
+
+
+def _overruled(asked: Settled, bundle: Bundle) -> bool:
+    """Whether overrides leave no node for the request; `judge` handles requirements."""
+    terms = asked.condition
+    return (
+        terms is not None
+        and _has_node_beside(terms, bundle.demanded)
+        and not _has_node_beside(terms, bundle.hard)
+    )
+
+
+def _has_node_beside(terms: Sequence[Term], demand: Demand) -> bool:
+    together = terms if demand.terms is None else node_affinity.narrowed(terms, demand.terms)
+    return node_affinity.satisfiable(together, demand.selector)

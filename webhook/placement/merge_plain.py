@@ -1,4 +1,4 @@
-"""Merging of the fields that stand for themselves: maps, scalars, affinity lists, spread.
+"""Merge independent fields: maps, scalars, affinity lists, topology spread.
 
 nodeSelector, required node affinity and tolerations, which depend on one another, have modules of
 their own.
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
     from webhook.placement.bundle import Bundle
     from webhook.placement.fields import Field
-    from webhook.placement.ledger import Ledger
-    from webhook.placement.merge_capacity import Settled
+    from webhook.placement.merge_nodes import Settled
     from webhook.placement.pod import PodPlacement
     from webhook.placement.settings import ListSetting, MemberSetting, ScalarSetting
     from webhook.placement.shapes import Json, JsonObject
+    from webhook.placement.trace import Ledger
 
 
 def merge(
     bundle: Bundle, pod: PodPlacement, default_priority_class: str, ledger: Ledger
 ) -> PodPlacement:
-    """The pod with the fields that stand for themselves as the bundle has them."""
+    """The pod with the independent fields of the bundle."""
     changes: dict[str, Any] = {}
     for field in PLAIN_MAPS:
         if settings := bundle.members.get(field.name):
@@ -40,7 +40,8 @@ def merge(
             maxima.append(setting)
         elif _applies(field, setting, pod, default_priority_class, ledger):
             changes[field.attribute] = setting.value
-    # After what may set a lower value, and the lowest first, for it is within the others.
+    # After settings that may lower the value; the lowest maximum first, because it meets the
+    # others.
     for setting in sorted(maxima, key=lambda each: int(each.value)):
         field = SCALARS[setting.name]
         own: int = getattr(pod, field.attribute)
@@ -60,22 +61,22 @@ def _members(
             reason = f"the API server refuses it for os.name {quoted(pod.operating_system)}"
             ledger.note(setting, "skipped", reason)
         elif value == setting.value:
-            ledger.note(setting, "kept", "the pod says so itself")
+            ledger.note(setting, "kept", "the pod already has this value")
         elif value is None and not (setting.if_null and own):
             result[setting.key] = setting.value
             ledger.note(setting, "set", quoted(setting.value))
         elif setting.part == "requirements":
-            wanted, said = quoted_both(setting.value, value)
-            ledger.reject(setting, f"must be {wanted}; the pod says {said}")
+            wanted, pod_value = quoted_both(setting.value, value)
+            ledger.reject(setting, f"must be {wanted}; the pod has {pod_value}")
         elif setting.is_default:
-            says = "has others" if value is None else f"says {quoted(value)}"
+            says = "has others" if value is None else f"has {quoted(value)}"
             ledger.note(setting, "kept", f"the pod {says}")
         elif field.overrides == "keep":
             ledger.note(setting, "kept", f"{field.why}: {quoted(value)}")
         else:
             result[setting.key] = setting.value
-            wanted, said = quoted_both(setting.value, value)
-            ledger.note(setting, "set", f"{wanted} instead of {said}")
+            wanted, pod_value = quoted_both(setting.value, value)
+            ledger.note(setting, "set", f"{wanted} instead of {pod_value}")
     return result if result != own else own
 
 
@@ -89,31 +90,31 @@ def _applies(
     """Whether the pod's field is set to the setting's value."""
     value: str | int = getattr(pod, field.attribute)
     if value == setting.value:
-        ledger.note(setting, "kept", "the pod says so itself")
+        ledger.note(setting, "kept", "the pod already has this value")
     elif value in field.unwritten(default_priority_class):
         ledger.note(setting, "set", str(setting.value))
         return True
     elif setting.part == "requirements":
-        wanted, said = quoted_both(setting.value, value)
-        ledger.reject(setting, f"must be {wanted}; the pod says {said}")
+        wanted, pod_value = quoted_both(setting.value, value)
+        ledger.reject(setting, f"must be {wanted}; the pod has {pod_value}")
     elif setting.is_default:
-        ledger.note(setting, "kept", f"the pod says {quoted(value)}")
+        ledger.note(setting, "kept", f"the pod has {quoted(value)}")
     elif field.overrides == "reject":
-        wanted, said = quoted_both(setting.value, value)
-        what = f"wants {wanted}; the pod says {said}"
+        wanted, pod_value = quoted_both(setting.value, value)
+        what = f"wants {wanted}; the pod has {pod_value}"
         ledger.reject(setting, f"{what}, {field.why}")
     else:
-        wanted, said = quoted_both(setting.value, value)
-        ledger.note(setting, "set", f"{wanted} instead of {said}")
+        wanted, pod_value = quoted_both(setting.value, value)
+        ledger.note(setting, "set", f"{wanted} instead of {pod_value}")
         return True
     return False
 
 
 def _lowers(field: Field, setting: ScalarSetting, own: int, value: int, ledger: Ledger) -> bool:
-    """Whether a maximum is set: the pod came with `own`, and has `value` by now."""
+    """Whether a maximum is set: the pod was sent with `own`, and has `value` now."""
     most = int(setting.value)
     if own > most and own not in field.unwritten(""):
-        ledger.reject(setting, f"must be at most {most}; the pod says {own}")
+        ledger.reject(setting, f"must be at most {most}; the pod has {own}")
     elif value > most:
         ledger.note(setting, "set", str(most))
         return True
@@ -143,7 +144,7 @@ def lists(
 def _note_list(setting: ListSetting, pod: PodPlacement, ledger: Ledger) -> None:
     own = pod.lists.get(setting.name, [])
     if all(entry in own for entry in setting.entries):
-        ledger.note(setting, "kept", "the pod says so itself")
+        ledger.note(setting, "kept", "the pod already has this value")
     else:
         ledger.note(setting, "set", "appended" if own else "set")
 
@@ -160,14 +161,14 @@ def _appended(
 
 
 def spread(bundle: Bundle, pod: PodPlacement, ledger: Ledger) -> list[JsonObject]:
-    """Topology spread constraints, of which each (topologyKey, whenUnsatisfiable) stands once."""
+    """Topology spread constraints, one for each pair of topologyKey and whenUnsatisfiable."""
     result = pod.topology_spread
     for setting in bundle.spread:
         if setting.is_default and pod.topology_spread:
             ledger.note(setting, "kept", "the pod has constraints of its own")
             continue
         if setting.constraint in result:
-            ledger.note(setting, "kept", "the pod says so itself")
+            ledger.note(setting, "kept", "the pod already has this value")
             continue
         pairs = [spread_pair(constraint) for constraint in result]
         if setting.pair in pairs:

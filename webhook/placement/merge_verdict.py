@@ -1,4 +1,4 @@
-"""Where the pod's own word and the policies leave no node: reject, and quote both.
+"""Reject a pod if it and the policies together leave no node.
 
 A pod that no node could run before we saw it is warned, never rejected.
 """
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from webhook import names
 from webhook.placement import label_values, node_affinity
-from webhook.placement.bundle import Demand
-from webhook.placement.node_settings import (
+from webhook.placement.bundle import (
+    Demand,
     condition_of,
     conjoined,
     keys_of,
@@ -26,40 +26,40 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from webhook.placement.bundle import Bundle
-    from webhook.placement.ledger import Ledger
-    from webhook.placement.merge_capacity import Settled
+    from webhook.placement.merge_nodes import Settled
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
     from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import Term
+    from webhook.placement.trace import Ledger
 
-# How much of the pod's own word a message quotes.
+# How many of the pod's own conditions a message quotes.
 _WORDS = 4
 UNCHECKED: Final = "cannot be checked for a pod with nodeName; remove nodeName"
 
 
 def judge(bundle: Bundle, pod: PodPlacement, asked: Sequence[Settled], ledger: Ledger) -> None:
-    """Reject a pod whose own word, as it came, contradicts a requirement.
+    """Reject a pod whose own fields, as they were sent, contradict a requirement.
 
-    A pod that contradicts itself was lost before: terms are added to what it says, and are not
-    judged. A nodeSelector key of another value is rejected all the same, for an override may change
-    the very word by which the pod contradicts itself.
+    A pod that contradicts itself had no node before: its terms are not checked. A nodeSelector key
+    with another value is rejected in any case, because an override may change the value by which
+    the pod contradicts itself.
     """
     settings = [w for w in node_settings(bundle) if w.part == "requirements"]
     if not settings:
         return
     selector = pod.node_selector
     if pod.operating_system:
-        # No scheduler reads spec.os, and a kubelet of another system refuses the pod.
+        # No scheduler reads spec.os, and a kubelet of another system rejects the pod.
         selector = {names.OS_LABEL: pod.operating_system, **selector}
     own = conjoined(pod.required, [a.condition for a in asked])
     possible = node_affinity.satisfiable(own, selector)
     for setting in settings:
         if isinstance(setting, MemberSetting):
-            said = selector.get(setting.key)
-            if said is not None and said != setting.value:
-                wanted, other = quoted_both(setting.value, said)
-                ledger.reject(setting, f"must be {wanted}; the pod says {other}")
+            pod_value = selector.get(setting.key)
+            if pod_value is not None and pod_value != setting.value:
+                wanted, other = quoted_both(setting.value, pod_value)
+                ledger.reject(setting, f"must be {wanted}; the pod has {other}")
             elif possible and not node_affinity.satisfiable(
                 own, {**selector, setting.key: setting.value}
             ):
@@ -74,7 +74,7 @@ def judge(bundle: Bundle, pod: PodPlacement, asked: Sequence[Settled], ledger: L
 
 
 def judge_node(bundle: Bundle, pod: PodPlacement, node: Node | None, ledger: Ledger) -> None:
-    """Reject a pod that can be on one node only, if that node does not meet a requirement.
+    """Reject a pod that can run on one node only, if that node does not meet a requirement.
 
     `node` is None if it is not known. A pod that names it in nodeName passes by the scheduler, so
     nothing that is written into it would hold: what cannot be judged by the node rejects it too.
@@ -94,7 +94,7 @@ def judge_node(bundle: Bundle, pod: PodPlacement, node: Node | None, ledger: Led
 
 
 def is_about_nodes(setting: PlacementSetting) -> bool:
-    """Whether a scheduler would have to hold the setting: a pod stays pending until it is met."""
+    """Whether a scheduler enforces the setting: the pod stays Pending until it is met."""
     match setting:
         case ListSetting():
             return setting.name in REQUIRED_LISTS
@@ -104,18 +104,18 @@ def is_about_nodes(setting: PlacementSetting) -> bool:
 
 
 def _terms_of(setting: PlacementSetting) -> Sequence[Term] | None:
-    """The setting as terms about a node's labels; None if a node does not tell whether it holds."""
+    """The setting as terms on a node's labels; None if they do not show whether it is met."""
     if isinstance(setting, MemberSetting):
         return ({"matchExpressions": [label_values.equal(setting.key, str(setting.value))]},)
     return condition_of(setting)
 
 
 def _labels(node: Node, terms: Sequence[Term]) -> str:
-    """What the node says of the label keys that the terms name, for a message."""
+    """The node's values of the label keys that the terms name, for a message."""
     keys = sorted(node_affinity.keys(terms))[:_WORDS]
-    said = [f"{key}={quoted(node.labels[key])}" for key in keys if key in node.labels]
-    said += [f"no {key}" for key in keys if key not in node.labels]
-    return f"it has {', '.join(said)}"
+    shown = [f"{key}={quoted(node.labels[key])}" for key in keys if key in node.labels]
+    shown += [f"no {key}" for key in keys if key not in node.labels]
+    return f"it has {', '.join(shown)}"
 
 
 def judge_result(
@@ -125,10 +125,10 @@ def judge_result(
     selector: dict[str, str],
     ledger: Ledger,
 ) -> None:
-    """Requirements and overrides leave no node: reject, unless the pod was lost before."""
+    """Requirements and overrides leave no node: reject, unless the pod already had none."""
     own = conjoined(pod.required, [a.condition for a in asked])
     if not node_affinity.satisfiable(own, pod.node_selector):
-        ledger.warn_pod("nodeSelector, affinity", "kept", "no node can meet what the pod says")
+        ledger.warn_pod("nodeSelector, affinity", "kept", "no node meets the pod's own settings")
         return
     hard = [w for w in node_settings(bundle) if not w.is_default]
     guilty = [
@@ -144,7 +144,7 @@ def judge_result(
 
 
 def _own_word(pod: PodPlacement, asked: Sequence[Settled], keys: Collection[str]) -> str:
-    """What the pod says of the label keys, for a message; the first few words are enough."""
+    """The pod's own conditions on the label keys, for a message; the first few are enough."""
     words = [f"nodeSelector {k}={quoted(v)}" for k, v in pod.node_selector.items() if k in keys]
     if pod.operating_system and names.OS_LABEL in keys:
         words.append(f"os.name {quoted(pod.operating_system)}")
@@ -160,4 +160,4 @@ def _own_word(pod: PodPlacement, asked: Sequence[Settled], keys: Collection[str]
             if word not in words:
                 words.append(word)
     words += [f"annotation {a.capacity.name}={a.mode}" for a in asked if a.capacity.keys & {*keys}]
-    return f"the pod says {', '.join(words) if words else 'otherwise'}"
+    return f"the pod has {', '.join(words) if words else 'another value'}"

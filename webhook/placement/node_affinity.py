@@ -1,4 +1,4 @@
-"""Required node affinity as a disjunction of terms: AND into every term, prune, satisfiability.
+"""Required node affinity: AND into every term, prune, satisfiability.
 
 Terms are ORed, the expressions of one are ANDed, and a term without any matches no node
 (v1.NodeSelector). A disjunction of no terms admits nothing; "no condition" is therefore None, never
@@ -41,9 +41,9 @@ class TooManyTerms(FairleadError):
 def _check_size(
     kept: Sequence[Term], multiplied: Sequence[Term] = (), condition: Sequence[Term] = ()
 ) -> None:
-    """Raises TooManyTerms if these could come to more: those kept, and those that are multiplied.
+    """Raise TooManyTerms if the kept and the multiplied terms could exceed the limits.
 
-    What passes here passes when it comes back as terms that are all kept.
+    A result that passes here also passes as input, when all its terms are kept.
     """
     count = len(kept) + len(multiplied) * len(condition)
     if count > MAX_TERMS:
@@ -76,7 +76,7 @@ def is_empty(term: Term) -> bool:
 
 
 def both(one: Term, other: Term) -> Term:
-    """The term that holds where both do. Identical expressions are not repeated."""
+    """The conjunction of two terms. Identical expressions are not repeated."""
     result: Term = {}
     expressions = _union(one.get("matchExpressions"), other.get("matchExpressions"))
     if expressions:
@@ -107,12 +107,12 @@ def _subset(small: Sequence[Requirement] | None, large: Sequence[Requirement] | 
 
 
 def implies(term: Term, condition: Sequence[Term]) -> bool:
-    """Whether `term` holds one of the condition's terms whole, and so narrows to the condition."""
+    """Whether `term` contains one of the condition's terms, and so implies the condition."""
     return any(contains(term, part) for part in condition)
 
 
 def implied(terms: Sequence[Term], condition: Sequence[Term]) -> list[bool]:
-    """Of each term, whether it implies the condition."""
+    """For each term, whether it implies the condition."""
     if len(terms) * len(condition) <= _FEW:
         return [implies(term, condition) for term in terms]
     # Each part is looked for where its rarest requirement is: all pairs would take a second.
@@ -130,7 +130,7 @@ def implied(terms: Sequence[Term], condition: Sequence[Term]) -> list[bool]:
 
 
 def _set_of(term: Term) -> frozenset[Hashable]:
-    """The term's requirements, such that those are equal which are equal as JSON."""
+    """The term's requirements in a form that compares as JSON does."""
     expressions = ((False, _hashable(each)) for each in term.get("matchExpressions") or ())
     fields = ((True, _hashable(each)) for each in term.get("matchFields") or ())
     return frozenset((*expressions, *fields))
@@ -157,7 +157,7 @@ def narrowed(terms: Sequence[Term], condition: Sequence[Term]) -> list[Term]:
 
     Raises TooManyTerms.
     """
-    # Before each is looked at, which costs as much.
+    # Before each is examined, which costs as much.
     _check_size(terms)
     stays = [
         is_empty(term) or implying
@@ -173,7 +173,7 @@ def narrowed(terms: Sequence[Term], condition: Sequence[Term]) -> list[Term]:
 
 
 def _different(terms: list[Term]) -> list[Term]:
-    """The terms in their order, and of those that are equal the first."""
+    """The terms in their order, without duplicates."""
     if len(terms) ** 2 <= _FEW:
         return [term for at, term in enumerate(terms) if term not in terms[:at]]
     found: dict[Hashable, Term] = {}
@@ -183,7 +183,7 @@ def _different(terms: list[Term]) -> list[Term]:
 
 
 def conjunction(conditions: Iterable[Sequence[Term]]) -> list[Term] | None:
-    """One condition that holds where all do; None if there are none. Redundant terms drop out."""
+    """The conjunction of all conditions, without redundant terms; None if there are none."""
     result: list[Term] | None = None
     for condition in conditions:
         result = list(condition) if result is None else narrowed(result, condition)
@@ -191,7 +191,7 @@ def conjunction(conditions: Iterable[Sequence[Term]]) -> list[Term] | None:
 
 
 def without_redundant(terms: Sequence[Term]) -> list[Term]:
-    """Terms that another one contains are dropped: A or (A and B) is A."""
+    """Drop terms that contain another one: A or (A and B) is A."""
     return [
         term
         for at, term in enumerate(terms)
@@ -216,7 +216,7 @@ def _by_key(term: Term, selector: Mapping[str, str]) -> Iterator[tuple[str, list
 
 
 def contradiction(term: Term, selector: Mapping[str, str]) -> str | None:
-    """The label or field of which no value meets the term beside the nodeSelector, or None."""
+    """The label or field for which no value meets both term and nodeSelector, or None."""
     if is_empty(term):
         return "an empty term"
     for key, group in _by_key(term, selector):
@@ -227,7 +227,7 @@ def contradiction(term: Term, selector: Mapping[str, str]) -> str | None:
     for requirement in term.get("matchFields") or ():
         fields.setdefault(requirement.get("key", ""), []).append(requirement)
     for key, group in fields.items():
-        # A node always has its fields: absence is no way out.
+        # A node always has its fields, so absence is not possible.
         present: Requirement = {"key": key, "operator": "Exists"}
         if not label_values.satisfiable([*group, present]):
             return key
@@ -235,12 +235,12 @@ def contradiction(term: Term, selector: Mapping[str, str]) -> str | None:
 
 
 def satisfiable(terms: Sequence[Term] | None, selector: Mapping[str, str]) -> bool:
-    """Whether some node could meet the nodeSelector and one of the terms (None: no terms asked)."""
+    """Whether a node could meet the nodeSelector and one of the terms (None: no condition)."""
     return terms is None or any(contradiction(term, selector) is None for term in terms)
 
 
 def pruned(terms: Sequence[Term], selector: Mapping[str, str]) -> list[Term]:
-    """`terms` without those that no node can meet any more; empty ones stay as they are."""
+    """`terms` without those that no node can meet; empty ones stay as they are."""
     return [t for t in terms if is_empty(t) or contradiction(t, selector) is None]
 
 
@@ -274,7 +274,7 @@ def only_node(terms: Sequence[Term] | None) -> str:
 def failed(term: Term, labels: Mapping[str, str], name: str) -> Requirement | None:
     """The first requirement that a node with these labels and this name does not meet, or None.
 
-    Ask `is_empty` first: an empty term has no requirement to fail, and yet matches no node.
+    Call `is_empty` first: an empty term has no failing requirement, but matches no node.
     """
     for requirement in term.get("matchExpressions") or ():
         if not label_values.holds(requirement, labels.get(requirement.get("key", ""))):

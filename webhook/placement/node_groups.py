@@ -1,4 +1,4 @@
-"""Nodes in groups that a pod cannot tell apart, kept current as nodes come, change and go."""
+"""Groups of nodes that are equal for scheduling, kept current."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
 
-# What is remembered is bounded by both: pods' authors choose the keys.
+# Both bound the cache: pods' authors choose the keys.
 _MOST_GROUPINGS: Final = 256
 _MOST_GROUPS: Final = 20_000
 # No label's key has a space in it.
@@ -39,7 +39,7 @@ class Alike:
         self.rooms: dict[int, tuple[Mapping[str, int] | None, int]] = {}
 
     def add(self, node: Node, by: int) -> None:
-        """Count the node in, or with -1 out."""
+        """Add the node to the count, or with -1 remove it."""
         self.count += by
         room = node.allocatable
         _, known = self.rooms.get(id(room), (room, 0))
@@ -67,13 +67,13 @@ class NodeGroups:
         self._groupings: dict[_Keys, dict[_Key, Alike]] = {}
         self.version = 0
         for node in nodes:
-            self.put(node.name, node)
+            self.update(node.name, node)
 
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def put(self, name: str, node: Node | None) -> None:
-        """Take the node as it is now; None: it is gone."""
+    def update(self, name: str, node: Node | None) -> None:
+        """Store the node as it is now; None: it was deleted."""
         self.version += 1
         before = self._nodes.pop(name, None)
         if before is not None:
@@ -82,10 +82,10 @@ class NodeGroups:
             entry = self._nodes[name] = _Entry(node, _closed(node))
             self._count(entry, 1)
 
-    def of(self, pod: PodPlacement, also: Iterable[str] = ()) -> Collection[Alike]:
-        """The groups that this pod can tell apart, by what it asks of labels and names.
+    def groups_for(self, pod: PodPlacement, also: Iterable[str] = ()) -> Collection[Alike]:
+        """The groups that this pod distinguishes, by its conditions on labels and names.
 
-        Those with different values of the labels `also` are told apart too.
+        The labels `also` distinguish groups too.
         """
         terms = pod.required or ()
         asked = {*pod.node_selector, *node_affinity.keys(terms), *also}
@@ -99,9 +99,9 @@ class NodeGroups:
         if found is None:
             found = {}
             for entry in self._nodes.values():
-                _put(found, keys, entry, 1)
+                _add_to_groups(found, keys, entry, 1)
             self._make_room(len(found))
-        # The last is the one that was used last.
+        # Ordered by last use.
         self._groupings[keys] = found
         return found
 
@@ -119,25 +119,24 @@ class NodeGroups:
             else:
                 del self._label_keys[key]
         for keys, groups in self._groupings.items():
-            _put(groups, keys, entry, by)
+            _add_to_groups(groups, keys, entry, by)
 
 
-def _put(groups: dict[_Key, Alike], keys: _Keys, entry: _Entry, by: int) -> None:
+def _add_to_groups(groups: dict[_Key, Alike], keys: _Keys, entry: _Entry, by: int) -> None:
     node, closed = entry
     get = node.labels.get
     key = (closed, *[node.name if each == _NAME else get(each) for each in keys])
     alike = groups.get(key)
     if alike is None:
-        # Of its labels those by which it was told, and no other: the node may go, and leave nodes
-        # here that have never had them.
-        told = {each: value for each in keys if (value := get(each)) is not None}
-        alike = groups[key] = Alike(node._replace(labels=told))
+        # Only the labels that define the group: other nodes of it may not have the rest.
+        kept = {each: value for each in keys if (value := get(each)) is not None}
+        alike = groups[key] = Alike(node._replace(labels=kept))
     alike.add(node, by)
     if not alike.count:
         del groups[key]
 
 
 def _closed(node: Node) -> _Key:
-    """What keeps pods off the node, as far as it is on the node."""
+    """The node's taints and cordon, by which pods are excluded."""
     taints = tuple([(t.get("key"), t.get("value") or "", t.get("effect")) for t in node.taints])
     return (node.unschedulable, taints)

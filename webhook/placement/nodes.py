@@ -1,7 +1,7 @@
-"""Which nodes admit a pod, and the one condition that shuts it out of each of the others.
+"""Which nodes admit a pod, and the condition that excludes each other node.
 
 Only what labels, fields and taints decide, as in the scheduler's plugins NodeName, NodeAffinity,
-TaintToleration and NodeUnschedulable: not resources (see room.py), volumes or other pods.
+TaintToleration and NodeUnschedulable: not resources (see pod_requests.py), volumes or other pods.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject, Requirement, Taint, Term
 
-# So many values are compared while one requirement is looked up.
+# How many values are compared in the time of one requirement's lookup.
 _VALUES_AT_ONCE: Final = 16
-# What a cordon stands for, whether the node controller has written it as a taint yet or not.
+# The taint of a cordon, whether the node controller has written it yet or not.
 CORDON: Final[Taint] = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
@@ -33,7 +33,7 @@ class InvalidNode(FairleadError):
 
 
 class Node(NamedTuple):
-    """What of a v1.Node decides which pods it admits. `unschedulable`: it is cordoned.
+    """The fields of a v1.Node that decide which pods it admits. `unschedulable`: cordoned.
 
     `allocatable` has amounts by resource as the scheduler counts them: cpu in thousandths, others
     in units; None where the node does not say.
@@ -47,9 +47,9 @@ class Node(NamedTuple):
 
 
 class Obstacle(NamedTuple):
-    """Why a pod is shut out of a node.
+    """Why a node does not admit a pod.
 
-    condition: what the pod or the node demands, the same text for every node that fails by it
+    condition: what the pod or the node requires, the same text for every node that fails it
     seen:      what the node, or the pod, has instead
     """
 
@@ -61,7 +61,7 @@ class Obstacle(NamedTuple):
 
 
 class Shut(NamedTuple):
-    """The nodes, by name, that one condition shuts the pod out of."""
+    """The nodes, by name, that one condition excludes."""
 
     condition: str
     nodes: tuple[str, ...]
@@ -79,7 +79,7 @@ class Survey(NamedTuple):
         return len(self.admitted) + sum(len(shut.nodes) for shut in self.shut)
 
 
-def read(node: JsonObject) -> Node:
+def parse_node(node: JsonObject) -> Node:
     """The view of a v1.Node. Raises InvalidNode with the path of a field of the wrong type."""
     metadata = _object(node.get("metadata"), "metadata")
     spec = _object(node.get("spec"), "spec")
@@ -135,12 +135,12 @@ def _string(value: object, path: str) -> None:
 
 
 def by_name(nodes: Iterable[Node] | None) -> Callable[[str], Node | None] | None:
-    """What gives a node by its name; None if the nodes are not known."""
+    """Returns a node by its name; None if the nodes are not known."""
     return None if nodes is None else {node.name: node for node in nodes}.get
 
 
 def survey(pod: PodPlacement, nodes: Iterable[Node]) -> Survey:
-    """Where the pod may run, and what shuts it out elsewhere. Nodes keep their order."""
+    """Which nodes admit the pod, and why the others do not. Nodes keep their order."""
     admitted: list[str] = []
     shut: dict[str, list[str]] = {}
     for node in nodes:
@@ -155,10 +155,10 @@ def survey(pod: PodPlacement, nodes: Iterable[Node]) -> Survey:
 
 
 def obstacle(pod: PodPlacement, node: Node) -> Obstacle | None:
-    """The first condition that shuts the pod out of the node, or None if the node admits it.
+    """The first condition by which the node does not admit the pod, or None.
 
-    In this order: nodeName, nodeSelector, required affinity, taints. A pod that is bound passes by
-    the scheduler; of taints, its kubelet then looks at NoExecute alone (package lifecycle).
+    In this order: nodeName, nodeSelector, required affinity, taints. A bound pod bypasses the
+    scheduler; of its taints, the kubelet checks only NoExecute (package lifecycle).
     """
     if pod.node_name and pod.node_name != node.name:
         return Obstacle(f"nodeName {pod.node_name}", "the pod is bound to that node")
@@ -166,7 +166,7 @@ def obstacle(pod: PodPlacement, node: Node) -> Obstacle | None:
 
 
 def admits(pod: PodPlacement, node: Node) -> bool:
-    """Whether there is no obstacle; sooner than to name it."""
+    """Whether the node admits the pod; faster than `obstacle`."""
     if pod.node_name and pod.node_name != node.name:
         return False
     labels = node.labels
@@ -179,7 +179,7 @@ def admits(pod: PodPlacement, node: Node) -> bool:
 
 
 def work(pod: PodPlacement) -> int:
-    """How much of the pod there is to hold against one node, at most: its author chooses that."""
+    """The most comparisons of the pod with one node; its author chooses how many."""
     terms = pod.required or ()
     asked = [r for term in terms for r in term.get("matchExpressions") or ()]
     asked += [r for term in terms for r in term.get("matchFields") or ()]
@@ -211,19 +211,19 @@ def _affinity(pod: PodPlacement, node: Node) -> Obstacle | None:
 
 
 def _failure(term: Term, node: Node) -> Obstacle | None:
-    """Why a term does not hold on the node: its first requirement that fails; None if it holds."""
+    """The first requirement of a term that the node fails; None if the node meets the term."""
     if node_affinity.is_empty(term):
         return Obstacle("with an empty term", "it matches no node")
     failed = node_affinity.failed(term, node.labels, node.name)
     if failed is None:
         return None
     if failed in (term.get("matchExpressions") or ()):
-        return Obstacle(written(failed), _label(failed.get("key", ""), node.labels))
-    return Obstacle(f"field {written(failed)}", f"the node's name is {node.name}")
+        return Obstacle(format_requirement(failed), _label(failed.get("key", ""), node.labels))
+    return Obstacle(f"field {format_requirement(failed)}", f"the node's name is {node.name}")
 
 
 def _terms(by_condition: Mapping[str, Sequence[int]]) -> str:
-    """The conditions that fail, each with the numbers of its terms if they are not all the same."""
+    """The conditions that fail, each with the numbers of its terms if they differ."""
     if len(by_condition) == 1:
         ((condition, numbers),) = by_condition.items()
         return condition if len(numbers) == 1 else f"{condition} (in each of {len(numbers)} terms)"
@@ -243,7 +243,7 @@ def _taints(pod: PodPlacement, node: Node) -> Obstacle | None:
 
 
 def excluding(pod: PodPlacement, node: Node) -> Taint | None:
-    """The first taint that keeps the pod off the node, or None; of a cordon, its own."""
+    """The first taint that excludes the pod, or None; a cordon has its own taint."""
     if pod.node_name:
         bound = [taint for taint in node.taints if taint.get("effect") == NO_EXECUTE]
         return untolerated(bound, pod.tolerations)
@@ -254,12 +254,12 @@ def excluding(pod: PodPlacement, node: Node) -> Taint | None:
 
 
 def is_cordon(taint: Taint) -> bool:
-    """Whether the taint is what a cordon stands for."""
+    """Whether the taint is the taint of a cordon."""
     return taint.get("key") == CORDON["key"]
 
 
-def written(requirement: Requirement) -> str:
-    """A requirement as one reads it: `pool In [a, b]`, `gpu Exists`, `gen Gt 5`."""
+def format_requirement(requirement: Requirement) -> str:
+    """A requirement as text: `pool In [a, b]`, `gpu Exists`, `gen Gt 5`."""
     operator, values = requirement.get("operator"), requirement.get("values") or []
     text = f"{requirement.get('key')} {operator}"
     if not values:

@@ -1,4 +1,4 @@
-"""Whether nodes that are made on demand could admit a pod: those of autoscaled classes."""
+"""Whether nodes of autoscaled classes could admit a pod."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import Requirement, Taint, Term
 
-# Labels that every node gets, with whatever values its maker has.
+# Labels that every node has, with values that depend on its provider.
 _WELL_KNOWN: Final = (
     "topology.kubernetes.io/",
     "node.kubernetes.io/",
@@ -26,13 +26,12 @@ _WELL_KNOWN: Final = (
     names.OS_LABEL,
     "kubernetes.io/arch",
 )
-# Looks at a requirement beside a shape, for one class; where there would be more, it is taken that
-# all can be met.
+# Comparisons of a requirement with a shape, for one class. Beyond that, all count as met.
 _MOST_LOOKS: Final = 30_000
 
 
 class _Model(NamedTuple):
-    """What nodes that are made look like, but for what the class's shapes say of labels."""
+    """A node that an autoscaler creates, without the labels of the class's shapes."""
 
     labels: Mapping[str, str]
     taints: Sequence[Taint]
@@ -41,9 +40,9 @@ class _Model(NamedTuple):
 def makers(pod: PodPlacement, classes: Iterable[CapacityClass], groups: NodeGroups) -> list[str]:
     """The names of the autoscaled classes that could make a node for the pod, sorted.
 
-    A node that is made looks as a shape of its class says, or as a node of the class that there is
-    now; what neither speaks of it does not have, but for labels of every node (zone, instance
-    type, system), which may have any value. How large it is, is not asked.
+    A new node is like a shape of its class, or like an existing node of the class. It has no other
+    labels, except those of every node (zone, instance type, system), which may have any value. Its
+    size is not considered.
     """
     if pod.node_name:
         return []
@@ -52,7 +51,7 @@ def makers(pod: PodPlacement, classes: Iterable[CapacityClass], groups: NodeGrou
 
 def _could(pod: PodPlacement, capacity: CapacityClass, groups: NodeGroups) -> bool:
     inside = capacity.inside
-    alike = groups.of(pod, capacity.keys)
+    alike = groups.groups_for(pod, capacity.keys)
     if len(alike) * len(inside) * work(pod) > _MOST_LOOKS:
         return True
     there = [
@@ -66,29 +65,29 @@ def _could(pod: PodPlacement, capacity: CapacityClass, groups: NodeGroups) -> bo
     return any(
         _meets(asked, shape, model)
         for shape in inside
-        for asked in _asked(pod, shape)
+        for asked in _label_terms(pod, shape)
         for model in models
     )
 
 
 def _opens(capacity: CapacityClass, pod: PodPlacement) -> bool:
-    """Whether the pod tolerates what the class says of taints.
+    """Whether the pod tolerates a taint of the class.
 
-    Of a class with shapes of several providers, each with its taint, one is enough.
+    If a class has shapes of several providers, each with its taint, one is enough.
     """
     taints: list[Taint] = [{"effect": "NoSchedule", **taint} for taint in capacity.taints]
     return not taints or any(untolerated([taint], pod.tolerations) is None for taint in taints)
 
 
-def _asked(pod: PodPlacement, shape: Term) -> Iterator[Mapping[str, Sequence[Requirement]]]:
-    """What the pod asks of each label, once for each term that a node of the shape may meet."""
+def _label_terms(pod: PodPlacement, shape: Term) -> Iterator[Mapping[str, Sequence[Requirement]]]:
+    """The pod's requirements by label, for each term that a node of the shape may meet."""
     for term in [{}] if pod.required is None else pod.required:
         if pod.required is not None and node_affinity.is_empty(term):
             continue
-        # In this order: what comes second is looked up in the first, and an author's may be long.
+        # In this order: the second is looked up in the first, and an author's term may be long.
         joined = node_affinity.both(term, shape)
         if joined.get("matchFields") or node_affinity.contradiction(joined, pod.node_selector):
-            # A node that is made has a name that nobody knows yet.
+            # The name of a new node is not known yet.
             continue
         asked: dict[str, list[Requirement]] = {
             key: [label_values.equal(key, value)] for key, value in pod.node_selector.items()

@@ -1,4 +1,4 @@
-"""JSON Patch (RFC 6902) from a pod and the placement that it shall have.
+"""JSON Patch (RFC 6902) from a pod and its new placement.
 
 Only placement fields are ever touched, by construction: the operations are made from the fields of
 PodPlacement and from nothing else.
@@ -42,9 +42,9 @@ def pointer(token: str) -> str:
 
 
 def operations(pod: JsonObject, old: PodPlacement, new: PodPlacement) -> list[Operation]:
-    """What turns `pod`, whose placement is `old`, into one with the placement `new`.
+    """The operations that change `pod` from placement `old` to placement `new`.
 
-    Empty if nothing changes. Where the pod has no such parent, the whole parent is added.
+    Empty if nothing changes. A missing parent is added whole.
     """
     result: list[Operation] = []
     for at, field in _PATCHED:
@@ -73,7 +73,7 @@ def _members(
     old: JsonObject,
     new: JsonObject,
 ) -> None:
-    """Operations for one object, member by member; the whole of it where there was none."""
+    """Operations for one object, member by member, or whole if it is missing."""
     if new is old or new == old:
         return
     path = f"{parent}/{pointer(name)}"
@@ -92,7 +92,7 @@ def _members(
 
 
 def _scalar(result: list[Operation], field: Field, holder: JsonObject, new: str | int) -> None:
-    """Set one value; what was derived from the old one goes, so that it is derived again."""
+    """Set one value; fields derived from the old one are removed, to be derived again."""
     result.append({"op": "add", "path": field.path, "value": new})
     derived = [name for name in field.derived if name in holder]
     result.extend({"op": "remove", "path": f"/{field.holder}/{name}"} for name in derived)
@@ -101,7 +101,7 @@ def _scalar(result: list[Operation], field: Field, holder: JsonObject, new: str 
 def _list(
     result: list[Operation], field: Field, holder: JsonObject, old: list[Any], new: list[Any]
 ) -> None:
-    """Operations for one list: appended to if it only grows at its end, else set."""
+    """Operations for one list: append if it only grows at its end, else replace."""
     path = field.path
     if old and len(new) > len(old) and new[: len(old)] == old:
         result.extend({"op": "add", "path": f"{path}/-", "value": item} for item in new[len(old) :])
@@ -112,7 +112,7 @@ def _list(
 
 
 def affinity_of(before: JsonObject, placement: PodPlacement) -> JsonObject:
-    """The pod's affinity object with the placement's terms and lists in it."""
+    """The pod's affinity object with the placement's terms and lists."""
     after = {
         key: dict(value) if isinstance(value, dict) else value for key, value in before.items()
     }

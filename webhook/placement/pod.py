@@ -1,6 +1,6 @@
-"""The placement fields of a pod: read once at the edge, with types behind it.
+"""The placement fields of a pod, parsed and typed, and the limits of their size.
 
-Only what placement reads or writes is looked at; everything else of the pod stays where it is.
+Only fields that placement reads or writes are parsed; the rest of the pod is not changed.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from webhook.errors import InvalidPod
 from webhook.placement.fields import OF_PODS, Shape
+from webhook.placement.node_affinity import MAX_REQUIREMENTS, MAX_TERMS, MAX_VALUES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from webhook.placement.fields import Field
     from webhook.placement.shapes import Json, JsonObject, Term, Toleration
+
 
 _Reader: TypeAlias = "Callable[[JsonObject, str, str], Json]"
 
@@ -29,17 +31,25 @@ AFFINITY_LISTS = {
     "affinity.podAntiAffinity.required": ("podAntiAffinity", REQUIRED),
     "affinity.podAntiAffinity.preferred": ("podAntiAffinity", PREFERRED),
 }
-# Those that the scheduler must hold, all of them about other pods.
+# Those that the scheduler must enforce, all about other pods.
 REQUIRED_LISTS = frozenset(name for name, (_, of) in AFFINITY_LISTS.items() if of == REQUIRED)
 PREFERRED_NODES = "affinity.nodeAffinity.preferred"
+# The maximum of each, before and after placement: a placed pod may be sent again.
+# docs/security.md has what they cost, and how far they are above what honest pods have.
+# Required node affinity is bounded as node_affinity bounds what it computes.
+MAX_ENTRIES: Final = 1024
+# Terms, requirements of a term and values of a requirement that are together below every limit.
+_FEW: Final = 16
+
+_TERMS: Final = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
 
 
 class PodPlacement(NamedTuple):
-    """What of a pod decides where it runs and how it is treated there.
+    """The fields of a pod that decide where and how it runs.
 
-    First the attributes that rows of `placement.fields` name. `required` is None where the pod asks
-    for no required node affinity at all. `lists` holds the non-empty lists of AFFINITY_LISTS.
-    Nothing in here may be changed in place: it is shared with the pod that was read. (A named
+    First the attributes that rows of `placement.fields` name. `required` is None if the pod has no
+    required node affinity. `lists` holds the non-empty lists of AFFINITY_LISTS.
+    Do not change values in place: they are shared with the pod that was read. (A named
     tuple, since `_replace`, which every decision calls three times, costs a tenth of a
     dataclass's.)
     """
@@ -60,7 +70,7 @@ class PodPlacement(NamedTuple):
     operating_system: str
 
 
-def read(pod: JsonObject) -> PodPlacement:
+def parse_pod(pod: JsonObject) -> PodPlacement:
     """The placement of a v1.Pod. Raises InvalidPod with the path of a field of the wrong type."""
     for name in ("metadata", "spec"):
         if not isinstance(pod.get(name), dict):
@@ -208,3 +218,52 @@ def _affinity_lists(affinity: JsonObject) -> dict[str, list[JsonObject]]:
             if entries:
                 result[name] = entries
     return result
+
+
+def excess(pod: PodPlacement) -> str:
+    """Say which part of the placement is too large, with count and limit; "" if none is."""
+    # Every pod is checked twice, and few are large.
+    if _is_small(pod):
+        return ""
+    for path, what, count, most in _counted(pod):
+        if count > most:
+            return f"{path}: {count} {what}; at most {most} are allowed; use fewer"
+    return ""
+
+
+def _is_small(pod: PodPlacement) -> bool:
+    """Whether the pod is within all limits, by a fast check."""
+    if pod.lists or pod.topology_spread or len(pod.tolerations) > MAX_ENTRIES:
+        return False
+    for term in pod.required or ():
+        if "matchFields" in term or len(term.get("matchExpressions") or ()) > _FEW:
+            return False
+        for requirement in term.get("matchExpressions") or ():
+            if len(requirement.get("values") or ()) > _FEW:
+                return False
+    return pod.required is None or len(pod.required) <= _FEW
+
+
+def _counted(pod: PodPlacement) -> Iterator[tuple[str, str, int, int]]:
+    yield "spec.tolerations", "tolerations", len(pod.tolerations), MAX_ENTRIES
+    spread = "spec.topologySpreadConstraints"
+    yield spread, "constraints", len(pod.topology_spread), MAX_ENTRIES
+    for name, entries in pod.lists.items():
+        yield (
+            f"spec.affinity.{'.'.join(AFFINITY_LISTS[name])}",
+            "entries",
+            len(entries),
+            MAX_ENTRIES,
+        )
+    if not pod.required:
+        return
+    yield _TERMS, "terms", len(pod.required), MAX_TERMS
+    parts = [
+        requirement
+        for term in pod.required
+        for requirements in (term.get("matchExpressions"), term.get("matchFields"))
+        for requirement in requirements or ()
+    ]
+    yield _TERMS, "requirements", len(parts), MAX_REQUIREMENTS
+    values = sum(len(requirement.get("values") or ()) for requirement in parts)
+    yield _TERMS, "values", values, MAX_VALUES

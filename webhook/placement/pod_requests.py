@@ -1,4 +1,4 @@
-"""What a pod asks of one node, by the scheduler's rule.
+"""A pod's resource requests, and whether an empty node has enough resources for them.
 
 Source: PodRequests in k8s.io/component-helpers/resource/helpers.go, and the defaulting of requests
 from limits in k8s.io/kubernetes/pkg/apis/core/v1/defaults.go.
@@ -6,7 +6,7 @@ from limits in k8s.io/kubernetes/pkg/apis/core/v1/defaults.go.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from webhook.placement.quantity import InvalidQuantity, counted, nanos
 
@@ -18,22 +18,23 @@ if TYPE_CHECKING:
 # Amounts in nanos, by resource.
 _Amounts: TypeAlias = dict[str, int]
 _HUGE_PAGES: Final = "hugepages-"
+_PODS = "pods"
 
 
 def requests(spec: JsonObject) -> Mapping[str, int]:
     """The amounts of a v1.PodSpec by resource, as the scheduler counts them, none of them zero.
 
     Containers and sidecars run together; each init container runs beside the sidecars before it;
-    what the pod itself is given counts instead, of what can be given to pods; overhead comes on
-    top. What cannot be read counts as nothing: the API server refuses it anyway.
+    pod-level requests count instead, for resources that pods can request; overhead is added. What
+    cannot be read counts as zero: the API server rejects it anyway.
     """
     total: _Amounts = {}
     for container in _objects(spec.get("containers")):
-        _add(total, _asked(container.get("resources")))
+        _add(total, _container_requests(container.get("resources")))
     sidecars: _Amounts = {}
     most: _Amounts = {}
     for container in _objects(spec.get("initContainers")):
-        asked = _asked(container.get("resources"))
+        asked = _container_requests(container.get("resources"))
         if container.get("restartPolicy") == "Always":
             _add(total, asked)
             _add(sidecars, asked)
@@ -54,7 +55,7 @@ def requests(spec: JsonObject) -> Mapping[str, int]:
 def _of_pod(total: _Amounts, resources: object) -> None:
     """Pod-level requests; a limit counts where neither pod nor containers request anything.
 
-    Of huge pages, which are never promised twice, it counts whatever the containers request.
+    For huge pages, which cannot be overcommitted, it counts in any case.
     """
     if isinstance(resources, dict):
         given = _amounts(resources.get("requests"))
@@ -68,7 +69,7 @@ def _is_for_pods(resource: str) -> bool:
     return resource in ("cpu", "memory") or resource.startswith(_HUGE_PAGES)
 
 
-def _asked(resources: object) -> _Amounts:
+def _container_requests(resources: object) -> _Amounts:
     """A container's requests; a limit requests as much where no request is given."""
     if not isinstance(resources, dict):
         return {}
@@ -101,3 +102,29 @@ def _raise(total: _Amounts, least: Mapping[str, int]) -> None:
 def _objects(value: Any) -> Iterator[JsonObject]:
     if isinstance(value, list):
         yield from (item for item in value if isinstance(item, dict))
+
+
+class Lack(NamedTuple):
+    """How much of a resource is requested and available, as the scheduler counts."""
+
+    resource: str
+    asked: int
+    there: int
+
+
+def lacking(requests: Mapping[str, int], allocatable: Mapping[str, int] | None) -> Lack | None:
+    """The first resource, by name, of which the pod requests more than the node's allocatable.
+
+    None also if the node reports no allocatable. Usage by other pods is not considered.
+    """
+    if allocatable is None:
+        return None
+    if allocatable.get(_PODS, 0) < 1:
+        return Lack(_PODS, 1, allocatable.get(_PODS, 0))
+    if all(allocatable.get(name, 0) >= asked for name, asked in requests.items()):
+        return None
+    return min(
+        Lack(name, asked, allocatable.get(name, 0))
+        for name, asked in requests.items()
+        if allocatable.get(name, 0) < asked
+    )

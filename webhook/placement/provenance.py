@@ -1,8 +1,7 @@
-"""Which policy is to be credited with which field of a pod's final placement.
+"""Which policy is credited with which field of a pod's final placement.
 
-A function of the final pod and the policies, never of who came first: a policy is credited with a
-field if the pod holds there what the policy wanted. So a second call on our own output credits the
-same.
+A policy is credited with a field if the final pod has what the policy sets there, whoever set it.
+So a second call on our own output gives the same credits.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 def credits_of(
     policies: Iterable[str], settings: Iterable[PlacementSetting], final: PodPlacement
 ) -> dict[str, list[str]]:
-    """For each of the policies the fields that it is credited with, sorted, none twice."""
+    """For each policy the fields that it is credited with, sorted, without duplicates."""
     result: dict[str, list[str]] = {policy: [] for policy in policies}
     for setting in settings:
         if holds(setting, final) and setting.field not in result[setting.policy]:
@@ -45,7 +44,7 @@ def credits_of(
 
 
 def holds(setting: PlacementSetting, final: PodPlacement) -> bool:
-    """Whether the pod has what the setting asks for."""
+    """Whether the pod has what the setting sets."""
     match setting:
         case MemberSetting():
             members = getattr(final, MAPS[setting.map].attribute)
@@ -53,7 +52,7 @@ def holds(setting: PlacementSetting, final: PodPlacement) -> bool:
         case ScalarSetting():
             if getattr(final, setting.row.attribute) != setting.value:
                 return False
-            # A maximum is given only where it is less than what the API server fills in.
+            # A maximum is set only if it is less than the value that the API server fills in.
             return not setting.is_maximum or int(setting.value) < int(setting.row.silent)
         case TolerationSetting():
             return setting.toleration in final.tolerations

@@ -1,4 +1,4 @@
-"""Quantities of resources as the scheduler counts them: exact whole numbers."""
+"""Resource quantities as exact whole numbers, as the scheduler counts them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _DECIMAL: Final = {
     "E": 18,
 }
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-# What is longer is not read, and not remembered.
+# Longer texts are not read, and not cached.
 _LONGEST: Final = 140
 _FORM: Final = re.compile(
     r"([+-]?)([0-9]{1,64})?(?:\.([0-9]{0,64}))?(?:([KMGTPE]i)|([numkMGTPE]?)|[eE]([+-]?[0-9]{1,4}))",
     re.ASCII,
 )
-# The API server caps what is larger; so far, a quantity is exact.
+# The API server caps larger values; up to here, a quantity is exact.
 _MOST: Final = 2**63 - 1
-_NANOS: Final = 10**9
+NANOS: Final = 10**9
 _MILLION: Final = 10**6
 CPU: Final = "cpu"
 
@@ -45,7 +45,7 @@ def nanos(text: str | float) -> int:
     """
     written = str(text)
     if len(written) > _LONGEST:
-        raise InvalidQuantity(f"{written[:_LONGEST]!r}… is no quantity: it is too long")
+        raise InvalidQuantity(f"{written[:_LONGEST]!r}… is not a quantity: it is too long")
     return _nanos(written)
 
 
@@ -53,7 +53,7 @@ def nanos(text: str | float) -> int:
 def _nanos(text: str) -> int:
     found = _FORM.fullmatch(text)
     if found is None or not (found[2] or found[3]):
-        raise InvalidQuantity(f"{text!r} is no quantity, such as 4, 500m or 16Gi")
+        raise InvalidQuantity(f"{text!r} is not a quantity, such as 4, 500m or 16Gi")
     sign, whole, fraction, binary, decimal, exponent = found.groups()
     digits = int((whole or "") + (fraction or ""))
     shift = 9 - len(fraction or "")
@@ -62,13 +62,13 @@ def _nanos(text: str) -> int:
     else:
         shift += int(exponent) if exponent else _DECIMAL[decimal]
     if not digits or shift < -200:
-        # Whatever is not nothing is rounded up to something.
+        # A value above zero is rounded up, never to zero.
         value = 1 if digits else 0
     elif shift > 40:
-        value = _MOST * _NANOS
+        value = _MOST * NANOS
     else:
         value = digits * 10**shift if shift >= 0 else -(-digits // 10**-shift)
-    value = min(value, _MOST * _NANOS)
+    value = min(value, _MOST * NANOS)
     return -value if sign == "-" else value
 
 
@@ -78,7 +78,7 @@ def counted(resource: str, nano: int) -> int:
     Rounded up, as Quantity.MilliValue and Quantity.Value are (framework.Resource.Add), which are
     64 bits wide.
     """
-    return min(-(-nano // (_MILLION if resource == CPU else _NANOS)), _MOST)
+    return min(-(-nano // (_MILLION if resource == CPU else NANOS)), _MOST)
 
 
 def amount(resource: str, text: str | int) -> int:
@@ -86,8 +86,8 @@ def amount(resource: str, text: str | int) -> int:
     return counted(resource, nanos(text))
 
 
-def shown(resource: str, count: int) -> str:
-    """A counted amount as people write it: 500m, 4, 16Gi, 1.5Gi."""
+def format_quantity(resource: str, count: int) -> str:
+    """A counted amount as text: 500m, 4, 16Gi, 1.5Gi."""
     if resource == CPU:
         return f"{count}m" if count % 1000 else str(count // 1000)
     if "/" in resource or resource == "pods" or count < 1024:

@@ -1,4 +1,4 @@
-"""What one policy wants of one field: the unit that folding and merging work on."""
+"""Settings: one field of one policy each, the unit of folding and merging."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from webhook.placement.fields import BY_NAME
-from webhook.placement.nodes import written
-from webhook.placement.trace import quoted, shortened
+from webhook.placement.nodes import format_requirement
+from webhook.placement.trace import QUOTE_LIMIT, quoted
+from webhook.shortening import cut
 
 if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass, Mode
@@ -43,12 +44,12 @@ class PlacementSetting(ABC):
 
     @property
     @abstractmethod
-    def wanted(self) -> str:
-        """What the field is to be, for a message; long values are cut."""
+    def describe_value(self) -> str:
+        """The wanted value, for a message; long values are cut."""
 
     @property
     def is_default(self) -> bool:
-        """Whether the pod's own word wins over the setting."""
+        """Whether the pod's own value wins over the setting."""
         return self.part == "defaults"
 
 
@@ -66,7 +67,7 @@ class MemberSetting(PlacementSetting):
         return f"{self.map}[{self.key}]"
 
     @property
-    def wanted(self) -> str:
+    def describe_value(self) -> str:
         """The key's value, quoted."""
         return quoted(self.value)
 
@@ -85,16 +86,16 @@ class ScalarSetting(PlacementSetting):
 
     @property
     def is_maximum(self) -> bool:
-        """Whether the value is the most that the field may be."""
+        """Whether the value is a maximum."""
         return self.part == "requirements" and self.row.requirement == "maximum"
 
     @property
-    def wanted(self) -> str:
+    def describe_value(self) -> str:
         """The scalar's value, quoted."""
         return f"at most {self.value}" if self.is_maximum else quoted(self.value)
 
     def leaves_room(self, later: ScalarSetting) -> bool:
-        """Whether a later setting for the field may stand beside it: one within this maximum."""
+        """Whether a later setting for the field is compatible: it is within this maximum."""
         return self.is_maximum and (later.is_maximum or int(later.value) <= int(self.value))
 
 
@@ -110,7 +111,7 @@ class TolerationSetting(PlacementSetting):
         return f"tolerations[{self.toleration.get('key') or '*'}]"
 
     @property
-    def wanted(self) -> str:
+    def describe_value(self) -> str:
         """The whole toleration."""
         return quoted(self.toleration)
 
@@ -127,9 +128,9 @@ class RequiredSetting(PlacementSetting):
         return "affinity.nodeAffinity.required"
 
     @property
-    def wanted(self) -> str:
+    def describe_value(self) -> str:
         """For example pool In [a, b], gen Gt 5."""
-        return shortened(" or ".join(map(_term_text, self.terms)))
+        return cut(" or ".join(map(_term_text, self.terms)), QUOTE_LIMIT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +146,7 @@ class ListSetting(PlacementSetting):
         return self.name
 
     @property
-    def wanted(self) -> str:
+    def describe_value(self) -> str:
         """All entries."""
         return quoted(list(self.entries))
 
@@ -158,7 +159,7 @@ class SpreadSetting(PlacementSetting):
 
     @property
     def pair(self) -> tuple[str, str]:
-        """What the API server wants unique: topologyKey and whenUnsatisfiable."""
+        """The pair that must be unique: topologyKey and whenUnsatisfiable."""
         return spread_pair(self.constraint)
 
     @cached_property
@@ -167,14 +168,14 @@ class SpreadSetting(PlacementSetting):
         return f"topologySpreadConstraints[{','.join(self.pair)}]"
 
     @property
-    def wanted(self) -> str:
+    def describe_value(self) -> str:
         """The whole constraint."""
         return quoted(self.constraint)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CapacitySetting(PlacementSetting):
-    """One capacity class and the mode that is wanted of it."""
+    """One capacity class and its mode."""
 
     capacity: CapacityClass
     mode: Mode
@@ -186,19 +187,19 @@ class CapacitySetting(PlacementSetting):
         return f"capacity[{self.capacity.name}]"
 
     @property
-    def wanted(self) -> str:
+    def describe_value(self) -> str:
         """The mode."""
         return self.mode.value
 
     @property
     def condition(self) -> tuple[Term, ...] | None:
-        """The terms of which a node must meet one, or None if the mode leaves every node."""
+        """The terms of which a node must meet one, or None if the mode allows every node."""
         return self.mode.condition(self.capacity)
 
 
 def _term_text(term: Term) -> str:
     requirements = (*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ()))
-    return ", ".join(map(written, requirements))
+    return ", ".join(map(format_requirement, requirements))
 
 
 def spread_pair(constraint: JsonObject) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The JSON shapes of Kubernetes that placement works on, as types.
+"""Types of the Kubernetes JSON that placement works on.
 
 They stay plain dictionaries, as the API server sent them, so that a field or an operator that
 Fairlead does not know passes through untouched. Source: k8s.io/api/core/v1 types.go.

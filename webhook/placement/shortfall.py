@@ -1,4 +1,4 @@
-"""Why no node admits a pod, in one line: what shuts out the nodes that come closest."""
+"""Explain in one line why no node admits a pod, by the closest nodes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.placement import node_affinity
 from webhook.placement.nodes import excluding, is_cordon
-from webhook.placement.quantity import shown
-from webhook.placement.room import lacking
+from webhook.placement.pod_requests import lacking
+from webhook.placement.quantity import format_quantity
+from webhook.shortening import fit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,16 +21,16 @@ if TYPE_CHECKING:
 
 # Warnings of more than 256 characters may be cut by the API server.
 LIMIT: Final = 200
-# A condition's text; an author may write very long ones.
+# The length of a condition's text; an author may write very long ones.
 _LONGEST: Final = 70
 _TOLD: Final = 2
 
 
 class Condition(NamedTuple):
-    """What a pod demands of a node's labels: one of the terms.
+    """A pod's condition on a node's labels: one of the terms.
 
-    text:   as one reads it: pool=ml, class spot
-    policy: the name of the policy that brought it in; empty if the pod came with it
+    text:   for messages: pool=ml, class spot
+    policy: the name of the policy that added it; empty if it is the pod's own
     """
 
     text: str
@@ -38,9 +39,9 @@ class Condition(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"{cut(self.text, _LONGEST)} (policy {self.policy})"
+            f"{fit(self.text, _LONGEST)} (policy {self.policy})"
             if self.policy
-            else cut(self.text, _LONGEST)
+            else fit(self.text, _LONGEST)
         )
 
     def holds(self, node: Node) -> bool:
@@ -62,12 +63,12 @@ def shortfall(
     groups: Collection[Alike],
     whole: Condition | None = None,
 ) -> Shortfall:
-    """Why none of the groups admits the pod, of which `conditions` is all that it asks of labels.
+    """Why none of the groups admits the pod; `conditions` are all its conditions on labels.
 
-    Nodes that meet all of them and yet not `whole` are left out by that one.
+    `whole` excludes nodes that meet all of these, but not `whole`.
 
-    Closest are the nodes that meet all conditions; where there are none, the condition that no node
-    meets is named, or those that no node meets together.
+    The closest nodes meet all conditions. If there are none, the text names the condition that no
+    node meets, or those that no node meets together.
     """
     met = [_meeting(condition, groups) for condition in conditions]
     counts = [each.count for each in groups]
@@ -87,13 +88,13 @@ def shortfall(
     why = _closed(closest, total, pod, requests)
     if not conditions:
         return Shortfall(why)
-    told = _rarest(conditions, numbers)
+    named = _rarest(conditions, numbers)
     verb = "matches" if len(conditions) == 1 else "match"
-    return Shortfall(f"{_named(told, len(conditions))} {verb} {total}, but {why}", told)
+    return Shortfall(f"{_join_conditions(named, len(conditions))} {verb} {total}, but {why}", named)
 
 
 def _meeting(condition: Condition, groups: Iterable[Alike]) -> set[int]:
-    """The positions of the groups that meet the condition; one look for each value of a label."""
+    """The positions of the groups that meet the condition; one test for each value of a label."""
     keys = node_affinity.keys(condition.terms)
     if len(keys) != 1 or any(term.get("matchFields") for term in condition.terms):
         return {at for at, each in enumerate(groups) if condition.holds(each.node)}
@@ -113,18 +114,18 @@ def _meeting(condition: Condition, groups: Iterable[Alike]) -> set[int]:
 def _rarest(
     conditions: Sequence[Condition], numbers: Sequence[int], most: int = _TOLD
 ) -> tuple[Condition, ...]:
-    """The conditions that the fewest nodes meet; of equals, those of policies first."""
+    """The conditions that the fewest nodes meet; policies' conditions first among equals."""
     ranked = sorted(
         range(len(conditions)), key=lambda at: (numbers[at], not conditions[at].policy, at)
     )
     return tuple(conditions[at] for at in sorted(ranked[:most]))
 
 
-def _named(told: Sequence[Condition], total: int) -> str:
-    more = total - len(told)
+def _join_conditions(named: Sequence[Condition], total: int) -> str:
+    more = total - len(named)
     if more:
-        return f"{', '.join(map(str, told))} and {more} more"
-    return " and ".join(map(str, told))
+        return f"{', '.join(map(str, named))} and {more} more"
+    return " and ".join(map(str, named))
 
 
 def _apart(
@@ -133,23 +134,23 @@ def _apart(
     """No node meets all conditions."""
     unmet = [c for c, number in zip(conditions, numbers, strict=True) if not number]
     if unmet:
-        told = _rarest(unmet, [0] * len(unmet))
+        named = _rarest(unmet, [0] * len(unmet))
         verb = "matches" if len(unmet) == 1 else "match"
-        return Shortfall(f"{_named(told, len(unmet))} {verb} none", told)
+        return Shortfall(f"{_join_conditions(named, len(unmet))} {verb} none", named)
     for at in range(len(conditions)):
         for other in range(at):
             if not met[at] & met[other]:
                 one, two = conditions[other], conditions[at]
                 what = f"{one} matches {numbers[other]} and {two} {numbers[at]}, but none has both"
                 return Shortfall(what, (one, two))
-    told = _rarest(conditions, numbers)
+    named = _rarest(conditions, numbers)
     of_each = {id(c): number for c, number in zip(conditions, numbers, strict=True)}
-    single = ", ".join(f"{each} matches {of_each[id(each)]}" for each in told)
-    return Shortfall(f"none meets all {len(conditions)} conditions: {single}", told)
+    single = ", ".join(f"{each} matches {of_each[id(each)]}" for each in named)
+    return Shortfall(f"none meets all {len(conditions)} conditions: {single}", named)
 
 
 class _Reason(NamedTuple):
-    """What keeps the pod off a node whose labels are right: a taint, the cordon, or a resource."""
+    """Why a node with the right labels excludes the pod: a taint, the cordon, or a resource."""
 
     kind: str
     what: str
@@ -158,13 +159,13 @@ class _Reason(NamedTuple):
 def _closed(
     groups: Iterable[Alike], total: int, pod: PodPlacement, requests: Mapping[str, int]
 ) -> str:
-    """What is in the way on nodes whose labels are right, most nodes first."""
+    """Why nodes with the right labels exclude the pod, most nodes first."""
     counts: Counter[_Reason] = Counter()
     most: Counter[str] = Counter()
     for each in groups:
         taint = excluding(pod, each.node)
         if taint is not None:
-            counts[_of(taint)] += each.count
+            counts[_taint_reason(taint)] += each.count
             continue
         for room, count in each.rooms.values():
             lack = lacking(requests, room)
@@ -174,16 +175,16 @@ def _closed(
     ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     if len(ranked) == 1:
         return _of_all(ranked[0][0], requests, most, plural=total != 1)
-    told = [_of_some(reason, count, requests, most) for reason, count in ranked[:_TOLD]]
+    named = [_of_some(reason, count, requests, most) for reason, count in ranked[:_TOLD]]
     more = sum(count for _, count in ranked[_TOLD:])
-    return ", ".join(told) + (f", and {more} more for other reasons" if more else "")
+    return ", ".join(named) + (f", and {more} more for other reasons" if more else "")
 
 
-def _of(taint: Taint) -> _Reason:
+def _taint_reason(taint: Taint) -> _Reason:
     if is_cordon(taint):
         return _Reason("cordon", "")
     value = f"={taint['value']}" if taint.get("value") else ""
-    return _Reason("taint", cut(f"{taint.get('key')}{value}", _LONGEST))
+    return _Reason("taint", fit(f"{taint.get('key')}{value}", _LONGEST))
 
 
 def _of_all(
@@ -196,8 +197,9 @@ def _of_all(
     has = "they have" if plural else "it has"
     if not most[reason.what]:
         return f"{has} no {reason.what}"
-    limit = f"{shown(reason.what, most[reason.what])}{' at most' if plural else ''}"
-    return f"{has} {reason.what} {limit}, and the pod asks for {_asked(reason.what, requests)}"
+    limit = f"{format_quantity(reason.what, most[reason.what])}{' at most' if plural else ''}"
+    asked = _format_request(reason.what, requests)
+    return f"{has} {reason.what} {limit}, and the pod requests {asked}"
 
 
 def _of_some(
@@ -210,15 +212,10 @@ def _of_some(
         return f"{count} {'are' if count > 1 else 'is'} cordoned"
     if not most[reason.what]:
         return f"{count} {have} no {reason.what}"
-    limit = shown(reason.what, most[reason.what])
-    asked = _asked(reason.what, requests)
-    return f"{count} {have} {reason.what} {limit} at most, of {asked} asked"
+    limit = format_quantity(reason.what, most[reason.what])
+    asked = _format_request(reason.what, requests)
+    return f"{count} {have} {reason.what} {limit} at most, of {asked} requested"
 
 
-def _asked(resource: str, requests: Mapping[str, int]) -> str:
-    return shown(resource, requests.get(resource, 1))
-
-
-def cut(text: str, limit: int) -> str:
-    """The text, or its beginning where it is longer."""
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+def _format_request(resource: str, requests: Mapping[str, int]) -> str:
+    return format_quantity(resource, requests.get(resource, 1))

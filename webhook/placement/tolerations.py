@@ -1,13 +1,13 @@
-"""Toleration algebra: what a toleration admits, and which of two says more.
+"""Tolerations: what one admits, and which of two covers the other.
 
 The rules are those of v1.Toleration.ToleratesTaint in k8s.io/api/core/v1: an absent effect means
 every effect, an absent key (with Exists) every key, an absent operator Equal. An operator that is
-not known here is never interpreted: such a toleration covers and overlaps only its own like.
+not known here is never interpreted: such a toleration covers and overlaps only equal ones.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,6 +42,9 @@ class Normal(NamedTuple):
         return self[:4]
 
 
+MeetingPoint: TypeAlias = "tuple[str | None, ...]"
+
+
 def normal(toleration: Toleration) -> Normal:
     """The normal form, equal for two tolerations that Kubernetes cannot tell apart."""
     operator = toleration.get("operator") or "Equal"
@@ -55,7 +58,7 @@ def normal(toleration: Toleration) -> Normal:
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether the toleration admits a pod past the taint."""
+    """Whether the toleration tolerates the taint."""
     key, operator, value, effect, _ = normal(toleration)
     if effect and effect != taint.get("effect"):
         return False
@@ -86,7 +89,7 @@ def within(narrow: Toleration, broad: Toleration) -> bool:
 
 
 def overlaps(one: Toleration, other: Toleration) -> bool:
-    """Whether some taint is admitted by both."""
+    """Whether both tolerate a common taint."""
     a, b = normal(one), normal(other)
     if a.reach == b.reach:
         return True
@@ -99,13 +102,38 @@ def overlaps(one: Toleration, other: Toleration) -> bool:
     return {a.operator, b.operator} <= {"Equal", "Exists"}
 
 
+def meeting_points(toleration: Toleration) -> tuple[list[MeetingPoint], list[MeetingPoint]]:
+    """Where a toleration can be found, and where it looks for those that it overlaps.
+
+    Two tolerations overlap if and only if one can be found where the other looks. So a list of them
+    is compared with another in one pass over each.
+    """
+    key, operator, value, effect, _ = normal(toleration)
+    if operator not in ("Equal", "Exists"):
+        only: list[MeetingPoint] = [normal(toleration).reach]
+        return only, only
+    # At None everything is found: there looks whoever leaves the field open.
+    exists = ""
+    values = (f"={value}", None) if operator == "Equal" else (exists,)
+    wanted = (f"={value}" if operator == "Equal" else None, exists)
+    return (
+        [(k, e, v) for k in (key, None) for e in (effect, None) for v in values],
+        [
+            (k, e, v)
+            for k in ((key, "") if key else (None,))
+            for e in ((effect, "") if effect else (None,))
+            for v in wanted
+        ],
+    )
+
+
 def covered(toleration: Toleration, by: Iterable[Toleration]) -> bool:
     """Whether one of `by` alone covers the toleration."""
     return any(covers(broad, toleration) for broad in by)
 
 
 def joined(first: Sequence[Toleration], then: Iterable[Toleration]) -> list[Toleration]:
-    """`first` as it is, and of `then` what is not covered yet, in order, nothing twice."""
+    """`first`, and those of `then` that it does not cover, in order, without duplicates."""
     result = list(first)
     for toleration in then:
         if not covered(toleration, result):
@@ -119,7 +147,7 @@ def passing(taint: Taint) -> bool:
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
-    """The first taint that keeps the pod off the node, or None."""
+    """The first taint that excludes the pod, or None."""
     for taint in taints:
         if taint.get("effect") in EXCLUDING_EFFECTS and not any(
             tolerates(toleration, taint) for toleration in tolerations

@@ -1,19 +1,23 @@
-"""The record of a decision: for every field who set it, who lost, and why."""
+"""The trace of a decision: which policy set each field, which was overridden, and why."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from webhook.shortening import apart, cut, fit
+
 if TYPE_CHECKING:
+    from webhook.placement.bundle import Bundle
     from webhook.placement.settings import Part, PlacementSetting
 
 Outcome: TypeAlias = Literal[
     "set",  # the pod's field is changed
-    "kept",  # the pod has what is wanted already, or its own word wins over a default
+    "kept",  # the pod already has the value, or its own value wins over a default
     "lost",  # an earlier policy decides this key
-    "dropped",  # the setting cannot stand beside an earlier one, or beside the pod's own word
-    "removed",  # a word of the pod's own that the policy overrules
-    "skipped",  # the field is left alone in this pod
+    "dropped",  # the setting conflicts with an earlier one, or with the pod's own fields
+    "removed",  # the policy removes the pod's own value
+    "skipped",  # the field is not changed in this pod
     "rejected",  # the pod is refused for this
 ]
 
@@ -42,13 +46,9 @@ QUOTE_LIMIT = 80
 
 
 def quoted(value: object) -> str:
-    """A value as a message shows it, cut: a pod's author chooses how long it is."""
-    return shortened(repr(value[: QUOTE_LIMIT + 1] if isinstance(value, str) else value))
-
-
-def shortened(text: str) -> str:
-    """The text, or its beginning where it is long."""
-    return text if len(text) <= QUOTE_LIMIT else text[:QUOTE_LIMIT] + "…"
+    """A value for a message, cut, because a pod's author chooses its length."""
+    text = repr(value[: QUOTE_LIMIT + 1] if isinstance(value, str) else value)
+    return cut(text, QUOTE_LIMIT)
 
 
 def quoted_both(one: object, other: object) -> tuple[str, str]:
@@ -57,19 +57,44 @@ def quoted_both(one: object, other: object) -> tuple[str, str]:
     return texts if texts[0] != texts[1] else apart(repr(one), repr(other), QUOTE_LIMIT)
 
 
-def apart(one: str, other: str, most: int) -> tuple[str, str]:
-    """Two texts, each cut to `most` characters around the first place where they differ."""
-    pairs = enumerate(zip(one, other, strict=False))
-    alike = next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
-    start = alike - most // 4 if alike >= most - 1 else 0
-    return _window(one, start, most), _window(other, start, most)
-
-
-def _window(text: str, start: int, most: int) -> str:
-    before, after = "…" if start else "", "…" if start + most < len(text) else ""
-    return f"{before}{text[start : start + most]}{after}"
-
-
 def warning(text: str) -> str:
     """`text` as a warning of the response, cut to its limit."""
-    return text if len(text) <= WARNING_LIMIT else text[: WARNING_LIMIT - 1] + "…"
+    return fit(text, WARNING_LIMIT)
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Lists that grow during a merge and belong to it alone."""
+
+    trace: list[Entry]
+    warnings: list[str]
+    rejections: list[str]
+
+    def note(self, setting: PlacementSetting, outcome: Outcome, reason: str) -> None:
+        """Record the outcome of a setting."""
+        self.trace.append(entry(setting, outcome, reason))
+
+    def warn(self, setting: PlacementSetting, outcome: Outcome, reason: str) -> None:
+        """Record the outcome of a setting, and warn the client."""
+        self.trace.append(entry(setting, outcome, reason))
+        self.warnings.append(warning(f"policy {setting.policy}: {setting.field}: {reason}"))
+
+    def warn_pod(self, field: str, outcome: Outcome, reason: str) -> None:
+        """Record an outcome for the pod's own value, and warn the client."""
+        self.trace.append(Entry(field, "", "pod", outcome, reason))
+        self.warnings.append(warning(f"{field}: {reason}"))
+
+    def reject(self, setting: PlacementSetting, reason: str) -> None:
+        """Record that the pod cannot be admitted because of a setting."""
+        self.trace.append(entry(setting, "rejected", reason))
+        self.rejections.append(f"policy {setting.policy}: {setting.part}.{setting.field}: {reason}")
+
+    def skip_node_fields(self, bundle: Bundle, reason: str) -> None:
+        """Record that settings of fields that choose a node are skipped."""
+        lost = {(e.field, e.policy, e.part) for e in self.trace}
+        for setting in bundle.settings:
+            if (
+                setting.row.chooses_node
+                and (setting.field, setting.policy, setting.part) not in lost
+            ):
+                self.note(setting, "skipped", reason)

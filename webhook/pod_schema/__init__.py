@@ -1,1 +1,1 @@
-"""Pod templates held against the pod schema of the newest Kubernetes that Fairlead supports."""
+"""Check pod templates against the pod schema of the newest supported Kubernetes."""

@@ -1,1 +1,1 @@
-"""Policy documents: source with line numbers, model, selectors, match, policy set. Pure."""
+"""Policy documents: text with line numbers, models, match, policy set. Pure."""

@@ -1,16 +1,17 @@
-"""What a document may say, yet seldom means: warnings that concern one document alone."""
+"""Warnings about likely mistakes in one document."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from webhook import names
-from webhook.policy.exception_model import PlacementException
+from webhook.pod_schema import text_rules
 from webhook.policy.findings import Caution, Kind
-from webhook.policy.model import CapacityClass, PlacementPolicy
-from webhook.policy.together import nothing
+from webhook.policy.match_model import Match
+from webhook.policy.model import CapacityClass, PlacementException, PlacementPolicy
+from webhook.policy.together.reach import Reach, unmatchable
 from webhook.run.rendezvous.table import FRAMEWORKS
-from webhook.strict import guess, shown
+from webhook.strict import guess, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,11 +24,10 @@ if TYPE_CHECKING:
         Toleration,
     )
     from webhook.policy.findings import Path
-    from webhook.policy.match_model import Match
-    from webhook.policy.model import PolicyDocument
+    from webhook.policy.model import PolicyDocument, PolicySpec
     from webhook.strict import Strict
 
-# Node labels that tell one node from all others, by who sets them.
+# Node labels that identify a single node, by who sets them.
 SINGLE_NODE_LABELS: Final = frozenset(
     {
         names.HOSTNAME_LABEL,  # the kubelet
@@ -42,15 +42,13 @@ SINGLE_NODE_LABELS: Final = frozenset(
 )
 
 
-# The words of labels of ours.
+# The allowed values of our labels.
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     names.KIND: names.KINDS,
     names.FRAMEWORK: tuple(FRAMEWORKS),
     names.ROLE: names.ROLES,
 }
-_DROPPED: Final = (
-    ": fill it in, or remove it if that is meant; the API server drops a key without a value"
-)
+_DROPPED: Final = ": fill it in, or remove it; the API server drops a key without a value"
 
 
 def cautions(document: PolicyDocument) -> Iterator[Caution]:
@@ -64,7 +62,7 @@ def cautions(document: PolicyDocument) -> Iterator[Caution]:
             if block is not None:
                 yield from _empty_selectors(block, ("spec", *at))
                 yield from _unread_labels(block, ("spec", *at))
-        yield from nothing.of_policy(spec)
+        yield from _unmatched(spec)
     elif isinstance(document, CapacityClass):
         yield from _capacity_class(document)
     elif isinstance(document, PlacementException):
@@ -76,8 +74,8 @@ def _numbered(field: str, blocks: Sequence[Match]) -> Iterator[tuple[Path, Match
 
 
 def _empty(placement: PlacementModel, at: Path) -> Iterator[Caution]:
-    """Fields that are written, and set nothing. kubectl drops a key without a value."""
-    empty = [name for name, value in _written(placement) if _is_empty(value)]
+    """Fields that are written and set nothing. kubectl drops a key without a value."""
+    empty = [name for name, value in _written_fields(placement) if _is_empty(value)]
     for name in empty:
         what = f"{name} is empty and sets nothing{_DROPPED}"
         yield Caution((*at, name), what, Kind.EMPTY_SETTING)
@@ -95,7 +93,7 @@ def _empty_selectors(match: Match, at: Path) -> Iterator[Caution]:
     if not match.model_fields_set:
         what = f"match is empty and takes in the pods of every run{_DROPPED}"
         yield Caution(at, what, Kind.EMPTY_SETTING)
-    for name, selector in _written(match):
+    for name, selector in _written_fields(match):
         for field, value in selector.items() if isinstance(selector, dict) else ():
             if not value:
                 yield Caution(
@@ -106,7 +104,7 @@ def _empty_selectors(match: Match, at: Path) -> Iterator[Caution]:
 
 
 def _unread_labels(match: Match, at: Path) -> Iterator[Caution]:
-    """Values of labels of ours that no pod should have: they count as not said."""
+    """Unknown values of our labels: a pod with such a value counts as having none."""
     selector = match.pod_selector
     written: list[tuple[Path, str, str]] = [
         (("matchLabels", key), key, value)
@@ -120,11 +118,11 @@ def _unread_labels(match: Match, at: Path) -> Iterator[Caution]:
     for path, key, value in written:
         known = _WORDS.get(key)
         if known and value.lower() not in known:
-            what = f"{key} {shown(value)} is not one of {', '.join(known)}"
+            what = f"{key} {quoted(value)} is not one of {', '.join(known)}"
             yield Caution((*at, "podSelector", *path), what + guess(value.lower(), known))
 
 
-def _written(model: Strict) -> Iterator[tuple[str, object]]:
+def _written_fields(model: Strict) -> Iterator[tuple[str, object]]:
     """The fields that a document writes, by their names in it."""
     yield from model.model_dump(by_alias=True, exclude_unset=True).items()
 
@@ -134,14 +132,10 @@ def _placement(placement: PlacementModel, at: Path) -> Iterator[Caution]:
         yield from _single_node(key, (*at, "nodeSelector", key))
     for index, toleration in enumerate(placement.tolerations or ()):
         yield from _toleration(toleration, (*at, "tolerations", index))
-    profile = placement.security_context and placement.security_context.seccomp_profile
-    name = (profile and profile.localhost_profile) or ""
-    # Source: pkg/apis/core/validation: validateLocalDescendingPath.
-    if name.startswith("/") or ".." in name.split("/"):
-        path = (*at, "securityContext", "seccompProfile", "localhostProfile")
-        yield Caution(
-            path, f"the API server refuses pods with {shown(name)}: want no / before, no .."
-        )
+    for key in placement.annotations or ():
+        if container := text_rules.confined_container(key):
+            what = f"the API server refuses pods without a container {quoted(container)}"
+            yield Caution((*at, "annotations", key), what)
     if placement.affinity is not None:
         yield from _affinity(placement.affinity, (*at, "affinity"))
 
@@ -151,8 +145,8 @@ def _toleration(toleration: Toleration, at: Path) -> Iterator[Caution]:
         effect = f"{toleration.effect} " if toleration.effect else ""
         yield Caution(
             at,
-            f"tolerates every {effect}taint, and so may open all nodes to these pods; "
-            "give a key if you mean one taint",
+            f"tolerates every {effect}taint, so these pods may run on all nodes; give a key "
+            "to tolerate one taint",
         )
 
 
@@ -173,7 +167,7 @@ def _affinity(affinity: Affinity, at: Path) -> Iterator[Caution]:
             if expression.operator == "In":
                 yield Caution(
                     (*terms, index, "matchFields", position),
-                    f"{expression.key} is one node's alone, and so may eliminate all others",
+                    f"{expression.key} identifies a single node, so this may exclude all others",
                 )
 
 
@@ -197,15 +191,15 @@ def _exception(document: PlacementException) -> Iterator[Caution]:
     match = document.spec.match
     yield from _empty_selectors(match, ("spec", "match"))
     yield from _unread_labels(match, ("spec", "match"))
-    yield from nothing.of_exception(match)
+    yield from _unmatched_exception(match)
     everywhere = any(set(glob) == {"*"} for glob in match.namespaces or ())
     if everywhere and match.model_copy(update={"namespaces": None}).is_empty:
         yield Caution(("spec", "match"), "matches the pods of every run, wherever they are")
     elif match.namespace_selector is None and (everywhere or not match.namespaces):
         yield Caution(
             ("spec", "match"),
-            "matches by what the author of any pod may write, in every namespace; name namespaces, "
-            "or give a namespaceSelector, to say who may",
+            "matches by fields that the author of any pod can set, in every namespace; add "
+            "namespaces or a namespaceSelector to restrict it",
         )
 
 
@@ -215,3 +209,31 @@ def _single_node(key: str, at: Path) -> Iterator[Caution]:
             at,
             f"{key} has another value on each node, and so may eliminate all nodes but one",
         )
+
+
+def _unmatched(spec: PolicySpec) -> Iterator[Caution]:
+    """The policy matches no pod, is enforced for none, or a block of it excludes none."""
+    match = spec.match or Match()
+    found = unmatchable(match, spec.exclude)
+    if found:
+        yield _matches_nothing(found.at, f"the policy matches no pod: {found.why}")
+        return
+    for at, block in enumerate(spec.exclude):
+        if unmet := Reach(block).unmet():
+            field, why = unmet
+            yield _matches_nothing(("exclude", at, field), f"the block excludes no pod: {why}")
+    if spec.rollout:
+        rollout = Reach(Match(namespaces=spec.rollout.namespaces))
+        if rollout.apart(Reach(match)):
+            what = "the policy is enforced for no pod: it matches in other namespaces only"
+            yield _matches_nothing(("rollout", "namespaces"), what)
+
+
+def _unmatched_exception(match: Match) -> Iterator[Caution]:
+    """The exception matches no pod."""
+    if found := unmatchable(match):
+        yield _matches_nothing(found.at, f"the exception matches no pod: {found.why}")
+
+
+def _matches_nothing(at: Path, message: str) -> Caution:
+    return Caution(("spec", *at), message, Kind.MATCHES_NOTHING)

@@ -1,4 +1,4 @@
-"""From a policy as it is written to the settings that the engine folds and merges."""
+"""Compile a policy document to settings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def capacity_class(document: CapacityClassDocument) -> CapacityClass:
-    """The compiled class of a document that gives shapes. Raises InvalidClass."""
+    """Compile a class that has shapes. Raises InvalidClass."""
     shapes = []
     taints: list[Any] = []
     for shape in document.spec.nodes or ():

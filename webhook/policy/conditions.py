@@ -1,7 +1,7 @@
-"""The fields of a match block, one row each, and blocks compiled to be asked of many pods.
+"""The table of match fields, and compiled match blocks.
 
-A row says what a field is compared with. Evaluation, the index, what two blocks have in common, the
-search for a pod that policies share, explanations and the exported policies go by these rows.
+A row describes how a field is compared. Evaluation, the index, the comparison of two blocks, the
+search for a pod that several policies match, explanations and exported policies use these rows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from webhook import names
-from webhook.placement.schema.syntax import MAX_NAME, MAX_SUBDOMAIN, is_dns_label, is_subdomain
+from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN, is_label, is_subdomain
 from webhook.policy.match_model import Match
 from webhook.policy.selectors import compile_selector
 from webhook.run.rendezvous.table import FRAMEWORKS
@@ -41,12 +41,12 @@ class MatchField(NamedTuple):
     form:    how it is compared
     subject: where a Subject has the pod's value
     cel:     the pod's value in the exported policies; `webhook.exported.matching` writes `values`
-    noun:    in "every pod of role worker"; without one no such set of pods is looked at
+    noun:    in "every pod of role worker"; without one, such sets of pods are not checked
     phrase:  what a warning puts before the value of a pod that it describes
     dotted:  whether a name is a DNS subdomain, and not a DNS label
     label:   the label of ours that gives the value, before any other system's label
-    words:   all values that there are; () if they are no words
-    always:  whether a pod always has one of the words
+    words:   all allowed values; () if there is no such list
+    always:  whether a pod always has one of these values
     """
 
     name: str
@@ -61,27 +61,33 @@ class MatchField(NamedTuple):
     always: bool = False
 
     @property
-    def written(self) -> str:
+    def document_name(self) -> str:
         """The field's name in documents."""
         return Match.model_fields[self.name].alias or self.name
 
     @property
+    def title(self) -> str:
+        """Its name in messages: "service account"."""
+        return self.noun or self.label.removeprefix(names.PREFIX)
+
+    @property
     def longest(self) -> int:
         """How long a name can be."""
-        return MAX_SUBDOMAIN if self.dotted else MAX_NAME
+        return MAX_SUBDOMAIN if self.dotted else MAX_LABEL
 
     def is_name(self, text: str) -> bool:
-        """Whether the API server takes the text for a name."""
-        return is_subdomain(text) if self.dotted else is_dns_label(text)
+        """Whether the API server accepts the text as a name."""
+        return is_subdomain(text) if self.dotted else is_label(text)
 
     def parse_label(self, text: str) -> object:
-        """The value that a text in the field's label gives; None if it counts as not given."""
+        """The value for a text in the field's label; None if it counts as unset."""
         if not self.words:
             return parse_index(text)
         return text.lower() if text.lower() in self.words else None
 
 
-# In the order of the fields of Match, in which conditions are asked, and the first to fail is told.
+# In the order of the fields of Match: conditions are tested in it, and the first failure is
+# reported.
 FIELDS: Final = (
     MatchField("namespaces", "name", "namespace", "request.namespace", "namespace"),
     MatchField("namespace_selector", "labels", "namespace_labels", "variables.namespace_labels"),
@@ -136,7 +142,7 @@ def describe_fields(match: Match) -> Iterator[tuple[MatchField, str]]:
 
 
 def collect_tested(blocks: Iterable[Match]) -> dict[str, frozenset[object]]:
-    """For each field that some block gives, the values that tell pods apart there.
+    """For each field that a block gives, the values that distinguish pods.
 
     For a selector these are the pairs of `Selector.tested`.
     """
@@ -163,7 +169,7 @@ def merge_tested(
 
 
 def reduce_value(field: MatchField, subject: Subject, tested: frozenset[object]) -> object:
-    """As much of the pod's value as blocks can tell apart that test only these values."""
+    """The part of the pod's value that blocks with only these values can distinguish."""
     value = attrgetter(field.subject)(subject)
     match field.form:
         case "labels":
@@ -217,16 +223,16 @@ def block(match: Match) -> Block:
 def _compile_name(field: MatchField, wanted: Sequence[str]) -> Condition:
     pattern, value = globs(wanted), attrgetter(field.subject)
     return Condition(
-        field.written,
+        field.document_name,
         lambda s: pattern.match(value(s)) is not None,
-        lambda s: f"{value(s)!r} is none of {', '.join(wanted)}",
+        lambda s: f"{field.title} is {value(s)!r}; the policy wants {' or '.join(wanted)}",
     )
 
 
 def _compile_labels(field: MatchField, wanted: LabelSelector) -> Condition:
     selector, value = compile_selector(wanted), attrgetter(field.subject)
     return Condition(
-        field.written,
+        field.document_name,
         lambda s: selector.matches(value(s)),
         lambda s: str(selector.failed(value(s))),
     )
@@ -234,31 +240,33 @@ def _compile_labels(field: MatchField, wanted: LabelSelector) -> Condition:
 
 def _compile_value(field: MatchField, wanted: Sequence[object]) -> Condition:
     allowed, value = frozenset(wanted), attrgetter(field.subject)
-    text = ", ".join(map(str, wanted))
+    text = " or ".join(map(str, wanted))
 
     def instead(subject: Subject) -> str:
         seen = value(subject)
-        return f"the pod says none, wanted {text}" if seen is None else f"{seen} is none of {text}"
+        found = f"the pod has no {field.title}" if seen is None else f"{field.title} is {seen}"
+        return f"{found}; the policy wants {text}"
 
-    return Condition(field.written, lambda s: value(s) in allowed, instead)
+    return Condition(field.document_name, lambda s: value(s) in allowed, instead)
 
 
 def _compile_flag(field: MatchField, wanted: bool) -> Condition:
     value = attrgetter(field.subject)
     return Condition(
-        field.written,
+        field.document_name,
         lambda s: value(s) is wanted,
-        lambda s: "the pod leads its run" if value(s) else "it does not lead",
+        lambda s: f"the pod {'leads' if value(s) else 'does not lead'} its run",
     )
 
 
 def _compile_values(field: MatchField, wanted: Sequence[str]) -> Condition:
     allowed, values = frozenset(wanted), attrgetter(field.subject)
     return Condition(
-        field.written,
+        field.document_name,
         lambda s: not allowed.isdisjoint(values(s)),
         lambda s: (
-            f"the pod has {', '.join(sorted(values(s))) or 'none'}, wanted {', '.join(wanted)}"
+            f"the pod has {', '.join(sorted(values(s))) or 'none'}; the policy wants "
+            f"{' or '.join(wanted)}"
         ),
     )
 
@@ -273,11 +281,11 @@ _COMPILERS: Final[Mapping[Form, Callable[[MatchField, Any], Condition]]] = {
 
 
 def globs(patterns: Sequence[str]) -> re.Pattern[str]:
-    """One pattern that matches what any of the globs does (`*` any text, `?` one character)."""
+    """One pattern that matches what any of the globs matches (`*` any text, `?` one character)."""
     return _compiled("|".join(fnmatch.translate(pattern) for pattern in patterns))
 
 
-# Half of a set's compiling, when one policy of a thousand has changed; Python remembers 512.
+# Half of the time to compile a set in which one policy of a thousand changed; Python caches 512.
 @functools.lru_cache(maxsize=4096)
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)

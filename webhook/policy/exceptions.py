@@ -1,26 +1,31 @@
-"""The exceptions of a policy set, compiled: which policies take no part in which pods, and when.
+"""Compiled exceptions: which policies they suspend for which pods, and when.
 
-Which ones hold is a matter of a pod's labels, its identity and the time, and never of what policies
-write: so a second call on our own output finds the same. Only the very moment of an end can fall
-between two calls; then the second one, whose answer counts, decides as if there had been none.
+Whether one applies depends on a pod's labels, its identity and the time, and not on what policies
+write. So a second call on our own output has the same result, unless an exception ends between the
+two calls. Then the second answer counts, and the exception has no effect.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.policy import conditions
-from webhook.policy.exception_model import ALL
+from webhook.policy.findings import Kind
 from webhook.policy.index import Index
+from webhook.policy.model import ALL, PlacementException
 from webhook.times import to_second
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.policy.exception_model import PlacementException
+    from webhook.policy.findings import Finding
+    from webhook.policy.policy_documents import Document
     from webhook.policy.subject import Subject
+
+# An exception that lasts longer belongs into the policies.
+LONG: Final = timedelta(days=90)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class PolicyException:
     match: conditions.Block = field(repr=False, compare=False)
 
     def covers(self, policy: str) -> bool:
-        """Whether the policy takes no part in the pods that it matches."""
+        """Whether it suspends the policy for the pods that it matches."""
         return self.policies is None or policy in self.policies
 
     def in_force(self, now: datetime) -> bool:
@@ -47,31 +52,31 @@ class PolicyException:
         return to_second(self.until)
 
 
-class Taken(NamedTuple):
-    """The policies that one exception takes away from a pod, in their order; never none."""
+class ExemptedPolicies(NamedTuple):
+    """The policies that one exception suspends for a pod, in their order; at least one."""
 
     exception: PolicyException
     policies: tuple[str, ...]
 
 
 class SetAside(NamedTuple):
-    """What exceptions have to do with one pod, each list by name.
+    """The exceptions for one pod, each list by name.
 
-    by:    exceptions in force; two that take away the same policy are both named
-    ended: exceptions that have ended, with what they would have taken away beside
+    by:    exceptions in force; two that suspend the same policy are both named
+    ended: exceptions that have ended, with what else they would have suspended
     """
 
-    by: tuple[Taken, ...] = ()
-    ended: tuple[Taken, ...] = ()
+    by: tuple[ExemptedPolicies, ...] = ()
+    ended: tuple[ExemptedPolicies, ...] = ()
 
     @property
     def policies(self) -> frozenset[str]:
-        """All policies that take no part."""
+        """All suspended policies."""
         return frozenset(name for taken in self.by for name in taken.policies)
 
     @property
     def by_name(self) -> dict[str, tuple[str, ...]]:
-        """The policies that take no part, by exception."""
+        """The suspended policies by exception."""
         return {taken.exception.name: taken.policies for taken in self.by}
 
 
@@ -103,23 +108,25 @@ class Exceptions:
     def set_aside(
         self, policies: Sequence[str], subject: Subject, now: datetime | None
     ) -> SetAside:
-        """What they do to a pod that these policies match. Without a time they do nothing."""
+        """Apply the exceptions to a pod that these policies match; without a time, none applies."""
         matching = self.matching(subject) if now is not None and policies else []
         if now is None or not matching:
             return NOTHING
-        found = SetAside(_taken([each for each in matching if each.in_force(now)], policies))
+        found = SetAside(_exempted([each for each in matching if each.in_force(now)], policies))
         left = [name for name in policies if name not in found.policies]
-        ended = _taken([each for each in matching if not each.in_force(now)], left)
+        ended = _exempted([each for each in matching if not each.in_force(now)], left)
         return found._replace(ended=ended)
 
 
-def _taken(exceptions: Sequence[PolicyException], policies: Sequence[str]) -> tuple[Taken, ...]:
-    found = [Taken(each, tuple(filter(each.covers, policies))) for each in exceptions]
+def _exempted(
+    exceptions: Sequence[PolicyException], policies: Sequence[str]
+) -> tuple[ExemptedPolicies, ...]:
+    found = [ExemptedPolicies(each, tuple(filter(each.covers, policies))) for each in exceptions]
     return tuple(taken for taken in found if taken.policies)
 
 
 def compiled(document: PlacementException) -> PolicyException:
-    """The exception, ready to be asked of one pod after the other."""
+    """Compile an exception."""
     spec = document.spec
     return PolicyException(
         name=document.name,
@@ -128,3 +135,20 @@ def compiled(document: PlacementException) -> PolicyException:
         reason=" ".join(spec.reason.split()),
         match=conditions.block(spec.match),
     )
+
+
+def of_time(documents: Sequence[Document], now: datetime) -> Iterator[Finding]:
+    """Warnings about exceptions that have ended, or that last long."""
+    for document in documents:
+        if isinstance(document.model, PlacementException):
+            until = datetime.fromisoformat(document.model.spec.until)
+            what = ""
+            if until <= now:
+                what = "has ended and has no effect any more: delete it, or give a later end"
+            elif until - now > LONG:
+                what = (
+                    f"ends in {(until - now).days} days, which is long (more than {LONG.days}): "
+                    "end it sooner, or exclude these pods in the policies themselves"
+                )
+            if what:
+                yield document.finding(("spec", "until"), what, "warning", kind=Kind.TIME)

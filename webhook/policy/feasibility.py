@@ -1,8 +1,7 @@
-"""Whether policies and capacity classes leave nodes, given the nodes that there are.
+"""Check whether policies and classes leave any of the given nodes.
 
-Without any pod: what is judged is what a policy alone demands of labels, and what it tolerates. A
-pod may bring tolerations of its own: whoever asks knows of those. Nodes that an autoscaled class
-makes on demand are no concern while they are absent.
+Without a pod: only a policy's own conditions on labels and its tolerations are checked. A pod may
+have tolerations of its own. Nodes that an autoscaled class creates on demand may be absent.
 """
 
 from __future__ import annotations
@@ -11,15 +10,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook.placement.bundle import limits_nodes, node_settings
 from webhook.placement.fold import fold
-from webhook.placement.node_settings import limits_nodes, node_settings
 from webhook.placement.nodes import taint_text
 from webhook.placement.pod import REQUIRED
 from webhook.placement.settings import PARTS, CapacitySetting, MemberSetting, PlacementSetting
-from webhook.policy.findings import Kind, first_few
-from webhook.policy.makers import Makers
-from webhook.policy.node_masks import NodeMasks
-from webhook.policy.node_settings import tolerations_of
+from webhook.policy.findings import Kind
+from webhook.policy.node_settings import Makers, NodeMasks, tolerations_of
+from webhook.shortening import first_few
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +33,7 @@ _MOST_TAINTS: Final = 3
 
 
 class Concern(NamedTuple):
-    """What is wrong with a document, given the nodes; `path` is within the document."""
+    """A problem of a document with these nodes; `path` is within the document."""
 
     kind: str
     name: str
@@ -46,10 +44,10 @@ class Concern(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """How many nodes a class, or a policy, or one part of it, chooses by labels.
+    """How many nodes a class, a policy, or one part of a policy matches by labels.
 
     part:      empty for a class, and for a policy as a whole
-    chosen:    None if it asks nothing of labels
+    chosen:    None if it has no condition on labels
     tolerated: of those chosen (of all, if none is chosen) the nodes whose taints it tolerates
     on_demand: if none is tolerated, the autoscaled classes that could make such a node
     """
@@ -64,7 +62,7 @@ class Reach(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Feasibility:
-    """What the nodes mean to a policy set."""
+    """The result for a policy set and these nodes."""
 
     total: int
     reaches: tuple[Reach, ...]
@@ -72,7 +70,7 @@ class Feasibility:
 
 
 def feasibility(policies: PolicySet, nodes: Sequence[Node]) -> Feasibility:
-    """Every class, then every policy, each part by itself and all of them together."""
+    """Check every class, then every policy, each part by itself and all parts together."""
     makers = Makers(policies.classes.values(), nodes)
     judging = _Judging(len(nodes), NodeMasks(nodes), makers)
     for name in sorted(policies.classes):
@@ -90,14 +88,14 @@ def of_policy(
     classes: Iterable[CapacityClass],
     nodes: Sequence[Node],
 ) -> tuple[Concern, ...]:
-    """What is wrong with one policy, given the nodes; `classes` are all of its set."""
+    """The problems of one policy with these nodes; `classes` are all classes of its set."""
     judging = _Judging(len(nodes), NodeMasks(nodes), Makers(classes, nodes))
     judging.policy(_PolicySettings(name, settings), _standing(fold((name,), settings)))
     return tuple(judging.concerns)
 
 
 def of_class(capacity: CapacityClass, nodes: Sequence[Node]) -> tuple[Concern, ...]:
-    """What is wrong with one class, given the nodes."""
+    """The problems of one class with these nodes."""
     judging = _Judging(len(nodes), NodeMasks(nodes), Makers((), nodes))
     judging.capacity_class(capacity)
     return tuple(judging.concerns)
@@ -109,13 +107,13 @@ class _PolicySettings(NamedTuple):
 
 
 def _standing(bundle: Bundle) -> list[PlacementSetting]:
-    """The settings of one policy that fold together: of its parts, one may rule out another."""
+    """The settings of one policy that are left after folding; one part may exclude another."""
     return [*node_settings(bundle), *bundle.tolerations]
 
 
 @dataclass(slots=True)
 class _Judging:
-    """What has been found so far. Local to one call of `feasibility`."""
+    """The results so far. Local to one call of `feasibility`."""
 
     total: int
     nodes: NodeMasks
@@ -124,7 +122,7 @@ class _Judging:
     concerns: list[Concern] = field(default_factory=list)
 
     def capacity_class(self, capacity: CapacityClass) -> None:
-        """One class: whether there is a node of it."""
+        """Check one class: whether it has a node."""
         inside = self.nodes.of_class(capacity)
         tolerated = self.nodes.tolerated(inside, capacity.tolerations).bit_count()
         kind = "CapacityClass"
@@ -135,7 +133,7 @@ class _Judging:
             self.concerns.append(Concern(kind, capacity.name, ("spec",), what, "warning"))
 
     def policy(self, policy: _PolicySettings, standing: Sequence[PlacementSetting]) -> None:
-        """One policy; `standing` are those of its settings that stand beside each other."""
+        """Check one policy; `standing` are its settings that are left after folding."""
         tolerations = list(tolerations_of(standing))
         empty = False
         for part in PARTS:
@@ -150,7 +148,7 @@ class _Judging:
             return
         if limits and not left and not empty:
             what = f"its parts together leave none of the {self.total} nodes"
-            self.concerns.append(_of(policy, ("spec",), what))
+            self.concerns.append(_concern(policy, ("spec",), what))
         elif limits:
             self.concerns += self._tainted(policy, limits, left, tolerations)
         self.concerns += self._closed(policy, tolerations)
@@ -162,25 +160,28 @@ class _Judging:
         settings: Sequence[PlacementSetting],
         tolerations: Sequence[Toleration],
     ) -> tuple[list[PlacementSetting], int, tuple[str, ...]]:
-        """Of the settings those that limit nodes, the nodes that they leave, and who makes such."""
+        """The settings that restrict nodes, the nodes that they leave, and classes that create
+        such."""
         limits = [setting for setting in settings if limits_nodes(setting)]
-        left = self.nodes.chosen(limits)
+        left = self.nodes.mask_for(limits)
         tolerated = self.nodes.tolerated(left, tolerations).bit_count()
         count = left.bit_count() if limits else None
-        made = () if tolerated else self.makers.of(limits, tolerations)
+        made = () if tolerated else self.makers.makers_for(limits, tolerations)
         self.reaches.append(Reach("PlacementPolicy", policy.name, part, count, tolerated, made))
         return limits, left, made
 
     def _empty(
         self, policy: _PolicySettings, part: str, limits: Sequence[PlacementSetting]
     ) -> Iterator[Concern]:
-        """A part that leaves no node: the settings that do so alone, else all of them together."""
+        """Report a part that leaves no node: by single settings, or by all of them together."""
         none = f"none of the {self.total} nodes"
-        alone = [setting for setting in limits if not self.nodes.chosen([setting])]
+        alone = [setting for setting in limits if not self.nodes.mask_for([setting])]
         for setting in alone:
-            yield _of(policy, path_of(policy, setting), f"{_said(setting)} leaves {none}")
+            yield _concern(
+                policy, path_of(policy, setting), f"{_describe_setting(setting)} leaves {none}"
+            )
         if not alone:
-            yield _of(policy, ("spec", part), f"these together leave {none}")
+            yield _concern(policy, ("spec", part), f"these together leave {none}")
 
     def _tainted(
         self,
@@ -190,19 +191,19 @@ class _Judging:
         tolerations: Sequence[Toleration],
     ) -> Iterator[Concern]:
         """Every node that the policy chooses has a taint that it does not tolerate."""
-        taints = self._in_the_way(left, tolerations)
+        taints = self._blocking_taints(left, tolerations)
         if taints:
             path = path_of(policy, limits[0]) if len(limits) == 1 else ("spec",)
             what = (
                 f"tolerates none of the chosen nodes' taints ({left.bit_count()} of {self.total} "
                 f"nodes chosen): {taints}; only pods with tolerations of their own can run there"
             )
-            yield _of(policy, path, what, about=Kind.TAINTS_NOT_TOLERATED)
+            yield _concern(policy, path, what, about=Kind.TAINTS_NOT_TOLERATED)
 
     def _closed(
         self, policy: _PolicySettings, tolerations: Sequence[Toleration]
     ) -> Iterator[Concern]:
-        """Classes that the policy means to open, yet all of whose nodes stay closed."""
+        """Report classes that the policy allows, and all of whose nodes have other taints."""
         for setting in policy.settings:
             if (
                 isinstance(setting, CapacitySetting)
@@ -210,17 +211,17 @@ class _Judging:
                 and not setting.mode.requires
             ):
                 inside = self.nodes.of_class(setting.capacity)
-                taints = self._in_the_way(inside, tolerations)
+                taints = self._blocking_taints(inside, tolerations)
                 if taints:
                     what = (
                         f"{setting.mode} opens none of the {inside.bit_count()} nodes of class "
                         f"{setting.capacity.name}: the policy does not tolerate {taints}"
                     )
                     about = Kind.TAINTS_NOT_TOLERATED
-                    yield _of(policy, path_of(policy, setting), what, "warning", about)
+                    yield _concern(policy, path_of(policy, setting), what, "warning", about)
 
-    def _in_the_way(self, nodes: int, tolerations: Sequence[Toleration]) -> str:
-        """The taints that are not tolerated, if each of the nodes has one; else nothing."""
+    def _blocking_taints(self, nodes: int, tolerations: Sequence[Toleration]) -> str:
+        """The taints that are not tolerated, if every node has one; else none."""
         found = list(self.nodes.taints(nodes, tolerations))
         if not all(taints for taints, _ in found):
             return ""
@@ -232,7 +233,7 @@ class _Judging:
         return first_few(named, _MOST_TAINTS)
 
 
-def _of(
+def _concern(
     policy: _PolicySettings,
     path: Path,
     message: str,
@@ -257,7 +258,7 @@ def path_of(policy: _PolicySettings, setting: PlacementSetting) -> Path:
     return ("spec", setting.part, "affinity", "nodeAffinity", REQUIRED)
 
 
-def _said(setting: PlacementSetting) -> str:
+def _describe_setting(setting: PlacementSetting) -> str:
     match setting:
         case MemberSetting():
             return f"{setting.key}={setting.value}"

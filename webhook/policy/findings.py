@@ -1,4 +1,4 @@
-"""What is found in documents: errors and warnings, each with its place in a file."""
+"""Errors and warnings about documents, with their places."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from webhook.shortening import cut, first_few
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,15 +19,18 @@ _MAX_STEP = 80
 
 
 class Kind(StrEnum):
-    """What a finding is about. Programs and tests ask for the kind: words may change."""
+    """The kind of a finding, for programs and tests; messages may change."""
 
-    DOCUMENT = "document"  # a document that is wrong, or seldom meant; a name that is not there
+    DOCUMENT = "document"  # an error in a document, or a likely mistake; an unknown name
     EMPTY_SETTING = "empty-setting"
     TIME = "time"  # an exception that has ended, or lasts long
     MATCHES_NOTHING = "matches-nothing"
     EVERY_POD_REJECTED = "every-pod-rejected"
     SOME_PODS_REJECTED = "some-pods-rejected"
     IMPOSSIBLE_SETTING = "impossible-setting"
+    CONTRADICTS_ITSELF = "contradicts-itself"
+    REFUSED_PODS = "refused-pods"  # the API server refuses pods that get a setting
+    WRITES_MARK = "writes-mark"  # a label that only later versions read as a mark
     NEVER_APPLIED = "never-applied"
     DROPPED_BESIDE = "dropped-beside"
     EQUAL_PRIORITY = "equal-priority"
@@ -34,13 +39,21 @@ class Kind(StrEnum):
     TAINTS_NOT_TOLERATED = "taints-not-tolerated"
 
 
-# What is told of policies beside others: of fifty, often of each.
+# Findings about policies together with others: of fifty, often about each.
 _BESIDE: Final = frozenset(
     {Kind.SOME_PODS_REJECTED, Kind.NEVER_APPLIED, Kind.DROPPED_BESIDE, Kind.EQUAL_PRIORITY}
 )
-# What is wrong with a set though it compiles: refused by `check` and on write. A set that is
-# stored with such a fault serves as before, and an alarm names it.
-FAULTS: Final = frozenset({Kind.EVERY_POD_REJECTED, Kind.IMPOSSIBLE_SETTING})
+# Errors in a set that compiles, which `check` and the webhook reject. A set that is stored with
+# such a fault still serves, and an alert reports it.
+FAULTS: Final = frozenset(
+    {
+        Kind.EVERY_POD_REJECTED,
+        Kind.IMPOSSIBLE_SETTING,
+        Kind.CONTRADICTS_ITSELF,
+        Kind.REFUSED_PODS,
+        Kind.WRITES_MARK,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,12 +61,12 @@ class Finding:
     """One error or warning. Findings sort by file, line and column.
 
     Lines and columns count from 1, columns in characters. `path` is as `path_text` writes it, and
-    empty where the text is no document. As text, as compilers write it:
+    empty if the text is not a document. The text has the form of compiler messages:
     `spot.yaml:17:19: spec.overrides.tolerations[0].operator: 'Exist' is not one of Exists, Equal`.
     An object of a cluster has no lines: line and column are 0, `file` is its resource and name, and
     the text is `placementpolicies/spot: spec.priority: want a whole number, not 'high'`.
-    `about` is what the finding is about where its message says more than that, such as which other
-    documents there are: as long as the same thing is wrong it stays the same.
+    `about` identifies the finding if its message has other facts too, such as which documents
+    exist. It stays the same as long as the problem does.
     """
 
     file: str
@@ -67,7 +80,7 @@ class Finding:
 
     @property
     def is_fault(self) -> bool:
-        """Whether it is an error with which a stored set serves all the same."""
+        """Whether it is an error with which a stored set still serves."""
         return self.severity == "error" and self.kind in FAULTS
 
     @property
@@ -83,7 +96,7 @@ class Finding:
 
 
 class Caution(NamedTuple):
-    """What a document may say, yet seldom means: a warning at a path from the document's root."""
+    """A likely mistake: a warning at a path from the document's root."""
 
     at: Path
     message: str
@@ -105,23 +118,14 @@ def path_text(path: Path) -> str:
     return text
 
 
-def first_few(names: Sequence[str], most: int) -> str:
-    """The first few names, and how many more there are.
-
-    >>> first_few(["a", "b", "c"], 2)
-    'a, b and 1 more'
-    """
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
-
-
-# Of more warnings of one kind about one field, the first is told, and where the others are.
+# Of more warnings of one kind about one field, only the first is reported, with the places of the
+# others.
 _MOST_ALIKE: Final = 3
 _NAMED: Final = 3
 
 
 def condensed(findings: Iterable[Finding], *, same_words: bool = True) -> list[Finding]:
-    """The findings, with those of one kind about one field of many policies told as one.
+    """The findings, with one for all of one kind about one field of many policies.
 
     Without `same_words` those whose messages are equal count once.
     """
@@ -144,5 +148,5 @@ def _as_one(group: Sequence[Finding], *, same_words: bool) -> Sequence[Finding]:
 
 
 def _printable(step: str) -> str:
-    cut = step if len(step) <= _MAX_STEP else f"{step[:_MAX_STEP]}…"
-    return cut if cut.isprintable() else repr(cut)
+    text = cut(step, _MAX_STEP)
+    return text if text.isprintable() else repr(text)

@@ -1,4 +1,4 @@
-"""Finds the policies that can match a pod without trying each one.
+"""An index of policies by the pods that they can match.
 
 Every policy is one bit. Each field of a match block that some policy gives is one dimension, and
 gives the policies that a pod's value leaves possible; the AND over the dimensions are the
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 # One dimension: the policies that it leaves possible for a pod.
 Lookup: TypeAlias = "Callable[[Subject], int]"
 
-# Names whose globs have been tried; a cluster has fewer namespaces, and a forger gains nothing.
+# How many names are cached; a cluster has fewer namespaces, and forged names gain nothing.
 _REMEMBERED_NAMES = 10_000
 
 
 class _Key(NamedTuple):
-    """What one label key decides: the policies that it makes possible, and those that it rules out.
+    """The effect of one label key: the policies that it makes possible, and those it excludes.
 
     Each by the values that selectors name; `other` is for any other value, if the key is there.
     """
@@ -43,8 +43,8 @@ class _Key(NamedTuple):
 class LabelTable:
     """The dimension of a label selector.
 
-    A selector is entered by one label that it cannot do without, and ruled out by each that it
-    cannot do with. Only what needs several labels at once is left to be tried.
+    A selector is indexed by one label that it needs, and excluded by each label that contradicts
+    it. Only conditions on several labels at once are left for the full test.
     """
 
     def __init__(self, selectors: Iterable[LabelSelector | None]) -> None:
@@ -60,7 +60,7 @@ class LabelTable:
                 else:
                     _enter(ruled_out, each, 1 << bit)
             if needed:
-                # The fewest values tell the most.
+                # The condition with the fewest values excludes the most.
                 fewest = min(needed, key=lambda each: len(each.values) or math.inf)
                 _enter(entered, fewest, 1 << bit)
             else:
@@ -83,7 +83,7 @@ class LabelTable:
 
 
 def _enter(table: dict[str, dict[str | None, int]], condition: Condition, bit: int) -> None:
-    """Note the policy's bit for each value that the condition names; None is any value."""
+    """Set the policy's bit for each value that the condition names; None is any value."""
     by_value = table.setdefault(condition.key, {})
     for value in condition.values or (None,):
         by_value[value] = by_value.get(value, 0) | bit
@@ -122,12 +122,12 @@ def _index_values(field: MatchField, wanted: Sequence[Any]) -> Lookup:
 
 
 def _index_names(field: MatchField, wanted: Sequence[Sequence[str] | None]) -> Lookup:
-    """The dimension of globs that the pod's one name is held against."""
+    """The dimension of globs, of which a pod has one name."""
     with_globs = [listed is not None and any(map(is_glob, listed)) for listed in wanted]
     patterns = [
         (1 << bit, globs(listed or ())) for bit, listed in enumerate(wanted) if with_globs[bit]
     ]
-    # An empty list asks, and no name is in it.
+    # An empty list is a condition that no name meets.
     open_to_all, by_name = _make_table(
         () if g else w for g, w in zip(with_globs, wanted, strict=True)
     )
@@ -156,7 +156,7 @@ def _index_labels(field: MatchField, wanted: Sequence[LabelSelector | None]) -> 
 
 
 def _make_table(wanted: Iterable[Any]) -> tuple[int, dict[Hashable, int]]:
-    """The policies that do not ask, and those that each value leaves possible."""
+    """The policies without the field, and those that each value leaves possible."""
     open_to_all = 0
     by_value: dict[Hashable, int] = {}
     for bit, values in enumerate(wanted):
@@ -180,7 +180,7 @@ _LOOKUPS: Final[Mapping[Form, Callable[[MatchField, Sequence[Any]], Lookup]]] = 
 class Index:
     """The dimensions of a policy set, whose match blocks are given in the policies' order.
 
-    A field that no policy gives is no dimension.
+    A field that no policy gives has no dimension.
     """
 
     def __init__(self, matches: Sequence[Match]) -> None:

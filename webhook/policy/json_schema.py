@@ -1,7 +1,8 @@
-"""The JSON Schema of policy documents, for editors: draft 2020-12, made from the model."""
+"""The JSON Schema of policy documents, for editors, and the reference page made from it."""
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from pydantic.json_schema import models_json_schema
@@ -11,10 +12,11 @@ from webhook.policy.model import KNOWN
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 # The combined schema, beside those of the single kinds in lower case.
 ALL: Final = "all"
+_REFERENCE: Final = "#/$defs/"
 
 
 def names() -> tuple[str, ...]:
-    """What `schema` takes: each kind in lower case, and ALL."""
+    """The arguments of `schema`: each kind in lower case, and ALL."""
     return (*(kind.lower() for kind in KNOWN), ALL)
 
 
@@ -27,7 +29,7 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def document_schema(kind: str, whole: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a kind of document, from that which pydantic makes of its model."""
+    """The schema of a kind of document, from pydantic's schema of its model."""
     return {"$schema": DIALECT, "title": f"Fairlead {kind}", **_plain(whole)}
 
 
@@ -44,7 +46,7 @@ def _any_kind() -> dict[str, Any]:
 
 
 def _plain(node: Any) -> Any:
-    """A schema as a person would write it: no null, no titles made of names, nothing unsaid."""
+    """A schema as a person would write it: without null, and without titles made from names."""
     if isinstance(node, list):
         return [_plain(item) for item in node]
     if not isinstance(node, dict):
@@ -65,3 +67,112 @@ def _plain(node: Any) -> Any:
     if "patternProperties" in plain:
         plain.setdefault("additionalProperties", False)
     return plain
+
+
+def page(kind: str) -> str:
+    """The page of a kind: every field with its type and meaning. KeyError for unknown kinds."""
+    return page_of(kind, schema(kind.lower()))
+
+
+def page_of(kind: str, whole: dict[str, Any]) -> str:
+    """The page of the kind that has this schema."""
+    definitions: dict[str, Any] = whole["$defs"]
+    command = f"fairlead schema {kind.lower()} -o markdown"
+    lines = [
+        f"# {kind}",
+        "",
+        f"<!-- Made by `{command}`; do not edit. -->",
+        "",
+        whole["description"],
+        "",
+        *_table(whole),
+    ]
+    for name in _reachable(whole, definitions):
+        lines += ["", f"## {name}", "", definitions[name]["description"], ""]
+        lines += _table(definitions[name])
+    return "\n".join(lines) + "\n"
+
+
+def pages() -> dict[str, str]:
+    """Every page by the name of its file."""
+    return {f"{kind.lower()}.md": page(kind) for kind in KNOWN}
+
+
+def _table(definition: dict[str, Any]) -> list[str]:
+    required = definition.get("required", ())
+    rows = ["| field | type | meaning |", "|---|---|---|"]
+    for name, field in definition["properties"].items():
+        # Fields of any type are those that the API server writes.
+        if type_ := _type(field):
+            must = "**required.** " if name in required else ""
+            default = (
+                f" Default: `{_format_value(field['default'])}`." if "default" in field else ""
+            )
+            rows.append(f"| `{name}` | {type_} | {must}{field['description']}{default} |")
+    return rows
+
+
+def _type(field: dict[str, Any]) -> str:
+    match field:
+        case {"$ref": str(reference)}:
+            name = reference.removeprefix(_REFERENCE)
+            return f"[{name}](#{name.lower()})"
+        case {"const": value}:
+            return f"`{_format_value(value)}`"
+        case {"enum": values}:
+            return ", ".join(f"`{_format_value(value)}`" for value in values)
+        case {"anyOf": [*kinds]}:
+            return " or ".join(map(_type, kinds))
+        case {"type": "array", "items": items}:
+            return f"list of {_type(items)}"
+        case {"type": "object"}:
+            return _mapping(field)
+        case {"type": "integer"}:
+            return f"whole number{_range(field)}"
+        case {"type": "boolean"}:
+            return "`true`, `false`"
+        case {"type": "string"}:
+            return "text"
+    return ""
+
+
+def _mapping(field: dict[str, Any]) -> str:
+    if "properties" in field:
+        return f"mapping with {', '.join(f'`{part}`' for part in field['properties'])}"
+    values = [*field.get("patternProperties", {}).values(), field.get("additionalProperties")]
+    return f"map of text to {_type(values[0]) if values[0] else 'text'}"
+
+
+def _format_value(value: object) -> str:
+    """A value in the form of a document."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _range(field: dict[str, Any]) -> str:
+    least, most = field.get("minimum"), field.get("maximum")
+    # Limits of 32 and 64 bits do not help a reader.
+    if most is not None and most < 2**31 - 1:
+        return f", {least} to {most}"
+    return f", {least} or more" if least is not None and least > -(2**31) else ""
+
+
+def _reachable(start: dict[str, Any], definitions: dict[str, Any]) -> list[str]:
+    """The definitions that a schema refers to, in the order of first reference."""
+    found: list[str] = []
+    for name in _references(start["properties"]):
+        if name not in found:
+            found.append(name)
+            found += [
+                below for below in _reachable(definitions[name], definitions) if below not in found
+            ]
+    return list(dict.fromkeys(found))
+
+
+def _references(node: Any) -> list[str]:
+    if isinstance(node, dict):
+        if isinstance(node.get("$ref"), str):
+            return [node["$ref"].removeprefix(_REFERENCE)]
+        return [name for child in node.values() for name in _references(child)]
+    if isinstance(node, list):
+        return [name for child in node for name in _references(child)]
+    return []

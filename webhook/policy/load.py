@@ -1,23 +1,38 @@
-"""From documents to a policy set, or to everything that is wrong with them."""
+"""Check documents together, and compile them to a policy set, or report every error."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook import names
 from webhook.errors import InvalidDocuments
+from webhook.identity import READ_ANNOTATIONS, READ_LABELS
 from webhook.names import CLASS_KIND, POLICY_KIND
-from webhook.policy import checks, source
-from webhook.policy.exception_model import PlacementException
-from webhook.policy.model import PlacementPolicy
+from webhook.placement import capacity
+from webhook.placement.capacity import CapacityClass, InvalidClass
+from webhook.policy import compile as compiling
+from webhook.policy import policy_documents
+from webhook.policy.findings import Kind, path_text
+from webhook.policy.model import ALL, PlacementException, PlacementPolicy
+from webhook.policy.model import CapacityClass as CapacityClassDocument
 from webhook.policy.policy_set import Compiler, PolicySet, content_hash
+from webhook.policy.selectors import compile_selector
+from webhook.strict import guess
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from webhook.placement.capacity import CapacityClass
-    from webhook.policy.findings import Finding
+    from webhook.policy.findings import Finding, Path
     from webhook.policy.model import PolicyDocument
+    from webhook.policy.policy_documents import Document
     from webhook.policy.reader import Documents
+
+# Marks that earlier versions did not read, so policies that write one may be stored. Such a set
+# still serves: an error would stop it at the upgrade.
+LATER_MARKS: Final = frozenset({"ray.io/serve"})
+_MARKS: Final = "the table of marks (see `fairlead sources`)"
+
+UNKNOWN_CLASS: Final = "there is no capacity class"
 
 
 class Loaded(NamedTuple):
@@ -32,15 +47,15 @@ def load(files: Mapping[str, bytes]) -> Loaded:
 
     Raises InvalidDocuments with every finding, warnings included, if one of them is an error.
     """
-    return compiled(source.parse(files))
+    return compiled(policy_documents.parse(files))
 
 
 def compiled(documents: Documents[PolicyDocument], compiler: Compiler | None = None) -> Loaded:
-    """The policy set of documents that were read, from wherever. Raises as `load` does.
+    """The policy set of documents. Raises as `load` does.
 
-    `compiler` may remember what it compiled for the set before this one.
+    `compiler` may have cached what it compiled for the previous set.
     """
-    classes, findings = judged(documents)
+    classes, findings = judge_documents(documents)
     if any(finding.severity == "error" for finding in findings):
         raise InvalidDocuments(findings)
     good = [document.model for document in documents.documents]
@@ -50,23 +65,164 @@ def compiled(documents: Documents[PolicyDocument], compiler: Compiler | None = N
     return Loaded(policy_set, tuple(findings))
 
 
-def judged(
+def judge_documents(
     documents: Documents[PolicyDocument],
 ) -> tuple[dict[str, CapacityClass], list[Finding]]:
-    """Every class that can be compiled, by name, and all that is found, ordered by place."""
+    """Every class that compiles, by name, and all findings, ordered by place."""
     good = documents.documents
-    # A class that is there but wrong is reported at the class, and not where it is named too.
+    # An invalid class is reported at the class, not where it is named.
     named = documents.broken | {(d.model.kind, d.model.name) for d in good}
     known = {name for kind, name in named if kind == CLASS_KIND}
-    classes, wrong_classes = checks.compiled_classes(good, known)
+    classes, wrong_classes = compiled_classes(good, known)
     findings = sorted(
         [
             *documents.findings,
-            *checks.collisions(good),
+            *collisions(good),
             *wrong_classes,
-            *checks.unknown_classes(good, known),
-            *checks.written_and_read(good),
-            *checks.unknown_policies(good, {name for kind, name in named if kind == POLICY_KIND}),
+            *unknown_classes(good, known),
+            *written_and_read(good),
+            *unknown_policies(good, {name for kind, name in named if kind == POLICY_KIND}),
         ]
     )
     return classes, findings
+
+
+def collisions(documents: Sequence[Document]) -> Iterator[Finding]:
+    """Two documents of one kind and name."""
+    first: dict[tuple[str, str], Document] = {}
+    for document in documents:
+        key = (document.model.kind, document.model.name)
+        other = first.setdefault(key, document)
+        if other is not document:
+            line, _ = other.locate(("metadata", "name"))
+            yield document.finding(
+                ("metadata", "name"),
+                f"there is a {key[0]} {key[1]!r} already, at {other.file}:{line}",
+            )
+
+
+def compiled_classes(
+    documents: Sequence[Document], known: Collection[str]
+) -> tuple[dict[str, CapacityClass], list[Finding]]:
+    """Every capacity class that can be compiled, and what is wrong with the others.
+
+    `known` are the names of all classes, including those whose documents have errors.
+    """
+    classes: dict[str, CapacityClass] = {}
+    findings: list[Finding] = []
+    described: list[tuple[Document, CapacityClassDocument]] = []
+    complements: list[tuple[Document, CapacityClassDocument]] = []
+    for document in documents:
+        if isinstance(document.model, CapacityClassDocument):
+            group = described if document.model.spec.complement_of is None else complements
+            group.append((document, document.model))
+    for document, model in described:
+        try:
+            classes[model.name] = compiling.capacity_class(model)
+        except InvalidClass as error:
+            findings.append(document.finding(("spec", "nodes"), str(error), about="nodes"))
+    described_names = {model.name for _, model in described}
+    for document, model in complements:
+        of = str(model.spec.complement_of)
+        path = ("spec", "complementOf")
+        if of in classes and of in described_names:
+            rest = capacity.complement(
+                model.name, classes[of], autoscaled=bool(model.spec.autoscaled)
+            )
+            classes.setdefault(model.name, rest)
+        elif of in {other.name for _, other in complements}:
+            what = f"{of!r} is a complement itself; name a class that has nodes"
+            findings.append(document.finding(path, what, about=of))
+        elif of not in known:
+            findings.append(document.finding(path, _unknown(of, known), about=of))
+    return classes, findings
+
+
+def unknown_classes(documents: Sequence[Document], known: Collection[str]) -> Iterator[Finding]:
+    """Report capacity settings for an unknown class."""
+    for document in documents:
+        if isinstance(document.model, PlacementPolicy):
+            for path, setting in document.model.capacity_settings():
+                name = setting.class_name
+                if name not in known:
+                    yield document.finding(path, _unknown(name, known), about=name)
+
+
+def unknown_policies(documents: Sequence[Document], known: Collection[str]) -> Iterator[Finding]:
+    """Report exceptions for an unknown policy: a typing error, or one that is added later."""
+    for document in documents:
+        if isinstance(document.model, PlacementException):
+            for at, name in enumerate(document.model.spec.policies):
+                if name != ALL and name not in known:
+                    hint = guess(name, tuple(sorted(known)))
+                    what = f"there is no policy {name!r}, so nothing is set aside{hint}"
+                    yield document.finding(("spec", "policies", at), what, "warning")
+
+
+def written_and_read(documents: Sequence[Document]) -> Iterator[Finding]:
+    """Labels and annotations that a policy writes though something reads them.
+
+    A second call on our own output must match the same policies, so that it changes nothing.
+    """
+    read_labels = dict.fromkeys(READ_LABELS - LATER_MARKS, _MARKS)
+    read_labels[names.KUEUE_PODSET] = "the rule for pods that Kueue has admitted"
+    read_annotations = dict.fromkeys(READ_ANNOTATIONS, "the table of marks")
+    for document in documents:
+        who = "exception" if isinstance(document.model, PlacementException) else "policy"
+        for key, path in _selected(document):
+            read_labels.setdefault(key, f"{who} {document.model.name} ({path_text(path)})")
+    for document in documents:
+        if isinstance(document.model, PlacementPolicy):
+            for part, placement in document.model.spec.parts():
+                yield from _check_members(
+                    document, ("spec", part, "labels"), placement.labels, read_labels
+                )
+                yield from _check_members(
+                    document, ("spec", part, "annotations"), placement.annotations, read_annotations
+                )
+
+
+def later_marks_written(document: Document) -> Iterator[Finding]:
+    """Labels of LATER_MARKS that a policy writes: faults, with which a stored set serves."""
+    if isinstance(document.model, PlacementPolicy):
+        read = dict.fromkeys(LATER_MARKS, _MARKS)
+        for part, placement in document.model.spec.parts():
+            path = ("spec", part, "labels")
+            yield from _check_members(document, path, placement.labels, read, Kind.WRITES_MARK)
+
+
+def _check_members(
+    document: Document,
+    path: Path,
+    members: Mapping[str, str] | None,
+    read: Mapping[str, str],
+    kind: Kind = Kind.DOCUMENT,
+) -> Iterator[Finding]:
+    for key in members or ():
+        if key in read:
+            what = f"no policy may write what decides which policies match: {read[key]} reads it"
+            about = key if kind is Kind.DOCUMENT else f"{document.model.name} {path[1]} {key}"
+            yield document.finding((*path, key), what, about=about, kind=kind)
+
+
+def _selected(document: Document) -> Iterator[tuple[str, Path]]:
+    """The pod labels that the selectors of a policy or an exception read, each with its path."""
+    model = document.model
+    if isinstance(model, CapacityClassDocument):
+        return
+    excluded = model.spec.exclude if isinstance(model, PlacementPolicy) else []
+    blocks: list[tuple[Path, object]] = [
+        (("spec", "exclude", at), b) for at, b in enumerate(excluded)
+    ]
+    for path, match in [(("spec", "match"), model.spec.match), *blocks]:
+        selector = getattr(match, "pod_selector", None)
+        if selector is not None:
+            for key in sorted(compile_selector(selector).keys):
+                yield key, (*path, "podSelector")
+
+
+def _unknown(name: str, known: Collection[str]) -> str:
+    there = sorted(known)
+    defined = ", ".join(there) or "none is defined"
+    hint = guess(name, tuple(there)) or "; create the class first"
+    return f"{UNKNOWN_CLASS} {name!r} (classes: {defined}){hint}"

@@ -1,4 +1,4 @@
-"""The conditions by which a policy chooses pods, as they are written."""
+"""The model of match blocks."""
 
 import re
 from typing import Annotated, Final
@@ -6,10 +6,11 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from webhook import names
+from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN
 from webhook.placement.schema.selectors import LabelSelector
 from webhook.placement.schema.syntax import ResourceName
 from webhook.run.rendezvous.table import FRAMEWORKS
-from webhook.strict import Strict, guess, own_error, shown
+from webhook.strict import Strict, guess, own_error, quoted
 
 # The volume sources of v1.VolumeSource, as a pod's volume names them.
 VOLUME_SOURCES: Final = (
@@ -45,17 +46,17 @@ VOLUME_SOURCES: Final = (
     "vsphereVolume",
 )
 
-_GLOB_PATTERN: Final = "[-a-z0-9*?]{1,63}"
+_GLOB_PATTERN: Final = f"[-a-z0-9*?]{{1,{MAX_LABEL}}}"
 _glob = re.compile(_GLOB_PATTERN, re.ASCII)
-_ACCOUNT_PATTERN: Final = "[-a-z0-9.*?]{1,253}"
+_ACCOUNT_PATTERN: Final = f"[-a-z0-9.*?]{{1,{MAX_SUBDOMAIN}}}"
 _account = re.compile(_ACCOUNT_PATTERN, re.ASCII)
 
 
 def _namespace_glob(text: str) -> str:
     if _glob.fullmatch(text) is None:
         raise own_error(
-            f"{shown(text)} can be no namespace: 1 to 63 lower-case letters, digits and '-', "
-            "with * for any text and ? for one character"
+            f"{quoted(text)} can be no namespace: 1 to {MAX_LABEL} lower-case letters, digits "
+            "and '-', with * for any text and ? for one character"
         )
     return text
 
@@ -63,15 +64,15 @@ def _namespace_glob(text: str) -> str:
 def _account_glob(text: str) -> str:
     if _account.fullmatch(text) is None:
         raise own_error(
-            f"{shown(text)} is not a valid service account name: 1 to 253 lower-case letters, "
-            "digits, '-' and '.', with * for any text and ? for one character; give the name "
-            "without the namespace"
+            f"{quoted(text)} is not a valid service account name: 1 to {MAX_SUBDOMAIN} "
+            "lower-case letters, digits, '-' and '.', with * for any text and ? for one "
+            "character; give the name without the namespace"
         )
     return text
 
 
 class _OneOf:
-    """Checks that a text is one of `known`, and says which those are."""
+    """Checks that a text is one of `known`; otherwise the error lists them."""
 
     def __init__(self, known: tuple[str, ...]) -> None:
         self.known = known
@@ -79,7 +80,7 @@ class _OneOf:
     def __call__(self, text: str) -> str:
         if text not in self.known:
             hint = guess(text, self.known)
-            raise own_error(f"{shown(text)} is not one of {', '.join(self.known)}{hint}")
+            raise own_error(f"{quoted(text)} is not one of {', '.join(self.known)}{hint}")
         return text
 
 
@@ -105,22 +106,24 @@ Index = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class Match(Strict):
-    """Conditions on a pod. Every one that is given must hold; without any, every run is meant."""
+    """Conditions on a pod. All must hold; without conditions, the pods of every run match."""
 
     namespaces: list[NamespaceGlob] | None = Field(
         default=None,
         min_length=1,
-        description="The pod's namespace is one of these; * stands for any text and ? for one "
+        description="The pod's namespace is one of these. * stands for any text, ? for one "
         "character.",
     )
     namespace_selector: LabelSelector | None = Field(
-        default=None, description="The labels of the pod's namespace."
+        default=None, description="Selects the pod's namespace by its labels."
     )
     pod_selector: LabelSelector | None = Field(
-        default=None, description="The labels of the pod, as it came."
+        default=None, description="Selects the pod by its labels at creation."
     )
     kinds: list[Kind] | None = Field(
-        default=None, min_length=1, description="What the run is; a pod that does not say is a job."
+        default=None,
+        min_length=1,
+        description="The kind of the run. A pod without a kind counts as a job.",
     )
     frameworks: list[Framework] | None = Field(
         default=None,
@@ -130,7 +133,7 @@ class Match(Strict):
     roles: list[Role] | None = Field(
         default=None,
         min_length=1,
-        description="What the replica does in its run. A pod without a role matches no role.",
+        description="The replica's role in its run. A pod without a role matches none.",
     )
     replica_indexes: list[Index] | None = Field(
         default=None,
@@ -141,27 +144,30 @@ class Match(Strict):
     coordinator: bool | None = Field(
         default=None,
         description="Whether the replica leads its run: master, chief, launcher, scheduler, "
-        "driver, head, and worker 0 where worker 0 leads.",
+        "driver, head, or worker 0 if worker 0 leads.",
     )
     resources: list[ResourceName] | None = Field(
         default=None,
         min_length=1,
-        description="The pod, or a container of it, requests one of these resources.",
+        description="The pod or one of its containers requests one of these resources.",
     )
     volumes: list[VolumeSource] | None = Field(
         default=None,
         min_length=1,
-        description="The pod has a volume of one of these types, by its field's name in a pod.",
+        description="The pod has a volume of one of these types, named like the volume's field "
+        "in a pod.",
     )
     service_accounts: list[ServiceAccountGlob] | None = Field(
         default=None,
         min_length=1,
-        description="The pod's spec.serviceAccountName is one of these; * stands for any text and "
-        "? for one character. A pod without one has 'default'. Whoever creates pods in a namespace "
-        "can name any service account there: the field is no boundary within a namespace, and "
-        "accounts of one name in two namespaces are told apart by namespaces. If another webhook "
-        "changes the account after Fairlead, the API server calls Fairlead again: policies for the "
-        "new account apply too, and what those for the old one wrote stays.",
+        description="The pod's spec.serviceAccountName is one of these. * stands for any text, "
+        "? for one character. A pod without one has 'default'. A user who can "
+        "create pods in a namespace can name any service account there, so this "
+        "field is not a security boundary within a namespace. To distinguish "
+        "accounts with the same name in two namespaces, add namespaces. If another "
+        "webhook changes the account after Fairlead, the API server calls Fairlead "
+        "again: policies for the new account apply too, and what policies for the "
+        "old account wrote stays.",
     )
 
     @property

@@ -1,30 +1,45 @@
-"""The kinds of document that policies are written in: PlacementPolicy, CapacityClass, and all."""
+"""The models of PlacementPolicy, CapacityClass and PlacementException.
+
+One module, so that all documents of policies can be read in one place.
+"""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 
 from webhook import names
-from webhook.placement.schema.limits import crowded
+from webhook.dns_names import MAX_SUBDOMAIN, SUBDOMAIN, is_subdomain
 from webhook.placement.schema.placement import (
     CapacitySetting,
     Defaults,
     PlacementModel,
     PlacementSettings,
 )
+from webhook.placement.schema.scheduling import Taint
 from webhook.placement.schema.selectors import LabelSelectorRequirement
-from webhook.placement.schema.syntax import LabelKey, LabelValue, ObjectName
-from webhook.placement.schema.taints import Taint
+from webhook.placement.schema.syntax import (
+    MAX_LISTED,
+    AnnotationKey,
+    LabelKey,
+    LabelValue,
+    Moment,
+    ObjectName,
+    crowded,
+)
 from webhook.placement.settings import PARTS as IN_ORDER
 from webhook.placement.settings import Part
-from webhook.policy.exception_model import PlacementException
 from webhook.policy.findings import Path
 from webhook.policy.match_model import Match, NamespaceGlob
-from webhook.policy.metadata_model import Metadata
-from webhook.strict import Problem, Strict, own_error
+from webhook.strict import Problem, Strict, distinct, own_error, quoted
 
 PARTS: Final = ("defaults", "overrides", "requirements")
+# All policies, including later ones.
+ALL: Final = "*"
+# Fits into a few lines of an explanation.
+_LONGEST_REASON: Final = 500
+POLICY_NAME_PATTERN: Final = rf"^(\*|{SUBDOMAIN})$"
+REASON_PATTERN: Final = r"[^ \t\r\n]"
 
 
 def _not_empty(match: Match) -> Match:
@@ -36,13 +51,41 @@ def _not_empty(match: Match) -> Match:
 ExcludeBlock = Annotated[Match, AfterValidator(_not_empty)]
 
 
+class Metadata(Strict):
+    """The name of a document. Fields that the API server adds are accepted, and not read."""
+
+    refused: ClassVar[Mapping[str, str]] = {
+        "namespace": "policies and capacity classes hold for the whole cluster; remove it",
+        "generateName": "give a name: policies of equal priority are ordered by name",
+    }
+
+    name: ObjectName = Field(description="The name, unique among documents of this kind.")
+    labels: dict[LabelKey, LabelValue] | None = Field(
+        default=None, description="Labels of the document itself. Fairlead does not read them."
+    )
+    annotations: dict[AnnotationKey, str] | None = Field(
+        default=None, description="Annotations of the document itself. Fairlead does not read them."
+    )
+    uid: Any = Field(default=None, description="Set by the API server.")
+    resource_version: Any = Field(default=None, description="Set by the API server.")
+    generation: Any = Field(default=None, description="Set by the API server.")
+    creation_timestamp: Any = Field(default=None, description="Set by the API server.")
+    deletion_timestamp: Any = Field(default=None, description="Set by the API server.")
+    deletion_grace_period_seconds: Any = Field(default=None, description="Set by the API server.")
+    finalizers: Any = Field(default=None, description="For controllers of the API server.")
+    owner_references: Any = Field(default=None, description="For controllers of the API server.")
+    managed_fields: Any = Field(default=None, description="Set by the API server.")
+    self_link: Any = Field(default=None, description="Set by old API servers.")
+
+
 class Rollout(Strict):
-    """Where a policy is enforced already; elsewhere it is under Audit."""
+    """Where a policy is already enforced. Elsewhere it is under Audit."""
 
     namespaces: list[NamespaceGlob] = Field(
         min_length=1,
-        description="Namespaces in which it is enforced; * stands for any text and ? for one "
-        "character. In all others it decides and records, and changes nothing.",
+        description="Namespaces in which the policy is enforced. * stands for any text, ? for "
+        "one character. In all other namespaces the policy is evaluated and "
+        "recorded, and changes nothing.",
     )
 
 
@@ -58,44 +101,45 @@ class PolicySpec(Strict):
     )
     enforcement: Literal["Enforce", "Audit"] = Field(
         default="Enforce",
-        description="Enforce changes and rejects pods. Audit decides and records, and changes "
+        description="Enforce changes and rejects pods. Audit evaluates and records, and changes "
         "nothing.",
     )
     rollout: Rollout | None = Field(
         default=None,
-        description="Where the policy is enforced already, while it is rolled out. Left out: "
-        "wherever it matches.",
+        description="Where the policy is enforced during its rollout. Without it, the policy is "
+        "enforced wherever it matches.",
     )
     priority: int = Field(
         default=0,
         ge=-(2**31),
         le=2**31 - 1,
-        description="Higher goes first, and the first wins a key that two policies want. Equal "
-        "priorities go by name.",
+        description="Policies with a higher priority come first. If two policies set the same "
+        "key, the first one wins. Policies of equal priority are ordered by name.",
     )
     match: Match | None = Field(
         default=None,
-        description="The pods that the policy is for. Left out or empty, the pods of every run.",
+        description="The pods that the policy applies to. Without it, or if it is empty: the "
+        "pods of every run.",
     )
     exclude: list[ExcludeBlock] = Field(
         default_factory=list,
-        description="Pods that the policy is not for, though they match: one block that holds "
-        "excludes.",
+        description="Pods that the policy does not apply to although they match. A pod is "
+        "excluded if one of these blocks matches it.",
     )
     defaults: Defaults | None = Field(
-        default=None, description="What is filled in: what the pod says itself wins."
+        default=None, description="Values for what the pod leaves unset. The pod's own values win."
     )
     overrides: PlacementSettings | None = Field(
-        default=None, description="What is changed: what the policy says wins."
+        default=None, description="Values that replace the pod's own values."
     )
     requirements: PlacementSettings | None = Field(
         default=None,
-        description="What must be: filled in where the pod is silent; a pod that says otherwise "
-        "is rejected, with the reason.",
+        description="Values that the pod must have. They are set if the pod says nothing about "
+        "them. A pod with other values is rejected, with the reason.",
     )
 
     def parts(self) -> Iterator[tuple[Part, PlacementModel]]:
-        """Those that say something, in the order in which they are folded."""
+        """The parts that are set, in the order in which they are folded."""
         for part in IN_ORDER:
             placement: PlacementModel | None = getattr(self, part)
             if placement is not None:
@@ -103,7 +147,7 @@ class PolicySpec(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Some part must say something, and none may write what Fairlead itself reads."""
+        """At least one part must be set, and none may write what Fairlead itself reads."""
         yield from crowded(dict(given), ())
         if given.get("rollout") and given.get("enforcement") == "Audit":
             yield Problem(
@@ -129,11 +173,15 @@ class PolicySpec(Strict):
 class PlacementPolicy(Strict):
     """A policy: which pods it matches, and the placement that it gives them."""
 
-    api_version: Literal["fairlead.dev/v1alpha1"] = Field(description="The version of this form.")
+    api_version: Literal["fairlead.dev/v1alpha1"] = Field(
+        description="The API version of this document."
+    )
     kind: Literal["PlacementPolicy"] = Field(description="The kind of this document.")
     metadata: Metadata = Field(description="The policy's name.")
-    spec: PolicySpec = Field(description="What the policy says.")
-    status: Any = Field(default=None, exclude=True, description="Set by Fairlead; not read.")
+    spec: PolicySpec = Field(
+        description="The pods that the policy matches, and the placement that it gives them."
+    )
+    status: Any = Field(default=None, exclude=True, description="Set by Fairlead, and not read.")
 
     @property
     def name(self) -> str:
@@ -141,41 +189,43 @@ class PlacementPolicy(Strict):
         return self.metadata.name
 
     def capacity_settings(self) -> Iterator[tuple[Path, CapacitySetting]]:
-        """What it wants of classes, requirements first, each with where it names the class."""
+        """Its capacity settings, requirements first, each with the path of the class's name."""
         for part, placement in self.spec.parts():
             for at, setting in enumerate(placement.capacity or ()):
                 yield ("spec", part, "capacity", at, "class"), setting
 
 
 class Shape(Strict):
-    """One way in which a node of the class looks: all of its labels and expressions hold."""
+    """One description of the class's nodes. All of its labels and expressions must match."""
 
     model_config = ConfigDict(
         json_schema_extra={"anyOf": [{"required": ["labels"]}, {"required": ["matchExpressions"]}]},
     )
 
     labels: dict[LabelKey, LabelValue] | None = Field(
-        default=None, description="Labels that the node has."
+        default=None, description="Labels of the node."
     )
     match_expressions: list[LabelSelectorRequirement] | None = Field(
         default=None,
-        description="Expressions on the node's labels, where a label's absence tells.",
+        description="Expressions on the node's labels, for example that a label is absent.",
     )
     taints: list[Taint] | None = Field(
-        default=None, description="Taints that the node has; the modes tolerate them."
+        default=None,
+        description="Taints of the node. The modes Allow, Prefer and Constrain tolerate them.",
     )
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Without a label or an expression nothing could be required, or negated."""
+        """A shape needs a label or an expression, which can be required or negated."""
         if not given.get("labels") and not given.get("matchExpressions"):
             yield Problem(
-                (), "needs a label or an expression: taints alone do not tell a node of the class"
+                (),
+                "needs a label or an expression: taints alone do not identify a node of the class",
             )
 
 
 class CapacityClassSpec(Strict):
-    """The nodes of a class: those of one of the shapes, or all but those of another class."""
+    """The nodes of a class: those that match a description, or all outside another class."""
 
     model_config = ConfigDict(
         json_schema_extra={"oneOf": [{"required": ["nodes"]}, {"required": ["complementOf"]}]},
@@ -184,25 +234,27 @@ class CapacityClassSpec(Strict):
     nodes: list[Shape] | None = Field(
         default=None,
         min_length=1,
-        description="The shapes of the class's nodes; any one of them describes a node of it.",
+        description="Descriptions of the class's nodes. A node is in the class if it matches "
+        "one of them.",
     )
     complement_of: ObjectName | None = Field(
-        default=None, description="Another class: whatever is not of that one is of this one."
+        default=None,
+        description="The name of another class. All nodes outside that class are in this one.",
     )
     autoscaled: bool | None = Field(
         default=None,
-        description="Whether its nodes are made on demand: that there is none at the moment is "
-        "then no alarm.",
+        description="Whether an autoscaler creates the class's nodes on demand. If so, it is "
+        "not reported as a problem that the class has no node at the moment.",
     )
     interruptible: bool | None = Field(
         default=None,
-        description="Whether its nodes may be taken away at any time, as spot instances are. "
-        "Where no class says so, any node may.",
+        description="Whether the class's nodes can be taken away at any time, like spot "
+        "instances. A node is assumed to be interruptible if no class of it sets this.",
     )
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """A class is described, or is the rest of one that is described; not both."""
+        """A class has nodes or complementOf, not both."""
         yield from crowded(dict(given), ())
         shapes, other = given.get("nodes"), given.get("complementOf")
         if shapes is None and other is None:
@@ -212,13 +264,15 @@ class CapacityClassSpec(Strict):
 
 
 class CapacityClass(Strict):
-    """A named kind of node, such as spot, told by node labels and taints."""
+    """A named kind of node, such as spot, identified by node labels and taints."""
 
-    api_version: Literal["fairlead.dev/v1alpha1"] = Field(description="The version of this form.")
+    api_version: Literal["fairlead.dev/v1alpha1"] = Field(
+        description="The API version of this document."
+    )
     kind: Literal["CapacityClass"] = Field(description="The kind of this document.")
     metadata: Metadata = Field(description="The class's name.")
-    spec: CapacityClassSpec = Field(description="How the class's nodes are told from others.")
-    status: Any = Field(default=None, exclude=True, description="Set by Fairlead; not read.")
+    spec: CapacityClassSpec = Field(description="How the class's nodes are identified.")
+    status: Any = Field(default=None, exclude=True, description="Set by Fairlead, and not read.")
 
     @property
     def name(self) -> str:
@@ -227,12 +281,127 @@ class CapacityClass(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """No class is what it is not."""
+        """A class is not its own complement."""
         metadata, spec = given.get("metadata"), given.get("spec")
         if isinstance(metadata, dict) and isinstance(spec, dict):
             other = spec.get("complementOf")
             if isinstance(other, str) and other == metadata.get("name"):
                 yield Problem(("spec", "complementOf"), "a class cannot be its own complement")
+
+
+def _policy_name(text: str) -> str:
+    if text != ALL and not is_subdomain(text):
+        raise own_error(
+            f"{quoted(text)} is not a policy's name: lower-case letters, digits, '-' or '.', or "
+            f"{ALL} alone for all policies"
+        )
+    return text
+
+
+def _policies(listed: list[str]) -> list[str]:
+    if ALL in listed and len(listed) > 1:
+        raise own_error(f"{ALL} means all policies: leave out the others, or leave out {ALL}")
+    return distinct(listed, listed, (), "the name")
+
+
+def _check_reason(text: str) -> str:
+    if not text.strip(" \t\r\n"):
+        raise own_error("is blank; give the reason why these pods may pass")
+    return text
+
+
+def _not_for_all(match: Match) -> Match:
+    if match.is_empty:
+        raise own_error(
+            "an empty block would let every pod pass; give a condition, or for every pod "
+            'write namespaces: ["*"]'
+        )
+    return match
+
+
+PolicyName = Annotated[
+    str,
+    AfterValidator(_policy_name),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": POLICY_NAME_PATTERN,
+            "maxLength": MAX_SUBDOMAIN,
+        }
+    ),
+]
+Reason = Annotated[
+    str,
+    Field(min_length=1, max_length=_LONGEST_REASON),
+    AfterValidator(_check_reason),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": _LONGEST_REASON,
+            "pattern": REASON_PATTERN,
+        }
+    ),
+]
+
+
+class ExceptionMetadata(Metadata):
+    """The name of an exception. Fields that the API server adds are accepted, and not read."""
+
+    refused: ClassVar[Mapping[str, str]] = {
+        "namespace": "exceptions hold for the whole cluster; remove it, and name the pod's "
+        "namespace in spec.match",
+        "generateName": "give a name: stamps and the audit log use the exception's name",
+    }
+
+
+class ExceptionSpec(Strict):
+    """Which policies do not apply to which pods, until when, and why."""
+
+    policies: Annotated[list[PolicyName], AfterValidator(_policies)] = Field(
+        min_length=1,
+        max_length=MAX_LISTED,
+        description="The names of the policies that do not apply, enforced or under Audit. A "
+        "single * means all policies.",
+    )
+    match: Annotated[Match, AfterValidator(_not_for_all)] = Field(
+        description="The pods that the exception is for, by the conditions of a policy's match. "
+        "At least one condition is required; namespaces: ['*'] means the pods of "
+        "every run."
+    )
+    until: Moment = Field(
+        description="When the exception ends, in RFC 3339: 2026-12-01T18:00:00Z. From then on "
+        "the policies apply to new pods again. Pods that were admitted before stay "
+        "as they are."
+    )
+    reason: Reason = Field(
+        description="Why the exception is needed, for people who read it later: what is done, "
+        "and by whom."
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """No list is longer than the API server accepts."""
+        yield from crowded(dict(given), ())
+
+
+class PlacementException(Strict):
+    """An exception: policies that do not apply to some pods, until a time, for a reason."""
+
+    api_version: Literal["fairlead.dev/v1alpha1"] = Field(
+        description="The API version of this document."
+    )
+    kind: Literal["PlacementException"] = Field(description="The kind of this document.")
+    metadata: ExceptionMetadata = Field(description="The exception's name.")
+    spec: ExceptionSpec = Field(
+        description="The policies, the pods, the end and the reason of the exception."
+    )
+    status: Any = Field(default=None, exclude=True, description="Set by Fairlead, and not read.")
+
+    @property
+    def name(self) -> str:
+        """The exception's name, unique among exceptions."""
+        return self.metadata.name
 
 
 PolicyDocument: TypeAlias = PlacementPolicy | CapacityClass | PlacementException

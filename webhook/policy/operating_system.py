@@ -1,7 +1,7 @@
-"""Which operating system a policy's nodes run, and for which one a pod is bound.
+"""The operating system of a policy's nodes, and of a pod.
 
-Defaults and overrides of a policy for Linux nodes are not meant for a Windows pod, and the other
-way round: they take no part. Requirements hold whatever the pod says. Source: the label
+Defaults and overrides of a policy for Linux nodes do not apply to a Windows pod, and vice versa.
+Requirements always apply. Source: the label
 kubernetes.io/os, and v1.PodOS.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def of_pod(pod: PodPlacement) -> str | None:
-    """What the pod says: its os, its nodeSelector, or every term of its required affinity."""
+    """The pod's system, from its os, its nodeSelector, or all terms of its required affinity."""
     return (
         pod.operating_system
         or pod.node_selector.get(names.OS_LABEL)
@@ -35,7 +35,7 @@ def of_pod(pod: PodPlacement) -> str | None:
 
 
 def required_system(settings: Iterable[PlacementSetting]) -> tuple[int, str] | None:
-    """The first that the settings name, and the rank of its part (0: requirements)."""
+    """The first system that the settings name, and the rank of its part (0: requirements)."""
     found: list[tuple[int, str]] = []
     for setting in settings:
         system = _system_of(setting)
@@ -57,8 +57,8 @@ def _system_of(setting: PlacementSetting) -> str | None:
 
 def _of_terms(terms: Sequence[Term]) -> str | None:
     """The one operating system that every term names, or None."""
-    said = {_of_term(term) for term in terms}
-    return said.pop() if len(said) == 1 else None
+    systems = {_of_term(term) for term in terms}
+    return systems.pop() if len(systems) == 1 else None
 
 
 def _of_term(term: Term) -> str | None:
@@ -72,10 +72,10 @@ def _of_term(term: Term) -> str | None:
 def other_system(
     matched: tuple[int, ...], systems: Mapping[int, tuple[int, str]], pod: PodPlacement
 ) -> tuple[int, ...]:
-    """Of the matched policies, by position, those whose nodes run another system than the pod's.
+    """The matched policies, by position, whose nodes run another system than the pod.
 
-    `systems` has what `required_system` says of each policy that names one. If the pod names none,
-    the policy that comes first in the fold decides for all.
+    `systems` has the result of `required_system` for each policy that names one. If the pod names
+    none, the policy that is first in the fold decides for all.
     """
     named = [(systems[at], at) for at in matched if at in systems]
     if not named:

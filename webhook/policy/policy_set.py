@@ -1,4 +1,4 @@
-"""The policy set: all policies and classes, compiled once, never changed."""
+"""The policy set: compiled policies, classes and exceptions. Immutable."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.kueue import Flavor
     from webhook.placement.settings import MemberSetting, PlacementSetting
-    from webhook.policy.exception_model import PlacementException
-    from webhook.policy.model import PlacementPolicy, PolicyDocument
+    from webhook.policy.model import PlacementException, PlacementPolicy, PolicyDocument
     from webhook.policy.subject import Subject
 
-# Which policies match together is a matter of the set's few policies, not of the many pods; the
-# bound is against sets where it is not.
+# Which policies match together depends on the few policies, not on the many pods. The bound is
+# for sets where it does not.
 _REMEMBERED_BUNDLES = 4096
 
 
@@ -55,17 +54,17 @@ class Policy:
         return any(setting.part == "requirements" for setting in self.settings)
 
     def enforced_in(self, namespace: str) -> bool:
-        """Whether it changes and rejects pods there, and does not only record."""
+        """Whether it is enforced in the namespace, and not only recorded."""
         return self.enforced and (self.rollout is None or self.rollout.match(namespace) is not None)
 
     def matches(self, subject: Subject) -> bool:
-        """Whether the policy is for the pod."""
+        """Whether the policy matches the pod."""
         if not self.match.holds(subject):
             return False
         return not (self.exclude and any(part.holds(subject) for part in self.exclude))
 
     def failed(self, subject: Subject) -> str | None:
-        """Why the policy is not for the pod: the very condition; None if it is."""
+        """The condition by which the policy does not match the pod; None if it matches."""
         reason = self.match.failed(subject)
         if reason is not None:
             return f"match.{reason}"
@@ -79,9 +78,8 @@ class PolicySet:
     """Policies in their order (priority, higher first, then name), their classes and exceptions.
 
     `hash` is of the content alone: the same documents in any order and any files give the same.
-    `systems` has the operating system of the nodes of each policy, by position, that names one.
-    `tested` has the match fields that some policy or exception gives, by name, each with all values
-    that they name.
+    `systems` has the operating system of each policy that names one, by position. `tested` has the
+    match fields that a policy or exception gives, by name, each with all their values.
     """
 
     __slots__ = (
@@ -125,7 +123,7 @@ class PolicySet:
         """This set with the other's exceptions in place of its own; the hash stays as it is."""
         made = copy(self)
         made.exceptions = other.exceptions
-        # All that exceptions ask for, and maybe more: to know more than is asked for harms nobody.
+        # At least all fields of the exceptions; more do no harm.
         made.tested = conditions.merge_tested((made.tested, other.tested))
         return made
 
@@ -144,9 +142,8 @@ class PolicySet:
     ) -> Bundle:
         """The bundle of the policies at these positions.
 
-        Those that are `requiring` too give their requirements and nothing else. `flavor` is what
-        Kueue put into the pod. Where that goes before overrides, what cannot stand beside it is not
-        in the bundle.
+        Those that are also in `requiring` give only their requirements. `flavor` is what Kueue put
+        into the pod. If it comes before overrides, the bundle has no setting that contradicts it.
         """
         key = (positions, requiring)
         bundle = self._bundles.get(key)
@@ -156,7 +153,7 @@ class PolicySet:
                 self._bundles.clear()
             self._bundles[key] = bundle
         if flavor is not None and flavor.kept and kueue.contradicted(flavor, bundle):
-            # A pod's author chooses its selector: such a bundle is not remembered.
+            # A pod's author chooses its selector: such a bundle is not cached.
             return self._folded(positions, requiring, kueue.settings(flavor))
         return bundle
 
@@ -176,7 +173,7 @@ class PolicySet:
 
 
 class Compiler:
-    """Compiles policies, and remembers them for the next set: of a thousand a write changes one.
+    """Compiles policies and caches them for the next set: a write changes one of a thousand.
 
     Not for several threads at once.
     """
@@ -186,9 +183,9 @@ class Compiler:
         self._classes: dict[str, CapacityClass] = {}
 
     def classes(self, classes: Mapping[str, CapacityClass]) -> dict[str, CapacityClass]:
-        """The classes, and of those that are as they were the same objects as before.
+        """The classes; unchanged ones are the same objects as before.
 
-        Settings of a set are told from each other by the very class that they name.
+        Settings of a set are compared by the identity of their class.
         """
         old = self._classes
         self._classes = {
@@ -214,7 +211,7 @@ class Compiler:
 
 
 def _of_classes(policy: Policy, classes: Mapping[str, CapacityClass]) -> bool:
-    """Whether the policy was compiled with these very classes."""
+    """Whether the policy was compiled with these class objects."""
     return all(
         setting.capacity is classes.get(setting.capacity.name)
         for setting in policy.settings
@@ -238,7 +235,7 @@ def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> 
 
 
 def content_hash(documents: Sequence[PolicyDocument]) -> str:
-    """SHA-256 of what the documents say, in hexadecimal; their order and layout do not count."""
+    """SHA-256 of the documents' content, in hexadecimal; order and layout do not count."""
     contents = sorted(
         orjson.dumps(
             [d.kind, d.name, d.spec.model_dump(by_alias=True, exclude_none=True)],

@@ -1,4 +1,4 @@
-"""Files to documents of known kinds: every document of every file, and everything wrong."""
+"""Read files to documents of known kinds, and report every error."""
 
 from __future__ import annotations
 
@@ -7,38 +7,36 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple
 
 from webhook.errors import InvalidDocuments
-from webhook.policy import nodes
-from webhook.policy.composer import Unreadable
+from webhook.policy import yaml_tree
+from webhook.policy.document_parser import Forms, M, identity, judge
 from webhook.policy.findings import Finding, Kind, Path, Severity, path_text
-from webhook.policy.forms import Forms, M
-from webhook.policy.judge import identity, judge
-from webhook.policy.yaml_text import Tree, character_place, trees
+from webhook.policy.yaml_text import Tree, Unreadable, character_place, trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.policy.composer import Fault
+    from webhook.policy.yaml_text import Fault
 
-# A ConfigMap holds 1 MiB, and a list from kubectl some times that.
+# A ConfigMap holds 1 MiB, and a list from kubectl several times that.
 MAX_BYTES: Final = 8 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class Document(Generic[M]):
-    """One document that can be read: its model, and where everything in it stands."""
+    """One valid document: its model, and the places of its fields."""
 
     file: str
     model: M
-    _node: nodes.Node = field(repr=False, compare=False)
+    _node: yaml_tree.Node = field(repr=False, compare=False)
     _prefix: Path = ()
 
-    def locate(self, path: Path, *, at_key: bool = False) -> nodes.Place:
+    def locate(self, path: Path, *, at_key: bool = False) -> yaml_tree.Place:
         """Line and column, from 1, of a path such as ("spec", "overrides", "capacity", 0).
 
-        Names are the outer ones. Of what is not there, the place of the nearest parent. `at_key`:
-        of the field's name, where its value stands beside it.
+        Names are the outer ones. For a missing field, the place of the nearest parent. `at_key`:
+        the place of the field's name instead of its value.
         """
-        return nodes.locate(self._node, path, at_key=at_key)
+        return yaml_tree.locate(self._node, path, at_key=at_key)
 
     def finding(
         self,
@@ -57,7 +55,7 @@ class Document(Generic[M]):
 
 
 class Foreign(NamedTuple):
-    """A document that is somebody else's, and was passed over."""
+    """A document of another program, which was skipped."""
 
     file: str
     line: int
@@ -69,8 +67,8 @@ class Foreign(NamedTuple):
 class Documents(Generic[M]):
     """What was read: the documents without errors, and all findings, both in order of place.
 
-    `broken` holds kind and name of documents with errors, as far as they say them: who looks for
-    an unknown name need not report one that is only broken.
+    `broken` has kind and name of documents with errors, so that a reference to one is not reported
+    as unknown.
     """
 
     documents: tuple[Document[M], ...]
@@ -95,7 +93,7 @@ class Documents(Generic[M]):
         return self.documents
 
 
-def read(files: Mapping[str, bytes], forms: Forms[M]) -> Documents[M]:
+def read_files(files: Mapping[str, bytes], forms: Forms[M]) -> Documents[M]:
     """Reads files, YAML or JSON, by name; never raises, whatever is in them.
 
     Files are read in the order of their names. Documents that are empty are skipped, the items of
@@ -104,17 +102,17 @@ def read(files: Mapping[str, bytes], forms: Forms[M]) -> Documents[M]:
     reader = _Reader(forms)
     for name in sorted(files):
         reader.read_file(name, files[name])
-    return reader.found()
+    return reader.result()
 
 
-def read_one(place: str, root: nodes.Node, forms: Forms[M]) -> Documents[M]:
-    """Reads the one document of which `root` is the tree; never raises.
+def read_one(place: str, root: yaml_tree.Node, forms: Forms[M]) -> Documents[M]:
+    """Read the one document with the tree `root`; never raises.
 
-    `place` stands for the file's name in what is found.
+    `place` is used as the file's name in findings.
     """
     reader = _Reader(forms)
     reader.read_document(place, root, (), sound=True)
-    return reader.found()
+    return reader.result()
 
 
 @dataclass(slots=True)
@@ -125,8 +123,8 @@ class _Reader(Generic[M]):
     broken: set[tuple[str, str]] = field(default_factory=set)
     foreign: list[Foreign] = field(default_factory=list)
 
-    def found(self) -> Documents[M]:
-        """What was read by now."""
+    def result(self) -> Documents[M]:
+        """All that was read so far."""
         return Documents(
             tuple(self.documents),
             tuple(sorted(set(self.findings))),
@@ -157,25 +155,25 @@ class _Reader(Generic[M]):
         """One document of YAML: none of ours if it is empty, several if it is a List."""
         items = _items(tree.root)
         ours = [item for item in items or () if not self._passed_over(file, item[0])]
-        # What is wrong with the text of documents that are not ours is not our business.
+        # Faults in the text of other programs' documents are not reported.
         if ours or not items:
             for path, fault in _with_paths(tree):
                 self._fault(file, fault.place, fault.message, path)
         if items is None:
-            place = nodes.locate(tree.root, ("items",))
+            place = yaml_tree.locate(tree.root, ("items",))
             self._fault(file, place, "want a list of documents", ("items",))
         for node, prefix in ours:
             self.read_document(file, node, prefix, sound=not tree.faults)
 
-    def _passed_over(self, file: str, node: nodes.Node) -> bool:
-        data = nodes.value(node)
+    def _passed_over(self, file: str, node: yaml_tree.Node) -> bool:
+        data = yaml_tree.value(node)
         if not isinstance(data, dict) or not self.forms.foreign(data):
             return False
         self.foreign.append(Foreign(file, node.place[0], str(data.get("kind")), _name(data)))
         return True
 
-    def read_document(self, file: str, node: nodes.Node, prefix: Path, *, sound: bool) -> None:
-        """One document; `sound` says that there are no faults in its text."""
+    def read_document(self, file: str, node: yaml_tree.Node, prefix: Path, *, sound: bool) -> None:
+        """Read one document; `sound`: its text has no faults."""
         model, wrong = judge(node, self.forms)
         self.findings += [
             Finding(file, *each.place, path_text((*prefix, *each.path)), each.message)
@@ -191,7 +189,7 @@ class _Reader(Generic[M]):
         elif name := identity(node):
             self.broken.add(name)
 
-    def _fault(self, file: str, place: nodes.Place, message: str, path: Path = ()) -> None:
+    def _fault(self, file: str, place: yaml_tree.Place, message: str, path: Path = ()) -> None:
         self.findings.append(Finding(file, *place, path_text(path), message))
 
 
@@ -202,26 +200,26 @@ def _name(data: Mapping[str, Any]) -> str:
 
 
 def _with_paths(tree: Tree) -> Iterator[tuple[Path, Fault]]:
-    """The faults of a text with the path of what each is about; within a key it has none."""
+    """The faults of a text, each with its path; within a key there is no path."""
     paths: dict[int, Path] = {}
     if tree.faults:
-        for path, node in nodes.walk(tree.root):
+        for path, node in yaml_tree.walk(tree.root):
             paths.setdefault(id(node), path)
     for fault in tree.faults:
         path = paths.get(id(fault.of), ())
         yield (path if fault.key is None else (*path, fault.key)), fault
 
 
-def _items(root: nodes.Node) -> list[tuple[nodes.Node, Path]] | None:
+def _items(root: yaml_tree.Node) -> list[tuple[yaml_tree.Node, Path]] | None:
     """The documents of one YAML document: none if it is empty, several if it is a List.
 
     None if it is a List that has no list of items.
     """
-    if isinstance(root, nodes.Scalar) and root.value is None:
+    if isinstance(root, yaml_tree.Scalar) and root.value is None:
         return []
-    kind, items = nodes.find(root, ("kind",)), nodes.find(root, ("items",))
-    if not (isinstance(kind, nodes.Scalar) and kind.text.endswith("List")):
+    kind, items = yaml_tree.find(root, ("kind",)), yaml_tree.find(root, ("items",))
+    if not (isinstance(kind, yaml_tree.Scalar) and kind.text.endswith("List")):
         return [(root, ())]
-    if not isinstance(items, nodes.Sequence):
+    if not isinstance(items, yaml_tree.Sequence):
         return None
     return [(item, ("items", index)) for index, item in enumerate(items.items)]

@@ -1,4 +1,4 @@
-"""The document RunSource: what a file of `webhook/sources` may contain, read strictly."""
+"""The model of the files in `webhook/sources`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal
@@ -7,10 +7,10 @@ from pydantic import AfterValidator, Field
 
 from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue
 from webhook.policy import reader
-from webhook.policy.forms import Forms
+from webhook.policy.document_parser import Forms
 from webhook.policy.match_model import Framework, Kind, Role
-from webhook.policy.metadata_model import Metadata
-from webhook.sources.kinds import parse_field, parse_text
+from webhook.policy.model import Metadata
+from webhook.sources.kind_model import parse_field, parse_text
 from webhook.strict import Problem, Strict, own_error
 
 
@@ -222,7 +222,7 @@ class Count(Strict):
         default=None, description="Fields by whose numbers it is multiplied."
     )
     per_node: bool | None = Field(
-        default=None, description="Whether there is one pod a node, instead of a number."
+        default=None, description="Whether there is one pod per node, instead of a number."
     )
 
 
@@ -318,10 +318,6 @@ class PodKind(Strict):
         default=None,
         description="Its name in paths of the API; if given, its authors get warnings.",
     )
-    through: list[Word] | None = Field(
-        default=None,
-        description="What stands between the object and its pods, as resources with their group.",
-    )
     claims: list[FieldPath] | None = Field(
         default=None,
         description="Fields with templates of claims, which become volumes of the pods.",
@@ -364,4 +360,4 @@ _SOURCES: Final = Forms({"RunSource": RunSource}, "files of systems")
 
 def parse(files: Mapping[str, bytes]) -> reader.Documents[RunSource]:
     """Read files of systems, by name; never raises, whatever is in them."""
-    return reader.read(files, _SOURCES)
+    return reader.read_files(files, _SOURCES)

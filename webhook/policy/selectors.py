@@ -1,4 +1,4 @@
-"""Label selectors, compiled: whether labels meet one, and the very condition that fails."""
+"""Compiled label selectors, with the expression that does not match."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Condition:
         return f"{self.key} {self.operator}"
 
     def matcher(self) -> Matcher:
-        """A function that says whether labels meet this condition."""
+        """Return a function that tests whether labels meet this condition."""
         key, values = self.key, frozenset(self.values)
         match self.operator:
             case "In" if len(values) == 1:
@@ -50,7 +50,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """A LabelSelector that is ready to use: every condition must hold, and none holds for all.
+    """A compiled LabelSelector: all conditions must hold; without conditions, all labels match.
 
     Made by `selector_of`. `matches(labels)` is a field, and not a method, for speed: it is
     called for every policy that the index cannot rule out.
@@ -60,7 +60,7 @@ class Selector:
     matches: Matcher = field(repr=False, compare=False)
 
     def failed(self, labels: Labels) -> str | None:
-        """The first condition that does not hold, with what the labels say; None if all hold."""
+        """The first condition that does not hold, with the labels' value; None if all hold."""
         for condition in self.conditions:
             if not condition.matcher()(labels):
                 value = labels.get(condition.key)
@@ -74,10 +74,10 @@ class Selector:
 
     @property
     def tested(self) -> frozenset[tuple[str, str | None]]:
-        """All that can tell labels apart here: each value that a key is compared with.
+        """All values that a key is compared with, as pairs.
 
-        And (key, None) where it matters whether the key is there at all. To In and NotIn a value
-        that nobody names is as good as none.
+        (key, None) if it matters whether the key is present. For In and NotIn, a value that no
+        condition names is like a missing one.
         """
         return frozenset(
             (each.key, value) for each in self.conditions for value in each.values or (None,)
@@ -98,7 +98,7 @@ def compile_selector(selector: LabelSelector) -> Selector:
 
 
 def selector_of(conditions: tuple[Condition, ...]) -> Selector:
-    """The selector that holds where all of these do."""
+    """The conjunction of selectors."""
     return Selector(conditions, _all_of([condition.matcher() for condition in conditions]))
 
 

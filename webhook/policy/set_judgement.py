@@ -1,7 +1,7 @@
-"""All that is wrong with a set of policies, or seldom meant: the one judgement of it.
+"""All findings about a set of policies.
 
-`fairlead check`, the status of each object, `fairlead doctor` and the answer to a write say what is
-found here. An error keeps a set from loading, unless it is a fault: with those a stored set serves.
+`fairlead check`, the status of each object, `fairlead doctor` and the answer to a write report
+these findings. With an error a set does not load. With a fault, a stored set still serves.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.errors import InvalidDocuments
-from webhook.policy.exception_checks import of_time
+from webhook.policy.exceptions import of_time
 from webhook.policy.feasibility import feasibility
 from webhook.policy.findings import Finding
 from webhook.policy.load import compiled
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from webhook.placement.nodes import Node
     from webhook.policy.feasibility import Concern, Feasibility
     from webhook.policy.model import PolicyDocument
+    from webhook.policy.policy_documents import Document
     from webhook.policy.policy_set import Compiler, PolicySet
     from webhook.policy.reader import Documents
-    from webhook.policy.source import Document
     from webhook.policy.together.policy_view import Policy
 
 # How often it is asked which nodes some policies leave; each takes some microseconds.
@@ -33,11 +33,11 @@ MOST_LOOKS_AT_NODES: Final = 20_000
 
 
 class SetJudgement(NamedTuple):
-    """What was found, ordered by place.
+    """The findings, ordered by place.
 
-    policies:    None if an error keeps the documents from being a set
-    ready:       the policies as those beside them see them
-    feasibility: None without nodes, or without a set to hold against them
+    policies:    None if the documents do not compile
+    ready:       the policies, prepared for checks against each other
+    feasibility: None without nodes, or without a set
     """
 
     policies: PolicySet | None
@@ -54,7 +54,7 @@ def judge_set(
     compiler: Compiler | None = None,
     memory: Memory | None = None,
 ) -> SetJudgement:
-    """All that is to be said of the documents.
+    """Return all findings about the documents.
 
     Without `now` nothing is said of what depends on the time, without `nodes` nothing of nodes.
     `compiler` and `memory` may remember what they made of the set before this one.

@@ -1,56 +1,99 @@
-"""What the controller reports of a policy or a capacity class that is in the cluster."""
+"""The statuses of policies, classes and exceptions, and an object with its status."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple, TypeAlias
 
 from pydantic import Field
 
-from webhook.crd.reported import Condition, Reported, Time
+from webhook import names
+from webhook.crd.conditions import Condition, Reported, Time
 
 
 class Served(Reported):
-    """Which policies one replica of the webhook decides by."""
+    """The policies that one replica of the webhook uses."""
 
-    replica: str = Field(description="The replica: the name of its pod.")
+    replica: str = Field(description="The name of the replica's pod.")
     hash: str = Field(
-        description="The hash of its set of policies and classes, as the stamp on pods has it."
+        description="The hash of the replica's policies and classes, as in the stamp on pods."
     )
 
 
 class ObjectStatus(Reported):
-    """What is known of a policy as well as of a capacity class."""
+    """The status fields that policies, classes and exceptions share."""
 
-    observed_generation: int = Field(default=0, description="The generation that was looked at.")
+    observed_generation: int = Field(
+        default=0, description="The generation of the object that the status describes."
+    )
     conditions: tuple[Condition, ...] = Field(
         default=(),
-        description="What is true of the object. Accepted: the webhook decides by it; while it is "
-        "False the last good set stays in force. Satisfiable: some node meets what it requires.",
+        description="The conditions of the object. Accepted: the webhook uses the object; while "
+        "it is False, the last good set stays in force. Satisfiable: some node "
+        "meets the object's requirements.",
     )
     served_hashes: tuple[Served, ...] = Field(
         default=(),
-        description="The hash that each replica of the webhook serves. Where two differ, replicas "
-        "decide by different policies.",
+        description="The hash that each replica of the webhook uses. If two differ, replicas "
+        "use different policies.",
     )
     summary: str = Field(
         default="",
-        description="What a list of objects shows of the lists in this one's spec: of a policy the "
-        "namespaces of its rollout, of a class its nodes, of an exception its policies.",
+        description="The lists in the object's spec, as kubectl get shows them: a policy's "
+        "rollout namespaces, a class's nodes, an exception's policies.",
     )
 
 
 class PolicyStatus(ObjectStatus):
-    """What is known of a policy in the cluster: written by the controller alone."""
+    """The status of a policy in the cluster. Only the controller writes it."""
 
     pods_decided: int = Field(
-        default=0, description="The pods that the policy matched, since the time in `since`."
+        default=0,
+        description="The number of pods that the policy matched since the time in `since`.",
     )
     pods_rejected: int = Field(
-        default=0, description="The pods that it rejected, since the time in `since`."
+        default=0,
+        description="The number of pods that the policy rejected since the time in `since`.",
     )
-    since: Time | None = Field(default=None, description="When counting began.")
-    last_match: Time | None = Field(default=None, description="When it last matched a pod.")
+    since: Time | None = Field(default=None, description="When counting started.")
+    last_match: Time | None = Field(default=None, description="When the policy last matched a pod.")
 
 
 class ClassStatus(ObjectStatus):
-    """What is known of a capacity class in the cluster: written by the controller alone."""
+    """The status of a capacity class in the cluster. Only the controller writes it."""
 
 
 class ExceptionStatus(ObjectStatus):
-    """What is known of an exception in the cluster: written by the controller alone."""
+    """The status of an exception in the cluster. Only the controller writes it."""
+
+
+# By resource, the model of its status.
+MODELS: Final[Mapping[str, type[ObjectStatus]]] = {
+    names.PLACEMENT_POLICIES: PolicyStatus,
+    names.CAPACITY_CLASSES: ClassStatus,
+    names.PLACEMENT_EXCEPTIONS: ExceptionStatus,
+}
+
+Version: TypeAlias = tuple[str, int]
+
+
+class ObservedObject(NamedTuple):
+    """What the API server has of one object.
+
+    text: what a policy set is made of, as JSON: no status
+    """
+
+    resource: str
+    name: str
+    uid: str
+    generation: int
+    text: bytes
+    status: ObjectStatus
+
+    @property
+    def place(self) -> str:
+        """Its resource and name: `placementpolicies/spot`."""
+        return f"{self.resource}/{self.name}"
+
+    @property
+    def version(self) -> Version:
+        """What tells apart two things that were written under one name: uid and generation."""
+        return self.uid, self.generation

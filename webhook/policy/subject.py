@@ -1,4 +1,4 @@
-"""What a policy's conditions are asked about: one pod of a run, and where it comes from."""
+"""The pod that conditions are evaluated on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-# What the API server gives a pod that names none.
+# The API server's default for a pod that names none.
 DEFAULT_SERVICE_ACCOUNT: Final = "default"
 # Some digit but 0 before any exponent or unit (the grammar of resource.Quantity).
 _MORE_THAN_NOTHING = re.compile(r"\+?[0.]*[1-9]", re.ASCII)
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class Subject(NamedTuple):
-    """A pod of a run. A tuple, for it is made at every admission.
+    """A pod of a run. A tuple, because it is made at every admission.
 
-    `resources` are those that it, or a container, requests more than none of.
+    `resources` are those of which it, or a container, requests more than zero.
     """
 
     namespace: str
@@ -43,8 +43,8 @@ def subject_of(
 ) -> Subject:
     """The subject of a v1.PodSpec.
 
-    `asked` has the names of the match fields that some policy gives: reading resources or volumes
-    takes a walk over the pod's containers or volumes.
+    `asked` has the names of the match fields that a policy gives: reading resources or volumes
+    visits all of the pod's containers or volumes.
     """
     return Subject(
         namespace,
@@ -102,5 +102,5 @@ def _objects(value: Any) -> list[JsonObject]:
 
 
 def _some(amount: object) -> bool:
-    """Whether a quantity is more than nothing; "0", "0Gi" and "0e3" are nothing."""
+    """Whether a quantity is above zero; "0", "0Gi" and "0e3" are zero."""
     return _MORE_THAN_NOTHING.match(str(amount)) is not None

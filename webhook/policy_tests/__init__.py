@@ -1,1 +1,1 @@
-"""Policy tests: documents that say what policies do to pods, and the judging of them. Pure."""
+"""Policy tests: documents that state what policies do to pods. Pure."""

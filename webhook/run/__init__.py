@@ -1,1 +1,1 @@
-"""The Run, pure: its model, its replicas, and what to do about them now."""
+"""The Run: its model, its plan, and reconciling it. Pure."""

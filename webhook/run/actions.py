@@ -1,4 +1,4 @@
-"""What reconciling decides: values, for the controller to carry out."""
+"""The actions that reconciling returns."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CreateKeys:
-    """Make a pair of SSH keys and keep it in the run's Secret. One that is there is left alone."""
+    """Create the run's Secret with a new pair of SSH keys, if it does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreKeys:
-    """Make the Secret of SSH keys again if somebody has deleted it.
+    """Create the Secret of SSH keys again in case it was deleted.
 
-    Nothing waits for it, and a refusal is ignored: under a full quota the API server refuses the
-    Secret although it is there, and the controller may not read Secrets.
+    Nothing waits for it, and a refusal is ignored: with a full quota the API server rejects the
+    creation even if the Secret exists, and the controller may not read Secrets.
     """
 
 
@@ -30,9 +30,9 @@ class CreateConfigMap:
 
 @dataclass(frozen=True, slots=True)
 class CreateService:
-    """Create the run's Service: headless, or before a notebook's Deployment.
+    """Create the run's Service: headless, or in front of a Deployment.
 
-    closed: selecting no pod, until OpenService.
+    closed: the Service selects no pod until OpenService.
     """
 
     closed: bool = False
@@ -40,7 +40,7 @@ class CreateService:
 
 @dataclass(frozen=True, slots=True)
 class OpenService:
-    """Have the run's Service select its pods: from now on they have addresses."""
+    """Make the run's Service select its pods, which publishes their addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class CreateDeployment:
 
 @dataclass(frozen=True, slots=True)
 class ScaleDeployment:
-    """Set the Deployment's replicas: 0 while suspended, or 1."""
+    """Set the Deployment's replicas: 0 while suspended, else 1."""
 
     replicas: int
 
@@ -62,7 +62,7 @@ class DeleteDeployment:
 
 @dataclass(frozen=True, slots=True)
 class CreatePod:
-    """Create one replica's pod. An answer of 409 for a pod of our own is success."""
+    """Create one replica's pod. A 409 for a pod of the run itself is success."""
 
     role: str
     index: int
@@ -71,7 +71,7 @@ class CreatePod:
 
 @dataclass(frozen=True, slots=True)
 class DeletePod:
-    """Delete one pod, if it is still the one with this uid. A 404 or 409 is success."""
+    """Delete one pod if it has this uid. A 404 or 409 is success."""
 
     name: str
     uid: str
@@ -79,10 +79,10 @@ class DeletePod:
 
 @dataclass(frozen=True, slots=True)
 class ForceDeletePod:
-    """Delete one pod without its kubelet's word, if it is still the one with this uid.
+    """Delete one pod if it has this uid, without waiting for its kubelet.
 
-    Only of a pod whose machine is off, by a live read of its node for this very decision: else the
-    program may go on beside its replacement.
+    Only for a pod whose machine is off, according to a live read of its node in this reconcile.
+    Otherwise the old program and its replacement could run concurrently.
     """
 
     name: str
@@ -91,7 +91,7 @@ class ForceDeletePod:
 
 @dataclass(frozen=True, slots=True)
 class DeleteRun:
-    """Delete the Run, its time to live being over; the garbage collector takes what it owns."""
+    """Delete the Run after its TTL; the garbage collector deletes what it owns."""
 
 
 Action: TypeAlias = (
@@ -112,7 +112,7 @@ Action: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """An Event to be written once the status has been: of the Run, never one per pod."""
+    """An Event about the Run, written after the status. There are no Events per pod."""
 
     type: Literal["Normal", "Warning"]
     reason: str
@@ -121,15 +121,15 @@ class Announcement:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is to be done now.
+    """The result of a reconcile.
 
-    look_up: pods that are missing and must be looked up live; with their names in
-        `Observed.absent`, or in its pods, the function is to be called again before anything else.
-    look_up_nodes: nodes that must be read live; with their names in `Observed.nodes_read`, and in
-        its nodes, the function is to be called again, too.
-    actions: in this order; creations of pods may go side by side, after all else.
-    status: to be written at the end if it differs from the run's.
-    after: seconds until time alone changes anything; None if it never does.
+    look_up: missing pods to read live. The caller adds their names to `Observed.absent`, or the
+    pods to its pods, and calls the function again before anything else.
+    look_up_nodes: nodes to read live. The caller adds their names to `Observed.nodes_read`, and
+    the nodes to its nodes, and calls the function again.
+    actions: in this order; creations of pods may run concurrently, after everything else.
+    status: written last if it differs from the run's.
+    after: seconds until the next reconcile is needed without an event; None if never.
     """
 
     status: RunStatus

@@ -1,29 +1,142 @@
-"""Environments laid over a pod template, of which the placement is the bottom layer."""
+"""Environments: patch one with another by patchStrategy, and apply them to a pod template.
+
+A field is one of PlacementModel's. Replace and IsNull treat it as a whole, including affinity and
+securityContext. PostMerge and PreMerge merge within it: maps and the security context by key,
+affinity by list, spread constraints by topologyKey and whenUnsatisfiable, capacity by class.
+Tolerations are combined.
+
+The functions work on JSON in Kubernetes' form, because the bottom layer is a pod template whose
+unknown fields must be kept.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from webhook import names
 from webhook.placement.capacity import Mode
 from webhook.placement.capacity_request import Request, formatted, parse
-from webhook.placement.fields import OF_PODS, says_nothing
+from webhook.placement.fields import MAPS, OF_PODS, is_empty
 from webhook.placement.schema.placement import PlacementModel
-from webhook.run.layers import patched
+from webhook.placement.tolerations import meeting_points, normal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-    from webhook.placement.shapes import JsonObject
-    from webhook.run.layers import Placement
+    from webhook.placement.shapes import JsonObject, Toleration
 
 _OF_SPEC: Final = frozenset(field.name for field in OF_PODS if field.holder == "spec")
-# The fields of a pod's spec that are placement, in the order of the model.
+# The fields of a pod's spec that belong to the placement, in the order of the model.
 SPEC: Final = tuple(name for name in PlacementModel.outer_names() if name in _OF_SPEC)
+Placement: TypeAlias = "Mapping[str, Any]"
+
+
+class Join(Protocol):
+    """Merges one field of two layers; with `later_wins` the later layer wins a conflict."""
+
+    def __call__(self, earlier: Any, later: Any, *, later_wins: bool) -> Any:
+        """Return a new value; neither argument is changed."""
+
+
+def patched(earlier: Placement, layer: PlacementModel) -> Placement:
+    """Return `earlier` with the layer applied.
+
+    Both are JSON with the outer names of PlacementModel's fields. Fields that the layer leaves out
+    stay. An empty list or map has an effect only under Replace, where it clears the field.
+    """
+    strategy = layer.patch_strategy or "PostMerge"
+    given = layer.model_dump(by_alias=True, exclude_none=True, exclude={"patch_strategy"})
+    result = dict(earlier)
+    for field, value in given.items():
+        if strategy == "Replace" or is_empty(result.get(field)):
+            result[field] = value
+        elif strategy != "IsNull":
+            join = _JOINS.get(field, _one_of)
+            result[field] = join(result[field], value, later_wins=strategy == "PostMerge")
+    return result
+
+
+def _one_of(earlier: Any, later: Any, *, later_wins: bool) -> Any:
+    return later if later_wins else earlier
+
+
+def _by_key(earlier: JsonObject, later: JsonObject, *, later_wins: bool) -> JsonObject:
+    new = {key: value for key, value in later.items() if later_wins or earlier.get(key) is None}
+    return {**earlier, **new}
+
+
+def _affinity(earlier: JsonObject, later: JsonObject, *, later_wins: bool) -> JsonObject:
+    """Merge by kind (nodeAffinity, ...) and then by list; lists are not merged."""
+    both = {
+        kind: _by_key(earlier[kind], lists, later_wins=later_wins)
+        for kind, lists in later.items()
+        if earlier.get(kind)
+    }
+    return {**earlier, **later, **both}
+
+
+def _items_by(key: Callable[[JsonObject], Hashable]) -> Join:
+    def join(
+        earlier: Sequence[JsonObject], later: Sequence[JsonObject], *, later_wins: bool
+    ) -> list[JsonObject]:
+        own = {key(item): item for item in later}
+        known = {key(item) for item in earlier}
+        kept = [own.get(key(item), item) if later_wins else item for item in earlier]
+        return [*kept, *(item for item in later if key(item) not in known)]
+
+    return join
+
+
+def _tolerations(
+    earlier: Sequence[Toleration], later: Sequence[Toleration], *, later_wins: bool
+) -> list[Toleration]:
+    """Return all tolerations of both, without duplicates.
+
+    Eviction uses tolerationSeconds of the first toleration that matches a taint. If the two
+    differ in the seconds for some taint, those that win come first.
+    """
+    if not later_wins or not _differ_in_seconds(earlier, later):
+        return _appended(earlier, later)
+    return _appended(later, earlier)
+
+
+def _appended(first: Sequence[Toleration], then: Sequence[Toleration]) -> list[Toleration]:
+    known = {normal(toleration).reach for toleration in first}
+    return [*first, *(each for each in then if normal(each).reach not in known)]
+
+
+def _differ_in_seconds(earlier: Sequence[Toleration], later: Sequence[Toleration]) -> bool:
+    """Return True if both tolerate some taint, for different times.
+
+    Compares shared points (`meeting_points`) rather than pairs, because a template may have
+    thousands of tolerations.
+    """
+    seconds: dict[Hashable, set[int | None]] = {}
+    for each in later:
+        for point in meeting_points(each)[0]:
+            seconds.setdefault(point, set()).add(each.get("tolerationSeconds"))
+    for each in earlier:
+        own = each.get("tolerationSeconds")
+        for point in meeting_points(each)[1]:
+            known = seconds.get(point)
+            if known is not None and (len(known) > 1 or own not in known):
+                return True
+    return False
+
+
+_JOINS: Final[Mapping[str, Join]] = {
+    **dict.fromkeys(MAPS, _by_key),
+    "affinity": _affinity,
+    "tolerations": _tolerations,
+    "topologySpreadConstraints": _items_by(
+        lambda each: (each.get("topologyKey"), each.get("whenUnsatisfiable"))
+    ),
+    "capacity": _items_by(lambda each: each["class"]),
+}
 
 
 class Placed(NamedTuple):
-    """A pod template's metadata and the placement of its spec, with environments upon them."""
+    """A pod template's metadata and placement, with the environments applied."""
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
@@ -31,9 +144,9 @@ class Placed(NamedTuple):
 
 
 def bottom(template: JsonObject) -> Placement:
-    """The placement of a pod template, whose shape was checked.
+    """Return the placement of a pod template whose shape is validated.
 
-    Raises capacity_request.InvalidRequest if its annotation of capacity cannot be read.
+    Raises capacity_request.InvalidRequest if its capacity annotation is invalid.
     """
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
     annotations = dict(metadata.get("annotations") or {})
@@ -44,11 +157,11 @@ def bottom(template: JsonObject) -> Placement:
         "capacity": [_setting(request) for request in requests(capacity)],
         **{field: spec.get(field) for field in SPEC},
     }
-    return {field: value for field, value in found.items() if not says_nothing(value)}
+    return {field: value for field, value in found.items() if not is_empty(value)}
 
 
 def upon(below: Placement, layers: Iterable[PlacementModel | None]) -> Placement:
-    """The placement with each layer upon the one before it."""
+    """Return the placement with the layers applied in order."""
     for layer in layers:
         if layer is not None:
             below = patched(below, layer)
@@ -56,18 +169,18 @@ def upon(below: Placement, layers: Iterable[PlacementModel | None]) -> Placement
 
 
 def placed(placement: Placement) -> Placed:
-    """Where each field of the placement belongs in a pod; capacity is an annotation there."""
+    """Return the placement as fields of a pod; there, capacity is an annotation."""
     annotations = dict(placement.get("annotations", {}))
     if capacity := placement.get("capacity"):
         annotations[names.CAPACITY] = formatted(_request(setting) for setting in capacity)
-    spec = {field: placement[field] for field in SPEC if not says_nothing(placement.get(field))}
+    spec = {field: placement[field] for field in SPEC if not is_empty(placement.get(field))}
     return Placed(placement.get("labels", {}), annotations, spec)
 
 
 def requests(text: str) -> tuple[Request, ...]:
-    """What the annotation asks of capacity, of whatever class.
+    """Parse the capacity annotation, with any class names.
 
-    Which classes there are the webhook knows. Raises capacity_request.InvalidRequest.
+    Only the webhook knows which classes exist. Raises capacity_request.InvalidRequest.
     """
     return parse(text, {entry.partition("=")[0].strip() for entry in text.split(",")})
 

@@ -1,8 +1,8 @@
-"""How a pod ended: by success, by its program's failure, or by a disruption that is not its own.
+"""Classify how a pod ended: success, failure of its program, or disruption.
 
-Told apart in this order: the condition DisruptionTarget (KEP-3329), status.reason, deletion by
-somebody else, whether its node was away, the exit code. A pod that goes on has ended where its
-machine is shut down.
+The checks are made in this order: the condition DisruptionTarget (KEP-3329), status.reason, a
+deletion by another client, the node's absence, the exit code. A pod that has not ended counts as
+ended if its machine is shut down.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from webhook.times import elapsed, read
+from webhook.times import elapsed, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from webhook.run.model.replica import RestartPolicy
     from webhook.run.observed import NodeHealth, OwnedPod
 
-# status.reason of pods that failed for their node's sake. From the kubelet: shutdown of the node,
-# and preemption by a critical pod. From the node controller of old: NodeLost. `Evicted` is not
-# among them: without a DisruptionTarget it says that the pod itself used more storage than it may.
+# status.reason of pods that failed because of their node. From the kubelet: node shutdown, and
+# preemption by a critical pod. From older node controllers: NodeLost. `Evicted` is not included:
+# without a DisruptionTarget it means that the pod exceeded its own storage limit.
 _NODE_REASONS: Final = frozenset(
     {"NodeLost", "NodeShutdown", "Shutdown", "Terminated", "Preempting"}
 )
-# Of pods that the kubelet did not admit, at first or after a restart of its machine: the reasons of
-# its admission handlers and of the scheduler's filters that it repeats.
+# status.reason of pods that the kubelet did not admit, initially or after a restart of its machine:
+# the reasons of its admission handlers and of the scheduler filters that it repeats.
 _REFUSED: Final = frozenset(
     {
         *("NodeAffinity", "NodeName", "NodePorts", "TaintToleration", "InvalidNodeInfo"),
@@ -35,28 +35,28 @@ _REFUSED: Final = frozenset(
         "UnexpectedPredicateFailureType",
     }
 )
-# With the reason Evicted it says that the node is short of something, and did not admit the pod.
+# The message prefix of Evicted pods that were not admitted because the node lacks a resource.
 _SHORT_NODE: Final = "The node had condition:"
-# OutOfcpu, OutOfmemory, OutOfpods, OutOfnvidia.com/gpu: the kubelet had less than was promised.
+# OutOfcpu, OutOfmemory, OutOfpods, OutOfnvidia.com/gpu: the kubelet had less than was scheduled.
 _OUT_OF: Final = "OutOf"
 OOM_KILLED: Final = "OOMKilled"
-# The reasons of a container that was running, and is not found again: its machine or its runtime
-# was restarted. From the kubelet, with the code 137, and from containerd.
+# The reasons of a running container that was lost because its machine or runtime restarted. From
+# the kubelet, with exit code 137, and from containerd.
 _LOST_CONTAINER: Final = "ContainerStatusUnknown"
 _LOST_TASK: Final = ("Unknown", 255)
-# A runtime that gives a lost container the moment of its own start as its end (CRI-O) may do so
-# some seconds after the node is ready.
+# Seconds. CRI-O reports its own start time as the end of a lost container, which may be some
+# seconds after the node became ready.
 _SETTLING: Final = 10.0
-# status.reason where the pod used more storage or time than it may.
+# status.reason of pods that exceeded a limit of their own on storage or time.
 _OWN_REASONS: Final = frozenset({"Evicted", "DeadlineExceeded"})
 DISRUPTION_EXIT_CODE: Final = "DisruptionExitCode"
 _SIGNAL_BASE: Final = 128
 
 
 class Failure(NamedTuple):
-    """Why a replica went down. `exit_code` is None where no container's exit is known.
+    """Why a replica went down. `exit_code` is None if no container exit is known.
 
-    refused: whether the kubelet did not admit the pod, which is a disruption.
+    refused: the kubelet did not admit the pod, which counts as a disruption.
     """
 
     disruption: bool
@@ -69,33 +69,33 @@ class Failure(NamedTuple):
 Ending: TypeAlias = Failure | Literal["Succeeded"] | None
 
 
-def ending(
+def classify_end(
     pod: OwnedPod, node: NodeHealth | None = None, disruption_codes: Collection[int] = ()
 ) -> Ending:
-    """How the pod ended; None while it goes on.
+    """Return how the pod ended; None if it has not.
 
-    node: the health of its node; one that is shut down must have been read live just now.
+    node: the health of its node; a node that is shut down must have been read live just now.
     disruption_codes: the run's disruptionExitCodes.
 
-    A pod that somebody deletes has ended for us as soon as that is asked: whatever its program
-    does then, it was told to stop. So has one that exits with 0 afterwards: a program that saves
-    its state upon SIGTERM and leaves has not finished its work.
+    A pod counts as ended as soon as its deletion is requested, whatever its program does
+    afterwards. This includes an exit with 0: a program that saves a checkpoint upon SIGTERM and
+    exits has not finished its work.
     """
     if pod.phase == "Succeeded":
-        return _asked_to_go(pod) or "Succeeded"
+        return _deleted_before_end(pod) or "Succeeded"
     if pod.phase == "Failed":
         return _failed(pod, node, disruption_codes)
     if pod.deleted_at:
-        return interrupted(pod) or _disruption(pod, "Deleted", "the pod was deleted")
+        return disrupted_by_others(pod) or _disruption(pod, "Deleted", "the pod was deleted")
     if node and node.trouble == "NodeShutdown":
         return _disruption(pod, "NodeShutdown", f"node {node.name} is shut down")
     return None
 
 
-def interrupted(pod: OwnedPod) -> Failure | None:
-    """The disruption that others than the controller have written on the pod, if they have.
+def disrupted_by_others(pod: OwnedPod) -> Failure | None:
+    """Return the disruption that a component other than the controller recorded on the pod.
 
-    Its deletion alone tells nothing of a pod that the controller may have deleted itself.
+    A deletion alone is not evidence, because the controller may have deleted the pod itself.
     """
     if pod.disruption is not None:
         return _disruption(pod, *pod.disruption[:2])
@@ -104,27 +104,31 @@ def interrupted(pod: OwnedPod) -> Failure | None:
     return None
 
 
-def vanished() -> Failure:
-    """What is known of a pod that was there and is not any more."""
-    return Failure(True, "Vanished", "the pod is gone, and nobody saw why")
+def vanished_pod() -> Failure:
+    """Return the failure for a pod that disappeared."""
+    return Failure(True, "Vanished", "the pod is gone, and its reason is unknown")
 
 
-def starts_again(policy: RestartPolicy, failure: Failure) -> bool:
-    """Whether a replica is started again after this, its budget allowing."""
+def may_restart(policy: RestartPolicy, failure: Failure) -> bool:
+    """Return True if the policy permits a restart; the retry budget is checked elsewhere."""
     if failure.disruption or policy == "OnFailure":
         return True
     if policy == "Never" or failure.reason == OOM_KILLED:
-        # The same limit would kill it again, though the code is that of any SIGKILL.
+        # The program would exceed the same limit again. Its exit code is that of any SIGKILL.
         return False
     return failure.exit_code is None or failure.exit_code >= _SIGNAL_BASE
 
 
 def _failed(pod: OwnedPod, node: NodeHealth | None, disruption_codes: Collection[int]) -> Failure:
-    if found := interrupted(pod):
+    if found := disrupted_by_others(pod):
         return found
     if _was_refused(pod):
         return _disruption(pod, pod.reason, pod.message)._replace(refused=True)
-    return _asked_to_go(pod) or _went_with_its_node(pod, node) or _program(pod, disruption_codes)
+    return (
+        _deleted_before_end(pod)
+        or _lost_with_node(pod, node)
+        or _program_failure(pod, disruption_codes)
+    )
 
 
 def _was_refused(pod: OwnedPod) -> bool:
@@ -133,11 +137,11 @@ def _was_refused(pod: OwnedPod) -> bool:
     return pod.reason in _REFUSED or pod.reason.startswith(_OUT_OF)
 
 
-def _went_with_its_node(pod: OwnedPod, node: NodeHealth | None) -> Failure | None:
-    """The disruption, if the pod's node was away when the pod ended.
+def _lost_with_node(pod: OwnedPod, node: NodeHealth | None) -> Failure | None:
+    """Return the disruption if the pod's node was away when the pod ended.
 
-    Its exit code may be anything: of a signal at the shutdown of the machine, or 255 of a runtime
-    that lost it. What the pod itself used too much of stays its own failure.
+    The exit code is not decisive: it may be that of a signal at shutdown, or 255 from a runtime
+    that lost the container. A limit that the pod itself exceeded stays its own failure.
     """
     of_its_own = pod.reason in _OWN_REASONS or (pod.exit and pod.exit.reason == OOM_KILLED)
     if node is None or not pod.on_node_since or of_its_own:
@@ -146,15 +150,15 @@ def _went_with_its_node(pod: OwnedPod, node: NodeHealth | None) -> Failure | Non
         return _disruption(pod, "NodeGone", f"node {node.name} is gone")
     if node.ready == "Unknown":
         return _disruption(pod, "NodeNotReady", f"node {node.name} is not ready")
-    again = node.heard_again(pod.on_node_since)
+    again = node.ready_again_after(pod.on_node_since)
     finished = pod.exit.finished_at if pod.exit else ""
-    if not again or (finished and elapsed(again, read(finished)) > _SETTLING):
+    if not again or (finished and elapsed(again, parse_time(finished)) > _SETTLING):
         return None
     return _disruption(pod, "NodeNotReady", f"node {node.name} was away until {again}")
 
 
-def _asked_to_go(pod: OwnedPod) -> Failure | None:
-    """The disruption, if the pod was asked to go before its program ended."""
+def _deleted_before_end(pod: OwnedPod) -> Failure | None:
+    """Return the disruption if the pod's deletion was requested before its program ended."""
     finished = pod.exit.finished_at if pod.exit else ""
     if pod.disruption is not None and _not_after(pod.disruption[2], finished):
         return _disruption(pod, *pod.disruption[:2])
@@ -163,16 +167,20 @@ def _asked_to_go(pod: OwnedPod) -> Failure | None:
     return None
 
 
-def _not_after(asked: str, finished: str) -> bool:
-    """Whether it was asked to go first. These times have whole seconds: in doubt it was."""
-    return not finished or not asked or int(read(asked).timestamp()) <= read(finished).timestamp()
+def _not_after(requested: str, finished: str) -> bool:
+    """Return True if the request came first, or in the same second (times are in seconds)."""
+    return (
+        not finished
+        or not requested
+        or int(parse_time(requested).timestamp()) <= parse_time(finished).timestamp()
+    )
 
 
 def _disruption(pod: OwnedPod, reason: str, message: str) -> Failure:
     return Failure(True, reason or "Disrupted", message, pod.exit.code if pod.exit else None)
 
 
-def _program(pod: OwnedPod, disruption_codes: Collection[int]) -> Failure:
+def _program_failure(pod: OwnedPod, disruption_codes: Collection[int]) -> Failure:
     end = pod.exit
     if end is None:
         return Failure(False, pod.reason or "Failed", pod.message)
@@ -187,7 +195,7 @@ def _program(pod: OwnedPod, disruption_codes: Collection[int]) -> Failure:
 
 
 def _word(code: int, reason: str) -> str:
-    """The runtime's reason, or the signal's name where it says no more than Error."""
+    """Return the runtime's reason, or the signal's name if the reason is only Error."""
     if reason not in ("", "Error") or code <= _SIGNAL_BASE:
         return reason or "Error"
     try:

@@ -1,11 +1,14 @@
-"""Incidents: replicas that go down together are charged once, for what was the cause.
+"""Incidents: replicas that go down together are charged once, by their cause.
 
-A node that dies shows 40 s or more later, and the peers of its replica die of broken connections
-within seconds. So a failure is charged when no disruption has come to light within the incident
-window. Where no node of the run may be interrupted it is charged at once, and that is corrected if
-a disruption comes to light within the window and the run goes on. A disruption, or a node that is
-or was in trouble, explains all failures of the window before, and those of the window after it. An
-incident is the run's, whatever its restart scope: peers are of every role.
+A node failure is detected 40 s or more after it happens, while the peers of its replica fail of
+broken connections within seconds. So a failure is charged only if no disruption is detected within
+the incident window. If no node of the run is interruptible, a failure is charged at once, and the
+charge is reversed if a disruption is detected within the window and the run continues. A
+disruption, or a node that is or was unavailable, explains all failures of the window before and
+of the window after it. An incident belongs to the run, whatever its restart scope, because peers
+may have any role.
+
+Longer than 300 lines: recording, charging and explaining change the same list of incidents.
 """
 
 from __future__ import annotations
@@ -14,21 +17,20 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.run.model.status import Incident
-from webhook.run.verdict import told
 from webhook.times import elapsed, to_microsecond
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from webhook.run.facts import Down, Lost, RoleFacts
+    from webhook.run.facts import DownReplica, PodOnLostNode, RoleFacts
     from webhook.run.observed import NodeHealth, Observed
 
-# Failures within so many seconds are one entry: peers die one after the other.
+# Seconds. Failures within this time share one entry, because peers fail one after the other.
 TOGETHER: Final = 5.0
-# Incidents that are over, and are kept for people.
+# The number of past incidents to keep for users.
 KEPT: Final = 5
-# Disruptions that are kept because they last, where a node stays in trouble for days.
+# The number of ongoing disruptions to keep, if a node stays unavailable for days.
 MOST: Final = 20
 _TROUBLES: Final = {
     "NodeNotReady": "is not ready",
@@ -37,13 +39,13 @@ _TROUBLES: Final = {
 }
 
 
-class Judged(NamedTuple):
-    """The incidents, and what is charged now.
+class IncidentDecision(NamedTuple):
+    """The incidents, and the charges of this reconcile.
 
-    decided: those whose cause was decided now.
-    failed, disruptions: charges by role; below zero where an earlier one is taken back.
-    excused: whether what went down now is charged to a disruption that was seen with it.
-    waiting: whether failures of now wait for their charge.
+    decided: incidents whose cause was decided now.
+    failed, disruptions: charges by role; negative if an earlier charge is reversed.
+    excused: failures of now are charged to a disruption that was detected with them.
+    waiting: failures of now are not charged yet.
     """
 
     incidents: tuple[Incident, ...]
@@ -55,9 +57,9 @@ class Judged(NamedTuple):
 
 
 class _Sign(NamedTuple):
-    """A disruption that came to light. joins: whether it may belong to one that lasts.
+    """A detected disruption. joins: it may belong to an ongoing one.
 
-    charged: whether it is charged already, by a controller that wrote down no incidents.
+    charged: it is charged already, by a controller version that did not record incidents.
     """
 
     role: str
@@ -70,73 +72,75 @@ class _Sign(NamedTuple):
     charged: bool = False
 
 
-def judge(
+def decide_incidents(
     before: Sequence[Incident],
     facts: Mapping[str, RoleFacts],
-    down: Sequence[Down],
+    down: Sequence[DownReplica],
     permanent: Collection[tuple[str, int]],
     observed: Observed,
     now: datetime,
     window: float,
-) -> Judged:
-    """Decide what is charged of what went down now, and of earlier failures.
+) -> IncidentDecision:
+    """Decide the charges for new and for earlier failures.
 
-    down: what is counted now, of each restart unit, the cause first. permanent: roles and indexes
-    of those that may not start again.
+    down: the replicas counted now, per restart unit, the cause first. permanent: role and index
+    of those that may not restart.
     """
-    book = _Book(before, now, window)
+    log = _IncidentLog(before, now, window)
     lost = [each for one in facts.values() for each in one.lost.values()]
     failures = [each for each in down if not each.failure.disruption]
     returned = {
         each.pod.uid: each
         for one in facts.values()
         for each in one.returned
-        if elapsed(each.again, now) <= window
+        if elapsed(each.ready_again, now) <= window
     }
     near = {each.pod.uid for each in lost} | returned.keys()
-    signs = [_of_down(each, observed, near) for each in down if each.failure.disruption]
-    if failures or book.unsettled:
-        signs += [_of_lost(each) for each in lost]
-        signs += [_of_lost(each) for each in returned.values()]
-        signs += book.signs_of_nodes(observed.nodes or {})
-        told_before = (each for one in facts.values() for each in one.interrupted)
-        signs += [_of_down(each, observed, near) for each in told_before]
+    signs = [_sign_of_down(each, observed, near) for each in down if each.failure.disruption]
+    if failures or log.unsettled:
+        signs += [_sign_of_lost(each) for each in lost]
+        signs += [_sign_of_lost(each) for each in returned.values()]
+        signs += log.signs_of_nodes(observed.nodes or {})
+        earlier = (each for one in facts.values() for each in one.interrupted)
+        signs += [_sign_of_down(each, observed, near) for each in earlier]
     if signs and not before:
         charged = _nodes_charged(facts)
         signs = [each._replace(charged=each.node in charged) for each in signs]
     waiting = False
     if signs:
-        book.disrupted(signs, len(failures))
-    elif failures and book.recent:
-        book.add_collateral(len(failures))
+        log.record_disruption(signs, len(failures))
+    elif failures and log.recent:
+        log.add_collateral(len(failures))
     elif failures:
         waiting = window > 0 and _may_be_interrupted(observed)
-        book.failed(failures, permanent, wait=waiting)
-    book.expire()
-    book.end(lasting=bool(lost), again=bool(signs))
-    return Judged(
-        book.kept(),
-        tuple(book.decided),
-        book.charged_failed,
-        book.charged_disruptions,
+        log.record_failures(failures, permanent, wait=waiting)
+    log.charge_expired()
+    log.update_ongoing(lasting=bool(lost), again=bool(signs))
+    return IncidentDecision(
+        log.kept(),
+        tuple(log.decided),
+        log.charged_failed,
+        log.charged_disruptions,
         excused=bool(signs),
         waiting=waiting,
     )
 
 
-def undecided(incidents: Iterable[Incident]) -> int:
-    """Return how many failures are not charged yet."""
+def count_undecided(incidents: Iterable[Incident]) -> int:
+    """Return the number of failures that are not charged yet."""
     return sum(sum(each.failures.values()) for each in incidents if each.cause == "Unknown")
 
 
-def deadline(incidents: Iterable[Incident], now: datetime, window: float) -> float | None:
+def seconds_until_decided(
+    incidents: Iterable[Incident], now: datetime, window: float
+) -> float | None:
     """Return the seconds until the first undecided incident is decided; None without one."""
     left = [window - elapsed(each.began, now) for each in incidents if each.cause == "Unknown"]
     return max(0.0, min(left)) if left else None
 
 
-def whole_again(incidents: Iterable[Incident], now: datetime) -> tuple[Incident, ...]:
-    """Note that all replicas run, or that the run is over: what was lost by then."""
+def record_recovery(incidents: Iterable[Incident], now: datetime) -> tuple[Incident, ...]:
+    """Record the time lost, when all replicas run again or the run has ended."""
     return tuple(
         each
         if each.seconds_lost is not None
@@ -145,8 +149,8 @@ def whole_again(incidents: Iterable[Incident], now: datetime) -> tuple[Incident,
     )
 
 
-class _Book:
-    """The incidents of one run while they are brought up to now."""
+class _IncidentLog:
+    """The incidents of one run during an update."""
 
     def __init__(self, before: Sequence[Incident], now: datetime, window: float) -> None:
         self._now = now
@@ -163,7 +167,7 @@ class _Book:
 
     @property
     def unsettled(self) -> list[int]:
-        """Failures that a disruption may still explain, whether they are charged or not."""
+        """Positions of failures, charged or not, that a disruption may still explain."""
         return [
             at
             for at, each in enumerate(self._all)
@@ -173,24 +177,25 @@ class _Book:
 
     @property
     def recent(self) -> list[int]:
-        """Disruptions that last, or reach until now."""
+        """Positions of disruptions that are ongoing or ended within the window."""
         return [at for at, each in enumerate(self._all) if self._reaches(each)]
 
     def signs_of_nodes(self, nodes: Mapping[str, NodeHealth]) -> Iterator[_Sign]:
-        """Nodes that were away until just after a failure on them, whose pod may be replaced.
+        """Yield nodes that were unavailable until just after a failure on them.
 
-        A node that is gone by then is none: an autoscaler takes the nodes that a failure empties.
+        Their pods may be replaced by now. Deleted nodes are excluded, because an autoscaler deletes
+        nodes that a failure has emptied.
         """
         for each in (self._all[at] for at in self.unsettled):
             node = nodes.get(each.node)
-            again = "" if node is None or node.trouble else node.heard_again(each.began)
+            again = "" if node is None or node.trouble else node.ready_again_after(each.began)
             if node and again:
                 role, text = next(iter(each.failures)), f"node {node.name} was away until {again}"
                 of = node.capacity_class
                 yield _Sign(role, "NodeNotReady", text, each.replica, node.name, of, joins=True)
 
-    def disrupted(self, signs: Sequence[_Sign], failures: int) -> None:
-        """A disruption came to light: it explains all failures of the window before."""
+    def record_disruption(self, signs: Sequence[_Sign], failures: int) -> None:
+        """Record a disruption, which explains all failures of the window before it."""
         explained = [self._all[at] for at in self.unsettled]
         collateral = failures + sum(sum(each.failures.values()) for each in explained)
         first = next((sign for sign in signs if not self._joined(sign)), None)
@@ -226,11 +231,11 @@ class _Book:
             count = self._all[at].collateral + failures
             self._all[at] = self._all[at].model_copy(update={"collateral": count})
 
-    def failed(
-        self, failures: Sequence[Down], permanent: Collection[tuple[str, int]], *, wait: bool
+    def record_failures(
+        self, failures: Sequence[DownReplica], permanent: Collection[tuple[str, int]], *, wait: bool
     ) -> None:
-        """Take note of failures that nothing explains: one entry, and one of a role's permanent."""
-        groups: dict[str, list[Down]] = {}
+        """Record unexplained failures: one entry for all, and one per role for permanent ones."""
+        groups: dict[str, list[DownReplica]] = {}
         for each in failures:
             last = (each.role, each.index) in permanent
             groups.setdefault(each.role if last else "", []).append(each)
@@ -238,9 +243,9 @@ class _Book:
             new = Incident(
                 cause="Unknown",
                 reason=group[0].failure.reason,
-                message=told(group[0]),
+                message=group[0].description,
                 replica=group[0].name,
-                node=group[0].pod.node if group[0].pod else "",
+                node=group[0].node,
                 began=self._at,
                 failures=dict(Counter(each.role for each in group)),
                 permanent=bool(role),
@@ -255,14 +260,14 @@ class _Book:
             if not wait:
                 self._charge(at)
 
-    def expire(self) -> None:
-        """Charge the failures for which no disruption came to light in time."""
+    def charge_expired(self) -> None:
+        """Charge the failures for which no disruption was detected in time."""
         for at in self.undecided:
             if elapsed(self._all[at].began, self._now) >= self._window:
                 self._charge(at)
 
-    def end(self, *, lasting: bool, again: bool) -> None:
-        """Note which disruptions last: pods of the run are on nodes in trouble."""
+    def update_ongoing(self, *, lasting: bool, again: bool) -> None:
+        """Record which disruptions are ongoing: pods of the run are on unavailable nodes."""
         for at in self.recent:
             each = self._all[at]
             if each.ended is None and not lasting:
@@ -271,7 +276,7 @@ class _Book:
                 self._all[at] = each.model_copy(update={"ended": None})
 
     def kept(self) -> tuple[Incident, ...]:
-        """All that still matter, and the last of the others."""
+        """Return all entries that still matter, and the last of the others."""
         matter = {*self.undecided, *self.unsettled[-MOST:], *self.recent[-MOST:]}
         others = [at for at in range(len(self._all)) if at not in matter]
         matter.update(others[-KEPT:])
@@ -289,9 +294,9 @@ class _Book:
         return each.ended is None or elapsed(each.ended, self._now) <= self._window
 
     def _joined(self, sign: _Sign) -> bool:
-        """Whether the sign is of a disruption that is known.
+        """Return True if the sign belongs to a known disruption.
 
-        Of one that lasts long, as that of a node that stays silent: only what is of such a node.
+        Only signs with `joins` can belong to a disruption that lasts longer than the window.
         """
         return any(
             sign.joins
@@ -301,7 +306,7 @@ class _Book:
         )
 
     def _together(self, new: Incident) -> int | None:
-        """Where the entry is that new failures belong to."""
+        """Return the position of the entry to which new failures belong."""
         for at in self.undecided:
             each = self._all[at]
             alike = each.permanent == new.permanent
@@ -313,9 +318,9 @@ class _Book:
 
 
 def _nodes_charged(facts: Mapping[str, RoleFacts]) -> frozenset[str]:
-    """The nodes in trouble whose loss an older controller counted, which wrote no incidents.
+    """Return the unavailable nodes whose loss an older controller counted without incidents.
 
-    Pods that it counted are there still: nobody confirms their end on a node that is silent.
+    The counted pods still exist, because a silent node's kubelet does not confirm their end.
     """
     if not any(one.before.disruptions for one in facts.values()):
         return frozenset()
@@ -328,37 +333,37 @@ def _nodes_charged(facts: Mapping[str, RoleFacts]) -> frozenset[str]:
 
 
 def _may_be_interrupted(observed: Observed) -> bool:
-    """Whether a disruption may be on its way: by nodes, or because nodes are not known."""
+    """Return True if a disruption is possible: a node is interruptible or not known."""
     return any(
-        (node := observed.health(pod)) is None or node.interruptible
+        (node := observed.node_health(pod)) is None or node.interruptible
         for pod in observed.pods.values()
         if pod.node
     )
 
 
-def _of_down(down: Down, observed: Observed, near: Collection[str]) -> _Sign:
-    """The sign of a pod that was disrupted; near: uids of pods whose nodes are or were away."""
-    node = observed.health(down.pod) if down.pod else None
+def _sign_of_down(down: DownReplica, observed: Observed, near: Collection[str]) -> _Sign:
+    """Return the sign of a disrupted pod; near: uids of pods on nodes that are or were away."""
+    node = observed.node_health(down.pod) if down.pod else None
     return _Sign(
         down.role,
         down.failure.reason,
-        told(down),
+        down.description,
         down.name,
-        down.pod.node if down.pod else "",
+        down.node,
         node.capacity_class if node else "",
         joins=down.pod is None or down.pod.uid in near or bool(node and node.trouble),
     )
 
 
-def _of_lost(lost: Lost) -> _Sign:
+def _sign_of_lost(lost: PodOnLostNode) -> _Sign:
     pod, node, again = lost
-    words = f"was away until {again}" if again else in_words(node)
+    words = f"was away until {again}" if again else describe_trouble(node)
     text = f"node {node.name} of {pod.name} {words}"
     name, reason, of = pod.name, node.trouble or "NodeNotReady", node.capacity_class
     return _Sign(pod.role, reason, text, name, node.name, of, joins=True)
 
 
-def in_words(node: NodeHealth) -> str:
+def describe_trouble(node: NodeHealth) -> str:
     """Return what is wrong with a node, and since when: is not ready since 20:15:00Z."""
     since = f" since {node.since}" if node.since else ""
     return f"{_TROUBLES[node.trouble]}{since}"

@@ -1,4 +1,4 @@
-"""From raw objects of the API server to what reconciling needs to know of them."""
+"""Extract what reconciling needs from raw objects."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.run.container_state import Containers
-from webhook.run.observed import OwnedDeployment, OwnedPod
+from webhook.run.observed import Exit, OwnedDeployment, OwnedPod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,15 +20,20 @@ _PHASES: Final[dict[str, PodPhase]] = {
     "Succeeded": "Succeeded",
     "Failed": "Failed",
 }
-# A message of the scheduler or of an eviction is some hundred characters long.
+# Messages of the scheduler or of an eviction have some hundred characters.
 LONGEST_MESSAGE: Final = 1024
+# Bytes. The kubelet keeps 4,096 bytes of a termination message, or 2,048 of the log. The end is the
+# informative part, and thousands of pods may have one each.
+LONGEST_EXIT_MESSAGE: Final = 2048
+# Normal reasons while a pod starts.
+_STARTING: Final = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 def owner(raw: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Name and uid of the Run that the object's controller reference names; None if none does.
+    """Return name and uid of the Run in the object's controller reference; None without one.
 
-    An object has one controller reference at most (metav1.OwnerReference.controller), and a Run's
-    may be of any version of our group.
+    An object has at most one controller reference (metav1.OwnerReference.controller). The Run's
+    reference may have any version of Fairlead's group.
     """
     for reference in raw["metadata"].get("ownerReferences") or ():
         if reference.get("controller") and reference.get("kind") == names.RUN_KIND:
@@ -40,18 +44,18 @@ def owner(raw: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def owner_uid(raw: Mapping[str, Any]) -> str | None:
-    """The uid of the Run that owns the object; None if none does."""
+    """Return the uid of the Run that owns the object; None without one."""
     found = owner(raw)
     return found[1] if found else None
 
 
 def pod(raw: Mapping[str, Any]) -> OwnedPod | None:
-    """A pod of a run; None if no Run owns it, or it is not told which replica it is.
+    """Return a pod of a run; None if no Run owns it or its name has no replica.
 
-    Role and index are read from the name, `<run>-<role>-<index>`: labels can be changed, and two
-    pods can have the same. The main container is the one that kubectl's annotation names, else the
-    first. A pod that a Deployment made for a run that serves has our label and no role: it is no
-    replica.
+    Role and index are parsed from the name, `<run>-<role>-<index>`, because labels are mutable and
+    two pods may have equal ones. The main container is the one that kubectl's annotation names,
+    else the first. A pod of a Deployment has the run's label, an empty role and index 0: it is not
+    a replica.
     """
     metadata = raw["metadata"]
     owned_by = owner(raw)
@@ -64,7 +68,7 @@ def pod(raw: Mapping[str, Any]) -> OwnedPod | None:
     if not run_uid or not replica:
         return None
     status = raw.get("status") or {}
-    # The API server gives every new pod the phase Pending.
+    # The API server sets the phase of every new pod to Pending.
     phase = _PHASES.get(status.get("phase") or "Pending", "Unknown")
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
     containers = Containers(raw)
@@ -92,14 +96,14 @@ def pod(raw: Mapping[str, Any]) -> OwnedPod | None:
 
 
 def deployment(raw: Mapping[str, Any]) -> OwnedDeployment | None:
-    """The Deployment of a run that serves; None if no Run owns it."""
+    """Return the Deployment of a run; None if no Run owns it."""
     if owner(raw) is None:
         return None
     metadata, status = raw["metadata"], raw.get("status") or {}
     wanted = (raw.get("spec") or {}).get("replicas")
     return OwnedDeployment(
         uid=metadata["uid"],
-        # The API server fills in 1; an object that did not come from there may lack it.
+        # The API server defaults to 1; an object from another source may lack the field.
         replicas=1 if wanted is None else wanted,
         generation=metadata.get("generation") or 0,
         observed_generation=status.get("observedGeneration") or 0,
@@ -110,7 +114,7 @@ def deployment(raw: Mapping[str, Any]) -> OwnedDeployment | None:
 
 
 def _served(metadata: Mapping[str, Any]) -> str | None:
-    """The uid of the Run whose Deployment made the pod, by way of a ReplicaSet."""
+    """Return the uid of the Run whose Deployment created the pod through a ReplicaSet."""
     references: list[dict[str, Any]] = metadata.get("ownerReferences") or []
     owned_by = next((each for each in references if each.get("controller")), {})
     uid: str | None = (metadata.get("labels") or {}).get(names.RUN_UID)
@@ -146,32 +150,119 @@ def _disruption(condition: Mapping[str, Any] | None) -> tuple[str, str, str] | N
 
 
 def _unscheduled(condition: Mapping[str, Any] | None) -> str:
-    """The scheduler's words where it found no node; a gate that holds the pod back is no such."""
+    """Return the scheduler's message if it found no node; a scheduling gate does not count."""
     if condition is None or condition.get("status") != "False":
         return ""
     return _text(condition.get("message")) if condition.get("reason") == "Unschedulable" else ""
 
 
 def _deleted_at(metadata: Mapping[str, Any]) -> str:
-    """When deletion was asked for: deletionTimestamp is that plus the grace period."""
+    """Return when deletion was requested: deletionTimestamp minus the grace period."""
     text: str = metadata.get("deletionTimestamp") or ""
     grace = metadata.get("deletionGracePeriodSeconds") or 0
     if not text or not grace:
         return text
-    asked = datetime.fromisoformat(text) - timedelta(seconds=grace)
-    return asked.isoformat().replace("+00:00", "Z")
+    try:
+        requested = datetime.fromisoformat(text) - timedelta(seconds=grace)
+    except (ValueError, OverflowError):
+        # The grace period may be any number of seconds, and exceed the range of dates.
+        return metadata.get("creationTimestamp") or text
+    return requested.isoformat().replace("+00:00", "Z")
 
 
 def _text(message: str | None) -> str:
-    # Thousands of pods that wait say the same: one text for all of them.
+    # Thousands of waiting pods have the same message; interning keeps one copy.
     return sys.intern((message or "")[:LONGEST_MESSAGE])
 
 
 def _complaints(conditions: tuple[Mapping[str, Any], ...]) -> Iterator[str]:
-    """Why a Deployment makes no progress: pods that are refused, or a deadline that is over."""
+    """Yield why a Deployment makes no progress: rejected pods, or an exceeded deadline."""
     for each in conditions:
-        said = each.get("message") or each.get("reason") or ""
+        text = each.get("message") or each.get("reason") or ""
         if each["type"] == "ReplicaFailure" and each.get("status") == "True":
-            yield _text(said)
+            yield _text(text)
         if each["type"] == "Progressing" and each.get("status") == "False":
-            yield _text(said)
+            yield _text(text)
+
+
+class Containers:
+    """The containers of one raw pod: init containers first, in the order of the spec."""
+
+    def __init__(self, raw: Mapping[str, Any]) -> None:
+        spec, status = raw.get("spec") or {}, raw.get("status") or {}
+        annotations = raw["metadata"].get("annotations") or {}
+        mains = [each["name"] for each in spec.get("containers") or ()]
+        named = annotations.get(names.DEFAULT_CONTAINER)
+        self._main = named if named in mains else next(iter(mains), "")
+        # The exit code of a sidecar does not affect the pod's phase (KEP-753).
+        sidecars = {
+            each["name"]
+            for each in spec.get("initContainers") or ()
+            if each.get("restartPolicy") == "Always"
+        }
+        self._init = [*_in_order(spec.get("initContainers"), status.get("initContainerStatuses"))]
+        self._all = [
+            *self._init,
+            *_in_order(spec.get("containers"), status.get("containerStatuses")),
+        ]
+        self._deciding = [each for each in self._all if each["name"] not in sidecars]
+
+    def waiting(self) -> tuple[str, str] | None:
+        """Return reason and message of the first container with an unusual waiting state."""
+        for each in self._all:
+            state = (each.get("state") or {}).get("waiting") or {}
+            reason = state.get("reason") or ""
+            if reason and reason not in _STARTING:
+                return sys.intern(reason), sys.intern((state.get("message") or "")[:1024])
+        return None
+
+    def running_since(self) -> str:
+        """Return the start time of the main container; empty before its start."""
+        for each in self._all:
+            if each["name"] == self._main:
+                return _started(each)
+        return ""
+
+    def init_since(self) -> str:
+        """Return the first start time of the init containers; empty if none has started."""
+        return min(filter(None, map(_started, self._init)), default="")
+
+    def exit(self) -> Exit | None:
+        """Return the main container's exit if it failed, else the first failure, else its exit."""
+        ended = list(self._exits())
+        main = next((each for each in ended if each.container == self._main), None)
+        if main is not None and main.code != 0:
+            return main
+        return next((each for each in ended if each.code != 0), main)
+
+    def _exits(self) -> Iterator[Exit]:
+        for each in self._deciding:
+            state = (each.get("state") or {}).get("terminated")
+            if state is None and "waiting" in (each.get("state") or {}):
+                # The kubelet reports a container that it lost as waiting.
+                state = (each.get("lastState") or {}).get("terminated")
+            if state is not None:
+                yield Exit(
+                    container=sys.intern(each["name"]),
+                    code=state.get("exitCode") or 0,
+                    signal=state.get("signal") or 0,
+                    reason=sys.intern(state.get("reason") or ""),
+                    message=(state.get("message") or "")[-LONGEST_EXIT_MESSAGE:],
+                    finished_at=state.get("finishedAt") or "",
+                )
+
+
+def _started(container: Mapping[str, Any]) -> str:
+    state = container.get("state") or {}
+    begun = (state.get("running") or state.get("terminated") or {}).get("startedAt")
+    return begun or ""
+
+
+def _in_order(
+    specified: list[Mapping[str, Any]] | None, statuses: list[Mapping[str, Any]] | None
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the statuses in the order of the spec; the kubelet sorts them by name."""
+    by_name = {each["name"]: each for each in statuses or ()}
+    for each in specified or ():
+        if each["name"] in by_name:
+            yield by_name[each["name"]]

@@ -1,11 +1,11 @@
-"""What reconciling needs to know of the objects that a run owns, and no more: memory counts."""
+"""The observed objects of a run, reduced to what reconciling needs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from webhook.times import elapsed, read
+from webhook.times import elapsed, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,16 +23,16 @@ class Exit(NamedTuple):
     code: int
     signal: int = 0
     reason: str = ""
-    """The runtime's word: Completed, Error, OOMKilled, DeadlineExceeded, ContainerCannotRun ..."""
+    """The runtime's reason: Completed, Error, OOMKilled, DeadlineExceeded, ..."""
     message: str = ""
-    """The termination message; the end of the log where the program wrote none."""
+    """The termination message, else the end of the log."""
     finished_at: str = ""
     """RFC 3339."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnedPod:
-    """A pod of a run: owned by it, by its controller reference."""
+    """A pod of a run, owned through its controller reference."""
 
     name: str
     uid: str
@@ -44,7 +44,7 @@ class OwnedPod:
     ready: bool = False
     node: str = ""
     deleted_at: str = ""
-    """When its deletion was asked for (deletionTimestamp less the grace period), RFC 3339; else
+    """When its deletion was requested (deletionTimestamp minus the grace period), RFC 3339, or
     empty."""
     reason: str = ""
     """status.reason: NodeLost, Evicted, Shutdown, Preempting ..."""
@@ -54,10 +54,10 @@ class OwnedPod:
     unscheduled: str = ""
     """The scheduler's message while it finds no node; else empty."""
     waiting: tuple[str, str] | None = None
-    """Why the first container that waits does so: reason and message (ImagePullBackOff ...)."""
+    """Reason and message of the first container that waits (ImagePullBackOff ...)."""
     exit: Exit | None = None
-    """How the pod ended: the main container's exit if that failed, else the first that failed,
-    else the main container's. None while it runs, or where nothing is known."""
+    """How the pod ended: the main container's exit if it failed, else the first failed exit, else
+    the main container's. None while it runs, or if the exit is unknown."""
     running_since: str = ""
     """When its main container started, RFC 3339; empty before."""
     init_since: str = ""
@@ -72,49 +72,49 @@ class OwnedPod:
 
 
 class NodeHealth(NamedTuple):
-    """A node that pods of the run are bound to. One that is gone has no uid."""
+    """A node to which pods of the run are bound. A deleted node has no uid."""
 
     name: str
     uid: str = ""
     created: str = ""
-    """RFC 3339. A node may be registered again under the pods that run there."""
+    """RFC 3339. A node may be registered again while its pods run."""
     ready: Literal["True", "False", "Unknown"] = "True"
     """The status of the node's Ready condition. Unknown: its kubelet is silent."""
     since: str = ""
-    """Since when its Ready condition is as it is, or it is gone, RFC 3339; empty if that is not
-    known."""
+    """The last transition of its Ready condition, or its deletion, RFC 3339; empty if unknown."""
     shut_down: bool = False
-    """Whether the cloud's node controller says that the machine is off."""
+    """True if the cloud's node controller reports that the machine is off."""
     interruptible: bool = True
-    """Whether the node may be taken away at any time, as far as capacity classes tell."""
+    """True if the node may be interrupted at any time, according to the capacity classes."""
     capacity_class: str = ""
-    """The class that says so; empty if none does."""
+    """The class that sets this; empty if none does."""
 
     @property
     def trouble(self) -> NodeTrouble:
         """What is wrong with the node; empty if it is ready.
 
-        The taint alone proves nothing: it stays for a moment after the machine is back.
+        The shutdown taint alone is not evidence: it stays for a while after the machine is
+        back.
         """
         if not self.uid:
             return "NodeGone"
         if self.ready == "True":
             return ""
-        # A kubelet that says False is alive, and so are its pods, whatever a taint says.
+        # A kubelet that reports False is alive, and so are its pods, whatever the taint.
         off = self.shut_down and self.ready == "Unknown"
         return "NodeShutdown" if off else "NodeNotReady"
 
-    def heard_again(self, since: str) -> str:
-        """Return when the node was heard of again, if it was away after `since`; else empty.
+    def ready_again_after(self, since: str) -> str:
+        """Return when the node was back, if it was unavailable after `since`; else empty.
 
-        That is when it was registered, or its Ready condition changed to what the kubelet says.
+        The node was back when it was registered, or when its kubelet reported a Ready condition.
         """
         if not since or not self.uid or self.ready == "Unknown":
             return ""
-        # As texts first: of thousands of pods hardly one is older than its node.
+        # Compared as strings first: few of thousands of pods are older than their node.
         if self.since > since:
             return self.since
-        if self.created > since and elapsed(since, read(self.created)) > _SKEW:
+        if self.created > since and elapsed(since, parse_time(self.created)) > _SKEW:
             return self.created
         return ""
 
@@ -129,11 +129,11 @@ class OwnedDeployment(NamedTuple):
     available: int
     ready: int
     message: str = ""
-    """Why it makes no progress, if it says so: its conditions ReplicaFailure and Progressing."""
+    """Why it makes no progress, from its conditions ReplicaFailure and Progressing."""
 
 
 class Refusal(NamedTuple):
-    """The last answer to a creation that the API server refused."""
+    """The latest rejection of a creation by the API server."""
 
     name: str
     """The object's name."""
@@ -141,32 +141,32 @@ class Refusal(NamedTuple):
     """QuotaExceeded, PodSecurity, Rejected (by an admission webhook), NameTaken, Invalid,
     Forbidden or Failed."""
     message: str
-    """The API server's words; of a name that is taken, by whom."""
+    """The API server's message; for a name that is taken, the owner."""
 
 
 class Needs(NamedTuple):
-    """What a run needs beside its pods, as its plan says."""
+    """What a run needs besides its pods, according to its plan."""
 
     config_map: bool = False
     keys: bool = False
-    """A Secret with SSH keys, made before the ConfigMap. The controller may not read it."""
+    """A Secret with SSH keys, created before the ConfigMap. The controller may not read it."""
     address: str | None = None
-    """Where a notebook, a tensorboard or a service will be reached."""
+    """The URL of a notebook, a tensorboard or a service."""
 
 
 @dataclass(frozen=True)
 class Observed:
-    """The objects of one run, as the caches hold them.
+    """The objects of one run, from the caches.
 
-    pods: by name; every pod that the run owns, of whatever attempt.
-    service, config_map: whether the run's own are there.
-    service_uid: the Service's uid; empty if it is not there.
-    service_closed: whether the Service is there and selects no pod yet.
-    absent: names of pods that were looked up live for this very call, and are not there.
-    nodes: by name, those that the pods are bound to, and those of the incidents that may be a
-        failure's; None where nodes are not watched, or not listed yet.
-    nodes_read: names of nodes that were read live for this very call.
-    refusals: what the API server refused since the last creation that it took.
+    pods: by name; every pod that the run owns, of any attempt.
+    service, config_map: True if the run's own exist.
+    service_uid: the Service's uid; empty if it does not exist.
+    service_closed: True if the Service exists and selects no pod yet.
+    absent: names of pods that were read live for this call and do not exist.
+    nodes: by name: the nodes of the pods, and those of incidents that may be a failure's; None if
+    nodes are not watched or not listed yet.
+    nodes_read: names of nodes that were read live for this call.
+    refusals: rejections since the last successful creation.
     """
 
     pods: Mapping[str, OwnedPod] = field(default_factory=dict)
@@ -180,10 +180,10 @@ class Observed:
     nodes: Mapping[str, NodeHealth] | None = None
     nodes_read: frozenset[str] = frozenset()
 
-    def health(self, pod: OwnedPod) -> NodeHealth | None:
-        """The health of the pod's node; None if the pod has no node, or nothing is known of it.
+    def node_health(self, pod: OwnedPod) -> NodeHealth | None:
+        """Return the health of the pod's node; None if it has no node or the node is unknown.
 
-        That a node is shut down is believed only if it was read live.
+        The state "shut down" counts only if the node was read live.
         """
         found = (self.nodes or {}).get(pod.node) if pod.node else None
         if found and found.shut_down and found.name not in self.nodes_read:

@@ -1,107 +1,252 @@
-"""From a Run to the manifests of all that is made for it."""
+"""Plan a Run: the manifests of all its objects.
+
+Longer than 300 lines: the drafts of each role, with their errors, are the plan's first half.
+"""
 
 from __future__ import annotations
 
-from base64 import b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.errors import InvalidRun
-from webhook.run import deployments, mounts
-from webhook.run.drafts import Draft, drafts
-from webhook.run.gang import Gang
+from webhook.policy.findings import path_text
+from webhook.run import manifests
+from webhook.run.environment import bottom, upon
 from webhook.run.observed import Needs
-from webhook.run.ownership import labels, metadata, named, selector
-from webhook.run.pod_template_cache import template_cache as mould_of
+from webhook.run.pod_template_cache import make_template_cache, with_log_as_message
 from webhook.run.rendezvous.framework import SharedConfig
 from webhook.run.rendezvous.table import render_env, render_shared
+from webhook.run.replica_group import Gang
+from webhook.run.template import merged, template_problems
+from webhook.strict import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from webhook.placement.schema.placement import PlacementModel
     from webhook.placement.shapes import JsonObject
-    from webhook.run.model import Run
+    from webhook.policy.findings import Path
+    from webhook.run.environment import Placement
+    from webhook.run.model import Resources, Run
     from webhook.run.pod_template_cache import PodTemplateCache
     from webhook.run.rendezvous.framework import ReplicaEnv
 
-# Service meshes take the protocol from what stands before the hyphen.
-_PORT_NAME: Final = "tcp-rendezvous"
+_TEMPLATE: Final[Path] = ("spec", "template")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The merged definition of equal replicas: of a role (`index` is None), or of one override.
+
+    All drafts of a role share its template and its placement, because a run may have a thousand
+    drafts and a template ten thousand fields.
+
+    below: the role's placement; environment: the override of the one replica.
+    at: the position of the main container; resources: its resources, None for the template's.
+    """
+
+    role: str
+    index: int | None
+    template: JsonObject
+    below: Placement
+    environment: PlacementModel | None
+    resources: JsonObject | None
+    at: int
+
+    @property
+    def placement(self) -> Placement:
+        """The placement with all environments applied; computed at each access."""
+        return upon(self.below, (self.environment,))
+
+    @property
+    def container(self) -> JsonObject:
+        """The main container from the template."""
+        found: JsonObject = self.template["spec"]["containers"][self.at]
+        return found
+
+    @property
+    def requested(self) -> Mapping[str, object] | None:
+        """The resources of the main container."""
+        if self.resources is not None:
+            return self.resources
+        own = self.container.get("resources")
+        return own if isinstance(own, dict) else None
+
+
+def drafts(run: Run) -> tuple[list[Draft], list[str]]:
+    """Return the drafts of every role and override, in the framework's order, and problems.
+
+    A role with an invalid template has no draft.
+    """
+    found: list[Draft] = []
+    serving = run.spec.serving
+    problems = [*_environment_problems(run)]
+    wrong = [*template_problems(run.spec.template, _TEMPLATE, serving=serving)]
+    problems += wrong
+    without: dict[str, list[JsonObject]] = {}
+    for role, replica in run.spec.roles.items():
+        over = replica.template or {}
+        at: Path = ("spec", "replicas", role, "template") if replica.template else _TEMPLATE
+        own = [*template_problems(over, at, serving=serving)]
+        problems += own
+        template = merged(merged({}, run.spec.template), over)
+        containers = _containers(template)
+        lacking = _lacking(containers, at)
+        problems += [line for line in lacking if line not in problems]
+        if run.spec.main_container not in (None, *(each["name"] for each in containers)):
+            without[role] = containers
+        if wrong or own or lacking or role in without:
+            continue
+        template = with_log_as_message(template)
+        main = run.spec.main_container or containers[0]["name"]
+        names_in_order = [each["name"] for each in template["spec"]["containers"]]
+        position = names_in_order.index(main)
+        resources = _json(replica.resources)
+        placement = upon(bottom(template), (run.spec.environment, replica.environment))
+        found.append(Draft(role, None, template, placement, None, resources, position))
+        for entry in replica.by_index or ():
+            special = resources if entry.resources is None else _json(entry.resources)
+            found.append(
+                Draft(role, entry.index, template, placement, entry.environment, special, position)
+            )
+    if without:
+        problems.append(_no_main(run.spec.main_container, without))
+    return found, problems
+
+
+def _json(resources: Resources | None) -> JsonObject | None:
+    if resources is None:
+        return None
+    return resources.model_dump(by_alias=True, exclude_none=True)
+
+
+def _containers(template: JsonObject) -> list[JsonObject]:
+    """Return the containers of a merged template that have a valid shape."""
+    spec = template.get("spec", {})
+    found = spec.get("containers") if isinstance(spec, dict) else None
+    objects = found if isinstance(found, list) else []
+    return [
+        each for each in objects if isinstance(each, dict) and isinstance(each.get("name"), str)
+    ]
+
+
+def _lacking(containers: list[JsonObject], at: Path) -> list[str]:
+    """Return problems with containers of a merged template: none at all, or no image."""
+    where = path_text((*at, "spec", "containers"))
+    if not containers:
+        return [f"{where}: there is no container; give one, with a name and an image"]
+    return [
+        f"{where}: container {quoted(each['name'])} has no image; give it one"
+        for each in containers
+        if not each.get("image")
+    ]
+
+
+def _no_main(wanted: str | None, without: Mapping[str, list[JsonObject]]) -> str:
+    have = "has" if len(without) == 1 else "have"
+    there = dict.fromkeys(each["name"] for some in without.values() for each in some)
+    return (
+        f"spec.mainContainer: {', '.join(without)} {have} no container {quoted(wanted)}; "
+        f"want one of {', '.join(there) or 'those of the template'}"
+    )
+
+
+def _environment_problems(run: Run) -> Iterator[str]:
+    """Yield a problem for each capacity annotation, which would conflict with `capacity`."""
+    for at, environment in _environments(run):
+        if environment is not None and names.CAPACITY in (environment.annotations or ()):
+            path = path_text((*at, "annotations", names.CAPACITY))
+            yield f"{path}: an environment asks by its field capacity; write it there"
+
+
+def _environments(run: Run) -> Iterator[tuple[Path, PlacementModel | None]]:
+    yield ("spec", "environment"), run.spec.environment
+    for role, replica in run.spec.roles.items():
+        at: Path = ("spec", "replicas", role)
+        yield (*at, "environment"), replica.environment
+        for position, entry in enumerate(replica.by_index or ()):
+            yield (*at, "byIndex", position, "environment"), entry.environment
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The manifests of one generation of a Run. They share their parts: change none in place.
+    """The manifests of one generation of a Run. They share parts and must not be modified.
 
-    shared: what all replicas share beside variables.
-    needs: what the run needs beside its pods.
-    moulds: by role; special: by role and index, where a replica differs.
+    shared: the configuration that all replicas share, apart from variables.
+    needs: what the run needs besides its pods.
+    templates: by role; special: by role and index, for replicas with overrides. Only the drafts of
+    these are kept, because a Run may have a thousand; the rest is computed with each pod.
     """
 
     run: Run
     gang: Gang
     shared: SharedConfig
     needs: Needs
-    moulds: Mapping[str, PodTemplateCache]
-    special: Mapping[tuple[str, int], PodTemplateCache]
+    templates: Mapping[str, PodTemplateCache]
+    special: Mapping[tuple[str, int], Draft]
     ports: tuple[JsonObject, ...] = ()
 
     @property
     def main_container(self) -> str:
-        """The name of the main container of the first role; every pod's annotation has its own."""
-        name: str = next(iter(self.moulds.values())).main["name"]
+        """The main container of the first role; each pod's annotation has its own."""
+        name: str = next(iter(self.templates.values())).main["name"]
         return name
 
     def pod(self, role: str, index: int, attempt: int) -> JsonObject:
-        """The pod of one replica: a v1.Pod."""
+        """Return the v1.Pod of one replica."""
         name = self.gang.pod(role, index)
-        return self.template_cache(role, index).pod(name, index, attempt, self.told(role, index))
+        return self.template_cache(role, index).pod(
+            name, index, attempt, self.replica_env(role, index)
+        )
 
     def template_cache(self, role: str, index: int) -> PodTemplateCache:
-        """What the replica shares with those that are like it."""
-        return self.special.get((role, index)) or self.moulds[role]
+        """Return the parts that the replica shares with equal replicas."""
+        if draft := self.special.get((role, index)):
+            return make_template_cache(self.run, draft, self.shared)
+        return self.templates[role]
 
-    def told(self, role: str, index: int) -> ReplicaEnv:
-        """What the replica is told of the others."""
+    def replica_env(self, role: str, index: int) -> ReplicaEnv:
+        """Return the variables by which the replica finds the others."""
         return render_env(self.gang, role, index)
 
     def service(self, *, closed: bool = False) -> JsonObject:
-        """The run's v1.Service: headless, or before the Deployment of a run that stays.
+        """Return the run's v1.Service: headless, or in front of a Deployment.
 
-        `closed`: a headless one that selects no pod yet, for a large run's first moments.
+        `closed`: a headless Service that selects no pod yet, while a large run starts.
         """
         if self.run.spec.serving:
-            return deployments.service(self.run, self.ports)
-        return headless_service(self.run, self.gang, closed=closed)
+            return manifests.service(self.run, self.ports)
+        return manifests.headless_service(self.run, self.gang, closed=closed)
 
     def config_map(self) -> JsonObject | None:
-        """The v1.ConfigMap of the files that all replicas share; None if there are none."""
-        return config_map(self.run, self.shared) if self.needs.config_map else None
+        """Return the v1.ConfigMap of the shared files; None if there are none."""
+        return manifests.config_map(self.run, self.shared) if self.needs.config_map else None
 
     @property
     def keys_secret(self) -> str | None:
         """The name of the Secret of SSH keys; None if the run needs none."""
-        return mounts.secret_name(self.run) if self.needs.keys else None
+        return manifests.secret_name(self.run) if self.needs.keys else None
 
     def keys_secret_manifest(self, private: str, public: str) -> JsonObject:
-        """The v1.Secret: `private` is PEM text, `public` a line of authorized_keys."""
-        return keys_secret(self.run, private, public)
+        """Return the v1.Secret; `private` is PEM text, `public` an authorized_keys line."""
+        return manifests.keys_secret(self.run, private, public)
 
     def deployment(self) -> JsonObject:
-        """The apps/v1.Deployment of a run that stays."""
-        return deployments.deployment(self.run, next(iter(self.moulds.values())), self.ports)
+        """Return the apps/v1.Deployment of a notebook, a tensorboard or a service."""
+        return manifests.deployment(self.run, next(iter(self.templates.values())), self.ports)
 
 
 def plan(run: Run, *, cluster_domain: str = "") -> Plan:
-    """The plan of a run. Raises InvalidRun with everything for which no pods can be made of it."""
+    """Return the plan of a run. Raises InvalidRun with all reasons why no pods can be created."""
     found, problems = drafts(run)
     ports: list[JsonObject] = []
     if found and run.spec.serving:
-        ports = deployments.service_ports(run, found[0].container)
+        ports = manifests.service_ports(run, found[0].container)
         if not ports:
             problems.append(
                 f"spec.ports: a {run.spec.kind} needs a port to be reached by; give it here, or in "
-                f"the ports of container {found[0].main}"
+                f"the ports of container {found[0].container['name']}"
             )
     gang = _gang(run, found, cluster_domain)
     shared = SharedConfig()
@@ -111,18 +256,6 @@ def plan(run: Run, *, cluster_domain: str = "") -> Plan:
         problems += error.problems
     if problems:
         raise InvalidRun(problems)
-    moulds = {
-        (draft.role, draft.index): mould_of(
-            run,
-            draft.role,
-            draft.template,
-            draft.placement,
-            draft.resources,
-            draft.main,
-            shared,
-        )
-        for draft in found
-    }
     return Plan(
         run,
         gang,
@@ -130,10 +263,10 @@ def plan(run: Run, *, cluster_domain: str = "") -> Plan:
         Needs(
             config_map=bool(shared.files),
             keys=bool(shared.ssh_keys_at),
-            address=deployments.address(run, ports, cluster_domain) if ports else None,
+            address=manifests.address(run, ports, cluster_domain) if ports else None,
         ),
-        {role: each for (role, index), each in moulds.items() if index is None},
-        {(role, index): each for (role, index), each in moulds.items() if index is not None},
+        {each.role: make_template_cache(run, each, shared) for each in found if each.index is None},
+        {(each.role, each.index): each for each in found if each.index is not None},
         tuple(ports),
     )
 
@@ -142,8 +275,13 @@ def _gang(run: Run, found: list[Draft], cluster_domain: str) -> Gang:
     roles = run.spec.roles
     devices = {}
     for role, replica in roles.items():
-        own = {draft.index: gpus(draft.asked) for draft in found if draft.role == role}
-        usual = own.get(None, 0)
+        drafts_of_role = [draft for draft in found if draft.role == role]
+        usual = gpus(drafts_of_role[0].requested) if drafts_of_role else 0
+        own = {
+            draft.index: gpus(draft.requested)
+            for draft in drafts_of_role
+            if draft.resources is not drafts_of_role[0].resources
+        }
         devices[role] = tuple(own.get(index, usual) for index in range(replica.count))
     first = found[0] if found else None
     spec = first.template["spec"] if first else {}
@@ -155,57 +293,25 @@ def _gang(run: Run, found: list[Draft], cluster_domain: str) -> Gang:
         options=run.spec.settings,
         cluster_domain=cluster_domain,
         devices=devices,
-        labels={**(first.placement.get("labels", {}) if first else {}), **labels(run)},
+        labels={**(first.placement.get("labels", {}) if first else {}), **manifests.labels(run)},
         service_account=spec.get("serviceAccountName") or "default",
     )
 
 
 def gpus(resources: Mapping[str, Any] | None) -> int:
-    """The GPUs of a container's resources: nvidia.com/gpu, amd.com/gpu, and those of others.
+    """Return the number of GPUs of a container: nvidia.com/gpu, amd.com/gpu and other */gpu.
 
-    Extended resources are whole numbers, and limits and requests of them are the same where both
-    are given (https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus). Anything else counts
-    as none.
+    Extended resources are whole numbers, and limits equal requests if both are given
+    (https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus). Other values count as zero.
     """
     limits, requests = ((resources or {}).get(part) for part in ("limits", "requests"))
-    asked = {
+    quantities = {
         **(requests if isinstance(requests, dict) else {}),
         **(limits if isinstance(limits, dict) else {}),
     }
-    return sum(_whole(count) for name, count in asked.items() if str(name).endswith("/gpu"))
+    return sum(_whole(count) for name, count in quantities.items() if str(name).endswith("/gpu"))
 
 
 def _whole(quantity: object) -> int:
     text = str(quantity)
     return int(text) if text.isascii() and text.isdigit() else 0
-
-
-def headless_service(run: Run, gang: Gang, *, closed: bool = False) -> JsonObject:
-    """The Service under which every replica has its address; none has, while it is closed.
-
-    Not-ready addresses are published, since replicas look for each other before they are ready.
-    It has the framework's port; without a framework none, as a headless Service may.
-    """
-    spec: JsonObject = {
-        "clusterIP": "None",
-        "publishNotReadyAddresses": True,
-        # Without any selector it would get two address families, where the cluster may have one.
-        "selector": {**selector(run), **({names.CLOSED: "true"} if closed else {})},
-    }
-    if run.spec.framework is not None:
-        spec["ports"] = [{"name": _PORT_NAME, "port": gang.port, "protocol": "TCP"}]
-    return named("v1", "Service", metadata(run, run.name), {"spec": spec})
-
-
-def config_map(run: Run, shared: SharedConfig) -> JsonObject:
-    """The ConfigMap with the files that all replicas share."""
-    meta = metadata(run, mounts.config_map_name(run))
-    return named("v1", "ConfigMap", meta, {"data": dict(shared.files)})
-
-
-def keys_secret(run: Run, private: str, public: str) -> JsonObject:
-    """The Secret with the run's SSH keys: PEM text, and a line of authorized_keys."""
-    data = {mounts.PRIVATE: private, mounts.PUBLIC: public}
-    encoded = {key: b64encode(text.encode()).decode() for key, text in data.items()}
-    meta = metadata(run, mounts.secret_name(run))
-    return named("v1", "Secret", meta, {"type": "kubernetes.io/ssh-auth", "data": encoded})

@@ -1,4 +1,4 @@
-"""What the pods of like replicas share, made once; one pod is then a matter of microseconds."""
+"""Pod templates that equal replicas share."""
 
 from __future__ import annotations
 
@@ -7,30 +7,29 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.run.environment import SPEC, placed
-from webhook.run.mounts import mounts
-from webhook.run.ownership import labels, owners
+from webhook.run.manifests import labels, mounts, owners
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.placement.shapes import JsonObject
-    from webhook.run.layers import Placement
     from webhook.run.model import Run
+    from webhook.run.plan import Draft
     from webhook.run.rendezvous.framework import ReplicaEnv, SharedConfig
 
-# Of a pod that dies without a word for the API server the end of its log is kept.
+# Use the end of the log if a failed container wrote no termination message.
 _LOG: Final = "FallbackToLogsOnError"
 
 
 @dataclass(frozen=True, slots=True)
 class PodTemplateCache:
-    """Replicas of one role that differ in nothing but their index and what they are told.
+    """The shared parts of replicas of one role that differ only in index and variables.
 
-    Nothing of it may be changed in place: every pod made of it shares its parts.
+    Must not be modified: every pod shares these parts.
 
-    metadata: of the pods, but for name, index and attempt.
-    spec: of the pods, but for hostname, subdomain and containers.
-    before, main, after: the containers, in order; `main` without its env.
+    metadata: of the pods, without name, index and attempt.
+    spec: of the pods, without hostname, subdomain and containers.
+    all_containers: in order; the one at `at` is replaced by `main`, which has no env.
     env: the main container's own variables.
     own: their names.
     """
@@ -41,14 +40,14 @@ class PodTemplateCache:
     annotations: Mapping[str, str]
     metadata: Mapping[str, Any]
     spec: Mapping[str, Any]
-    before: Sequence[JsonObject]
+    all_containers: Sequence[JsonObject]
+    at: int
     main: JsonObject
-    after: Sequence[JsonObject]
     env: Sequence[JsonObject]
     own: frozenset[str]
 
-    def pod(self, name: str, index: int, attempt: int, told: ReplicaEnv) -> JsonObject:
-        """The v1.Pod of one replica."""
+    def pod(self, name: str, index: int, attempt: int, replica_env: ReplicaEnv) -> JsonObject:
+        """Return the v1.Pod of one replica."""
         return {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -63,57 +62,44 @@ class PodTemplateCache:
                 "hostname": name,
                 "subdomain": self.subdomain,
                 **self.spec,
-                "containers": self.containers(told),
+                "containers": self.containers(replica_env),
             },
         }
 
-    def containers(self, told: ReplicaEnv) -> list[JsonObject]:
-        """All containers, the main one with what it is told.
+    def containers(self, replica_env: ReplicaEnv) -> list[JsonObject]:
+        """Return all containers, with the replica's variables in the main one.
 
-        That comes first, so that the container's own variables and arguments may refer to it:
-        $(RANK) is expanded from variables that stand before it.
+        These come first, so that the container's own variables and arguments may refer to them:
+        $(RANK) is expanded only from variables that precede it.
         """
         main = dict(self.main)
-        if told.command and not (main.get("command") or main.get("args")):
-            main["command"] = list(told.command)
-        env = [{"name": k, "value": v} for k, v in told.env.items() if k not in self.own]
+        if replica_env.command and not (main.get("command") or main.get("args")):
+            main["command"] = list(replica_env.command)
+        env = [{"name": k, "value": v} for k, v in replica_env.env.items() if k not in self.own]
         if env or self.env:
             main["env"] = [*env, *self.env]
-        return [*self.before, main, *self.after]
+        return [*self.all_containers[: self.at], main, *self.all_containers[self.at + 1 :]]
 
 
-def template_cache(
-    run: Run,
-    role: str,
-    template: JsonObject,
-    placement: Placement,
-    resources: JsonObject | None,
-    main: str,
-    shared: SharedConfig,
-) -> PodTemplateCache:
-    """The template_cache of replicas.
-
-    template: merged and checked; placement: with all environments upon the template's own;
-    resources: of the main container, replacing the template's; None leaves those.
-    """
-    where = placed(placement)
-    metadata, spec = template.get("metadata") or {}, template["spec"]
-    containers = [_outspoken(each) for each in spec["containers"]]
-    at = next(i for i, each in enumerate(containers) if each["name"] == main)
-    container = {key: value for key, value in containers[at].items() if key != "env"}
-    if resources is not None:
-        container["resources"] = resources
+def make_template_cache(run: Run, draft: Draft, shared: SharedConfig) -> PodTemplateCache:
+    """Compute the parts that the pods of equal replicas share."""
+    where = placed(draft.placement)
+    metadata, spec = draft.template.get("metadata") or {}, draft.template["spec"]
+    containers = spec["containers"]
+    container = {key: value for key, value in draft.container.items() if key != "env"}
+    if draft.resources is not None:
+        container["resources"] = draft.resources
     mounted = mounts(run, shared, where.spec, container)
     if mounted:
         own = container.get("volumeMounts") or ()
         container["volumeMounts"] = [*own, *(each["mount"] for each in mounted)]
-    env = containers[at].get("env") or []
+    env = draft.container.get("env") or []
     finalizers = metadata.get("finalizers")
     return PodTemplateCache(
         namespace=run.namespace,
         subdomain=run.name,
-        labels={**where.labels, **labels(run), names.ROLE: role},
-        annotations={**where.annotations, names.DEFAULT_CONTAINER: main},
+        labels={**where.labels, **labels(run), names.ROLE: draft.role},
+        annotations={**where.annotations, names.DEFAULT_CONTAINER: container["name"]},
         metadata={
             **({"finalizers": finalizers} if finalizers else {}),
             "ownerReferences": owners(run),
@@ -123,24 +109,22 @@ def template_cache(
             **_volumes(spec, [each["volume"] for each in mounted]),
             **_searches(spec, shared),
         },
-        before=containers[:at],
+        all_containers=containers,
+        at=draft.at,
         main=container,
-        after=containers[at + 1 :],
         env=env,
         own=frozenset(each["name"] for each in env if isinstance(each.get("name"), str)),
     )
 
 
 def _spec(run: Run, spec: JsonObject, placement: Mapping[str, Any]) -> JsonObject:
-    # An environment may have cleared a field: the placement has all that is left.
+    # An environment may have cleared a field, so only the placement's fields are used.
     result = {k: v for k, v in spec.items() if k != "containers" and k not in SPEC}
     result |= placement
     if not run.spec.serving:
         result["restartPolicy"] = "Never"
-    if result.get("initContainers"):
-        result["initContainers"] = [_outspoken(each) for each in result["initContainers"]]
     if result.get("hostNetwork"):
-        # Else it would ask the node's name server, which does not know the other replicas.
+        # The default policy would use the node's name server, which does not know the replicas.
         result.setdefault("dnsPolicy", "ClusterFirstWithHostNet")
     return result
 
@@ -157,7 +141,16 @@ def _searches(spec: JsonObject, shared: SharedConfig) -> JsonObject:
     return {"dnsConfig": {**config, "searches": list(searches)}}
 
 
-def _outspoken(container: JsonObject) -> JsonObject:
+def with_log_as_message(template: JsonObject) -> JsonObject:
+    """Return the template with termination messages that fall back to the log."""
+    spec = dict(template["spec"])
+    for key in ("containers", "initContainers"):
+        if spec.get(key):
+            spec[key] = [_with_log_as_message(each) for each in spec[key]]
+    return {**template, "spec": spec}
+
+
+def _with_log_as_message(container: JsonObject) -> JsonObject:
     if container.get("terminationMessagePolicy"):
         return container
     return {**container, "terminationMessagePolicy": _LOG}

@@ -1,40 +1,80 @@
-"""The controller's heart: from a run, what it owns and the time to actions and status.
+"""Reconcile one Run: from the Run, its objects and the time to actions and the next status.
 
-It acts on what the API server has given back as the run's status, and writes what is new into the
-next status. So whatever was cut off between two actions is taken up by the next call, and what is
-counted is remembered before anything is done about it.
+Actions depend on the status that the API server returned; new facts go into the next status. So a
+reconcile that was interrupted between two actions continues with the next call, and every failure
+is recorded before it has any effect.
+
+Longer than 300 lines: this is the whole way of a training run, from its start to its clean-up. The
+rules that it applies are in modules of their own: facts, restarts, incidents, verdict, progress.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from webhook.crd.conditions import Said
-from webhook.run import conditions, incidents, serving
-from webhook.run.actions import Outcome
-from webhook.run.announce import announcements
-from webhook.run.counting import RestartTerms, closed, count, suspended
-from webhook.run.facts import look
-from webhook.run.finish import at_rest, ended, ended_status, soonest
-from webhook.run.model import LastFailure, RoleStatus
-from webhook.run.steps import onward, opened, superseded
-from webhook.run.story import story
-from webhook.run.verdict import Verdict, told, verdict
+from webhook.run import incidents, serving
+from webhook.run.actions import (
+    CreateConfigMap,
+    CreateKeys,
+    CreatePod,
+    CreateService,
+    DeleteDeployment,
+    DeletePod,
+    DeleteRun,
+    ForceDeletePod,
+    OpenService,
+    Outcome,
+    RestoreKeys,
+)
+from webhook.run.facts import collect_facts
+from webhook.run.model import LastFailure
+from webhook.run.progress import (
+    active_status,
+    describe_progress,
+    ended_status,
+    make_announcements,
+    suspended_status,
+)
+from webhook.run.rendezvous.table import ROLES
+from webhook.run.restarts import (
+    STABLE,
+    RestartTerms,
+    count_down,
+    entries_by_index,
+    fill_in_wait,
+    remaining_wait,
+    role_at_end,
+    suspended_role,
+)
+from webhook.run.verdict import Verdict, find_verdict
+from webhook.shortening import cut
 from webhook.times import elapsed, to_microsecond, to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
+    from webhook.backoff import Delays
     from webhook.run.actions import Action
-    from webhook.run.counting import Counted
-    from webhook.run.facts import Down, RoleFacts
-    from webhook.run.model import Run, RunStatus
+    from webhook.run.facts import DownReplica, RoleFacts
+    from webhook.run.model import RoleStatus, Run, RunSpec, RunStatus
     from webhook.run.observed import Needs, Observed, OwnedPod
+    from webhook.run.restarts import Counted
 
 DEFAULT_TERMS: Final = RestartTerms()
-# Nodes that are read live for one look at most; those beyond are taken to be as ready as before.
+# Maximum nodes to read live per reconcile; further nodes keep their previous state.
 MOST_READ: Final = 50
+# Pods to create per reconcile. Then the status is written, and changes of the run are seen.
+AT_ONCE: Final = 500
+# The Service of a run with more replicas is closed while its pods are created. The controllers of
+# Endpoints and EndpointSlices process all pods of a Service for each new pod, even though none has
+# an address yet: the work would be quadratic in the number of replicas.
+LARGE: Final = 250
+# Seconds between two attempts to restore the SSH keys of pods that do not start. A kubelet retries
+# the mount of a missing Secret at least every two minutes.
+KEYS_PAUSE: Final = 60.0
+_ENDED: Final = ("Succeeded", "Failed")
 
 
 def reconcile(
@@ -44,46 +84,50 @@ def reconcile(
     now: datetime,
     terms: RestartTerms = DEFAULT_TERMS,
 ) -> Outcome:
-    """What to do about a run now. Pure; raises nothing that a Run of the API server can cause.
+    """Return what to do about a run. Pure; no stored Run makes it raise.
 
-    Where `look_up` or `look_up_nodes` is not empty the outcome has nothing else: the pods and nodes
-    they name are to be looked up, and the function called again.
+    If `look_up` or `look_up_nodes` is not empty, the outcome has nothing else. The caller reads
+    those pods and nodes and calls the function again.
     """
     if run.metadata.deletion_timestamp:
-        # Owner references do the rest.
+        # The garbage collector deletes the owned objects.
         return Outcome(run.status)
-    if run.status.phase in ("Succeeded", "Failed"):
-        return ended(run, observed, now)
-    run = _not_ahead(run, now)
+    if run.status.phase in _ENDED:
+        return _reconcile_ended(run, observed, now)
+    run = _repair_status(run, now, terms.restarts)
     if run.spec.serving:
         return serving.reconcile(run, needs, observed, now)
-    facts = _facts(run, observed)
-    missing, nodes = _to_look_up(run, facts), _to_read(observed)
+    facts = collect_facts(run, observed)
+    missing = frozenset(
+        run.pod_name(role, index) for role, one in facts.items() for index in one.missing
+    )
+    nodes = _nodes_to_read(observed)
     if missing or nodes:
         return Outcome(run.status, look_up=missing, look_up_nodes=nodes)
-    counted = count(run, facts, observed, now, terms)
-    end = verdict(run, facts, counted, now)
+    counted = count_down(run, facts, observed, now, terms)
+    end = find_verdict(run, facts, counted, now)
     if end:
-        return _over(run, facts, counted, end, now)
+        return _finish(run, facts, counted, end, now)
     if run.spec.suspend:
-        return _resting(run, facts, counted, observed, now, terms)
-    return _going_on(run, facts, counted, needs, observed, now, terms)
+        return _reconcile_suspended(run, facts, counted, observed, now, terms)
+    return _reconcile_active(run, facts, counted, needs, observed, now, terms)
 
 
-def invalid(
+def invalid_status(
     before: RunStatus, generation: int, problems: tuple[str, ...], now: datetime
 ) -> RunStatus:
-    """The status of a Run that no pods can be made of. Its spec cannot change: it is over."""
+    """Return the status of a Run without valid pods. It has failed, as its spec is immutable."""
     text = "; ".join(problems)
-    end = Verdict("Failed", "InvalidRun", text if len(text) <= 4000 else f"{text[:4000]}…")
+    end = Verdict("Failed", "InvalidRun", cut(text, 4000))
     return ended_status(before, generation, end, now)
 
 
-def _not_ahead(run: Run, now: datetime) -> Run:
-    """The run, with nothing in its status that is still to come.
+def _repair_status(run: Run, now: datetime, delays: Delays) -> Run:
+    """Return the run with a status that another controller may have written, made consistent.
 
-    Else what a controller wrote whose clock was ahead, or was set back since, would hold the run
-    for as long: its backoff, its incidents and its deadline would begin only then.
+    Future times become `now`. They are of a controller whose clock was ahead, and backoff,
+    incidents and the deadline would start only at those times. Entries without a wait get one. They
+    are of an older controller, and replicas in backoff must not start at once after an upgrade.
     """
     status = run.status
     latest = to_microsecond(now)
@@ -91,65 +135,36 @@ def _not_ahead(run: Run, now: datetime) -> Run:
     def capped(moment: str) -> str:
         return latest if elapsed(moment, now) < 0 else moment
 
-    changed: dict[str, object] = {}
-    if status.start_time and elapsed(status.start_time, now) < 0:
-        changed["start_time"] = to_second(now)
-    recovering = {
-        role: tuple(
-            each.model_copy(update={"since": capped(each.since)}) for each in one.recovering
+    def repaired(role: RoleStatus) -> RoleStatus:
+        entries = (fill_in_wait(each, delays) for each in role.recovering)
+        recovering = tuple(
+            each.model_copy(update={"since": capped(each.since)}) for each in entries
         )
-        for role, one in status.replicas.items()
+        return role.model_copy(update={"recovering": recovering})
+
+    start = status.start_time
+    changed = {
+        "start_time": to_second(now) if start and elapsed(start, now) < 0 else start,
+        "replicas": {
+            role: repaired(one) if one.recovering else one for role, one in status.replicas.items()
+        },
+        "incidents": tuple(
+            each.model_copy(
+                update={
+                    "began": capped(each.began),
+                    "ended": capped(each.ended) if each.ended else each.ended,
+                }
+            )
+            for each in status.incidents
+        ),
     }
-    if any(entries != status.replicas[role].recovering for role, entries in recovering.items()):
-        changed["replicas"] = {
-            role: one.model_copy(update={"recovering": recovering[role]})
-            for role, one in status.replicas.items()
-        }
-    found = tuple(
-        each.model_copy(
-            update={
-                "began": capped(each.began),
-                "ended": capped(each.ended) if each.ended else each.ended,
-            }
-        )
-        for each in status.incidents
-    )
-    if found != status.incidents:
-        changed["incidents"] = found
-    if not changed:
-        return run
     return run.model_copy(update={"status": status.model_copy(update=changed)})
 
 
-def _facts(run: Run, observed: Observed) -> dict[str, RoleFacts]:
-    by_role: dict[str, list[OwnedPod]] = {role: [] for role in run.spec.roles}
-    for pod in observed.pods.values():
-        if pod.role in by_role:
-            by_role[pod.role].append(pod)
-    return {
-        role: look(
-            role,
-            spec,
-            run.status.replicas.get(role) or RoleStatus(),
-            by_role[role],
-            run.name,
-            observed,
-            run.spec.disruption_exit_codes or (),
-        )
-        for role, spec in run.spec.roles.items()
-    }
+def _nodes_to_read(observed: Observed) -> frozenset[str]:
+    """Return the nodes of pods to read live: unknown ones, and those reported as shut down.
 
-
-def _to_look_up(run: Run, facts: Mapping[str, RoleFacts]) -> frozenset[str]:
-    return frozenset(
-        run.pod_name(role, index) for role, one in facts.items() for index in one.missing
-    )
-
-
-def _to_read(observed: Observed) -> frozenset[str]:
-    """Nodes of pods that must be read live: not known at all, or shut down as was heard.
-
-    Nothing is done upon a taint that may be out of date, and a node may be newer than the view.
+    No action is based on a taint that may be outdated, and a node may be newer than the cache.
     """
     if observed.nodes is None:
         return frozenset()
@@ -162,18 +177,18 @@ def _to_read(observed: Observed) -> frozenset[str]:
     return frozenset([*shut_down, *unknown][: max(0, MOST_READ - len(observed.nodes_read))])
 
 
-def _over(
+def _finish(
     run: Run, facts: Mapping[str, RoleFacts], counted: Counted, end: Verdict, now: datetime
 ) -> Outcome:
-    roles = {role: closed(one, counted.roles[role]) for role, one in facts.items()}
-    status = _totals(run, roles, counted, now)
-    whole = incidents.whole_again(counted.incidents, now)
+    roles = {role: role_at_end(one, counted.roles[role]) for role, one in facts.items()}
+    status = _update_totals(run, roles, counted, now)
+    whole = incidents.record_recovery(counted.incidents, now)
     status = status.model_copy(update={"incidents": whole})
     status = ended_status(status, run.metadata.generation, end, now)
-    return Outcome(status, announcements=announcements(run, status), after=0.0)
+    return Outcome(status, announcements=make_announcements(run, status), after=0.0)
 
 
-def _resting(
+def _reconcile_suspended(
     run: Run,
     facts: Mapping[str, RoleFacts],
     counted: Counted,
@@ -181,22 +196,23 @@ def _resting(
     now: datetime,
     terms: RestartTerms,
 ) -> Outcome:
-    """A suspended run: once the status says so its pods are deleted, and their ends not counted."""
+    """Suspend a run: write the status first, then delete its pods without counting their ends."""
     if run.status.phase != "Suspended":
-        roles = {role: suspended(counted.roles[role]) for role in facts}
+        roles = {role: suspended_role(counted.roles[role]) for role in facts}
     else:
         roles = dict(counted.roles)
-    status = at_rest(_totals(run, roles, counted, now), run.metadata.generation, now)
-    actions: tuple[Action, ...] = (*superseded(facts), *opened(observed))
+    status = suspended_status(
+        _update_totals(run, roles, counted, now), run.metadata.generation, now
+    )
     return Outcome(
         status,
-        actions,
-        announcements=announcements(run, status, counted.down),
-        after=incidents.deadline(counted.incidents, now, terms.incident_window),
+        (*_delete_stale_pods(facts), *_open_service(observed)),
+        announcements=make_announcements(run, status, counted.down),
+        after=incidents.seconds_until_decided(counted.incidents, now, terms.incident_window),
     )
 
 
-def _going_on(
+def _reconcile_active(
     run: Run,
     facts: Mapping[str, RoleFacts],
     counted: Counted,
@@ -205,39 +221,169 @@ def _going_on(
     now: datetime,
     terms: RestartTerms,
 ) -> Outcome:
-    steps = onward(run.spec, facts, counted, needs, observed, now)
-    status = _totals(run, counted.roles, counted, now)
-    told_now = story(facts, counted, steps, observed, status.last_failure)
-    if told_now.phase == "Running":
-        whole = incidents.whole_again(status.incidents, now)
+    steps = _next_steps(run.spec, facts, counted, needs, observed, now)
+    status = _update_totals(run, counted.roles, counted, now)
+    progress = describe_progress(facts, counted, steps, observed, status.last_failure)
+    if progress.phase == "Running":
+        whole = incidents.record_recovery(status.incidents, now)
         status = status.model_copy(update={"incidents": whole})
-    if (left := incidents.deadline(counted.incidents, now, terms.incident_window)) is not None:
+    left = incidents.seconds_until_decided(counted.incidents, now, terms.incident_window)
+    if left is not None:
         steps.wait(left)
-    said = list(told_now.said)
-    if run.status.phase == "Suspended":
-        said.append(Said(conditions.SUSPENDED, "False", "Resumed", "the run goes on"))
-    status = status.model_copy(
-        update={
-            "phase": told_now.phase,
-            "message": told_now.message,
-            "start_time": run.status.start_time or to_second(now),
-            "conditions": conditions.updated(
-                run.status.conditions, said, run.metadata.generation, now
-            ),
-        }
-    )
+    status = active_status(run, status, progress.phase, progress.message, progress.conditions, now)
     return Outcome(
         status,
         tuple(steps.actions),
-        announcements=announcements(run, status, counted.down, told_now.hindrance),
-        after=soonest(run, steps.after, counted, now),
+        announcements=make_announcements(run, status, counted.down, progress.hindrance),
+        after=_seconds_until_due(run, steps.after, counted, now),
     )
 
 
-def _totals(
+@dataclass(slots=True)
+class Steps:
+    """The actions, and what delays them.
+
+    held: role -> the roles whose replicas it waits for.
+    waiting: the number of replicas in backoff.
+    after: seconds until the first of them may start; 0 if there is more to create at once.
+    """
+
+    actions: list[Action] = field(default_factory=list)
+    held: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    waiting: int = 0
+    after: float | None = None
+
+    def wait(self, seconds: float) -> None:
+        """Request the next reconcile within this many seconds."""
+        self.after = seconds if self.after is None else min(self.after, seconds)
+
+
+def _next_steps(
+    spec: RunSpec,
+    facts: Mapping[str, RoleFacts],
+    counted: Counted,
+    needs: Needs,
+    observed: Observed,
+    now: datetime,
+) -> Steps:
+    steps = Steps(list(_prerequisites(spec, needs, observed)))
+    steps.actions += _restore_keys(facts, needs, observed)
+    # A pod that has a node but does not run waits for its kubelet, which mounts the Secret first.
+    if needs.keys and any(
+        pod.node and pod.phase == "Pending" for one in facts.values() for pod in one.alive.values()
+    ):
+        steps.wait(KEYS_PAUSE)
+    # A failure that may end the run keeps its pod, and so its log, until it is decided.
+    permanent = any(each.permanent and each.cause == "Unknown" for each in counted.incidents)
+    steps.actions += _delete_stale_pods(facts, ended=not permanent)
+    created = 0
+    for role, one in facts.items():
+        entries = entries_by_index(one.before.recovering)
+        for index, pod in one.ended.items():
+            left = remaining_wait(entries.get(index), now)
+            if left > 0:
+                steps.waiting += 1
+                steps.wait(left)
+            else:
+                steps.actions += _deletion(one, index, pod)
+        if counted.roles[role].attempt != one.before.attempt:
+            # A restart proceeds only after the API server has stored the new attempt.
+            continue
+        if held := _awaited_roles(spec, role, facts):
+            steps.held[role] = held
+            continue
+        for index in _missing_indexes(one):
+            left = remaining_wait(entries.get(index), now)
+            if left > 0:
+                steps.waiting += 1
+                steps.wait(left)
+            elif created == AT_ONCE:
+                steps.wait(0.0)
+                break
+            else:
+                steps.actions.append(CreatePod(role, index, one.before.attempt))
+                created += 1
+    if not created or observed.refusals:
+        steps.actions += _open_service(observed)
+    return steps
+
+
+def _prerequisites(spec: RunSpec, needs: Needs, observed: Observed) -> Iterator[Action]:
+    """Yield the creation of objects that must exist before the first pod, in order."""
+    if needs.config_map and not observed.config_map:
+        if needs.keys:
+            yield CreateKeys()
+        yield CreateConfigMap()
+    if not observed.service:
+        replicas = sum(replica.count for replica in spec.roles.values())
+        yield CreateService(closed=replicas > LARGE)
+
+
+def _open_service(observed: Observed) -> Iterator[OpenService]:
+    """Open a closed Service once no more pods can be created in this reconcile."""
+    if observed.service and observed.service_closed:
+        yield OpenService()
+
+
+def _restore_keys(
+    facts: Mapping[str, RoleFacts], needs: Needs, observed: Observed
+) -> Iterator[RestoreKeys]:
+    """Restore the Secret of SSH keys, unless every replica runs and so has it mounted.
+
+    No watch reports a deletion of the Secret. It is restored as soon as a replica is down, before
+    the replacement starts: running pods receive new keys within about a minute.
+    """
+    if needs.keys and observed.config_map and not all(map(_all_running, facts.values())):
+        yield RestoreKeys()
+
+
+def _delete_stale_pods(
+    facts: Mapping[str, RoleFacts], *, ended: bool = True
+) -> Iterator[DeletePod | ForceDeletePod]:
+    """Delete the pods of earlier attempts; ended pods only if `ended`."""
+    for one in facts.values():
+        for index, pod in one.stale.items():
+            if ended or pod.phase not in _ENDED:
+                yield from _deletion(one, index, pod)
+
+
+def _deletion(facts: RoleFacts, index: int, pod: OwnedPod) -> Iterator[DeletePod | ForceDeletePod]:
+    """Delete a pod, unless it is already terminating."""
+    lost = facts.lost.get(index)
+    if lost and lost.node.trouble == "NodeShutdown":
+        yield ForceDeletePod(pod.name, pod.uid)
+    elif not pod.deleted_at:
+        yield DeletePod(pod.name, pod.uid)
+
+
+def _missing_indexes(facts: RoleFacts) -> Iterator[int]:
+    """Yield indexes that have no pod and have not finished.
+
+    Indexes that just went down, and those to look up, are left out: their failures must be
+    recorded first.
+    """
+    down = {each.index for each in facts.down}
+    for index in facts.unfinished:
+        if not (index in facts.there or index in facts.missing or index in down):
+            yield index
+
+
+def _awaited_roles(spec: RunSpec, role: str, facts: Mapping[str, RoleFacts]) -> tuple[str, ...]:
+    """Return the roles that this one waits for, because not all of their replicas run."""
+    first = ROLES[spec.framework].after.get(role, ())
+    return tuple(other for other in first if other in facts and not _all_running(facts[other]))
+
+
+def _all_running(facts: RoleFacts) -> bool:
+    return all(
+        index in facts.alive and facts.alive[index].phase == "Running" for index in facts.unfinished
+    )
+
+
+def _update_totals(
     run: Run, roles: Mapping[str, RoleStatus], counted: Counted, now: datetime
 ) -> RunStatus:
-    """The run's status with these roles, and what follows from them."""
+    """Return the run's status with these roles, and the totals computed from them."""
     down = counted.down
     desired = sum(role.desired for role in roles.values())
     ready = sum(role.ready for role in roles.values())
@@ -254,15 +400,73 @@ def _totals(
     )
 
 
-def _last_failure(down: Down, now: datetime) -> LastFailure:
+def _last_failure(down: DownReplica, now: datetime) -> LastFailure:
     failure = down.failure
     exit_ = down.pod.exit if down.pod else None
     return LastFailure(
         replica=down.name,
-        node=down.pod.node if down.pod else "",
+        node=down.node,
         exit_code=failure.exit_code,
         reason=failure.reason,
-        message=failure.message or told(down),
+        message=failure.message or down.description,
         disruption=failure.disruption,
         time=(exit_.finished_at if exit_ and exit_.finished_at else to_second(now)),
     )
+
+
+def _seconds_until_due(
+    run: Run, after: float | None, counted: Counted, now: datetime
+) -> float | None:
+    """Return the seconds until an active run must be reconciled without any event, or None."""
+    times = [] if after is None else [after]
+    limit, start = run.spec.active_deadline_seconds, run.status.start_time
+    if limit is not None:
+        times.append(limit - elapsed(start, now) if start else float(limit))
+    if any(role.recovering for role in counted.roles.values()):
+        # Needs no precision: it only resets the backoff of stable replicas.
+        times.append(STABLE / 4)
+    return max(0.0, min(times)) if times else None
+
+
+def _reconcile_ended(run: Run, observed: Observed, now: datetime) -> Outcome:
+    """Clean up the pods of an ended run, and delete the Run after ttlSecondsAfterFinished."""
+    roles = {role: _recount(role, before, observed) for role, before in run.status.replicas.items()}
+    ready = sum(role.ready for role in roles.values())
+    desired = sum(role.desired for role in roles.values())
+    status = run.status.model_copy(
+        update={
+            "observed_generation": run.metadata.generation,
+            "replicas": roles,
+            "replicas_ready": f"{ready}/{desired}" if roles else run.status.replicas_ready,
+        }
+    )
+    actions: list[Action] = list(clean_pods(run.spec, observed.pods))
+    if observed.deployment is not None:
+        actions.append(DeleteDeployment())
+    ttl, since = run.spec.ttl_seconds_after_finished, run.status.completion_time
+    if ttl is None or since is None:
+        return Outcome(status, tuple(actions))
+    left = ttl - elapsed(since, now)
+    if left <= 0:
+        return Outcome(status, (DeleteRun(),))
+    return Outcome(status, tuple(actions), after=left)
+
+
+def clean_pods(spec: RunSpec, pods: Mapping[str, OwnedPod]) -> Iterator[DeletePod]:
+    """Delete the pods that cleanPodPolicy selects after the run's end."""
+    if spec.clean_pod_policy == "None":
+        return
+    for name, pod in pods.items():
+        if not pod.role or pod.deleted_at:
+            # Deleted before its Deployment, such a pod would be created again.
+            continue
+        if pod.phase not in _ENDED or spec.clean_pod_policy == "All":
+            yield DeletePod(name, pod.uid)
+
+
+def _recount(role: str, before: RoleStatus, observed: Observed) -> RoleStatus:
+    if observed.deployment is not None:
+        return before
+    pods = [pod for pod in observed.pods.values() if pod.role == role and pod.phase not in _ENDED]
+    ready = sum(pod.ready for pod in pods if not pod.deleted_at)
+    return before.model_copy(update={"active": len(pods), "ready": ready})

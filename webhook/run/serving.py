@@ -1,59 +1,54 @@
-"""Notebooks, tensorboards and services: a Deployment of one pod and the Service before it."""
+"""Reconcile notebooks, tensorboards and services."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.crd.conditions import Said
-from webhook.run import conditions, hindrance
+from webhook.crd.conditions import ConditionUpdate
+from webhook.run import progress
 from webhook.run.actions import CreateDeployment, CreateService, Outcome, ScaleDeployment
-from webhook.run.announce import announcements
-from webhook.run.facts import Lost
-from webhook.run.finish import at_rest, ended_status
+from webhook.run.facts import PodOnLostNode
 from webhook.run.model import DEFAULT_ROLE, RoleStatus
+from webhook.run.progress import (
+    active_status,
+    ended_status,
+    make_announcements,
+    suspended_status,
+)
 from webhook.run.verdict import Verdict, deadline
-from webhook.times import elapsed, spoken, to_second
+from webhook.times import elapsed, format_span
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from webhook.run.actions import Action
-    from webhook.run.hindrance import Hindrance
     from webhook.run.model import Run, RunStatus
     from webhook.run.model.status import Phase
     from webhook.run.observed import Needs, Observed
+    from webhook.run.progress import Hindrance
 
 
 def reconcile(run: Run, needs: Needs, observed: Observed, now: datetime) -> Outcome:
-    """What to do now about a run that stays until somebody ends it, or its age does."""
+    """Return what to do about a run that continues until it is stopped or exceeds its age."""
     before = _with_replica(run, needs, observed)
-    end = _old(run, now) or deadline(run, now)
+    end = _exceeds_max_age(run, now) or deadline(run, now)
     if end:
         status = ended_status(before, run.metadata.generation, end, now)
-        return Outcome(status, announcements=announcements(run, status), after=0.0)
+        return Outcome(status, announcements=make_announcements(run, status), after=0.0)
     actions = list(_actions(run, observed))
     if run.spec.suspend:
-        status = at_rest(before, run.metadata.generation, now)
-        return Outcome(status, tuple(actions), announcements=announcements(run, status))
-    phase, keeps, said = _told(observed)
-    if run.status.phase == "Suspended":
-        said = (*said, Said(conditions.SUSPENDED, "False", "Resumed", "the run goes on"))
-    message = keeps.message if keeps else (needs.address or "") if phase == "Running" else ""
-    status = before.model_copy(
-        update={
-            "phase": phase,
-            "message": message,
-            "start_time": run.status.start_time or to_second(now),
-            "conditions": conditions.updated(
-                run.status.conditions, said, run.metadata.generation, now
-            ),
-        }
+        status = suspended_status(before, run.metadata.generation, now)
+        return Outcome(status, tuple(actions), announcements=make_announcements(run, status))
+    phase, hindrance, updates = _progress(observed)
+    message = (
+        hindrance.message if hindrance else (needs.address or "") if phase == "Running" else ""
     )
+    status = active_status(run, before, phase, message, updates, now)
     return Outcome(
         status,
         tuple(actions),
-        announcements=announcements(run, status, keeps=keeps),
-        after=_next(run, status, now),
+        announcements=make_announcements(run, status, hindrance=hindrance),
+        after=_seconds_until_due(run, status, now),
     )
 
 
@@ -73,11 +68,11 @@ def _with_replica(run: Run, needs: Needs, observed: Observed) -> RunStatus:
     )
 
 
-def _old(run: Run, now: datetime) -> Verdict | None:
+def _exceeds_max_age(run: Run, now: datetime) -> Verdict | None:
     limit, start = run.spec.max_age_seconds, run.status.start_time
     if limit is None or start is None or elapsed(start, now) < limit:
         return None
-    text = f"the {run.spec.kind} is {spoken(limit)} old, its maxAgeSeconds"
+    text = f"the {run.spec.kind} is {format_span(limit)} old, its maxAgeSeconds"
     return Verdict("Succeeded", "MaxAgeReached", text)
 
 
@@ -93,38 +88,47 @@ def _actions(run: Run, observed: Observed) -> list[Action]:
     return actions
 
 
-def _told(observed: Observed) -> tuple[Phase, Hindrance | None, tuple[Said, ...]]:
-    refused = hindrance.refused(observed.refusals)
+def _progress(observed: Observed) -> tuple[Phase, Hindrance | None, tuple[ConditionUpdate, ...]]:
+    refused = progress.refused_creations(observed.refusals)
     deployment = observed.deployment
-    created = Said(conditions.CREATED, "False", "Creating", "the Deployment is not there yet")
+    created = ConditionUpdate(
+        progress.CREATED, "False", "Creating", "the Deployment is not there yet"
+    )
     if refused:
-        created = Said(conditions.CREATED, "False", refused.reason, refused.message)
+        created = ConditionUpdate(progress.CREATED, "False", refused.reason, refused.message)
     elif deployment is not None:
-        created = Said(conditions.CREATED, "True", "AllCreated", "Deployment and Service are there")
+        created = ConditionUpdate(
+            progress.CREATED, "True", "AllCreated", "Deployment and Service are there"
+        )
     if deployment is None:
         return "Pending", refused, (created,)
-    lost = hindrance.lost(_lost(observed), 1)
+    lost = progress.on_lost_nodes(_pods_on_lost_nodes(observed), 1)
     if lost:
-        return "Starting", lost, (created, Said(conditions.READY, "False", *lost))
+        return "Starting", lost, (created, ConditionUpdate(progress.READY, "False", *lost))
     current = deployment.observed_generation >= deployment.generation
     if current and deployment.available:
-        ready = Said(conditions.READY, "True", "Available", "the pod answers")
+        ready = ConditionUpdate(progress.READY, "True", "Available", "the pod answers")
         return "Running", refused, (created, ready)
     pods = list(observed.pods.values())
-    stuck = hindrance.Hindrance("Stuck", deployment.message) if deployment.message else None
-    keeps = refused or hindrance.unscheduled(pods, 1) or hindrance.waiting(pods, 1) or stuck
-    text = keeps.message if keeps else "the pod is not ready yet"
-    ready = Said(conditions.READY, "False", keeps.reason if keeps else "NotReady", text)
-    return "Starting", keeps, (created, ready)
+    stuck = progress.Hindrance("Stuck", deployment.message) if deployment.message else None
+    hindrance = (
+        refused or progress.unschedulable(pods, 1) or progress.waiting_containers(pods, 1) or stuck
+    )
+    text = hindrance.message if hindrance else "the pod is not ready yet"
+    ready = ConditionUpdate(
+        progress.READY, "False", hindrance.reason if hindrance else "NotReady", text
+    )
+    return "Starting", hindrance, (created, ready)
 
 
-def _lost(observed: Observed) -> list[Lost]:
-    """Pods on nodes in trouble. One that is deleted has a successor already."""
-    health = ((pod, observed.health(pod)) for pod in observed.pods.values() if not pod.deleted_at)
-    return [Lost(pod, node) for pod, node in health if node and node.trouble]
+def _pods_on_lost_nodes(observed: Observed) -> list[PodOnLostNode]:
+    """Return pods on unavailable nodes, without deleted pods, which are already replaced."""
+    there = (pod for pod in observed.pods.values() if not pod.deleted_at)
+    health = ((pod, observed.node_health(pod)) for pod in there)
+    return [PodOnLostNode(pod, node) for pod, node in health if node and node.trouble]
 
 
-def _next(run: Run, status: RunStatus, now: datetime) -> float | None:
+def _seconds_until_due(run: Run, status: RunStatus, now: datetime) -> float | None:
     limits = (run.spec.max_age_seconds, run.spec.active_deadline_seconds)
     left = [
         limit - elapsed(status.start_time, now)

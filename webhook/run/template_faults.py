@@ -1,19 +1,19 @@
-"""What the pod schema says against a Run's templates, and against the pods that come of them."""
+"""Check a Run's templates and resulting pods against the pod schema."""
 
 from __future__ import annotations
 
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.pod_schema import fields, rules
-from webhook.pod_schema.fields import MOST
+from webhook.pod_schema import field_checks, scheduling_rules, template_rules, text_rules
+from webhook.pod_schema.field_checks import MOST
 from webhook.run.template import DIRECTIVE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.placement.shapes import JsonObject
-    from webhook.pod_schema.fields import Fault, Path
+    from webhook.pod_schema.field_checks import Fault, Path
     from webhook.run.model import Run
     from webhook.run.plan import Plan
 
@@ -22,24 +22,54 @@ _SPEC: Final = "PodSpec"
 
 
 def written_faults(run: Run) -> Iterator[Fault]:
-    """Faults of the fields of each template as it is written, the paths from the Run's root."""
+    """Yield the faults of each template as written, with paths from the Run's root."""
     for at, template in _templates(run):
-        for each in fields.faults(template, whole=False):
+        for each in field_checks.faults(template, whole=False):
             yield each._replace(path=(*at, *each.path))
 
 
 def faults(plan: Plan) -> list[Fault]:
-    """The same, and what is wrong with the pods, each where the Run says it or next to it."""
+    """Return these and the faults of the resulting pods, at the nearest path in the Run."""
     run = plan.run
     found = [*written_faults(run)]
-    told = {each.path for each in found}
+    known = {each.path for each in found}
     for role, spec in _pods(plan):
-        for each in (*fields.faults(spec, _SPEC), *rules.faults(spec)):
+        lasting = template_rules.lasting_faults(spec, "Deployment") if run.spec.serving else ()
+        for each in (*field_checks.faults(spec, _SPEC), *template_rules.faults(spec), *lasting):
             path = _origin(run, role, spec, each.path)
-            if path not in told and each.severity == "error":
-                told.add(path)
+            if path not in known and each.severity == "error":
+                known.add(path)
                 found.append(each._replace(path=path))
-    return found
+    return [*found, *_of_metadata(run), *_of_service(run)]
+
+
+def _of_service(run: Run) -> Iterator[Fault]:
+    """Yield a fault for the name of the API server's Service, which every cluster has."""
+    if (run.namespace, run.name) == ("default", "kubernetes"):
+        text = (
+            "is the name of the API server's own Service, and the run needs a Service of its name; "
+            "rename it"
+        )
+        yield field_checks.Fault(("metadata", "name"), text)
+
+
+def _of_metadata(run: Run) -> Iterator[Fault]:
+    """Yield faults in labels and annotations of templates and environments."""
+    for at, template in _templates(run):
+        metadata = template.get("metadata")
+        own = metadata if isinstance(metadata, dict) else {}
+        yield from scheduling_rules.labels(own.get("labels"), (*at, "metadata", "labels"))
+        ends = (*at, "metadata", "finalizers")
+        yield from text_rules.finalizer_faults(own.get("finalizers"), ends)
+        path = (*at, "metadata", "annotations")
+        yield from text_rules.annotation_faults(own.get("annotations"), path)
+    replicas = run.spec.replicas or {}
+    for at, environment in (
+        (("spec",), run.spec.environment),
+        *((("spec", "replicas", role), each.environment) for role, each in replicas.items()),
+    ):
+        annotations = environment.annotations if environment else None
+        yield from text_rules.annotation_faults(annotations, (*at, "environment", "annotations"))
 
 
 def _templates(run: Run) -> Iterator[tuple[Path, JsonObject]]:
@@ -50,42 +80,42 @@ def _templates(run: Run) -> Iterator[tuple[Path, JsonObject]]:
 
 
 def _pods(plan: Plan) -> Iterator[tuple[str, JsonObject]]:
-    """The spec of a pod of each kind, and its role."""
+    """Yield the spec of a pod of each kind, with its role."""
     if plan.run.spec.serving:
-        yield next(iter(plan.moulds)), plan.deployment()["spec"]["template"]["spec"]
+        yield next(iter(plan.templates)), plan.deployment()["spec"]["template"]["spec"]
         return
     for role, replica in plan.run.spec.roles.items():
         yield role, plan.pod(role, 0, 0)["spec"]
-        # Of what single replicas have of their own, the model judges all but resources.
-        asked = {
+        # The model validates all other overrides of single replicas.
+        indexes = {
             entry.resources.model_dump_json(): entry.index
             for entry in replica.by_index or ()
             if entry.resources is not None
         }
-        for index in islice(asked.values(), MOST):
+        for index in islice(indexes.values(), MOST):
             yield role, plan.pod(role, index, 0)["spec"]
 
 
 def _origin(run: Run, role: str, spec: JsonObject, path: Path) -> Path:
-    """Where the Run says what stands at a path of a pod's spec; else its role, or its template."""
+    """Return the Run's path for a path in a pod's spec; else that of its role or template."""
     replica = (run.spec.replicas or {}).get(role)
     own: Path = ("spec", "replicas", role)
     if replica and replica.resources and path[:1] == ("containers",) and "resources" in path:
         return (*own, *path[2:])
     if replica and replica.template:
-        found = _written(replica.template.get("spec"), spec, path)
+        found = _find_written(replica.template.get("spec"), spec, path)
         if found is not None:
             return (*own, "template", "spec", *found)
-    found = _written(run.spec.template.get("spec"), spec, path)
+    found = _find_written(run.spec.template.get("spec"), spec, path)
     if found is not None:
         return (*_TEMPLATE, "spec", *found)
     return own if replica else _TEMPLATE
 
 
-def _written(raw: Any, made: Any, path: Path) -> Path | None:
-    """The path in a template of what is at `path` of a pod; None if it does not say it.
+def _find_written(raw: Any, made: Any, path: Path) -> Path | None:
+    """Return the path in a template of the value at `path` of a pod; None if it is not there.
 
-    What is missing is where the mapping is that it is missing of.
+    For a missing field, this is the path of the mapping that lacks it.
     """
     result: list[str | int] = []
     for position, step in enumerate(path):
@@ -107,7 +137,7 @@ def _written(raw: Any, made: Any, path: Path) -> Path | None:
 
 
 def _same(written: Any, made: Any) -> bool:
-    """Whether an entry of a list in a template is that of the pod's: by what merges it."""
+    """Return True if a list item of a template is the pod's item, by merge key."""
     if not isinstance(written, dict) or not isinstance(made, dict) or DIRECTIVE in written:
         return bool(written == made)
     for key in ("mountPath", "devicePath", "containerPort", "name"):

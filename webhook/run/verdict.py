@@ -1,35 +1,35 @@
-"""Whether a run is over, and why."""
+"""Decide whether a run has ended, and why."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from webhook.run.backoff import MOST_REFUSALS
 from webhook.run.failure import OOM_KILLED
 from webhook.run.rendezvous.table import end_role
-from webhook.times import elapsed, spoken
+from webhook.run.restarts import MOST_REFUSALS
+from webhook.times import elapsed, format_span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from webhook.run.counting import Counted
-    from webhook.run.facts import Down, RoleFacts
+    from webhook.run.facts import RoleFacts
     from webhook.run.model import Run, RunSpec
+    from webhook.run.restarts import Counted
 
 
 class Verdict(NamedTuple):
-    """The end of a run: the phase, the reason in one word, and the words for a person."""
+    """How a run ended. reason: CamelCase, for the condition; message: for people."""
 
     phase: Literal["Succeeded", "Failed"]
     reason: str
     message: str
 
 
-def verdict(
+def find_verdict(
     run: Run, facts: Mapping[str, RoleFacts], counted: Counted, now: datetime
 ) -> Verdict | None:
-    """The run's end, or None if it goes on. A result that is there outweighs every failure."""
+    """Return how the run ended, or None while it is active. Success precedes failures."""
     return (
         _succeeded(run.spec, facts)
         or _permanent(run.spec, counted)
@@ -40,27 +40,12 @@ def verdict(
 
 
 def deadline(run: Run, now: datetime) -> Verdict | None:
-    """The end of a run that has been active for as long as it may."""
+    """Return the verdict if activeDeadlineSeconds is over, else None."""
     limit, start = run.spec.active_deadline_seconds, run.status.start_time
     if limit is None or start is None or elapsed(start, now) < limit:
         return None
-    text = f"the run was active for {spoken(limit)}, its activeDeadlineSeconds"
+    text = f"the run was active for {format_span(limit)}, its activeDeadlineSeconds"
     return Verdict("Failed", "DeadlineExceeded", text)
-
-
-def told(down: Down) -> str:
-    """One replica that went down, for a person: worker-2 exited with 137 (SIGKILL) on node a."""
-    failure = down.failure
-    replica = f"{down.role}-{down.index}"
-    where = f" on node {down.pod.node}" if down.pod and down.pod.node else ""
-    if failure.disruption:
-        words = f": {failure.message}" if failure.message else ""
-        return f"{replica} was disrupted{where} ({failure.reason}{words})"
-    if failure.exit_code is None:
-        words = f": {failure.message}" if failure.message else ""
-        return f"{replica} failed{where} ({failure.reason}{words})"
-    word = "" if failure.reason == "Error" else f" ({failure.reason})"
-    return f"{replica} exited with {failure.exit_code}{word}{where}"
 
 
 def _succeeded(spec: RunSpec, facts: Mapping[str, RoleFacts]) -> Verdict | None:
@@ -89,7 +74,7 @@ def _refused(counted: Counted) -> Verdict | None:
     if counted.refused is None:
         return None
     text = f"kubelets have refused its pod {MOST_REFUSALS} times in a row"
-    return Verdict("Failed", "PodRefused", f"{told(counted.refused)}; {text}")
+    return Verdict("Failed", "PodRefused", f"{counted.refused.description}; {text}")
 
 
 def _over_budget(spec: RunSpec, counted: Counted) -> Verdict | None:

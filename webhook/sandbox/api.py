@@ -1,4 +1,4 @@
-"""A few plain calls to the sandbox's own API server."""
+"""The sandbox's API server: calls, waiting until it is ready, and definitions."""
 
 from __future__ import annotations
 
@@ -7,30 +7,41 @@ import json
 import select
 import ssl
 import threading
+import time
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.errors import SandboxError
+from webhook.names import TAINT_NOT_READY
+from webhook.policy.crd.definitions import custom_resource_definitions
+from webhook.run.crd import custom_resource_definition
+from webhook.sandbox.credentials import ADMIN_TOKEN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
+
 _JSON: Final = "application/json"
+_PATIENCE: Final = 30  # seconds until a new definition is served
 _MERGE_PATCH: Final = "application/merge-patch+json"
+_DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+# The discovery that kubectl reads (KEP-3352, aggregated discovery).
+_DISCOVERY: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
 class Api:
-    """The API server on 127.0.0.1:port, as the administrator. One kept connection a thread.
+    """The API server on 127.0.0.1:port, as the administrator, with one connection per thread.
 
-    The controller manager and the scheduler tell their health in the same way, so that ready()
-    serves for them too.
+    The controller manager and the scheduler report their health in the same way, so `ready` works
+    for them too.
     """
 
     def __init__(self, port: int, credentials: Path) -> None:
         self._port = port
         self._context = ssl.create_default_context(cafile=str(credentials / "ca.crt"))
-        self._context.load_cert_chain(credentials / "admin.crt", credentials / "admin.key")
-        # By thread. Each is taken out while it is used, and comes back after a whole answer.
+        self._authorization = f"Bearer {(credentials / ADMIN_TOKEN).read_text()}"
+        # By thread. A connection is removed while in use, and added again after a complete answer.
         self._kept: dict[int, http.client.HTTPSConnection] = {}
 
     def call(
@@ -42,12 +53,16 @@ class Api:
         content_type: str = _JSON,
         accept: str = _JSON,
     ) -> tuple[int, Any]:
-        """Status and decoded body of one request. Raises OSError if nobody answers.
+        """Status and decoded body of one request. Raises OSError if there is no answer.
 
         A body that is not JSON (readyz answers "ok") comes back as text.
         """
         sent = None if body is None else json.dumps(body)
-        headers = {"Content-Type": content_type, "Accept": accept}
+        headers = {
+            "Content-Type": content_type,
+            "Accept": accept,
+            "Authorization": self._authorization,
+        }
         try:
             status, text = self._exchange(method, path, sent, headers)
         except http.client.HTTPException as error:
@@ -79,14 +94,14 @@ class Api:
         return _accepted("DELETE", path, status, body)
 
     def ready(self) -> bool:
-        """Whether it says that it is ready; False too while nobody answers."""
+        """Whether it reports that it is ready; False while it does not answer."""
         try:
             return self.call("GET", "/readyz")[0] == http.HTTPStatus.OK
         except OSError:
             return False
 
     def close(self) -> None:
-        """Close every connection that is kept. A later call opens another."""
+        """Close all connections. A later call opens another."""
         while self._kept:
             self._kept.popitem()[1].close()
 
@@ -103,7 +118,7 @@ class Api:
             text = response.read()
         except (ConnectionError, ssl.SSLError):
             connection.close()
-            # The server has closed it in this moment. What may have been done is not asked twice.
+            # The server may have closed an idle connection. Only GET requests are repeated.
             if kept and method == "GET":
                 return self._exchange(method, path, body, headers)
             raise
@@ -120,7 +135,7 @@ class Api:
             return None
         poll = select.poll()
         poll.register(kept.sock, select.POLLIN)
-        # No answer is due, so what can be read is its end.
+        # No answer is due, so readable data means the end of the connection.
         if not poll.poll(0):
             return kept
         kept.close()
@@ -132,3 +147,108 @@ def _accepted(method: str, path: str, status: int, body: Any) -> Any:
         message = body.get("message", body) if isinstance(body, dict) else body
         raise SandboxError(f"the sandbox's API server refused {method} {path}: {message}")
     return body
+
+
+def wait_until(
+    what: str,
+    ready: Callable[[], bool],
+    check: Callable[[], None],
+    deadline: float,
+    explain: Callable[[], str] = str,
+) -> None:
+    """Wait until ready() is true; check() is called in between, and raises to give up.
+
+    Raises SandboxError, with what explain() says, when the monotonic clock passes the deadline.
+    """
+    while not ready():
+        check()
+        if time.monotonic() > deadline:
+            raise SandboxError(
+                f"the sandbox is not ready in time: waited for {what}\n{explain()}".rstrip()
+            )
+        time.sleep(0.1)
+
+
+def is_ready(port: int) -> bool:
+    """Whether the process on 127.0.0.1:port answers /readyz, without TLS, with 200."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == http.client.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def accounts_ready(api: Api, namespace: str) -> bool:
+    """Whether pods can be created in the namespace: its default service account exists."""
+    return api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default") is not None
+
+
+def nodes_ready(api: Api, count: int) -> bool:
+    """Whether that many nodes are Ready, without the taint of new nodes."""
+    nodes = api.get("/api/v1/nodes")["items"] if count else []
+    return sum(_ready(node) for node in nodes) >= count
+
+
+def _ready(node: dict[str, dict[str, list[dict[str, str]]]]) -> bool:
+    conditions = node["status"].get("conditions", [])
+    taints = node["spec"].get("taints", [])
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    ) and not any(taint["key"] == TAINT_NOT_READY for taint in taints)
+
+
+def install_definition(api: Api, definition: Mapping[str, Any]) -> None:
+    """Create the CustomResourceDefinition, and return once kubectl can create its objects.
+
+    Raises SandboxError if it is refused, or there already, or not established in time.
+    """
+    api.create(_DEFINITIONS, definition)
+    name, spec = definition["metadata"]["name"], definition["spec"]
+    version = spec["versions"][0]["name"]
+    objects = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
+
+    def served() -> bool:
+        status = api.get(f"{_DEFINITIONS}/{name}").get("status", {})
+        established = any(
+            condition["type"] == "Established" and condition["status"] == "True"
+            for condition in status.get("conditions") or ()
+        )
+        # At first the storage is initializing, and then discovery lacks the kind for a moment.
+        return (
+            established
+            and api.call("GET", objects)[0] == HTTPStatus.OK
+            and spec["names"]["plural"] in _discovered(api, spec["group"], version)
+        )
+
+    wait_until(name, served, lambda: None, time.monotonic() + _PATIENCE)
+
+
+def _discovered(api: Api, group: str, version: str) -> set[str]:
+    """The plurals of the kinds of this group and version in aggregated discovery."""
+    status, answer = api.call("GET", "/apis", accept=_DISCOVERY)
+    if status != HTTPStatus.OK:
+        return set()
+    return {
+        resource["resource"]
+        for each in answer["items"]
+        if each["metadata"]["name"] == group
+        for served in each["versions"]
+        if served["version"] == version
+        for resource in served["resources"]
+    }
+
+
+def definitions() -> list[dict[str, Any]]:
+    """Return the CustomResourceDefinitions of Runs and of every kind that policies have."""
+    return [custom_resource_definition(), *custom_resource_definitions().values()]
+
+
+def install_run_api(api: Api) -> None:
+    """Create the CustomResourceDefinition, and return once Runs can be created.
+
+    Raises SandboxError if it is refused, or there already, or not established in time.
+    """
+    install_definition(api, custom_resource_definition())

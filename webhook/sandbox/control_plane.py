@@ -11,27 +11,26 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from webhook.errors import SandboxError
-from webhook.sandbox.api import Api
-from webhook.sandbox.arguments import PORTS, Layout, component_arguments
-from webhook.sandbox.binaries import ALL
-from webhook.sandbox.credentials import write_credentials, write_kubeconfig
-from webhook.sandbox.definition import install_definition
-from webhook.sandbox.nodes import node_manifests
-from webhook.sandbox.ports import free_ports
-from webhook.sandbox.processes import Lifeline, Process, end_recorded
-from webhook.sandbox.readiness import (
+from webhook.sandbox.api import (
+    Api,
     accounts_ready,
-    etcd_ready,
+    install_definition,
+    is_ready,
     nodes_ready,
     wait_until,
 )
+from webhook.sandbox.binaries import ALL
+from webhook.sandbox.component_flags import PORTS, Layout, component_arguments
+from webhook.sandbox.credentials import write_credentials, write_kubeconfig
+from webhook.sandbox.processes import Lifeline, Process, end_recorded, free_ports
+from webhook.sandbox.simulated_nodes import node_manifests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
-    from webhook.sandbox.nodes import Pool
+    from webhook.sandbox.simulated_nodes import Pool
 
 _AUDIT_POLICY: Final = """\
 apiVersion: audit.k8s.io/v1
@@ -46,15 +45,15 @@ rules:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a control plane consists of.
+    """The parts of a control plane.
 
-    components: which of binaries.ALL run; etcd and kube-apiserver always do.
-    pools: the nodes; created only where kwok runs, which brings them to life.
-    extra_arguments: flags by component, after our own, so that they win over them.
-    audit: whether the API server writes an audit log of all that concerns pods.
-    definitions: CustomResourceDefinitions that are there before the controller manager starts. Of a
-        later one its garbage collector learns after up to 30 s; until then nobody deletes what such
-        objects own.
+    components: which of binaries.ALL run; etcd and kube-apiserver always run.
+    pools: the nodes; created only if kwok runs, which simulates them.
+    extra_arguments: flags by component, which override the usual ones.
+    audit: whether the API server writes an audit log of requests for pods.
+    definitions: CustomResourceDefinitions that exist before the controller manager starts. Its
+        garbage collector notices later ones after up to 30 s, and until then does not delete the
+        objects that such objects own.
     """
 
     components: Sequence[str] = ALL
@@ -125,18 +124,18 @@ class ControlPlane:
         self.stop()
 
     def start(self, patience: float = 120) -> None:
-        """Start everything and return once pods can be created, scheduled and run.
+        """Start everything, and return when pods can be created, scheduled and run.
 
         Raises SandboxError, with the end of its log, if a component exits, and if not everything
-        is ready within `patience` seconds. The caller stops what has been started by then.
+        is ready within `patience` seconds. The caller stops what was started.
         """
         self._prepare()
         deadline = time.monotonic() + patience
         api = self._api = Api(self.layout.ports["kube-apiserver"], self.layout.credentials)
         for name in ("etcd", "kube-apiserver"):
             self.start_component(name)
-        # Asked first, since an API server without its etcd only says that it is not ready.
-        self._wait("etcd", lambda: etcd_ready(self.layout.ports["etcd"]), deadline)
+        # Asked first, because an API server without etcd only reports that it is not ready.
+        self._wait("etcd", lambda: is_ready(self.layout.ports["etcd"]), deadline)
         self._wait("kube-apiserver", api.ready, deadline)
         for definition in self.settings.definitions:
             install_definition(api, definition)
@@ -154,7 +153,7 @@ class ControlPlane:
                 self._wait("kube-scheduler", scheduler.ready, deadline)
         if "kube-controller-manager" in others:
             self._wait("service accounts", lambda: accounts_ready(api, "default"), deadline)
-            # Its controllers take the taint away that a node is born with.
+            # Its controllers remove the taint of new nodes.
             self._wait("nodes", lambda: nodes_ready(api, len(nodes)), deadline)
 
     def stop(self) -> None:
@@ -193,29 +192,27 @@ class ControlPlane:
         self._processes[name] = process
         return process
 
-    def create_namespace(
-        self, name: str, labels: Mapping[str, str] | None = None, patience: float = 30
-    ) -> None:
+    def create_namespace(self, name: str, labels: Mapping[str, str] | None = None) -> None:
         """Create a namespace, and wait until pods can be created in it."""
         metadata = {"name": name, "labels": dict(labels or {})}
         self.api.create("/api/v1/namespaces", {"metadata": metadata})
         if "kube-controller-manager" in self._processes:
-            deadline = time.monotonic() + patience
+            deadline = time.monotonic() + 30
             self._wait("service accounts", lambda: accounts_ready(self.api, name), deadline)
 
-    def wait_for_api_server(self, patience: float = 60) -> None:
-        """Return once the API server is ready. Raises SandboxError if it is not in time."""
-        self._wait("kube-apiserver", self.api.ready, time.monotonic() + patience)
+    def wait_for_api_server(self) -> None:
+        """Return when the API server is ready. Raises SandboxError after a minute."""
+        self._wait("kube-apiserver", self.api.ready, time.monotonic() + 60)
 
     def audit_events(self, namespace: str) -> list[dict[str, Any]]:
         """The audit.k8s.io/v1 Events so far about pods of the namespace, oldest first.
 
-        Empty unless the settings say `audit`.
+        Empty without the setting `audit`.
         """
         if not self.layout.audit_log.exists():
             return []
         lines = self.layout.audit_log.read_text().splitlines(keepends=True)
-        # The last line may be in the middle of being written.
+        # The last line may be incomplete.
         events = [json.loads(line) for line in lines if line.endswith("\n")]
         return [event for event in events if event["objectRef"].get("namespace") == namespace]
 

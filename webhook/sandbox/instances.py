@@ -1,4 +1,4 @@
-"""Sandboxes that outlive the command that starts them, each under a name."""
+"""Named sandboxes that outlive the command that starts them."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from webhook.errors import SandboxError
-from webhook.sandbox.api import Api
-from webhook.sandbox.arguments import Layout
+from webhook.sandbox.api import Api, definitions
 from webhook.sandbox.binaries import ALL, obtain_binaries, version_of
-from webhook.sandbox.cache import cache_directory, locked
+from webhook.sandbox.cache_folder import cache_directory, locked
+from webhook.sandbox.component_flags import Layout
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.controller import start_controller
-from webhook.sandbox.definition import definitions
+from webhook.sandbox.credentials import ADMIN_TOKEN
+from webhook.sandbox.fairlead import start_controller, start_webhook
 from webhook.sandbox.modules import KUBERNETES
 from webhook.sandbox.processes import alive, end_recorded, recorded
-from webhook.sandbox.webhook import start_webhook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from webhook.sandbox.nodes import Pool
     from webhook.sandbox.progress import Progress
+    from webhook.sandbox.simulated_nodes import Pool
 
 _RECORD: Final = "sandbox.json"
-# What a sandbox is said to have for policies if they are objects of its own.
+# The source of policies in the record of a sandbox whose policies are its own objects.
 _CLUSTER: Final = "the cluster"
 
 
@@ -47,7 +46,7 @@ class ComponentStatus:
 
 @dataclass(frozen=True)
 class NodeStatus:
-    """One node as the API server has it; `pods` counts those bound to it that are not over."""
+    """One node from the API server; `pods` counts the pods bound to it that have not ended."""
 
     name: str
     ready: bool
@@ -58,7 +57,7 @@ class NodeStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """What a named sandbox is at the moment.
+    """The current state of a named sandbox.
 
     state: `running`; `broken` if a process is gone or the API server does not answer; `absent`.
     """
@@ -72,7 +71,7 @@ class Status:
     nodes: tuple[NodeStatus, ...] = field(default=())
 
     def document(self) -> dict[str, Any]:
-        """The same for JSON."""
+        """The status as JSON."""
         return asdict(self)
 
 
@@ -81,23 +80,21 @@ def up(
     pools: list[Pool],
     policies: Path | None,
     progress: Progress,
-    environ: Mapping[str, str] = os.environ,
     *,
     objects: Sequence[tuple[str, Mapping[str, Any]]] | None = None,
 ) -> Status:
-    """Start the sandbox of this name, where Runs work, and the webhook if it is given policies.
+    """Start the sandbox of this name with the controller, and with the webhook if it has policies.
 
-    With `objects`, paths of collections and policies for them, in their order, these are created,
-    and the webhook takes its policies from there; `policies` is not looked at then. One that runs
-    already stays as it is; what a broken one has left is cleared away first. Raises
-    SandboxError if it cannot be started, and then leaves nothing behind, and if one runs already
-    with other policies.
+    `objects` are policies with the paths of their collections. They are created in this order, the
+    webhook reads its policies from the cluster, and `policies` is ignored. A running sandbox is
+    not changed; a broken one is removed first. Raises SandboxError if it cannot be started, and
+    then leaves nothing behind, or if it runs already with other policies.
     """
     wanted = _CLUSTER if objects is not None else str(policies.absolute()) if policies else ""
-    binaries = obtain_binaries(ALL, progress, environ)
-    directory = _directory(name, environ)
-    with locked(_lock(environ)):
-        before = status(name, environ)
+    binaries = obtain_binaries(ALL, progress)
+    directory = _directory(name)
+    with locked(_lock()):
+        before = status(name)
         if before.state == "running":
             if wanted and before.policies != wanted:
                 raise SandboxError(
@@ -132,7 +129,7 @@ def up(
                 if objects is not None:
                     options.append(f"--webhook-replica={urlsplit(webhook.health_url).netloc}")
             if objects is None:
-                # Nobody goes by the policies that somebody may write there.
+                # The webhook does not use policies that are written there.
                 options.append("--no-policy-status")
             with progress.step("starting the controller", about=2):
                 controller = start_controller(plane, options=options)
@@ -145,32 +142,32 @@ def up(
             (directory / _RECORD).write_text(json.dumps(record))
             plane.api.close()
         except BaseException:
-            # An interrupted start too must leave nothing behind.
+            # An interrupted start must leave nothing behind either.
             plane.stop()
             _remove(directory)
             raise
-        return status(name, environ)
+        return status(name)
 
 
-def down(name: str, environ: Mapping[str, str] = os.environ) -> bool:
+def down(name: str) -> bool:
     """End every process of the sandbox and remove its files; False if there is none."""
-    directory = _directory(name, environ)
+    directory = _directory(name)
     if not directory.exists():
         return False
-    with locked(_lock(environ)):
+    with locked(_lock()):
         _remove(directory)
     return True
 
 
-def status(name: str, environ: Mapping[str, str] = os.environ) -> Status:
-    """What the sandbox of this name is at the moment."""
-    directory = _directory(name, environ)
+def status(name: str) -> Status:
+    """The current state of the sandbox of this name."""
+    directory = _directory(name)
     if not directory.exists():
         return Status(name, "absent")
     try:
         record = json.loads((directory / _RECORD).read_text())
     except (OSError, ValueError):
-        # Its start was interrupted, or is still under way.
+        # Its start was interrupted, or has not ended.
         record = {"ports": {}, "policies": "", "versions": {}}
     versions = record["versions"]
     pids = recorded(directory)
@@ -194,6 +191,9 @@ def status(name: str, environ: Mapping[str, str] = os.environ) -> Status:
 
 def _nodes(layout: Layout) -> tuple[NodeStatus, ...] | None:
     """Return the nodes, or None if the API server does not answer."""
+    if not (layout.credentials / ADMIN_TOKEN).exists():
+        # A sandbox of an older version: broken, so that `up` replaces it.
+        return None
     with contextlib.closing(Api(layout.ports["kube-apiserver"], layout.credentials)) as api:
         return tuple(_nodes_of(api)) if api.ready() else None
 
@@ -219,18 +219,18 @@ def _nodes_of(api: Api) -> Iterator[NodeStatus]:
         )
 
 
-def _directory(name: str, environ: Mapping[str, str]) -> Path:
-    return cache_directory(environ) / "sandboxes" / name
+def _directory(name: str) -> Path:
+    return cache_directory(os.environ) / "sandboxes" / name
 
 
-def _lock(environ: Mapping[str, str]) -> Path:
-    return cache_directory(environ) / "sandbox.lock"
+def _lock() -> Path:
+    return cache_directory(os.environ) / "sandbox.lock"
 
 
 def _remove(directory: Path) -> None:
     if directory.exists():
         end_recorded(directory)
         shutil.rmtree(directory)
-    # The folder of all sandboxes goes with the last of them.
+    # The last sandbox also removes the folder of all sandboxes.
     with contextlib.suppress(OSError):
         directory.parent.rmdir()

@@ -1,4 +1,4 @@
-"""The real kubectl, pointed at one cluster."""
+"""The real kubectl, configured for one cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pinned Go modules that the control plane is built from."""
+"""The pinned Go modules of the control plane."""
 
 from __future__ import annotations
 

@@ -1,29 +1,42 @@
-"""Starts one control plane's processes, and ends them for certain."""
+"""Start and end the processes of a control plane, on free ports of 127.0.0.1."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import secrets
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from webhook.errors import SandboxError
+from webhook.sandbox.cache_folder import cache_directory, writing_cache
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _PROC: Final = Path("/proc/self/cwd")  # not on a macOS
+# A control plane lives for minutes. Collecting garbage less often saves a third of the API server's
+# processor time; the limit bounds the memory that this takes.
+_GO: Final = {"GOGC": "400", "GOMEMLIMIT": "800MiB"}
+# Below the ephemeral ports, which the kernel gives to connections and for port 0: one of those
+# could be taken before a component listens on it. If an admin made nearly all ports ephemeral,
+# there are none below, and that may happen.
+_LOWEST: Final = 20_000
+_RANGE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_DEFAULT_END: Final = 32_768
 
 
 class Lifeline:
-    """A process group that dies when this process does, however it dies.
+    """A process group that ends when this process ends, also when it is killed.
 
-    A shell leads the group and reads from a pipe whose other end only we hold: when we are gone,
-    killed even, it reads the end of file and kills the whole group. That works on every Unix and
-    from every thread, which prctl(PR_SET_PDEATHSIG) does not.
+    A shell leads the group and reads from a pipe whose other end only this process has. When this
+    process ends, the shell reads the end of file and kills the group. That works on every Unix and
+    from every thread, unlike prctl(PR_SET_PDEATHSIG).
     """
 
     def __init__(self) -> None:
@@ -37,7 +50,7 @@ class Lifeline:
         return self._shell.pid
 
     def cut(self) -> None:
-        """Kill every process of the group that is left."""
+        """Kill all processes of the group."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.group, signal.SIGKILL)
         self._shell.wait()
@@ -49,9 +62,9 @@ class Process:
     """A process of the sandbox, whose output goes to <directory>/logs/<name>.log.
 
     Its id is written to <directory>/pids/<name>, so that another command can end it. With a
-    `group` it belongs to that process group; without, it leads a session of its own and outlives
-    us. It works in the directory and has it in its arguments, by which `alive` tells it from a
-    stranger that was given the same id.
+    `group` it belongs to that process group; without one it leads its own session, and outlives
+    this process. Its working directory and its arguments name the directory, so that `alive` can
+    distinguish it from another process with the same id.
     """
 
     def __init__(
@@ -69,9 +82,9 @@ class Process:
                 stdout=output,
                 stderr=output,
                 cwd=directory,
-                # Keys that a client unpacks from a kubeconfig go when the directory goes, even if
-                # the process is killed before it can remove them.
-                env={**os.environ, "TMPDIR": str(directory)},
+                # Keys that a client unpacks from a kubeconfig are removed with the directory, even
+                # if the process is killed.
+                env={**_GO, **os.environ, "TMPDIR": str(directory)},
                 start_new_session=group is None,
                 process_group=group,
             )
@@ -91,15 +104,15 @@ class Process:
         """Raise SandboxError with the end of its log if it has exited."""
         code = self._popen.poll()
         if code is not None:
-            raise SandboxError(f"{self.name} exited with code {code}:\n{self.last_words()}")
+            raise SandboxError(f"{self.name} exited with code {code}:\n{self.log_tail()}")
 
-    def last_words(self, lines: int = 15) -> str:
-        """The end of its log, of long lines their beginning."""
+    def log_tail(self) -> str:
+        """The last 15 lines of its log; long lines are cut."""
         text = self.log.read_text(errors="replace")
-        return "\n".join(line[:500] for line in text.splitlines()[-lines:])
+        return "\n".join(line[:500] for line in text.splitlines()[-15:])
 
     def stop(self) -> None:
-        """Kill it. There is nothing to save: all its state is thrown away with it."""
+        """Kill it. Its state need not be saved."""
         if self._popen.poll() is None:
             _kill(self.pid)
         self._popen.wait()
@@ -116,7 +129,7 @@ def recorded(directory: Path) -> dict[str, int]:
 
 
 def alive(pid: int, directory: Path) -> bool:
-    """Whether the process lives and is one that was started for the directory."""
+    """Whether the process runs, and was started for the directory."""
     if _PROC.exists():
         # Not its command line, which is empty for a moment while a process starts.
         try:
@@ -128,15 +141,15 @@ def alive(pid: int, directory: Path) -> bool:
     return str(directory) in shown.stdout
 
 
-def end_recorded(directory: Path, patience: float = 10) -> None:
-    """Kill every process recorded for the directory, and wait until all are gone.
+def end_recorded(directory: Path) -> None:
+    """Kill every process recorded for the directory, and wait until all have ended.
 
-    Raises SandboxError if one is still there after `patience` seconds.
+    Raises SandboxError if one still runs after ten seconds.
     """
     mine = {name: pid for name, pid in recorded(directory).items() if alive(pid, directory)}
     for pid in mine.values():
         _kill(pid)
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + 10
     while left := [f"{name} ({pid})" for name, pid in mine.items() if alive(pid, directory)]:
         if time.monotonic() > deadline:
             raise SandboxError(f"these processes do not end: {', '.join(left)}")
@@ -150,3 +163,53 @@ def _kill(pid: int) -> None:
             os.killpg(pid, signal.SIGKILL)
         else:
             os.kill(pid, signal.SIGKILL)
+
+
+def free_ports(names: Sequence[str], within: range | None = None) -> dict[str, int]:
+    """Return a different free port of 127.0.0.1 for each name.
+
+    While this process runs, no other one with the same cache gets them by this function. Raises
+    SandboxError if none is left, or the cache cannot be written.
+    """
+    return {name: _take(within or range(_LOWEST, _end())) for name in names}
+
+
+def _take(ports: range) -> int:
+    folder = cache_directory(os.environ) / "ports"
+    with writing_cache():
+        folder.mkdir(parents=True, exist_ok=True)
+    start = secrets.randbelow(len(ports))
+    for number in range(len(ports)):
+        port = ports[(start + number) % len(ports)]
+        # The locked file stays open: the kernel unlocks it when this process ends.
+        with writing_cache():
+            file = os.open(folder / str(port), os.O_CREAT | os.O_WRONLY, 0o600)
+        if _lock(file) and _is_free(port):
+            return port
+        os.close(file)
+    raise SandboxError(f"no port from {ports[0]} to {ports[-1]} is free on 127.0.0.1")
+
+
+def _lock(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as tried:
+        try:
+            tried.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _end() -> int:
+    try:
+        end = int(_RANGE.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return _DEFAULT_END
+    return end if end > _LOWEST + 1000 else _DEFAULT_END

@@ -1,4 +1,4 @@
-"""Tells a person at a terminal what is under way, and how long it may take."""
+"""Show the progress of long work."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a serving process needs: listeners, TLS contexts, drain, metrics, logs."""
+"""The serving process: listeners, TLS, graceful shutdown, metrics, logs."""

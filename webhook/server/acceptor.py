@@ -1,4 +1,4 @@
-"""Accepts connections, has a limiter count them, and makes the TLS handshakes."""
+"""Accept connections and make TLS handshakes."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 HANDSHAKE_SECONDS: Final = 10
-# A peer that does not say goodbye has its connection closed all the same.
+# Seconds for the peer's TLS close notification; after that the connection is aborted.
 _GOODBYE_SECONDS: Final = 5
-# What is kept for each TLS connection to read into. A record has 16 KiB, and asyncio's 256 KiB
-# would make a thousand connections 300 MB instead of 60.
+# The read buffer of each TLS connection. A record has 16 KiB; with asyncio's 256 KiB a thousand
+# connections would take 300 MB instead of 60.
 READ_BYTES: Final = 32 * 1024
-# How many are accepted, and with how many a handshake begins, in one turn of the loop. A rush at
-# the door must not keep those waiting who are in, whose requests a turn may have hundreds of; nor
-# the other way round. Handshakes are few at a time, so that each is over soon.
+# Connections to accept, and handshakes to start, per iteration of the event loop. A burst of new
+# connections must not delay the requests on existing ones, of which an iteration may have
+# hundreds, and vice versa. Few handshakes run at a time, so that each one is short.
 _ACCEPTED: Final = 64
 _BEGUN: Final = 4
-# Without TLS it costs next to nothing to begin: as many as are accepted, or in a rush ever more
-# would wait at the door, a probe among them.
+# Without TLS a start is cheap: as many as are accepted. With fewer, the queue would grow in a
+# burst, and delay a probe.
 _BEGUN_PLAIN: Final = _ACCEPTED
-# Without descriptors or memory for another connection, accepting is tried again so much later.
+# Seconds until the next accept after a shortage of descriptors or memory.
 _SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _PAUSE: Final = 0.1
-# Files, sockets to the API server, the plain port's connections.
+# Descriptors for files, sockets to the API server and the plain port's connections.
 _OWN_DESCRIPTORS: Final = 1500
-# Errors of the listening socket itself: no connection comes any more. All others are those of one
-# connection that broke before it was accepted (accept(2), Linux).
+# Errors of the listening socket itself, which will accept no more connections. All other errors
+# are of one connection that broke before it was accepted (accept(2), Linux).
 _BROKEN: Final = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK})
 
 
 class TlsProtocol(SSLProtocol):
-    """asyncio's TLS for one client, with a smaller buffer; tells the client when the peer reads.
+    """asyncio's TLS with a smaller buffer; reports when the peer can receive.
 
-    Used through the seam of every protocol: handed to the loop, for a connection without TLS.
-    `handshaken` is done when `protocol` is connected, or has the error of the handshake.
+    It is used like any protocol: passed to the loop for a connection without TLS. `handshaken` is
+    done when `protocol` is connected, or has the handshake's error.
     """
 
     max_size = READ_BYTES
@@ -69,30 +69,30 @@ class TlsProtocol(SSLProtocol):
             ssl_handshake_timeout=HANDSHAKE_SECONDS,
             ssl_shutdown_timeout=_GOODBYE_SECONDS,
         )
-        self._visit = client
+        self._client = client
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin the handshake."""
-        self._visit.transport = cast("asyncio.Transport", transport)
+        """Start the handshake."""
+        self._client.transport = cast("asyncio.Transport", transport)
         super().connection_made(transport)
 
     def pause_writing(self) -> None:
-        """Keep what is written from now on; called when the peer takes no more."""
+        """Buffer further output; called when the peer accepts no more data."""
         super().pause_writing()
-        self._visit.on_writable(False)
+        self._client.on_writable(False)
 
     def resume_writing(self) -> None:
-        """Write on; called when the peer has taken all."""
+        """Continue writing; called when the peer has accepted all data."""
         super().resume_writing()
-        self._visit.on_writable(True)
+        self._client.on_writable(True)
 
 
 class Acceptor:
-    """Takes connections from a listening socket and gives each a protocol of its own.
+    """Accepts connections from a listening socket and creates a protocol for each.
 
-    Not before its first bytes are there: what a protocol takes, TLS above all, is not for
-    connections that say nothing.
-    `protocol` makes it for a client; it has to tell the limiter when the connection is lost.
+    It does so only after a connection's first bytes, because a protocol, and TLS in particular,
+    needs memory that silent connections must not use. `protocol` creates the protocol for a
+    client; it must call the limiter when the connection is lost.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Acceptor:
     ) -> None:
         listening.setblocking(False)
         self._listening = listening
-        self._crowd = limiter
+        self._limiter = limiter
         self._protocol = protocol
         self._tls = tls
         self._silent: set[socket.socket] = set()
@@ -112,10 +112,10 @@ class Acceptor:
         self._arriving: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Let in until cancelled; who is at the door or in a handshake then is sent away."""
+        """Accept until cancelled; then close connections that wait or are in a handshake."""
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._crowd.run())
+                group.create_task(self._limiter.run())
                 group.create_task(self._accept())
                 group.create_task(self._let_in())
         finally:
@@ -134,7 +134,7 @@ class Acceptor:
         while True:
             tried += 1
             if tried % _ACCEPTED == 0:
-                # To accept does not wait while somebody is at the door: let the loop turn.
+                # While connections are pending, accept does not suspend: yield to the loop.
                 await asyncio.sleep(0)
             try:
                 connection, _ = await loop.sock_accept(self._listening)
@@ -143,15 +143,15 @@ class Acceptor:
                     raise
                 if error.errno in _SHORTAGES:
                     _logger.warning("cannot accept", extra={"error": str(error)})
-                    self._crowd.make_room()
+                    self._limiter.make_room()
                     await asyncio.sleep(_PAUSE)
                 continue
             self._receive(connection, loop)
 
     def _receive(self, connection: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
-        client = self._crowd.admit(connection)
+        client = self._limiter.admit(connection)
         if _has_sent(connection):
-            # In a rush it would be pushed out of the silent ones before the loop turns.
+            # In a burst it would be evicted from the silent connections before the loop runs.
             self._let_speak(client, connection)
             return
         self._silent.add(connection)
@@ -160,27 +160,27 @@ class Acceptor:
     def _queue(
         self, client: Connection, connection: socket.socket, loop: asyncio.AbstractEventLoop
     ) -> None:
-        """It has sent something, was closed by its peer, or by the limiter."""
+        """Handle first bytes, or a close by the peer or the limiter."""
         loop.remove_reader(connection)
         self._silent.discard(connection)
         if _has_sent(connection):
             self._let_speak(client, connection)
         else:
-            self._crowd.gone(client)
+            self._limiter.release(client)
             connection.close()
 
     def _let_speak(self, client: Connection, connection: socket.socket) -> None:
-        if self._crowd.spoke(client):
+        if self._limiter.spoke(client):
             self._waiting.put_nowait((client, connection))
         else:
-            self._crowd.gone(client)
+            self._limiter.release(client)
             connection.close()
 
     async def _let_in(self) -> NoReturn:
         begun = 0
         most = _BEGUN if self._tls else _BEGUN_PLAIN
         while True:
-            # No name of ours holds the last one while the next is waited for.
+            # No variable keeps the last connection alive during the wait for the next.
             begun += self._begin(*await self._waiting.get())
             if begun == most:
                 begun = 0
@@ -188,7 +188,7 @@ class Acceptor:
                 await asyncio.sleep(0)
 
     def _begin(self, client: Connection, connection: socket.socket) -> bool:
-        if not self._crowd.call_in(client, Stage.SHAKING if self._tls else Stage.NEW):
+        if not self._limiter.call_in(client, Stage.SHAKING if self._tls else Stage.NEW):
             connection.close()
             return False
         loop = asyncio.get_running_loop()
@@ -214,22 +214,22 @@ class Acceptor:
             await handshaken
             arrived = not transport.is_closing()
         except OSError as error:
-            # Clients that are refused, go away, or take too long: nothing of ours is wrong.
+            # Clients that are refused, disconnect or time out: not an error of the server.
             _logger.debug("no handshake", extra={"error": str(error)})
         finally:
             if not arrived:
-                self._crowd.gone(client)
+                self._limiter.release(client)
                 if transport:
                     cast("asyncio.Transport", transport).abort()
 
 
 def allow_descriptors(limit: int) -> None:
-    """Have the process open as many files as a limiter of this limit needs, where it may.
+    """Raise the process's limit of open files, as far as permitted, for this many connections.
 
-    Many container runtimes give 1,024, and allow far more.
+    Many container runtimes set 1,024, and permit far more.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # As many that say nothing, and at the door; and what the process has open itself.
+    # As many silent and as many waiting connections, plus the process's own files.
     wanted = 3 * limit + _OWN_DESCRIPTORS
     if hard != resource.RLIM_INFINITY:
         wanted = min(wanted, hard)

@@ -1,4 +1,7 @@
-"""The connections of a listener: limits of their number, their time and their memory."""
+"""Limits of a listener's connections: number, time, memory.
+
+Longer than 300 lines: a connection moves through stages, and each stage has all three limits.
+"""
 
 from __future__ import annotations
 
@@ -16,53 +19,53 @@ if TYPE_CHECKING:
 Reason: TypeAlias = Literal["slow", "late", "crowded", "large", "unread", "pipelined", "malformed"]
 
 # Bytes of all bodies that are being read or decided on, and of all answers that are not written
-# yet. A review has some ten thousand.
+# yet. A review has about ten thousand.
 HELD_BYTES: Final = 64 * 1024 * 1024
-# Seconds for an answer to be written. The API server waits for 30 altogether, and reads at once.
+# Seconds to write an answer. The API server waits at most 30 s for all, and reads at once.
 WRITE_SECONDS: Final = 10.0
-# Seconds that a connection waits at the door for its handshake to begin. The API server waits for 3
-# altogether, as the manifests have it: of those that waited half of it the answer still comes in
-# time, and what is done for the others is lost.
+# Seconds for which a connection waits for its handshake to start. In the manifests the API server
+# waits 3 s in total. After half of that an answer still arrives in time; later the work would be
+# lost.
 DOOR_SECONDS: Final = 1.5
-# Seconds for a connection's first bytes to come, which a client sends at once.
+# Seconds for a connection's first bytes, which a client sends at once.
 SILENT_SECONDS: Final = 10.0
-# Seconds between two looks for those that have taken too long.
+# Seconds between two checks for exceeded deadlines.
 SWEEP: Final = 1.0
 
 
 class Stage(enum.Enum):
-    """How far a connection has come."""
+    """The stage of a connection."""
 
     SILENT = enum.auto()
-    """Nothing was received from it yet."""
+    """No data was received yet."""
     AT_THE_DOOR = enum.auto()
-    """It has sent something, and waits to be let in."""
+    """Data was received, and the connection waits to be admitted."""
     SHAKING = enum.auto()
-    """It is making its TLS handshake."""
+    """The TLS handshake is in progress."""
     NEW = enum.auto()
-    """It may send requests, and was never given an answer."""
+    """It may send requests, and has had no answer yet."""
     ANSWERED = enum.auto()
-    """It was given an answer."""
+    """It has had an answer."""
 
 
-# What each stage may keep of the places, whatever the others do. At the defaults as many
-# connections that were answered stay as requests may be in flight.
+# The guaranteed share of each stage. With the defaults, as many answered connections remain open
+# as requests may be in flight.
 _SHARES: Final = {Stage.SHAKING: 0.2, Stage.NEW: 0.2, Stage.ANSWERED: 0.6}
 
 
 class Connection:
-    """One connection, from the moment it is accepted.
+    """One connection, from accept on.
 
-    stage: how far it has come; the limiter sets it.
-    since: when its present wait began: at the door, for a handshake, a request, or the rest of one.
-    deadline: until when that wait may last.
-    write_deadline: until when its answer has to be written; infinite if nothing waits for that.
-    busy: whether a whole request has come that is not answered yet: it is not closed for room then.
-    reading: whether a request has begun to come that is not whole yet.
-    body: how many bytes of its request's body there are.
-    unwritten: how many bytes of its answer the peer has not taken yet.
-    transport: the connection itself, below TLS; None before it is let in.
-    on_writable: called with False when the peer takes no more bytes, with True when it takes more.
+    stage: set by the limiter.
+    since: the start of the present wait: for admission, a handshake, a request or the rest of one.
+    deadline: the end of that wait.
+    write_deadline: the time limit for writing its answer; infinite without unwritten data.
+    busy: a complete request is not answered yet; the connection is then not closed to make room.
+    reading: a request has started and is not complete yet.
+    body: the bytes of its request's body.
+    unwritten: the bytes of its answer that the peer has not received yet.
+    transport: the connection below TLS; None before admission.
+    on_writable: called with False when the peer accepts no more bytes, with True when it does.
     """
 
     __slots__ = (
@@ -93,24 +96,24 @@ class Connection:
         self.on_writable: Callable[[bool], None] = lambda _writable: None
 
     def end(self) -> None:
-        """Close the connection, whatever it is at, without a goodbye."""
+        """Abort the connection, without a TLS close notification."""
         if self.transport:
             self.transport.abort()
         else:
-            # At the door: whoever lets it in sees the end of the stream.
+            # Not admitted yet: the acceptor sees the end of the stream.
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
 
 
 class ConnectionLimiter:
-    """All connections of one listener; used on the event loop's thread only.
+    """All connections of one listener; used only on the event loop's thread.
 
-    `limit` is how many places there are; as many again may say nothing, and wait at the door: those
-    cost a tenth of the memory. Beyond it a connection is closed, of the stage that exceeds its
-    share of the places by most; within the stage, the one that has waited longest. So no limiter,
-    wherever it stops, pushes out those who are elsewhere: neither connections that are used again
-    and again, nor those that are just being made. Nor is a busy one closed: it has its answer soon.
-    `on_ended` hears why a connection was closed.
+    `limit` is the number of admitted connections. As many silent ones, and as many that wait for
+    admission, are permitted as well, because they take a tenth of the memory. Beyond the limit a
+    connection is closed, of the stage that exceeds its share by most; within the stage, the one
+    that has waited longest. So a flood in one stage evicts no connections of another: neither
+    those that are reused nor those being established. A busy connection is never closed, because
+    it will soon have its answer. `on_ended` is called with the reason of each close.
     """
 
     def __init__(
@@ -126,30 +129,30 @@ class ConnectionLimiter:
         self._held_bytes = held_bytes
         self._clock = clock
         self._on_ended = on_ended
-        # Each in the order in which they came to it.
-        self._visits: dict[Stage, dict[Connection, None]] = {stage: {} for stage in Stage}
+        # Each in order of arrival.
+        self._clients: dict[Stage, dict[Connection, None]] = {stage: {} for stage in Stage}
         self._busy = 0
         self._held = 0
 
     @property
     def connections(self) -> int:
-        """How many connections there are, silent ones and handshakes included."""
-        return sum(len(clients) for clients in self._visits.values())
+        """The number of connections, including silent ones and handshakes."""
+        return sum(len(clients) for clients in self._clients.values())
 
     @property
     def busy(self) -> int:
-        """How many whole requests have come that are not answered yet, one a connection."""
+        """The number of complete requests without an answer, at most one per connection."""
         return self._busy
 
     def admit(self, connection: socket.socket) -> Connection:
-        """Count a connection in, in the place of the first silent one if there are too many."""
+        """Add a connection; evict the oldest silent one if there are too many."""
         self._make_room_outside(Stage.SILENT)
         client = Connection(connection, self._clock())
-        self._visits[Stage.SILENT][client] = None
+        self._clients[Stage.SILENT][client] = None
         return client
 
     def spoke(self, client: Connection) -> bool:
-        """Its first bytes are there; False if it was closed meanwhile."""
+        """Record the first bytes; return False if the connection was closed in the meantime."""
         if client not in self:
             return False
         self._make_room_outside(Stage.AT_THE_DOOR)
@@ -159,14 +162,14 @@ class ConnectionLimiter:
         return True
 
     def call_in(self, client: Connection, stage: Stage = Stage.SHAKING) -> bool:
-        """Give it a place: its handshake may begin; False if it was closed meanwhile, or is now.
+        """Admit a connection, so that its handshake may start; return False if it is closed.
 
-        `stage` is NEW where there is no handshake: or else, in a rush, those that are about to be
-        answered would be the limiter that makes room for whoever sends no whole request.
+        `stage` is NEW without a handshake. Otherwise, in a burst, connections that are about to be
+        answered would be evicted in favor of clients that send no complete request.
 
-        It is where it comes too late, so that each wait at the door is short: if all waited for
-        their turn, then in a rush everybody would be let in when he has just given up, and nobody
-        would be served. And it is if all others are busy.
+        A connection that has waited too long is closed, so that every wait is short. In a burst
+        with an unlimited queue, each client would be admitted just after it gave up, and none would
+        be served. A connection is also closed if all others are busy.
         """
         if client not in self:
             return False
@@ -174,7 +177,7 @@ class ConnectionLimiter:
         if now - client.since > DOOR_SECONDS:
             self.end(client, "late")
             return False
-        while sum(len(self._visits[stage]) for stage in _SHARES) >= self._limit:
+        while sum(len(self._clients[stage]) for stage in _SHARES) >= self._limit:
             if not self._end_one():
                 self.end(client, "crowded")
                 return False
@@ -183,33 +186,33 @@ class ConnectionLimiter:
         return True
 
     def advance(self, client: Connection, stage: Stage) -> None:
-        """Note how far the client has come; nothing, if it is not counted any more."""
+        """Record the client's stage; does nothing if it was released."""
         if client in self and client.stage is not stage:
-            del self._visits[client.stage][client]
+            del self._clients[client.stage][client]
             client.stage = stage
-            self._visits[stage][client] = None
+            self._clients[stage][client] = None
 
     def make_room(self) -> None:
-        """Close a connection, for there is no descriptor or memory for another."""
-        silent = self._visits[Stage.SILENT]
+        """Close a connection after a shortage of descriptors or memory."""
+        silent = self._clients[Stage.SILENT]
         if silent:
             self.end(next(iter(silent)), "crowded")
         else:
             self._end_one()
 
     def _make_room_outside(self, stage: Stage) -> None:
-        clients = self._visits[stage]
+        clients = self._clients[stage]
         if len(clients) >= self._limit:
             self.end(next(iter(clients)), "crowded")
 
     def _end_one(self) -> bool:
-        """Close one that has a place; False if all are busy."""
+        """Close one admitted connection; return False if all are busy."""
 
         def excess(stage: Stage) -> float:
-            return len(self._visits[stage]) - self._shares[stage]
+            return len(self._clients[stage]) - self._shares[stage]
 
         for stage in sorted(_SHARES, key=excess, reverse=True):
-            clients = self._visits[stage]
+            clients = self._clients[stage]
             waiting = [each for each in clients if not each.busy]
             if waiting:
                 self.end(min(waiting, key=lambda each: each.since), "crowded")
@@ -217,25 +220,25 @@ class ConnectionLimiter:
         return False
 
     def __contains__(self, client: Connection) -> bool:
-        return client in self._visits[client.stage]
+        return client in self._clients[client.stage]
 
     def _all(self) -> list[Connection]:
-        return [client for clients in self._visits.values() for client in clients]
+        return [client for clients in self._clients.values() for client in clients]
 
-    def gone(self, client: Connection) -> None:
-        """Count a connection out; said again, it changes nothing."""
-        self._visits[client.stage].pop(client, None)
+    def release(self, client: Connection) -> None:
+        """Remove a connection; idempotent."""
+        self._clients[client.stage].pop(client, None)
         self.freed(client)
         self._hold(client, 0)
         self.mark(client, busy=False)
 
     def mark(self, client: Connection, *, busy: bool) -> None:
-        """Note whether the client has a whole request that is not answered yet."""
+        """Record whether the client has a complete request without an answer."""
         self._busy += busy - client.busy
         client.busy = busy
 
     def took(self, client: Connection, count: int) -> None:
-        """Count bytes of a body."""
+        """Count received bytes of a body."""
         if client not in self:
             return
         client.body += count
@@ -243,14 +246,14 @@ class ConnectionLimiter:
         self._make_memory()
 
     def freed(self, client: Connection) -> None:
-        """The connection's body is not held any more."""
+        """Record that the connection's body was released."""
         self._held -= client.body
         client.body = 0
 
     def left_unwritten(self, client: Connection, count: int) -> None:
-        """Note how many bytes of the connection's answer are not written yet.
+        """Record the number of unwritten bytes of the connection's answer.
 
-        From the first of them until there are none the time for writing passes.
+        The time limit for writing runs from the first of them until there are none.
         """
         if client not in self:
             return
@@ -262,11 +265,11 @@ class ConnectionLimiter:
         self._make_memory()
 
     def full(self) -> bool:
-        """Whether bodies and answers hold so much that no more requests should be taken."""
+        """Return True if bodies and answers hold so much memory that requests must be refused."""
         return self._held > self._held_bytes
 
     def sweep(self) -> None:
-        """Close the connections whose deadline is over."""
+        """Close the connections whose deadline has passed."""
         now = self._clock()
         for client in self._all():
             if client.write_deadline <= now:
@@ -275,26 +278,26 @@ class ConnectionLimiter:
                 self.end(client, "slow")
 
     async def run(self) -> NoReturn:
-        """Sweep all the time, until cancelled."""
+        """Sweep periodically until cancelled."""
         while True:
             await asyncio.sleep(SWEEP)
             self.sweep()
 
     def end(self, client: Connection, reason: Reason) -> None:
-        """Close a connection at once, and count why."""
-        # Its own end takes a turn of the loop or two, and room is wanted now.
-        self.gone(client)
+        """Close a connection at once, and count the reason."""
+        # Release it first: the close takes an iteration or two, and the room is needed now.
+        self.release(client)
         client.end()
         self._on_ended(reason)
 
     def end_all(self) -> None:
-        """Close what is left when the process goes."""
+        """Close all remaining connections when the process exits."""
         for client in self._all():
-            self.gone(client)
+            self.release(client)
             client.end()
 
     def refused(self) -> None:
-        """Count a connection that is closed after the refusal of what came over it."""
+        """Count a connection that is closed because its request was refused."""
         self._on_ended("malformed")
 
     def _hold(self, client: Connection, unwritten: int) -> None:
@@ -302,7 +305,7 @@ class ConnectionLimiter:
         client.unwritten = unwritten
 
     def _make_memory(self) -> None:
-        """Beyond what all may hold, the longest to send a body or to read an answer goes."""
+        """Above the memory limit, close the slowest sender of a body or reader of an answer."""
         while self._held > self._held_bytes:
             holders = [
                 each for each in self._all() if each.unwritten or (each.reading and each.body)

@@ -1,7 +1,7 @@
-"""The way out: unready at once, answering while endpoints change, then no more.
+"""Graceful shutdown: unready at once, still answering while endpoints change.
 
-The API server retries no connection that is refused or breaks, so a server that leaves first
-lets callers leave it: it answers as ever, each answer with `Connection: close`.
+The API server does not retry a connection that is refused or breaks. So the server first lets
+clients leave: it continues to answer, with `Connection: close` in each answer.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _logger = logging.getLogger(__name__)
 
 
 class Drain:
-    """Whether the process is on its way out. Used on the event loop's thread only.
+    """The state of a graceful shutdown. Used only on the event loop's thread.
 
-    `grace` is in seconds, and is meant to be longer than endpoints take to change.
+    `grace` is in seconds, and should exceed the time in which endpoints are updated.
     """
 
     def __init__(self, grace: float) -> None:
@@ -35,42 +35,42 @@ class Drain:
 
     @property
     def draining(self) -> bool:
-        """Whether the way out has begun."""
+        """True after the shutdown has started."""
         return self._begun.is_set()
 
     @property
     def cut_short(self) -> bool:
-        """Whether somebody would not wait."""
+        """True if a second signal arrived."""
         return self._cut.is_set()
 
     def begin(self) -> None:
-        """Begin the way out; called again, cut it short."""
+        """Start the shutdown; a second call cuts it short."""
         if self.draining:
-            _logger.warning("told again to stop: ending at once")
+            _logger.warning("second signal: stopping at once")
             self._cut.set()
         else:
             _logger.info("draining", extra={"grace_seconds": self._grace})
             self._begun.set()
 
     async def grace_over(self) -> None:
-        """Wait until the way out has begun and its grace time is over, or cut short."""
+        """Wait until the shutdown has started and its grace period is over or cut short."""
         await self._begun.wait()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._grace):
                 await self._cut.wait()
 
     async def cut(self) -> None:
-        """Wait until the way out is cut short, maybe for ever."""
+        """Wait until the shutdown is cut short, possibly forever."""
         await self._cut.wait()
 
     def condition(self) -> Condition:
-        """Not ready from the first signal on."""
+        """Return not ready after the first signal."""
         return Condition(not self.draining, "draining" if self.draining else "not draining")
 
 
 @contextlib.contextmanager
 def drain_on_signals(drain: Drain) -> Iterator[None]:
-    """Let SIGTERM and SIGINT begin the drain, within a running loop on the main thread."""
+    """Start the drain on SIGTERM and SIGINT, within a running loop on the main thread."""
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGTERM, signal.SIGINT)
     for number in numbers:
@@ -85,7 +85,7 @@ def drain_on_signals(drain: Drain) -> Iterator[None]:
 class ClosingConnections:
     """ASGI middleware that adds `Connection: close` to every answer while draining.
 
-    Without a `drain`, always.
+    Without a `drain`, it always does.
     """
 
     def __init__(self, app: ASGIApp, drain: Drain | None = None) -> None:
@@ -93,10 +93,10 @@ class ClosingConnections:
         self._drain = drain
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and the answer back."""
+        """Handle one request."""
 
         async def send_closing(message: Message) -> None:
-            # Asked when the answer starts: the request may have come before the signal.
+            # Checked when the answer starts: the request may be older than the signal.
             closing = self._drain is None or self._drain.draining
             if closing and message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]

@@ -1,10 +1,10 @@
-"""Reading policy files from a folder, a mounted ConfigMap or a single file.
+"""Read policy files from a folder, a mounted ConfigMap or a file.
 
 A ConfigMap is mounted as links into a hidden folder whose name changes with every update:
 
     spot.yaml -> ..data/spot.yaml      ..data -> ..2026_11_20_08_15_00.123      ..2026_…/spot.yaml
 
-so names that start with a dot are passed over, which reads every file once.
+So names that start with a dot are skipped, and every file is read once.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from webhook.errors import UnreadableInput
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# A whole ConfigMap holds 1 MiB, so no single policy file has a reason to be larger.
+# A whole ConfigMap holds 1 MiB, so no policy file in it is larger.
 MAX_FILE_BYTES: Final = 1 << 20
 _CONFIG_MAP_LINK: Final = "..data"
 
 
 def is_test_file(name: str) -> bool:
-    """Tell whether a file of this name holds policy tests; .YAML is .yaml."""
+    """Return True if a file of this name holds policy tests; .YAML is .yaml."""
     return name.lower().endswith((".test.yaml", ".test.yml"))
 
 
 def is_policy_file(name: str) -> bool:
-    """Tell whether a file of this name holds policies."""
+    """Return True if a file of this name holds policies."""
     return name.lower().endswith((".yaml", ".yml", ".json")) and not is_test_file(name)
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What the file system tells of a folder without reading any file.
+    """A folder's metadata, without any file's content.
 
-    Two equal signatures mean the same content, unless a file changed within the clock's grain
-    of `newest`: the latest change of any entry, in seconds since 1970.
+    Equal signatures mean equal content, unless a file changed within the clock's resolution of
+    `newest`: the latest change of any entry, in seconds since 1970.
     """
 
     entries: tuple[tuple[str | int, ...], ...]
@@ -49,21 +49,21 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder of files, or one file, that can be read again and again.
+    """A folder of files, or one file, that can be read repeatedly.
 
-    In a folder, `wanted` tells by its name which file counts; a file given itself always does.
+    In a folder, `wanted` selects files by name; a file given as the path is always read.
     """
 
     path: Path
     wanted: Callable[[str], bool] = is_policy_file
 
     def read(self) -> dict[str, bytes]:
-        """Return the content of every file by its path, sorted; {} if the folder has none.
+        """Return the content of every file by path, sorted; {} if the folder has none.
 
-        A path starts with the folder's own, as it was given. Sub-folders are read too, links are
-        followed, and a file that two names lead to is read once, under the first. Raises
-        UnreadableInput with every problem: nothing at the path, a file that may not be read, a
-        link to nothing, a file over MAX_FILE_BYTES.
+        A path starts with the folder's own, as given. Subfolders are read too, links are followed,
+        and a file with two names is read once, under the first. Raises UnreadableInput with all
+        problems: a missing path, a file without read permission, a dangling link, a file over
+        MAX_FILE_BYTES.
         """
         found = self._walk()
         contents: dict[str, bytes] = {}
@@ -79,7 +79,7 @@ class Folder:
         return contents
 
     def signature(self) -> Signature:
-        """Return what the file system tells of the files; raises nothing."""
+        """Return the metadata of the files; raises nothing."""
         found = self._walk()
         entries: list[tuple[str | int, ...]] = [(problem,) for problem in found.problems]
         entries.extend(found.links)
@@ -120,7 +120,7 @@ class _Found:
     seen: set[tuple[int, int]] = field(default_factory=set)
 
     def first_time(self, status: os.stat_result) -> bool:
-        """Tell whether this file or folder has not been met before, by whatever name."""
+        """Return True at the first call for this file or folder, under any name."""
         identity = (status.st_dev, status.st_ino)
         if identity in self.seen:
             return False
@@ -131,7 +131,7 @@ class _Found:
 def _walk_folder(
     path: str, status: os.stat_result, wanted: Callable[[str], bool], found: _Found
 ) -> None:
-    # A link may lead back up: each folder is entered once.
+    # A link may lead to a parent folder: each folder is entered once.
     if not found.first_time(status):
         return
     try:
@@ -153,7 +153,7 @@ def _walk_entry(path: str, name: str, wanted: Callable[[str], bool], found: _Fou
     try:
         status = Path(whole).stat()
     except OSError as error:
-        # Whatever else lies in the folder is none of our business, dangling links included.
+        # Other entries of the folder are ignored, including dangling links.
         if wanted(name):
             found.problems.append(f"{whole}: {_text(error)}")
         return
@@ -175,7 +175,7 @@ def _link_target(path: str) -> str:
 
 def _read_file(path: str) -> bytes:
     with Path(path).open("rb") as file:
-        # One byte more tells that there is more, whatever size the file system claims.
+        # One more byte shows that the limit is exceeded, whatever size the file system reports.
         content = file.read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:
         raise UnreadableInput(

@@ -1,8 +1,8 @@
-"""Writes an answer in one piece if the peer takes it, else as the peer takes it.
+"""Write an answer at once, or in parts to a slow reader.
 
-uvicorn writes head and body one after the other. Over TLS each becomes a record and a segment of
-its own, and the API server is woken for each. And what a transport is given it encrypts and keeps
-at once, several times over, however slowly the peer reads.
+uvicorn writes head and body one after the other. Over TLS each becomes a separate record and
+segment, and wakes the API server. Also, a transport encrypts and buffers its input at once, several
+times over, however slowly the peer reads.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-# Bytes that are encrypted at once. OpenSSL keeps its buffer as large as it ever was, for as long
-# as the connection lasts.
+# Bytes to encrypt at once. OpenSSL's buffer never shrinks during a connection.
 PIECE: Final = 32 * 1024
 
 
 class GatheringTransport:
-    """A transport that passes on at the end of a turn of the loop what was written in it.
+    """A transport that passes on its input at the end of an iteration of the event loop.
 
-    What the peer does not take waits here, unencrypted. `below` is the connection itself, whose
-    buffer tells whether the peer takes more; `report` is called with the number of bytes that are
-    not written yet, whenever that may have changed.
+    Data that the peer does not accept waits here, unencrypted. `below` is the connection itself,
+    whose buffer shows whether the peer accepts more; `report` is called with the number of
+    unwritten bytes whenever it may have changed.
     """
 
     def __init__(
@@ -39,18 +38,18 @@ class GatheringTransport:
         self._below = below
         self._report = report
         self._parts: list[bytes] = []
-        # What is being written, and how many bytes of it were passed on.
+        # The data that is being written, and the number of bytes that were passed on.
         self._data = b""
         self._passed = 0
         self._closing = False
 
     @property
     def pending(self) -> bool:
-        """Whether something is not written yet."""
+        """True if some data is not written yet."""
         return bool(self._parts or self._data or self._below.get_write_buffer_size())
 
     def write(self, data: bytes) -> None:
-        """Keep the data until the turn ends."""
+        """Buffer the data until the end of the iteration."""
         if self._closing:
             return
         if not self._parts:
@@ -58,30 +57,30 @@ class GatheringTransport:
         self._parts.append(data)
 
     def close(self) -> None:
-        """Pass on what is kept, then close; at once, if the peer takes it."""
+        """Pass on the buffered data, then close; at once, if the peer accepts it."""
         if not self._closing:
             self._closing = True
             self._flush()
 
     def drop(self) -> None:
-        """Let go of what is kept, and of who is told: the connection is lost."""
+        """Discard the buffer and the callback, because the connection is lost."""
         self._closing = True
         self._parts.clear()
         self._data, self._passed = b"", 0
         self._report = lambda _count: None
 
     def is_closing(self) -> bool:
-        """Return whether nothing more is written."""
+        """Return True if no more data is accepted."""
         return self._closing or self._transport.is_closing()
 
     def writable(self, more: bool) -> None:
-        """Take note that the connection has written all that it had, or cannot."""
+        """Handle a change: the connection has written all its data, or cannot write."""
         if more:
-            # Not at once: asyncio is in the midst of writing, and were the connection found lost
-            # by what is written now, it would say so twice.
+            # Not at once: asyncio is in the middle of a write. If this write found the connection
+            # lost, asyncio would report the loss twice.
             self._loop.call_soon(self._flush)
         else:
-            self._tell()
+            self._report_size()
 
     def _flush(self) -> None:
         if self._parts:
@@ -92,11 +91,11 @@ class GatheringTransport:
             self._pass_on()
         if self._closing and not self._data and not self._transport.is_closing():
             self._transport.close()
-        self._tell()
+        self._report_size()
 
     def _pass_on(self) -> None:
         size = len(self._data)
-        # Writing calls `writable` where the peer takes no more.
+        # A write calls `writable` if the peer accepts no more.
         while self._passed < size and not self._below.get_write_buffer_size():
             if self._is_lost():
                 break
@@ -107,12 +106,12 @@ class GatheringTransport:
             self._data, self._passed = b"", 0
 
     def _is_lost(self) -> bool:
-        # TLS hears a turn of the loop later that the connection below it was ended.
+        # TLS notices one iteration later that the connection below it has ended.
         return self._transport.is_closing() or self._below.is_closing()
 
-    def _tell(self) -> None:
+    def _report_size(self) -> None:
         self._report(len(self._data) + self._below.get_write_buffer_size())
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else a transport does, the transport does."""
+        """Delegate everything else to the transport."""
         return getattr(self._transport, name)

@@ -1,4 +1,4 @@
-"""Whether the API server could speak to us: a verified handshake of the process with itself."""
+"""Test the TLS port with a handshake, as the API server would make it."""
 
 from __future__ import annotations
 
@@ -16,34 +16,32 @@ from webhook.server.readiness import Condition
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from webhook.server.published import Published
+    from webhook.server.webhook_entries import Published
 
 _logger = logging.getLogger(__name__)
 
-# Seconds between two handshakes where nothing changes: a certificate may expire meanwhile, and a
-# listener hang. One costs a few milliseconds.
+# Seconds between two handshakes without changes, because a certificate may expire and a listener
+# may hang. A handshake costs a few milliseconds.
 INTERVAL: Final = 5.0
-# For how many seconds a handshake may fail, once one was good, before we are not ready. A bundle
-# that is wiped is wrong for all replicas at once: it is repaired within a few seconds, and
-# replicas that went for it would come back seconds later than it did.
+# Seconds for which handshakes may fail after a success before the replica is not ready. A bundle
+# that was erased is wrong for all replicas at once. It is restored within a few seconds, and
+# replicas that became unready would return later than that.
 PATIENCE: Final = 10.0
 _SECONDS: Final = 5.0
-# What comes of a port that has too much to do. For a while it is no reason to leave: then the other
-# replicas would have more to do. But a port at which nobody gets a handshake for longer serves
-# nobody who comes, and says so.
+# Errors of an overloaded port. A short overload is no reason to be unready, because it would
+# increase the load of the other replicas. A port without any handshake for longer than this serves
+# no new client, and is reported as not ready.
 BUSY_PATIENCE: Final = 30.0
 _BUSY: Final = (TimeoutError, ConnectionResetError, ConnectionAbortedError, ssl.SSLEOFError)
 
 
 class SelfHandshake:
-    """Shakes hands with the own port as the API server does, and remembers what came of it.
+    """Makes handshakes with the own port as the API server does, and keeps the results.
 
-    `address` is the port's own, on this machine. `host` is the name that has to be in the
-    certificate.
-    `trusted` gives each bundle that is published, of which every one has to verify; none: nothing
-    is published yet, and nothing can be wrong. `hindered` says why there is no use in trying, if
-    there is none. Whoever sets `due` has the next handshake made at once. `on_result` gets each
-    result.
+    `address` is the port's own address on this machine. `host` is the required name in the
+    certificate. `trusted` returns the published bundles, each of which must verify; if there are
+    none, nothing is published yet. `hindered` returns why a handshake is pointless; "" if it is
+    not. Setting `due` triggers the next handshake at once. `on_result` is called with each result.
     """
 
     def __init__(
@@ -75,7 +73,7 @@ class SelfHandshake:
         self._problems: tuple[str, ...] = (self._result,)
 
     def condition(self) -> Condition:
-        """Tell what the last handshakes came to; one that failed a moment ago is forgiven."""
+        """Return the result of the last handshakes; a recent failure is tolerated."""
         if not self._problems:
             return Condition(ready=True, reason=self._result)
         reason = "; ".join(self._problems)
@@ -85,7 +83,7 @@ class SelfHandshake:
         return Condition(ago <= self._patience, f"not verified for {ago:.0f} s: {reason}")
 
     async def run(self) -> NoReturn:
-        """Shake hands whenever it is due, until cancelled."""
+        """Make handshakes when due, until cancelled."""
         while True:
             self._due.clear()
             await self.check()
@@ -94,7 +92,7 @@ class SelfHandshake:
                     await self._due.wait()
 
     async def check(self) -> None:
-        """Shake hands once under each bundle, and remember what came of it."""
+        """Make one handshake per bundle, and store the result."""
         if hindrance := self._hindered():
             self._problems = (hindrance,)
             return
@@ -154,16 +152,16 @@ class SelfHandshake:
 
 def _client(bundle: bytes) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # With 1.3 our side is done before a server that wants a certificate of ours says no.
+    # In TLS 1.3 the client side completes before a server rejects a missing client certificate.
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.load_verify_locations(cadata=bundle.decode())
-    # As Go does: whatever is in the bundle is trusted, be it the root of a chain or not.
+    # As Go does: every certificate in the bundle is trusted, not only roots.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     return context
 
 
 def reached_by(listening: socket.socket) -> tuple[str, int]:
-    """Where the socket is reached from within its own machine."""
+    """Return the address at which the socket is reached from its own machine."""
     address, port = listening.getsockname()[:2]
     if address == "0.0.0.0":  # noqa: S104 (compared with, not listened on)
         return "127.0.0.1", port

@@ -1,36 +1,44 @@
-"""The plain port's app: liveness, readiness with reasons, metrics."""
+"""The plain port: /livez, /readyz and /metrics."""
 
 from __future__ import annotations
 
+import asyncio
+import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
+import prometheus_client
+from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
+from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from webhook import metric_names
 from webhook.server.readiness import evaluate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from starlette.requests import Request
 
-    from webhook.server.exposition import Exposition
     from webhook.server.readiness import Condition, Conditions
 
-# Scrapes that are answered at one time; the next is told to come again. Each is some ten thousand
-# bytes, and probes are answered by the same loop.
+# Concurrent scrapes; a further one is refused. Each has about ten thousand bytes, and the same
+# event loop answers probes.
 MOST_SCRAPES: Final = 4
+# Seconds between the starts of two renderings: each takes milliseconds, and every client of the
+# port may request one.
+RENDER_PAUSE: Final = 0.1
 
 
 def health_app(conditions: Conditions, metrics: Exposition) -> Starlette:
-    """Make the app with `/livez`, `/readyz` and `/metrics`.
+    """Create the app with `/livez`, `/readyz` and `/metrics`.
 
-    `/livez` answers 200 as long as the event loop turns. `/readyz` answers 200 if every
-    condition is ready, else 503, either way with each of them and its reason:
+    `/livez` answers 200 while the event loop runs. `/readyz` answers 200 if every condition is
+    ready, else 503, in both cases with each condition and its reason:
 
-        {"ready": false, "conditions": {"policies": {"ready": false, "reason": "not loaded yet"}}}
+    {"ready": false, "conditions": {"policies": {"ready": false, "reason": "not loaded yet"}}}
     """
 
     scrapes = 0
@@ -39,12 +47,12 @@ def health_app(conditions: Conditions, metrics: Exposition) -> Starlette:
         return JSONResponse({"live": True})
 
     async def readyz(_request: Request) -> Response:
-        asked = evaluate(conditions)
-        ready = _all_ready(asked)
+        evaluated = evaluate(conditions)
+        ready = _all_ready(evaluated)
         return JSONResponse(
             {
                 "ready": ready,
-                "conditions": {name: asdict(condition) for name, condition in asked.items()},
+                "conditions": {name: asdict(condition) for name, condition in evaluated.items()},
             },
             status_code=200 if ready else 503,
         )
@@ -60,8 +68,8 @@ def health_app(conditions: Conditions, metrics: Exposition) -> Starlette:
             scrapes -= 1
 
     async def rendered(request: Request) -> Response:
-        # Here, for conditions are asked on the event loop, and rendering is on another thread.
-        metrics.tell_ready(ready=_all_ready(evaluate(conditions)))
+        # Evaluated here, on the event loop; rendering runs on another thread.
+        metrics.set_ready(ready=_all_ready(evaluate(conditions)))
         body, media_type = await metrics.render(request.headers.get("accept", ""))
         # Not as media_type, to which Starlette would add a second charset.
         return Response(body, headers={"content-type": media_type})
@@ -75,5 +83,48 @@ def health_app(conditions: Conditions, metrics: Exposition) -> Starlette:
     )
 
 
-def _all_ready(asked: Mapping[str, Condition]) -> bool:
-    return all(condition.ready for condition in asked.values())
+def _all_ready(evaluated: Mapping[str, Condition]) -> bool:
+    return all(condition.ready for condition in evaluated.values())
+
+
+class Exposition:
+    """A separate registry with the process's own metrics."""
+
+    def __init__(self) -> None:
+        # The `_created` series would double the size, and are rarely used.
+        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self._ready = Gauge(
+            metric_names.READY, "Whether /readyz answers 200: 1 or 0.", registry=self.registry
+        )
+        self._turn = asyncio.Lock()
+        self._began = -math.inf
+        self._next: dict[str, asyncio.Task[bytes]] = {}
+
+    def set_ready(self, *, ready: bool) -> None:
+        """Record whether every condition of the process is ready."""
+        self._ready.set(ready)
+
+    async def render(self, accept: str) -> tuple[bytes, str]:
+        """Return the exposition for an Accept header, and its content type.
+
+        All callers before the start of a rendering share it.
+        """
+        encode, content_type = choose_encoder(accept)
+        task = self._next.get(content_type)
+        if task is None:
+            task = asyncio.create_task(self._begin(encode, content_type))
+            self._next[content_type] = task
+        # The cancellation of one caller must not cancel the shared rendering.
+        return await asyncio.shield(task), content_type
+
+    async def _begin(
+        self, encode: Callable[[CollectorRegistry], bytes], content_type: str
+    ) -> bytes:
+        loop = asyncio.get_running_loop()
+        async with self._turn:
+            await asyncio.sleep(self._began + RENDER_PAUSE - loop.time())
+            self._began = loop.time()
+            del self._next[content_type]
+            return await asyncio.to_thread(encode, self.registry)

@@ -1,4 +1,4 @@
-"""Sheds load: with more requests in flight than a limit, the next is told to come again."""
+"""Load shedding: answer 503 above a number of requests in flight."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _BODY: Final = b"too many requests in flight; try again in a second\n"
-# The API server tries again by itself after this header's seconds, within the same request.
+# The API server retries after this header's seconds, within the same request.
 _HEADERS: Final = (
     (b"content-type", b"text/plain; charset=utf-8"),
     (b"content-length", str(len(_BODY)).encode()),
@@ -19,13 +19,13 @@ _HEADERS: Final = (
 
 
 class InFlightLimit:
-    """ASGI middleware that answers 503 with `Retry-After: 1` beyond `limit` requests at a time.
+    """ASGI middleware that answers 503 with `Retry-After: 1` above `limit` concurrent requests.
 
-    `waiting` tells how many whole requests have come that are not answered, this one included: as
-    the connections see it, for most of them wait before the app hears of them. Slow senders are
-    not among them, lest they keep out whoever sends at once. `full` says whether there is another
-    reason to take no more; `on_refused` is called for each request that was refused. The
-    connection stays: a new handshake costs more than a decision.
+    `waiting` returns the number of complete requests without an answer, including this one, as
+    counted by the connections: most requests wait before the app is called. Slow senders do not
+    count, so that they cannot block clients that send at once. `full` returns True for another
+    reason to refuse; `on_refused` is called for each refused request. The connection stays open,
+    because a new handshake costs more than a decision.
     """
 
     def __init__(
@@ -46,11 +46,11 @@ class InFlightLimit:
 
     @property
     def in_flight(self) -> int:
-        """How many requests the app has taken and not answered yet."""
+        """The number of requests that the app has started and not answered yet."""
         return self._in_flight
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or refuse it without reading its body."""
+        """Handle the request, or refuse it without reading its body."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -60,7 +60,7 @@ class InFlightLimit:
 
         async def receive_whole() -> Message:
             message = await receive()
-            # Others may have come whole since this one began.
+            # Other requests may have become complete since this one started.
             if not message.get("more_body", False) and self._waiting() > self._limit:
                 await self._refuse(send)
                 return {"type": "http.disconnect"}

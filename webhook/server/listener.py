@@ -1,4 +1,4 @@
-"""Runs the HTTPS app and the plain health app in one event loop, until drained."""
+"""Serve HTTPS and the plain port in one event loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from webhook.errors import ServingError
-from webhook.server.acceptor import Acceptor
+from webhook.server.acceptor import Acceptor, allow_descriptors
 from webhook.server.connection_limiter import ConnectionLimiter
 from webhook.server.drain import ClosingConnections
 from webhook.server.protocol import BoundedProtocol
@@ -23,33 +23,34 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from webhook.server.callers import Callers
     from webhook.server.connection_limiter import Connection
     from webhook.server.drain import Drain
-    from webhook.server.tls import ServerTls
+    from webhook.server.tls import Callers, ServerTls
 
 _logger = logging.getLogger(__name__)
 
-# Connections that wait to be accepted while the loop is busy: tenths of a second at most. The
-# kernel has those beyond try again after a second.
+# Connections that wait to be accepted while the loop is busy, at most tenths of a second. Beyond
+# this number, the kernel makes clients retry after a second.
 BACKLOG: Final = 256
-# Bytes that the kernel takes of an answer before its peer reads it; it doubles them. It counts as
-# memory of the pod, and by itself grows to 4 MiB a connection. An answer has some ten thousand.
+# Bytes of an answer that the kernel buffers before the peer reads it; the kernel doubles the value.
+# They count as the pod's memory, and by default grow to 4 MiB per connection. An answer has about
+# ten thousand bytes.
 _SEND_BYTES: Final = 64 * 1024
-# Connections to the plain port: a kubelet's, and those of whoever scrapes. Each has one request,
-# and is closed when that is answered, some five turns of the loop later; 64 come in a turn.
+# Connections to the plain port, from kubelets and scrapers. Each has one request, and is closed
+# about five iterations of the loop after its answer; an iteration accepts 64.
 _PLAIN_CONNECTIONS: Final = 400
-# Those that wait to be accepted there: a probe that tries again after a second is late.
+# The backlog of the plain port: a probe that retries after a second is late.
 _PLAIN_BACKLOG: Final = 1024
-# An answer that is written still has to leave; a peer that does not say goodbye may not hold us.
+# Seconds to send a written answer; a peer that never closes must not delay the exit.
 _GOODBYE_SECONDS: Final = 1.0
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Listen on an address, and return the socket: connections wait there until they are served.
+    """Listen on an address and return the socket; connections wait until they are served.
 
     `host` is an IP address or a name; "" and "::" mean every address, IPv4 and IPv6. Port 0 takes
-    a free one, which `getsockname()[1]` tells. Raises ServingError if the address cannot be had.
+    a free port, which `getsockname()[1]` returns. Raises ServingError if the address is not
+    available.
     """
     if not 0 <= port <= 65535:
         raise ServingError(f"cannot listen on port {port}: choose one from 1 to 65535, or 0")
@@ -67,12 +68,12 @@ def _listen(host: str, port: int) -> socket.socket:
     family, kind, _, _, address = socket.getaddrinfo(
         "::" if every else host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
-    # Only where a socket says that it is TCP does asyncio turn Nagle's algorithm off, which would
-    # hold back the second part of every answer for 40 ms.
+    # asyncio disables Nagle's algorithm only for sockets with the protocol TCP. The algorithm would
+    # delay the second part of every answer by 40 ms.
     where = socket.socket(family, kind, socket.IPPROTO_TCP)
     try:
         where.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Connections have what their listening socket has.
+        # Connections inherit the options of their listening socket.
         where.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)
         if family == socket.AF_INET6:
             where.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, not every)
@@ -99,13 +100,12 @@ async def serve(
 ) -> bool:
     """Serve `app` with TLS on `https` and `health` on `plain`, until `drain` is over.
 
-    Then no new connection is taken, requests in flight have `finish_seconds` (at most 30, which
-    is what the API server waits for a webhook), and health answers to the last. `limiter` counts
-    the connections of `https`. `callers` says which of the clients that TLS asked for a certificate
-    may call; None: none was asked. `background` makes coroutines that run as long as requests are
-    served; one that raises ends everything, in an ExceptionGroup. The apps' lifespans are not run.
-    Both sockets are closed in the end.
-    Returns False if the drain was cut short.
+    Then no new connection is accepted, requests in flight have `finish_seconds` (at most 30, the
+    API server's maximum timeout), and health answers until the end. `limiter` counts the
+    connections of `https`. `callers` selects the permitted clients by certificate; None: clients
+    need no certificate. `background` creates coroutines that run while requests are served; if one
+    raises, everything ends with an ExceptionGroup. The apps' lifespans are not run. Both sockets
+    are closed at the end. Returns False if the drain was cut short.
     """
     ports = (
         _Port(app, https, limiter, finish_seconds, tls, callers),
@@ -121,7 +121,8 @@ async def serve_plain(
     drain: Drain,
     background: Sequence[Callable[[], Coroutine[Any, Any, object]]] = (),
 ) -> bool:
-    """Serve `health` alone, beside a process's real work in the background: see serve."""
+    """Serve only `health`, with a process's real work in the background: see serve."""
+    allow_descriptors(_PLAIN_CONNECTIONS)
     return await _run((_plain_port(health, plain),), (plain,), drain, background)
 
 
@@ -150,7 +151,7 @@ async def _run(
 
 def _plain_port(health: ASGIApp, where: socket.socket) -> _Port:
     where.listen(_PLAIN_BACKLOG)
-    # No connection is kept: who asks again and again comes again, and waits behind a probe.
+    # Connections are not kept alive, so a client with many requests queues behind probes.
     return _Port(
         ClosingConnections(health), where, ConnectionLimiter(_PLAIN_CONNECTIONS), _GOODBYE_SECONDS
     )
@@ -165,10 +166,10 @@ async def _ended(task: asyncio.Task[None], drain: Drain) -> None:
 
 
 class _Port:
-    """A listening socket and the connections that came by it: each speaks uvicorn's HTTP.
+    """A listening socket and its connections, each with uvicorn's HTTP protocol.
 
-    Of uvicorn only the protocol is used, not its server, which takes the signals, accepts without
-    a limit, and leaves in another way than serve() says.
+    Only uvicorn's protocol is used. Its server would handle signals, accept without a limit, and
+    shut down differently from serve().
     """
 
     def __init__(
@@ -181,7 +182,7 @@ class _Port:
         callers: Callers | None = None,
     ) -> None:
         self._where = where
-        self._crowd = limiter
+        self._limiter = limiter
         self._finish_seconds = finish_seconds
         self._callers = callers
         self._config = uvicorn.Config(
@@ -192,29 +193,29 @@ class _Port:
             log_config=None,
             access_log=False,
             proxy_headers=False,
-            # Its timer does nothing but hold on to a connection that is gone.
+            # uvicorn's timer would only keep a reference to a lost connection.
             timeout_keep_alive=0,
         )
         self._config.load()
         self._state = ServerState()
-        self._doorway = Acceptor(where, limiter, self._protocol, tls.context if tls else None)
+        self._acceptor = Acceptor(where, limiter, self._protocol, tls.context if tls else None)
         self._leaving = asyncio.Event()
 
     def leave(self) -> None:
-        """Have serve() come to its end."""
+        """Make serve() return."""
         self._leaving.set()
 
     async def serve(self) -> None:
-        """Serve until told to leave, or cancelled. Raises what ends the acceptor: a bug."""
+        """Serve until `leave` or cancellation. Raises the acceptor's error, which is a bug."""
         async with asyncio.TaskGroup() as group:
             background = [
-                group.create_task(self._doorway.run()),
+                group.create_task(self._acceptor.run()),
                 group.create_task(self._keep_date()),
             ]
             await self._leaving.wait()
             for task in background:
                 task.cancel()
-        # Only now, or the loop would go on to watch it.
+        # Only after the tasks, or the loop would continue to watch the socket.
         self._where.close()
         await self._finish()
 
@@ -225,7 +226,7 @@ class _Port:
             await asyncio.sleep(1)
 
     async def _finish(self) -> None:
-        """Close the idle connections, finish what is in flight."""
+        """Close idle connections, and finish requests in flight."""
         for connection in list(self._state.connections):
             connection.shutdown()
         if not await _emptied(self._state.tasks, self._finish_seconds):
@@ -233,7 +234,7 @@ class _Port:
             for task in self._state.tasks:
                 task.cancel()
         if not await _emptied(self._state.connections, _GOODBYE_SECONDS):
-            self._crowd.end_all()
+            self._limiter.end_all()
 
     def _protocol(self, client: Connection) -> BoundedProtocol:
         loop = asyncio.get_running_loop()
@@ -241,16 +242,16 @@ class _Port:
             self._config,
             self._state,
             loop,
-            limiter=self._crowd,
+            limiter=self._limiter,
             client=client,
             callers=self._callers,
         )
 
 
 async def _emptied(waited_for: set[Any], seconds: float) -> bool:
-    """Wait until the set is empty; tell whether it became so within the seconds."""
+    """Wait until the set is empty; return whether it was within the seconds."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            while waited_for:  # noqa: ASYNC110  uvicorn's sets tell nobody that they changed
+            while waited_for:  # noqa: ASYNC110  uvicorn's sets have no change event
                 await asyncio.sleep(0.01)
     return not waited_for

@@ -1,4 +1,4 @@
-"""Logs as JSON, one object a line, on stderr."""
+"""JSON logs on stderr."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 
-# What a record has of itself; whatever else it has was given as `extra`.
+# The attributes of every record; all others come from `extra`.
 _OWN: Final = frozenset(logging.makeLogRecord({}).__dict__) | {
     "asctime",
     "color_message",  # uvicorn's second copy of a message, with escapes for terminals
@@ -22,22 +22,22 @@ _OWN: Final = frozenset(logging.makeLogRecord({}).__dict__) | {
     "taskName",
 }
 
-# Characters of one text in a line, and of a line. A stranger may have us log what he wrote, and the
-# manifests give a pod 64 MiB for its log. A placement policy's reason has a few hundred.
+# Characters of one value in a line, and of a line. Any client may cause logs of its own text, and
+# the manifests give a pod 64 MiB for its log. A placement policy's reason has a few hundred.
 LONGEST_TEXT: Final = 4096
 LONGEST_LINE: Final = 32 * 1024
-# Characters of lines at once, and a second: a kubelet looks every ten seconds whether a log has
-# 10 MiB, and keeps five of them. Ordinary work logs a hundredth of it.
+# Characters of lines in a burst, and per second. Every ten seconds a kubelet checks whether a log
+# has 10 MiB, and it keeps five files. Normal operation logs a hundredth of this.
 BURST: Final = 4 * 1024 * 1024
 PER_SECOND: Final = 256 * 1024
 
 
 def configure(level: str, stream: TextIO | None = None) -> None:
-    """Send the whole process's log to the stream (stderr if None), as JSON lines.
+    """Send the process's log to the stream (stderr if None), as JSON lines.
 
-    `level` is one of LEVELS and holds for Fairlead's own loggers. Libraries never go below info:
-    the Kubernetes client logs whole bodies at debug. Logs that an earlier call set up are closed.
-    Above debug there is a limit to how much is written, see PacedHandler.
+    `level` is one of LEVELS and applies to Fairlead's own loggers. Libraries log at info or above,
+    because the Kubernetes client logs whole bodies at debug. Handlers of an earlier call are
+    closed. Above debug the amount is limited, see PacedHandler.
     """
     out = stream or sys.stderr
     handler = logging.StreamHandler(out) if level == "debug" else PacedHandler(out)
@@ -49,9 +49,9 @@ def configure(level: str, stream: TextIO | None = None) -> None:
 
 
 class PacedHandler(logging.StreamHandler[TextIO]):
-    """Writes lines as long as there is room for them: BURST at once, then PER_SECOND.
+    """Writes lines up to a limit: BURST at once, then PER_SECOND.
 
-    What there is no room for is left out, and the next line that is written tells how many were.
+    Lines over the limit are dropped, and the next line gives their number.
     """
 
     def __init__(self, stream: TextIO, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -62,7 +62,7 @@ class PacedHandler(logging.StreamHandler[TextIO]):
         self._left_out = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the record, or leave it out."""
+        """Write the record, or drop it."""
         now = self._clock()
         self._room = min(BURST, self._room + (now - self._seen) * PER_SECOND)
         self._seen = now
@@ -75,7 +75,7 @@ class PacedHandler(logging.StreamHandler[TextIO]):
         super().emit(record)
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line, which takes its room."""
+        """Return the line, and count its characters."""
         line = super().format(record)
         self._room -= len(line)
         return line
@@ -84,13 +84,13 @@ class PacedHandler(logging.StreamHandler[TextIO]):
 class JsonFormatter(logging.Formatter):
     """Formats a record as one line of JSON, in ASCII.
 
-    Its keys: `time` (RFC 3339, UTC), `level`, `logger`, `message`, what was given as `extra`,
-    and for an exception `exception` with the traceback. A value that JSON does not know is
-    written as its str(). What is too long for a log is cut, and says so.
+    Its keys: `time` (RFC 3339, UTC), `level`, `logger`, `message`, the keys of `extra`, and
+    `exception` with the traceback. A value that JSON does not support is written as its str(). A
+    value that is too long is shortened, with a note.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line, without its end."""
+        """Return the line without a newline."""
         line: dict[str, object] = {
             "time": _timestamp(record.created),
             "level": record.levelname.lower(),
@@ -104,17 +104,17 @@ class JsonFormatter(logging.Formatter):
         try:
             text = json.dumps(line, default=str, allow_nan=False)
         except (ValueError, TypeError):
-            # Infinite, circular, or with keys that are no text: the line must come all the same.
+            # Infinite, circular, or with keys of other types: the line must be written anyway.
             text = json.dumps({key: _cut(str(value), LONGEST_TEXT) for key, value in line.items()})
         if len(text) <= LONGEST_LINE:
             return text
-        # An escaped character has six. There are a dozen keys at most.
+        # An escaped character takes six. There are at most a dozen keys.
         most = LONGEST_LINE // 6 // (len(line) + 1)
         return json.dumps({key: _cut(str(value), most) for key, value in line.items()})
 
 
 def _cut(value: object, most: int) -> object:
-    """A text without its middle, where it is too long: a traceback ends with what went wrong."""
+    """Return a text without its middle if it is too long; a traceback ends with the error."""
     if not isinstance(value, str) or len(value) <= most:
         return value
     half = most // 2

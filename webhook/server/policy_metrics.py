@@ -1,4 +1,4 @@
-"""What is counted under the names of policies: decisions, refusals, exceptions, sets and writes."""
+"""Metrics by policy."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client import Counter, Gauge
 
-from webhook import names
-from webhook.server.exposition import Exposition
+from webhook import metric_names
+from webhook.server.health import Exposition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -23,60 +23,60 @@ class PolicyMetrics(Exposition):
         super().__init__()
         self._clock = clock
         self._decisions = Counter(
-            names.METRIC_DECISIONS,
+            metric_names.DECISIONS,
             "Decisions by result, once for each policy applied; policy is empty if none was.",
             ["result", "policy"],
             registry=self.registry,
         )
         self._rejections = Counter(
-            names.METRIC_REJECTIONS,
+            metric_names.POLICY_REJECTIONS,
             "Pods refused for what the policy sets.",
             ["policy"],
             registry=self.registry,
         )
         self._last_match = self._gauge(
-            names.METRIC_LAST_MATCH,
+            metric_names.POLICY_LAST_MATCH,
             "When the policy last matched a pod, under Audit too.",
             "policy",
         )
         self._audited = Counter(
-            names.METRIC_AUDITED,
-            "What policies under Audit would have meant to pods: same, changes or rejects.",
+            metric_names.AUDITED_DECISIONS,
+            "What policies under Audit would have done to pods: same, changes or rejects.",
             ["policy", "namespace", "outcome"],
             registry=self.registry,
         )
         self._exceptions = Counter(
-            "fairlead_exceptions_applied",
+            metric_names.EXCEPTIONS_APPLIED,
             "Pods in which a policy that matched took no part, by the exception that says so.",
             ["exception", "policy"],
             registry=self.registry,
         )
         self._policy_writes = Counter(
-            "fairlead_policy_writes_judged",
-            "Writes of policies, classes and exceptions by outcome: allowed, warned, refused, or"
-            " unjudged, for which the API server goes by its failurePolicy.",
+            metric_names.POLICY_WRITES,
+            "Writes of policies, classes and exceptions by outcome: allowed, warned, "
+            "refused, or unjudged, which the API server decides by its failurePolicy.",
             ["outcome"],
             registry=self.registry,
         )
         self._unplaceable = Counter(
-            "fairlead_unplaceable",
+            metric_names.UNPLACEABLE,
             "Pods that were admitted though no node could admit them at that moment (--nodes).",
             registry=self.registry,
         )
         self._policy_set = self._gauge(
-            names.METRIC_SET, "The policy set that serves, by its hash; always 1.", "hash"
+            metric_names.POLICY_SET, "The policy set that serves, by its hash; always 1.", "hash"
         )
         self._policy_set_loaded = self._gauge(
-            "fairlead_policy_set_loaded_timestamp_seconds", "When the policy set was loaded."
+            metric_names.POLICY_SET_LOADED, "When the policy set was loaded."
         )
         self._policy_set_errors = self._gauge(
-            "fairlead_policy_set_errors",
+            metric_names.POLICY_SET_ERRORS,
             "Errors of the policy set that serves, such as policies that reject every pod:"
             " `fairlead check` names them.",
         )
         self._reloads = Counter(
-            "fairlead_policy_reload",
-            "Policy sets read anew: loaded, or refused and the last good one kept.",
+            metric_names.POLICY_RELOADS,
+            "Policy sets read again: loaded, or refused and the last good one kept.",
             ["outcome"],
             registry=self.registry,
         )
@@ -86,13 +86,13 @@ class PolicyMetrics(Exposition):
         self._audited_series: set[tuple[str, str, str]] = set()
         self._excepted_series: set[tuple[str, str]] = set()
         for outcome in ("loaded", "refused"):
-            # A series that starts at its first event hides that event from rate().
+            # A counter that appears with its first event hides that event from rate().
             self._reloads.labels(outcome)
         for outcome in ("allowed", "warned", "refused", "unjudged"):
             self._policy_writes.labels(outcome)
 
     def decided(self, result: str, policies: Collection[str]) -> None:
-        """Count one decision under the name of each policy that it applied."""
+        """Count one decision for each policy that applied."""
         now = self._clock()
         for policy in policies or (NO_POLICY,):
             child = self._decision_children.get((result, policy))
@@ -104,18 +104,18 @@ class PolicyMetrics(Exposition):
                 self._matched(policy, now)
 
     def rejected(self, policies: Collection[str]) -> None:
-        """Count one pod under each policy that refused it."""
+        """Count one rejected pod for each policy that rejected it."""
         for policy in policies:
             self._rejecting.add(policy)
             self._rejections.labels(policy).inc()
 
     def audited(self, policy: str, namespace: str, outcome: str) -> None:
-        """Count one pod that a policy under Audit there matched, by what it would have meant."""
+        """Count one pod that matched a policy under Audit in a namespace, by outcome."""
         self._audited_series.add((policy, namespace, outcome))
         self._audited.labels(policy, namespace, outcome).inc()
 
     def excepted(self, exception: str, policy: str) -> None:
-        """Count one pod in which an exception set a policy aside."""
+        """Count one pod for which an exception set aside a policy."""
         self._excepted_series.add((exception, policy))
         self._exceptions.labels(exception, policy).inc()
 
@@ -124,7 +124,7 @@ class PolicyMetrics(Exposition):
         self._policy_writes.labels(outcome).inc()
 
     def unplaceable(self) -> None:
-        """Count one pod that no node could admit when it was created."""
+        """Count one pod that no node could admit at its creation."""
         self._unplaceable.inc()
 
     def policies_loaded(
@@ -135,12 +135,12 @@ class PolicyMetrics(Exposition):
         exceptions: Collection[str] = (),
         faults: int = 0,
     ) -> None:
-        """Record the policy set that serves from now on, by its hash, its policies and exceptions.
+        """Record the new policy set in force: its hash, policies and exceptions.
 
-        `faults` is the number of errors with which it serves all the same.
+        `faults` is the number of errors in objects that were left out.
 
-        Decisions counted under policies or exceptions that are gone are forgotten, or years of
-        edits would pile up.
+        Counters of deleted policies and exceptions are removed, so that the number of series does
+        not grow with every edit.
         """
         self._reloads.labels("loaded").inc()
         self._policy_set.clear()
@@ -166,7 +166,7 @@ class PolicyMetrics(Exposition):
                 self._exceptions.remove(exception, policy)
 
     def policies_refused(self) -> None:
-        """Count one policy set that was read and not taken."""
+        """Count one policy set that was rejected."""
         self._reloads.labels("refused").inc()
 
     def _matched(self, policy: str, now: float) -> None:

@@ -1,4 +1,4 @@
-"""HTTP on one connection: uvicorn's, with limits of size and time, and answers in one piece."""
+"""HTTP/1.1 on one connection: uvicorn's protocol, with limits."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
     from uvicorn.server import ServerState
 
-    from webhook.server.callers import Callers
     from webhook.server.connection_limiter import Connection, ConnectionLimiter
+    from webhook.server.tls import Callers
 
 _logger = logging.getLogger(__name__)
 
 # Above the API server's 90 s idle time, so that it closes first: a request that meets a closing
 # connection is not retried.
 KEEP_ALIVE_SECONDS: Final = 120
-# From a request's first byte to the end of its headers, which are a few hundred bytes.
+# Seconds from a request's first byte to the end of its headers, which are a few hundred bytes.
 HEAD_SECONDS: Final = 10
-# Of headers, of what stands between two parts of a body, and of trailers.
+# Bytes of headers, of the data between two parts of a body, and of trailers.
 HEAD_BYTES: Final = 16 * 1024
-# Headers of a request. An API server sends six; each costs the app and uvicorn some microseconds.
+# Headers of a request. An API server sends six; each costs the app and uvicorn microseconds.
 MOST_HEADERS: Final = 100
-# And to the end of its body. Above what the app itself waits, which then answers 408.
+# Seconds to the end of the body. Above the app's own limit, after which it answers 408.
 BODY_SECONDS: Final = 45
-# Bytes of a body that still come after its answer. They are dropped; but who sends them reads the
-# answer only on a connection that is still there, and the API server may send a pod of 3 MiB that
-# way, of which Go writes each < of one byte as six.
+# Bytes of a body that may arrive after its answer. They are dropped, but the connection must stay
+# open so that the client reads the answer. The API server may send a pod of 3 MiB in this way,
+# where Go writes each < of one byte as six.
 SURPLUS_BYTES: Final = 24 * 1024 * 1024
 
 
@@ -67,14 +67,14 @@ _TOO_MANY: Final = _refusal(
 
 
 class _Pipelined(Exception):
-    """A request began to come before the answer to the one before was written."""
+    """A request arrived before the previous answer was written."""
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP protocol for one client of a limiter.
+    """uvicorn's HTTP protocol for one client of a listener.
 
-    Its times are deadlines that the limiter looks at now and then: a timer for each request would
-    cost more than the rest of it.
+    Time limits are deadlines that the limiter checks periodically: a timer per request would cost
+    more than all other work.
     """
 
     def __init__(
@@ -88,31 +88,31 @@ class BoundedProtocol(HttpToolsProtocol):
         callers: Callers | None,
     ) -> None:
         super().__init__(config, server_state, {}, loop)
-        self._crowd = limiter
-        self._visit = client
+        self._limiter = limiter
+        self._client = client
         self._callers = callers
-        # Bytes that have come since a request began, or since some of its body came; those that
-        # came in one piece with it are counted, be they before it or after.
+        # Bytes since a request started or since its last part of the body. Bytes in the same chunk
+        # as a part count too, whether they precede or follow it.
         self._beside_body = 0
         self._received = 0
         self._body_came = False
-        # Whether a request's headers are whole: what looks like a header then is a trailer.
+        # True after the end of a request's headers: further headers are trailers.
         self._in_body = False
         self._surplus = 0
         self._answer_to_fault = _INVALID
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request; ask who the client is."""
-        client = self._visit
+        """Start to wait for a request; check the client's certificate."""
+        client = self._client
         below = client.transport = client.transport or transport
-        # Else it says that it cannot write only with 64 KiB in its buffer.
+        # By default asyncio reports a full buffer only above 64 KiB.
         below.set_write_buffer_limits(high=0)
         self._gathering = GatheringTransport(
             transport, self.loop, below=below, report=self._note_unwritten
         )
         client.on_writable = self._gathering.writable
         super().connection_made(cast("asyncio.Transport", self._gathering))
-        self._crowd.advance(client, Stage.NEW)
+        self._limiter.advance(client, Stage.NEW)
         self._wait_for_a_request()
         if self._callers:
             refusal = self._callers.refusal(transport.get_extra_info("peercert") or {})
@@ -120,27 +120,27 @@ class BoundedProtocol(HttpToolsProtocol):
                 self.app = cast("Any", _Refused(refusal))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Leave the limiter, with nothing that only a collection of garbage would find."""
-        self._crowd.gone(self._visit)
-        self._visit.on_writable = lambda _writable: None
+        """Remove the connection from the limiter, and break reference cycles."""
+        self._limiter.release(self._client)
+        self._client.on_writable = lambda _writable: None
         self._gathering.drop()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Note that the peer takes no more; over TLS, Connection.on_writable is told so instead."""
+        """Record that the peer accepts no more data; TLS calls Connection.on_writable instead."""
         super().pause_writing()
         self._gathering.writable(False)
 
     def resume_writing(self) -> None:
-        """Write on."""
+        """Continue writing."""
         super().resume_writing()
         self._gathering.writable(True)
 
     def timeout_keep_alive_handler(self) -> None:
-        """Do nothing: the limiter looks after idle connections."""
+        """Do nothing: the limiter closes idle connections."""
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, and refuse what is no request, or one without an end."""
+        """Parse the data; refuse invalid requests, and requests without an end."""
         if self.transport.is_closing():
             return
         self._received = len(data)
@@ -150,7 +150,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.parser.feed_data(data)
         except _FAULTS as error:
             if isinstance(error.__context__, _Pipelined):
-                self._crowd.end(self._visit, "pipelined")
+                self._limiter.end(self._client, "pipelined")
             else:
                 self._refuse(self._answer_to_fault)
         else:
@@ -158,11 +158,11 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._refuse(_TOO_LARGE)
 
     def on_message_begin(self) -> None:
-        """A request's first byte has come."""
+        """Handle a request's first byte."""
         if self._gathering.pending or not (self.cycle is None or self.cycle.response_complete):
-            # The API server never does that, and each such request would be kept until its turn.
+            # The API server does not pipeline, and each such request would have to be buffered.
             raise _Pipelined
-        client = self._visit
+        client = self._client
         client.since = self.loop.time()
         client.deadline = client.since + HEAD_SECONDS
         client.reading = True
@@ -171,85 +171,85 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header; a trailer has no meaning here, and would be one more header."""
+        """Store a header; trailers are ignored."""
         if not self._in_body:
             if len(self.headers) >= MOST_HEADERS:
                 self._reject(_TOO_MANY)
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Its headers are whole: the app is called."""
+        """Check complete headers, and call the app."""
         if self.parser.get_http_version() not in _VERSIONS:
             self._reject(_INVALID)
         if self.parser.should_upgrade():
             self._reject(_UPGRADE)
-        # With so much of the body, perhaps: only then is it worth counting.
+        # The bytes may include a part of the body, so the exact count is only needed here.
         if self._beside_body > HEAD_BYTES and len(self.url) + _size(self.headers) > HEAD_BYTES:
             self._reject(_TOO_LARGE)
-        self._visit.deadline = self._visit.since + BODY_SECONDS
+        self._client.deadline = self._client.since + BODY_SECONDS
         self._in_body = True
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Some of its body has come."""
+        """Handle a part of the body."""
         if not self._body_came:
             self._body_came = True
             self._beside_body = self._received
         self._beside_body -= len(body)
         if not self.cycle.response_complete:
             super().on_body(body)
-            self._crowd.took(self._visit, len(body))
+            self._limiter.took(self._client, len(body))
         else:
             self._surplus += len(body)
             if self._surplus > SURPLUS_BYTES:
-                self._crowd.end(self._visit, "large")
+                self._limiter.end(self._client, "large")
 
     def on_message_complete(self) -> None:
-        """All of it has come."""
-        self._visit.reading = False
+        """Handle the end of a request."""
+        self._client.reading = False
         self._beside_body = 0
         super().on_message_complete()
         self._settle()
 
     def on_response_complete(self) -> None:
-        """It is answered."""
-        self._crowd.advance(self._visit, Stage.ANSWERED)
-        self._crowd.freed(self._visit)
+        """Handle the end of an answer."""
+        self._limiter.advance(self._client, Stage.ANSWERED)
+        self._limiter.freed(self._client)
         super().on_response_complete()
         self._settle()
 
     def _settle(self) -> None:
-        """A request has come whole, or was answered: if both, wait for the next."""
-        client = self._visit
+        """Update the state after a complete request or answer; after both, wait for the next."""
+        client = self._client
         busy = not (client.reading or self.cycle.response_complete)
-        self._crowd.mark(client, busy=busy)
+        self._limiter.mark(client, busy=busy)
         if busy:
             client.deadline = math.inf
         elif not client.reading:
             self._wait_for_a_request()
 
     def _wait_for_a_request(self) -> None:
-        self._visit.since = self.loop.time()
-        self._visit.deadline = self._visit.since + KEEP_ALIVE_SECONDS
+        self._client.since = self.loop.time()
+        self._client.deadline = self._client.since + KEEP_ALIVE_SECONDS
 
     def _note_unwritten(self, count: int) -> None:
-        self._crowd.left_unwritten(self._visit, count)
+        self._limiter.left_unwritten(self._client, count)
 
     def _reject(self, answer: bytes) -> NoReturn:
-        """Have the parser stop, within one of its callbacks."""
+        """Stop the parser, within one of its callbacks."""
         self._answer_to_fault = answer
         raise httptools.HttpParserError
 
     def _refuse(self, answer: bytes) -> None:
-        """Answer without the app, if nothing is answered yet, and close the connection."""
+        """Answer without the app, unless an answer has started, and close the connection."""
         _logger.debug("refused a request", extra={"answer": answer[9:12].decode()})
-        self._crowd.refused()
+        self._limiter.refused()
         cycle = self.cycle
         if cycle is None or cycle.response_complete or not cycle.response_started:
             self.transport.write(answer)
         self.transport.close()
-        # A peer that neither reads nor closes is closed by the limiter.
-        self._visit.deadline = self.loop.time() + HEAD_SECONDS
+        # The limiter closes a peer that neither reads nor closes.
+        self._client.deadline = self.loop.time() + HEAD_SECONDS
 
 
 _FAULTS: Final = (httptools.HttpParserError, httptools.HttpParserUpgrade)

@@ -1,4 +1,4 @@
-"""Readiness as named conditions, each with its reason."""
+"""Readiness conditions, each with a reason."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Whether one thing that serving needs is there. `reason` tells a person what is seen."""
+    """The state of one condition of readiness. `reason` is for people."""
 
     ready: bool
     reason: str
 
 
-# Asked at every probe, on the event loop: a condition reads what is known, and waits for nothing.
+# Evaluated for every probe, on the event loop: a condition must not wait.
 Conditions: TypeAlias = Mapping[str, Callable[[], Condition]]
 
 
 def evaluate(conditions: Conditions) -> dict[str, Condition]:
-    """Ask every condition; one that raises is not ready, with the exception as its reason."""
-    return {name: _ask(condition) for name, condition in conditions.items()}
+    """Evaluate every condition; one that raises is not ready, with the exception as reason."""
+    return {name: _evaluate(condition) for name, condition in conditions.items()}
 
 
-def _ask(condition: Callable[[], Condition]) -> Condition:
+def _evaluate(condition: Callable[[], Condition]) -> Condition:
     try:
         return condition()
-    except Exception as error:  # what cannot be told is not ready, and no reason to die
+    except Exception as error:  # a condition that fails must not stop the process
         return Condition(ready=False, reason=f"{type(error).__name__}: {error}")

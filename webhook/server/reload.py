@@ -1,4 +1,4 @@
-"""Keeps one value as new as the files that it is made from, and never worse than the last good."""
+"""Reload a value when its files change, and keep the last valid one."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ T = TypeVar("T")
 Outcome: TypeAlias = Literal["pending", "loaded", "refused"]
 
 _logger = logging.getLogger(__name__)
-# Time stamps of file systems have grains of milliseconds up to two seconds.
+# Seconds. Time stamps of file systems have a resolution of milliseconds to two seconds.
 _GRAIN_SECONDS: Final = 2.0
-# Files that change while they are read are read again at once, this often, then at the next poll.
+# How often files that change during a read are read again at once, before the next poll.
 _READS: Final = 3
 
 
 class Source(Protocol):
-    """Files that can be read again and again: see folder.Folder and files.CertificateFiles."""
+    """Files that can be read repeatedly: see folder.Folder and files.CertificateFiles."""
 
     def read(self) -> dict[str, bytes]:
-        """Return every file's content by its name; raise FairleadError if one cannot be read."""
+        """Return every file's content by name; raise FairleadError if one cannot be read."""
 
     def signature(self) -> Signature | None:
-        """Return what tells a change without reading, or None if nothing does; raise nothing."""
+        """Return metadata that shows a change, or None if there is none; raise nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReloadState:
-    """What became of the newest files, and what serves.
+    """The result for the newest files, and the value in force.
 
-    `since` is when `outcome` was first so. `digest` ("" if none) and `loaded_at` are those of the
-    value that serves; `error` is what the newest files were refused for, else "".
+    `since` is the first time of `outcome`. `digest` ("" if none) and `loaded_at` are those of the
+    value in force; `error` is why the newest files were rejected, else "".
     """
 
     outcome: Outcome
@@ -55,10 +55,11 @@ class ReloadState:
 class Reloader(Generic[T]):
     """Reads files, compiles them as a whole, and swaps the result in by one assignment.
 
-    Files that cannot be read or compiled leave the last good value in place. `what` names the
-    files in logs and reasons. `digest_of` tells a value's own digest, where the files' SHA-256 is
-    not what people know it by. `on_loaded` gets each new value, `on_refused` each new refusal;
-    both run on the event loop, in `poll` on the caller's thread. `compile_files` runs on a thread.
+    If files cannot be read or compiled, the last valid value stays. `what` names the files in logs
+    and reasons. `digest_of` returns a value's own digest, if people do not identify it by the
+    files' SHA-256. `on_loaded` is called with each new value, `on_refused` for each new rejection.
+    Both run on the event loop, or in `poll` on the caller's thread. `compile_files` runs on a
+    thread.
     """
 
     def __init__(
@@ -86,15 +87,15 @@ class Reloader(Generic[T]):
 
     @property
     def current(self) -> T | None:
-        """The value that serves; None until files were loaded for the first time."""
+        """The value in force; None before the first successful load."""
         return self._current
 
     def state(self) -> ReloadState:
-        """Return what became of the newest files, and what serves."""
+        """Return the result for the newest files, and the value in force."""
         return self._state
 
     def condition(self) -> Condition:
-        """Tell whether there is a value to serve with, and what newer files were refused."""
+        """Return whether there is a value, and why newer files were rejected."""
         state = self._state
         refused = f"refused since {_stamp(state.since)}: {state.error}" if state.error else ""
         if state.loaded_at is None:
@@ -103,18 +104,18 @@ class Reloader(Generic[T]):
         return Condition(ready=True, reason=f"{loaded}; newer {refused}" if refused else loaded)
 
     def poll(self) -> ReloadState:
-        """Look once, take what is new, and return the state; raises nothing for bad files."""
+        """Check once, load changes, and return the state; raises nothing for invalid files."""
         self._adopt(self._attempt())
         return self._state
 
     async def run(self, interval: float) -> NoReturn:
-        """Look every `interval` seconds until cancelled, off the event loop."""
+        """Check every `interval` seconds until cancelled, off the event loop."""
         while True:
-            await self.look()
+            await self.poll_in_thread()
             await asyncio.sleep(interval)
 
-    async def look(self) -> ReloadState:
-        """Do as `poll` does, off the event loop."""
+    async def poll_in_thread(self) -> ReloadState:
+        """Do the same as `poll`, off the event loop."""
         self._adopt(await asyncio.to_thread(self._attempt))
         return self._state
 
@@ -124,7 +125,7 @@ class Reloader(Generic[T]):
         except FairleadError as error:
             return _Refused(str(error), None)
         except Exception as error:
-            # A bug that one file brings out would else stop every replica at the same time.
+            # Otherwise one file that triggers a bug would stop every replica at the same time.
             return _Refused(f"{type(error).__name__}: {error}", error)
 
     def _load(self) -> _Loaded[T] | None:
@@ -132,16 +133,16 @@ class Reloader(Generic[T]):
             signature = self._source.signature()
             if signature is not None and signature == self._signature:
                 return None
-            # Until it is read, nothing is known of it: a failure is tried again at every poll.
+            # Reset until the read succeeds, so that every poll retries after a failure.
             tried, self._tried, self._signature = self._tried, "", None
             try:
                 files = self._source.read()
             except FairleadError:
-                # A folder that is swapped takes away the files that were about to be read.
+                # Replacing a folder removes the files that were about to be read.
                 if self._source.signature() == signature:
                     raise
                 continue
-            # Else the first files may be of the old set, and the last ones of the new.
+            # Otherwise the first files may be of the old set, and the last ones of the new set.
             if self._source.signature() == signature:
                 break
         else:
@@ -154,7 +155,7 @@ class Reloader(Generic[T]):
         return _Loaded(value, self._digest_of(value) if self._digest_of else digest)
 
     def _remember(self, signature: Signature | None) -> None:
-        # A signature so fresh that a further change may not show in it is not to be trusted.
+        # Do not trust a signature so recent that a further change might not alter it.
         if signature and self._clock().timestamp() - signature.newest > _GRAIN_SECONDS:
             self._signature = signature
 
@@ -196,7 +197,7 @@ class _Refused:
 def _digest(files: dict[str, bytes]) -> str:
     digest = hashlib.sha256()
     for name, content in sorted(files.items()):
-        # Lengths first, or a boundary could move without being seen.
+        # Lengths come first, so that content cannot move between fields unnoticed.
         digest.update(b"%d %d " % (len(name.encode("utf-8", "surrogateescape")), len(content)))
         digest.update(name.encode("utf-8", "surrogateescape"))
         digest.update(content)

@@ -1,4 +1,4 @@
-"""The server's TLS: one certificate at a time, swapped as a whole between two handshakes."""
+"""TLS contexts, replacing the certificate while serving, and which clients may call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from certs.bundle import certificates, join
 from certs.errors import CertificateError
@@ -19,16 +19,16 @@ from webhook.errors import ServingError
 from webhook.server.readiness import Condition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from cryptography import x509
 
-# Forward secrecy and authenticated encryption; the names below are TLS 1.2's, 1.3 has no others.
+# Forward secrecy and authenticated encryption for TLS 1.2; all ciphers of TLS 1.3 have both.
 _CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 
 def load_pair(context: ssl.SSLContext, pair: Pair) -> None:
-    """Load the pair into the context; raise ssl.SSLError if OpenSSL refuses it."""
+    """Load the pair into the context; raise ssl.SSLError if OpenSSL rejects it."""
     if sys.platform == "linux":
         load_from_memory(context, pair)
     else:
@@ -38,7 +38,7 @@ def load_pair(context: ssl.SSLContext, pair: Pair) -> None:
 if sys.platform == "linux":
 
     def load_from_memory(context: ssl.SSLContext, pair: Pair) -> None:
-        """Load the pair by a file that exists in memory only, which a read-only root allows."""
+        """Load the pair through an in-memory file, which works with a read-only root."""
         file = os.memfd_create("fairlead-tls", os.MFD_CLOEXEC)
         try:
             with open(file, "wb", closefd=False) as memory:
@@ -49,9 +49,9 @@ if sys.platform == "linux":
 
 
 def load_from_file(context: ssl.SSLContext, pair: Pair) -> None:
-    """Load the pair by a file that only this user may read, and that is deleted at once."""
+    """Load the pair through a private file that is deleted at once."""
     with tempfile.TemporaryDirectory(prefix="fairlead-tls-") as folder:
-        # mkdtemp makes the folder 0700; the file is 0600 from its first byte on.
+        # mkdtemp creates the folder with 0700; the file is 0600 before its first byte.
         path = Path(folder) / "pair.pem"
         path.touch(mode=0o600)
         path.write_bytes(_joined(pair))
@@ -64,21 +64,21 @@ def _joined(pair: Pair) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ServedCertificate:
-    """What the world may know of the certificate that serves. `not_after` is in UTC."""
+    """Public facts about the certificate in use. `not_after` is in UTC."""
 
     serial_number: int
     not_after: datetime
 
 
 class ServerTls:
-    """Holds the certificate that new handshakes get; connections that stand keep theirs.
+    """Holds the certificate for new handshakes; established connections keep theirs.
 
-    The listener gets one outer context for good. It has no certificate: at each handshake it hands
-    over to the context of the current pair, which was built and checked before it became that.
+    The listener gets one outer context, which never changes and has no certificate. Each handshake
+    is passed to the context of the current pair, which is built and checked before it is used.
     (Loading a pair that does not match into a live context breaks every later handshake.)
 
-    `minimum` is the lowest version of TLS. With `ask_clients` a client has to have a certificate
-    by an authority that trust_clients() was given; before that nobody gets in.
+    `minimum` is the lowest version of TLS. With `ask_clients` a client needs a certificate of an
+    authority from trust_clients(); before that call no client is accepted.
     """
 
     def __init__(
@@ -91,27 +91,28 @@ class ServerTls:
         self._minimum = minimum
         self._ask_clients = ask_clients
         self._clock = clock
-        # Files are read, and what they hold swapped in, on threads of their own.
+        # Different threads read files and swap in their content.
         self._changing = threading.Lock()
         self._clients = ""
         self._pair: Pair | None = None
         self._current: ssl.SSLContext | None = None
         self._served: ServedCertificate | None = None
-        # Version and the asking are the outer context's to say, certificates and trust the inner's.
+        # The outer context sets version and client authentication, the inner certificates and
+        # trust.
         self._outer = self._new_context()
         self._outer.sni_callback = self._choose
 
     @property
     def served(self) -> ServedCertificate | None:
-        """The certificate that new handshakes get; None before the first swap."""
+        """The certificate for new handshakes; None before the first swap."""
         return self._served
 
     def swap(self, certificate_pem: bytes, key_pem: bytes) -> ServedCertificate:
-        """Serve with this pair from the next handshake on, and return what it is.
+        """Use this pair from the next handshake on, and return its public facts.
 
         `certificate_pem` may be a chain, the leaf first; `key_pem` is not encrypted. Raises
-        ServingError if one of them cannot be read, they do not match, or the certificate has
-        expired; then the pair before serves on.
+        ServingError if one of them is invalid, they do not match, or the certificate has expired;
+        the previous pair then stays in use.
         """
         pair = Pair(certificate_pem, key_pem)
         try:
@@ -126,10 +127,10 @@ class ServerTls:
         return served
 
     def trust_clients(self, authorities_pem: bytes) -> int:
-        """From the next handshake on, let in whom these authorities vouch for; return their count.
+        """Accept clients of these authorities from the next handshake on; return their number.
 
-        Raises ServingError if not every one of them can be read, or there is none; then those
-        before are trusted on.
+        Raises ServingError if there is none or one of them is invalid; the previous ones then stay
+        trusted.
         """
         found = certificates(authorities_pem)
         if not found:
@@ -146,11 +147,11 @@ class ServerTls:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """The outer context: what connections are accepted with."""
+        """The outer context, for accepting connections."""
         return self._outer
 
     def condition(self) -> Condition:
-        """Tell whether handshakes get a certificate that clients can accept."""
+        """Return whether handshakes have a certificate that clients can accept."""
         served = self._served
         if served is None:
             return Condition(ready=False, reason="no certificate yet")
@@ -162,7 +163,7 @@ class ServerTls:
     def _choose(
         self, connection: ssl.SSLObject, _name: str | None, _outer: ssl.SSLContext
     ) -> int | None:
-        # OpenSSL asks for every client hello, a server name in it or not.
+        # OpenSSL calls this for every client hello, with or without a server name.
         if self._current is None:
             return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
         connection.context = self._current
@@ -175,7 +176,7 @@ class ServerTls:
         try:
             load_pair(context, pair)
         except ssl.SSLError as error:
-            # An elliptic curve or a key size that this build of OpenSSL does not serve with.
+            # An elliptic curve or a key size that this build of OpenSSL does not support.
             raise ServingError(
                 f"TLS certificate: OpenSSL refuses the pair ({error.reason}); use ECDSA on P-256"
             ) from error
@@ -186,9 +187,9 @@ class ServerTls:
         context.minimum_version = self._minimum
         context.set_ciphers(_CIPHERS)
         context.set_alpn_protocols(["http/1.1"])
-        # A resumed session would go on with the certificate of before the swap. (TLS 1.2 resumes
-        # by session ID as well, which Python cannot turn off; Go's clients, the API server, do
-        # not.) Nor may a client of TLS 1.2 have the handshake done over and over.
+        # A resumed session would keep the certificate from before the swap. (TLS 1.2 also resumes
+        # by session ID, which Python cannot disable; Go's clients, such as the API server, do not
+        # use it.) Renegotiation would let a client of TLS 1.2 repeat expensive handshakes.
         context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
         context.num_tickets = 0
         if self._ask_clients:
@@ -201,3 +202,37 @@ class ServerTls:
                 f"TLS certificate: serial number {certificate.serial_number:x} expired at "
                 f"{certificate.not_valid_after_utc.isoformat()}; renew it"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Callers:
+    """Permitted clients by name. Without names, every client that TLS accepts."""
+
+    names: frozenset[str]
+
+    def refusal(self, certificate: Mapping[str, Any]) -> str:
+        """Return why a client is refused; "" if it is permitted.
+
+        `certificate` is the result of ssl's getpeercert(). A client's names are the common name of
+        its subject and the DNS names of its subjectAltName.
+        """
+        seen = _names(certificate)
+        if not self.names or self.names.intersection(seen):
+            return ""
+        return (
+            f"the client's certificate is for {', '.join(seen) or 'no name'}; may call: "
+            f"{', '.join(sorted(self.names))} (fairlead serve --client-name)"
+        )
+
+
+def _names(certificate: Mapping[str, Any]) -> list[str]:
+    common = [
+        value
+        for part in certificate.get("subject", ())
+        for key, value in part
+        if key == "commonName"
+    ]
+    return [
+        *common,
+        *(name for kind, name in certificate.get("subjectAltName", ()) if kind == "DNS"),
+    ]

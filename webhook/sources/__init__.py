@@ -1,21 +1,23 @@
-"""Systems that make pods, each in one YAML file beside this module.
+"""Systems that make pods, one YAML file each.
 
-`SOURCES` has the rows by which pods are recognised, in order of precedence. First Fairlead's own
-labels. Then the platforms that *made* the run (MLRun, Nuclio, Polyaxon, Katib, Kubeflow Pipelines),
-for they know what it is and what its author calls it: an MLRun function on Spark is MLRun's, a
-Katib trial that runs as a TFJob is Katib's. Then what only *carries* it (Trainer, MPI and training
-operators, KubeRay, Spark, Dask, JobSet), for that knows each replica; of two carriers the outer
-one first: Trainer makes JobSets. Last the notebooks, whose controller copies any label of its
-author's onto the pod, and the namespace as a whole.
+`SOURCES` has the rows that recognize pods, in order of precedence:
 
-`POD_KINDS` has the kinds that make pods, by API group and kind. Where two files describe the same
-kind, one of them names the versions that it means.
+1. Fairlead's own labels.
+2. The platforms that *define* the run (MLRun, Nuclio, Polyaxon, Katib, Kubeflow Pipelines), because
+   they know its kind and its name: an MLRun function on Spark is MLRun's, a Katib trial that runs
+   as a TFJob is Katib's.
+3. The operators that *run* it (Trainer, MPI and training operators, KubeRay, Spark, Dask, JobSet),
+   because they know each replica. Of two, the outer one comes first: Trainer creates JobSets.
+4. Notebooks, whose controller copies any label of the author to the pod, and whole namespaces.
 
-The files are read as they are, once, when this package is imported. `webhook.policy.run_source`
-reads such files strictly, and tests hold those that ship against it.
+`POD_KINDS` has the kinds that create pods, by API group and kind. If two files describe the same
+kind, one of them lists its versions.
 
-Keys and values were read in the code that `origin` names; of three we know by documentation that
-pods carry them: KubeRay's replica index, Argo's workflow label, the name of a Workspace.
+The files are parsed once, when this package is imported. `webhook.policy.run_source` parses such
+files strictly, and tests apply it to those that ship.
+
+Keys and values were read in the code that `origin` names, except three from documentation:
+KubeRay's replica index, Argo's workflow label and the name of a Workspace.
 """
 
 from __future__ import annotations
@@ -25,18 +27,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from webhook.sources.kinds import pod_kind
+from webhook.sources.kind_model import pod_kind
 from webhook.sources.marks import source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from webhook.sources.kinds import PodKind
+    from webhook.sources.kind_model import PodKind
     from webhook.sources.marks import Source
 
 
 def _specs() -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Of every file the name and the spec, those of the higher precedence first."""
+    """Yield the name and the spec of every file, highest precedence first."""
     found = [
         yaml.load(each.read_bytes(), Loader=yaml.CSafeLoader)
         for each in files(__package__).iterdir()
@@ -49,7 +51,7 @@ def _specs() -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _precedence(document: Mapping[str, Any]) -> int:
-    """Systems that mark no pods come last."""
+    """Return the sort key; systems that mark no pods come last."""
     return int(document["spec"].get("identity", {}).get("precedence", -1))
 
 

@@ -1,7 +1,7 @@
-"""How a system's pods are recognised: labels that mark a pod, and keys that tell facts of it.
+"""Marks of a system's pods: labels that identify them, and keys for role, index and kind.
 
-A `Source` is the part `identity` of a system's file. `webhook.identity` reads pods by it,
-`webhook.exported` writes the same in CEL.
+A `Source` is the part `identity` of a system's file. `webhook.identity` reads pods with it, and
+`webhook.exported` writes the same conditions in CEL.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from webhook.run.rendezvous.table import FRAMEWORKS
 
 Labels: TypeAlias = Mapping[str, str]
 Words: TypeAlias = Mapping[str, str]
-"""A system's words, in lower case, and ours for them."""
+"""A system's values, in lower case, and Fairlead's for them."""
 
 NONE: Final = "none"
-"""In a condition on the role or the framework: the pod does not tell one."""
+"""In a condition on the role or the framework: the pod has none."""
 COMPLETION_INDEX: Final = "completionIndex"
 """In a condition: Kubernetes' own index of a pod in an Indexed Job."""
 _FACTS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -29,7 +29,7 @@ _FACTS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class Key(NamedTuple):
-    """A key in the pod's labels or, if `annotation` says so, in its annotations."""
+    """A key in the pod's labels, or in its annotations if `annotation` is True."""
 
     name: str
     annotation: bool = False
@@ -44,7 +44,7 @@ COMPLETION_KEYS: Final = (Key(_COMPLETION), Key(_COMPLETION, annotation=True))
 
 
 class Mark(NamedTuple):
-    """A label that makes a pod belong; with `value` None its presence is enough.
+    """A label that marks a pod; with `value` None its presence is enough.
 
     With `namespace` the label is on the pod's Namespace, and marks every pod in it.
     """
@@ -59,9 +59,9 @@ class Mark(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """One way to tell a fact: the value at `key`, whatever its case, looked up in `words`.
+    """One source of a fact: the value at `key`, in any case, looked up in `words`.
 
-    A string for `words` is the fact itself, whatever the value: the key's presence tells it.
+    If `words` is a string, it is the fact itself, for any value of the key.
     """
 
     key: Key
@@ -69,14 +69,14 @@ class Clause(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """What must hold of a pod.
+    """A condition on a pod.
 
     fact:   "label", "role", "framework" or COMPLETION_INDEX
-    label:  which label, if that is the fact
-    among:  the values, of which it has one; of a label None: it is there
-    but:    the values, of which a label that is there has none
-    host:   labels, and COMPLETION_INDEX; joined by "-" they are the label up to its first dot
-    absent: it holds of a pod without the label, too
+    label:  the label, if that is the fact
+    among:  the permitted values; None for a label: it is present
+    but:    the forbidden values of a label that is present
+    host:   labels, and COMPLETION_INDEX; joined by "-" they equal the label up to its first dot
+    absent: True if the condition also holds without the label
     """
 
     fact: str
@@ -89,7 +89,7 @@ class Condition(NamedTuple):
     def holds(
         self, labels: Labels, annotations: Labels, role: str | None, framework: str | None
     ) -> bool:
-        """Whether it holds of the pod with these labels, annotations, role and framework."""
+        """Return True if it holds for a pod with these labels, annotations, role and framework."""
         if self.fact == "label":
             value = labels.get(self.label)
             if value is None:
@@ -102,8 +102,8 @@ class Condition(NamedTuple):
             return completion_index(labels, annotations) in values
         return ((role if self.fact == "role" else framework) or NONE) in values
 
-    def reads(self) -> Iterator[Key]:
-        """The keys of the pod that it reads, in order."""
+    def read_keys(self) -> Iterator[Key]:
+        """Yield the pod's keys that it reads, in order."""
         for name in (self.label or self.fact, *self.host):
             if name == COMPLETION_INDEX:
                 yield from COMPLETION_KEYS
@@ -112,14 +112,14 @@ class Condition(NamedTuple):
 
 
 class IndexKey(NamedTuple):
-    """A key that tells the replica's index, of a pod of which all of `when` holds."""
+    """A key with the replica's index, for pods for which all of `when` holds."""
 
     key: Key
     when: tuple[Condition, ...] = ()
 
 
 class Leader(NamedTuple):
-    """Whether a pod of which all of `when` holds leads its run: if all of `only_if` holds."""
+    """Whether a pod for which all of `when` holds leads its run: if all of `only_if` holds."""
 
     when: tuple[Condition, ...]
     only_if: tuple[Condition, ...] = ()
@@ -127,11 +127,11 @@ class Leader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One row: a system, the labels by which it marks its pods, and how each fact is read.
+    """One row: a system, the labels by which it marks its pods, and the source of each fact.
 
-    `origin` names where the system's own code writes the labels. Of a fact's keys and clauses
-    the first that yields anything counts; `kind_always` and `framework_always` are told when no
-    clause does. Of `leaders` the first whose conditions hold says whether the pod leads.
+    `origin` names where the system's own code writes the labels. Of a fact's keys and clauses the
+    first with a result is used; `kind_always` and `framework_always` apply if no clause has one. Of
+    `leaders` the first whose conditions hold decides whether the pod leads.
     """
 
     name: str
@@ -150,21 +150,21 @@ class Source:
 
     @property
     def index_keys(self) -> tuple[Key, ...]:
-        """The keys that tell the index, or whether another key tells it; each once."""
+        """The keys of the index and of its conditions, without duplicates."""
         return _distinct(
             key
             for index in self.index
-            for key in (*(read for each in index.when for read in each.reads()), index.key)
+            for key in (*(read for each in index.when for read in each.read_keys()), index.key)
         )
 
     @property
     def leads_keys(self) -> tuple[Key, ...]:
-        """The keys that tell whether the pod leads; each once."""
+        """The keys of the leader conditions, without duplicates."""
         conditions = (each for rule in self.leaders for each in (*rule.when, *rule.only_if))
-        return _distinct(key for each in conditions for key in each.reads())
+        return _distinct(key for each in conditions for key in each.read_keys())
 
-    def reads(self) -> frozenset[Key]:
-        """Every key of the pod (not of its namespace) that this row reads."""
+    def read_keys(self) -> frozenset[Key]:
+        """Return every key of the pod (not of its namespace) that this row reads."""
         return frozenset(
             (
                 *(Key(mark.key) for mark in self.marks if not mark.namespace),
@@ -177,9 +177,9 @@ class Source:
 
 
 def parse_index(value: str | None) -> int | None:
-    """A replica's index; None if absent, not all ASCII digits, or over 32 bits as in Kubernetes.
+    """Return a replica's index; None if absent, not all ASCII digits, or over 32 bits.
 
-    A malformed index tells nothing, and is no error: the pod belongs to its run all the same.
+    An invalid index is not an error: the pod belongs to its run nevertheless.
     """
     if value is None or not 0 < len(value) <= 10 or not (value.isascii() and value.isdigit()):
         return None
@@ -188,34 +188,34 @@ def parse_index(value: str | None) -> int | None:
 
 
 def completion_index(labels: Labels, annotations: Labels) -> int | None:
-    """The pod's index in its Indexed Job, or None."""
+    """Return the pod's index in its Indexed Job, or None."""
     index = parse_index(labels.get(_COMPLETION))
     return parse_index(annotations.get(_COMPLETION)) if index is None else index
 
 
 def source(name: str, spec: Mapping[str, Any]) -> Source:
-    """The row that a file describes: its name, and the plain values of its spec."""
-    told = spec["identity"]
-    kind, kind_always = _clauses("kind", told)
-    framework, framework_always = _clauses("framework", told)
-    role, _ = _clauses("role", told)
+    """Return the row of a file, from its name and the plain values of its spec."""
+    identity = spec["identity"]
+    kind, kind_always = _clauses("kind", identity)
+    framework, framework_always = _clauses("framework", identity)
+    role, _ = _clauses("role", identity)
     return Source(
         name=name,
         system=spec["system"],
         origin=spec.get("origin", ""),
-        marks=tuple(map(_mark, told["marks"])),
-        run=tuple(map(_key, told.get("run", ()))),
+        marks=tuple(map(_mark, identity["marks"])),
+        run=tuple(map(_key, identity.get("run", ()))),
         kind=kind,
         kind_always=kind_always,
         framework=framework,
         framework_always=framework_always,
         role=role,
         index=tuple(
-            IndexKey(_key(each), _conditions(each, "when")) for each in told.get("index", ())
+            IndexKey(_key(each), _conditions(each, "when")) for each in identity.get("index", ())
         ),
         leaders=tuple(
             Leader(_conditions(each, "when"), _conditions(each, "onlyIf"))
-            for each in told.get("coordinator", ())
+            for each in identity.get("coordinator", ())
         ),
         note=spec.get("note", ""),
     )
@@ -230,9 +230,9 @@ def _key(raw: Mapping[str, Any]) -> Key:
     return Key(raw["label"]) if "label" in raw else Key(raw["annotation"], annotation=True)
 
 
-def _clauses(fact: str, told: Mapping[str, Any]) -> tuple[tuple[Clause, ...], str | None]:
-    """The clauses of a fact, and what is told where none of them tells anything."""
-    *clauses, last = told.get(fact) or [None]
+def _clauses(fact: str, identity: Mapping[str, Any]) -> tuple[tuple[Clause, ...], str | None]:
+    """Return the clauses of a fact, and the value if none of them has a result."""
+    *clauses, last = identity.get(fact) or [None]
     if last is None:
         return (), None
     always = None
@@ -240,11 +240,11 @@ def _clauses(fact: str, told: Mapping[str, Any]) -> tuple[tuple[Clause, ...], st
         clauses.append(last)
     else:
         always = last["always"]
-    found = (Clause(_key(each), each.get("always") or _words(fact, each)) for each in clauses)
+    found = (Clause(_key(each), each.get("always") or _parse_words(fact, each)) for each in clauses)
     return tuple(found), always
 
 
-def _words(fact: str, raw: Mapping[str, Any]) -> Words:
+def _parse_words(fact: str, raw: Mapping[str, Any]) -> Words:
     ours = {word: word for word in _FACTS[fact]} if raw.get("ours") else {}
     return ours | {their: our for our, words in raw.get("words", {}).items() for their in words}
 
@@ -269,7 +269,7 @@ def _condition(raw: Mapping[str, Any]) -> Condition:
 
 
 def _joined(host: tuple[str, ...], labels: Labels, annotations: Labels) -> str | None:
-    """The values of these labels, joined; None if one of them is not there."""
+    """Return the values of these labels, joined; None if one of them is absent."""
     parts = [
         completion_index(labels, annotations) if name == COMPLETION_INDEX else labels.get(name)
         for name in host

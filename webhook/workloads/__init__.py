@@ -1,1 +1,1 @@
-"""Workloads: from any object to the pods that its controller makes."""
+"""From any object to the pods that its controller creates."""

@@ -1,6 +1,6 @@
-"""The pod templates of kinds that are known, as the files of `webhook.sources` describe them.
+"""The pod templates of known kinds, by the files of `webhook.sources`.
 
-With them comes what the controller of such an object adds to the metadata of each pod.
+Each comes with the metadata that the object's controller adds to its pods.
 """
 
 from __future__ import annotations
@@ -12,34 +12,34 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.sources import POD_KINDS
-from webhook.sources.kinds import BY_INDEX
-from webhook.workloads.template import Made, PodTemplate, at, count_at
+from webhook.sources.kind_model import BY_INDEX
+from webhook.workloads.template import PodTemplate, ReplicaMetadata, at, count_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Path
-    from webhook.sources.kinds import Addition, Choice, Condition, Field, PodKind, Pods, Text
+    from webhook.sources.kind_model import Addition, Choice, Condition, Field, PodKind, Pods, Text
     from webhook.workloads.object import Object
     from webhook.workloads.template import Maker
 
-# By API group and kind, since kinds of one name mean different things in different groups. Kinds
-# whose pods are not known beforehand are left out.
+# By API group and kind, because equal names of kinds have different meanings in different groups.
+# Kinds whose pods are not predictable are left out.
 KINDS: Final[Mapping[tuple[str, str], Sequence[PodKind]]] = {
     key: kinds for key, kinds in POD_KINDS.items() if any(each.pods for each in kinds)
 }
 
 
 def group_of(source: Object) -> str:
-    """The object's API group; empty for the core's."""
+    """Return the object's API group; empty for the core group."""
     return str(source.value.get("apiVersion") or "").rpartition("/")[0]
 
 
-def known_templates(source: Object) -> list[PodTemplate] | None:
-    """The object's pod templates; None if its kind is not known.
+def templates_of_known_kind(source: Object) -> list[PodTemplate] | None:
+    """Return the object's pod templates; None if its kind is not known.
 
-    A template that should be there and is not is left out.
+    A missing template is left out.
     """
     known = _kind_of(source)
     if known is None:
@@ -49,7 +49,7 @@ def known_templates(source: Object) -> list[PodTemplate] | None:
 
 
 def claim_names(source: Object) -> Iterator[str]:
-    """The names of the claims that the object's controller mounts as volumes."""
+    """Yield the names of the claims that the object's controller mounts as volumes."""
     known = _kind_of(source)
     if known is None:
         return
@@ -61,7 +61,7 @@ def claim_names(source: Object) -> Iterator[str]:
 
 
 def _kind_of(source: Object) -> PodKind | None:
-    """What is known of the object's kind in its version."""
+    """Return the description of the object's kind and version."""
     version = str(source.value.get("apiVersion") or "").rpartition("/")[2]
     kinds = KINDS.get((group_of(source), source.kind), ())
     return next((each for each in kinds if not each.versions or version in each.versions), None)
@@ -69,7 +69,7 @@ def _kind_of(source: Object) -> PodKind | None:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """An object, or one that it makes: where its spec is, its name, and an entry in it."""
+    """An object, or one that it creates: the path of its spec, its name, and an entry in it."""
 
     source: Object
     spec: Path
@@ -77,26 +77,26 @@ class _View:
     entry: Path = ()
 
     def path(self, field: Field) -> Path:
-        """The path of a field from the root of the object."""
+        """Return the path of a field from the root of the object."""
         if field.of_entry:
             return (*self.entry, *field.path)
         first, *rest = field.path
         return (*self.spec, *rest) if first == "spec" else field.path
 
     def value(self, field: Field) -> Any:
-        """What is at a field; None if it is not there."""
+        """Return the value of a field; None if it is absent."""
         return at(self.source.value, self.path(field))
 
     def number(self, fields: Sequence[Field], default: int = 1) -> int:
-        """The first number that is at one of the fields, else the default."""
+        """Return the first number in these fields, else the default."""
         for field in reversed(fields):
             default = count_at(self.source.value, self.path(field), default)
         return default
 
     def fill(self, text: Text, facts: Mapping[str, Any]) -> list[str]:
-        """A text in pieces: what is the same for each replica, then a fact of BY_INDEX, and so on.
+        """Return a text in pieces that alternate: text common to all replicas, a fact of BY_INDEX.
 
-        One piece if all replicas have the same text.
+        There is one piece if all replicas have the same text.
         """
         pieces = [""]
         for piece in text:
@@ -118,7 +118,7 @@ class _View:
 
 
 def _like(view: _View, pods: Pods) -> tuple[_View, PodKind] | None:
-    """The object that an object makes, where its pods are those of another kind."""
+    """Return the object that an object creates, if that one's kind creates the pods."""
     if pods.like is None:
         return None
     (name,) = view.fill(pods.like.name, {"name": view.name})
@@ -136,7 +136,7 @@ def _made_kinds(view: _View, kind: PodKind) -> Iterator[tuple[_View, PodKind]]:
 def _by_kind(
     view: _View, kind: PodKind, outer: Sequence[tuple[_View, Addition]]
 ) -> Iterator[PodTemplate]:
-    """The templates of a kind. `outer` is what is added by the objects that make this one."""
+    """Yield the templates of a kind. `outer` are additions by the objects that create this one."""
     for pods in kind.pods:
         if made := _like(view, pods):
             yield from _by_kind(*made, [*((view, each) for each in pods.adds), *outer])
@@ -147,7 +147,7 @@ def _by_kind(
 def _of_pods(
     view: _View, pods: Pods, outer: Sequence[tuple[_View, Addition]]
 ) -> Iterator[PodTemplate]:
-    """A template for each entry."""
+    """Yield a template for each entry."""
     entries = list(_entries(view, pods))
     parts = ["".join(each.fill(pods.part, facts)) for each, facts in entries]
     groups = [each.number(pods.count, pods.default) for each, _ in entries]
@@ -182,7 +182,7 @@ def _of_pods(
 
 
 def _entries(view: _View, pods: Pods) -> Iterator[tuple[_View, Mapping[str, Any]]]:
-    """The entries that have a template each, with what texts may name of them."""
+    """Yield each entry that has a template, with its facts for texts."""
     if pods.each is None:
         yield view, {"name": view.name}
         return
@@ -200,7 +200,7 @@ def _entries(view: _View, pods: Pods) -> Iterator[tuple[_View, Mapping[str, Any]
 def _holds(
     conditions: Sequence[Condition], view: _View, facts: Mapping[str, Any], parts: Sequence[str]
 ) -> bool:
-    """Whether all of the conditions hold, those on the index aside."""
+    """Return True if all conditions hold, except those on the index."""
     for fact, among, field, absent in conditions:
         if field is not None:
             value = view.value(field)
@@ -218,7 +218,7 @@ def _holds(
 
 @dataclass(slots=True)
 class _Added:
-    """What is added to replicas, all or those at some indexes: values, and formats by BY_INDEX."""
+    """Additions to replicas, all or those at some indexes: values, and formats by BY_INDEX."""
 
     indexes: Sequence[Any] | None
     labels: dict[str, Any] = dataclass_field(default_factory=dict)
@@ -227,7 +227,7 @@ class _Added:
     annotation_formats: dict[str, str] = dataclass_field(default_factory=dict)
 
     def add(self, view: _View, addition: Addition, facts: Mapping[str, Any]) -> None:
-        """Take in an addition; it replaces what is there."""
+        """Merge an addition, which replaces existing values."""
         facts = {**facts, "name": view.name}
         for texts, values, formats in (
             (addition.labels, self.labels, self.label_formats),
@@ -245,12 +245,12 @@ class _Added:
 
     @property
     def varies(self) -> bool:
-        """Whether two replicas may get different things."""
+        """True if the additions may differ between replicas."""
         return bool(self.indexes is not None or self.label_formats or self.annotation_formats)
 
 
 def _format(pieces: Sequence[str]) -> str:
-    """A text in pieces, every other of which is a fact, as str.format_map takes it."""
+    """Return a text in pieces as a template for str.format_map."""
     return "".join(
         f"{{{piece}}}" if position % 2 else piece.replace("{", "{{").replace("}", "}}")
         for position, piece in enumerate(pieces)
@@ -263,7 +263,7 @@ def _maker(
     owner: JsonObject | None,
     bare: bool,
 ) -> Maker:
-    def made(index: int) -> Made:
+    def made(index: int) -> ReplicaMetadata:
         facts = numbers(index)
         labels: dict[str, Any] = {}
         annotations: dict[str, Any] = {}
@@ -275,7 +275,7 @@ def _maker(
                     labels[key] = text.format_map(facts)
                 for key, text in each.annotation_formats.items():
                     annotations[key] = text.format_map(facts)
-        return Made(labels, annotations, owner, bare)
+        return ReplicaMetadata(labels, annotations, owner, bare)
 
     if any(each.varies for each in added):
         return made
@@ -284,7 +284,7 @@ def _maker(
 
 
 def _numbers(members: int, first: int, groups_before: int, index: int) -> Mapping[str, int]:
-    """The facts of BY_INDEX."""
+    """Return the facts of BY_INDEX."""
     group, member = divmod(index, max(members, 1))
     return {
         "index": index,
@@ -305,7 +305,7 @@ def _owner(source: Object) -> JsonObject:
 
 
 def _flattened(value: Any, path: Path) -> Iterator[Any]:
-    """What is at a path, where a list on the way stands for each of its items."""
+    """Yield the values at a path; a list on the way contributes each of its items."""
     for each in value if isinstance(value, list) else [value]:
         if not path:
             yield each

@@ -1,35 +1,52 @@
-"""Finds the pod templates of any object: by its kind, or if that is unknown, by their shape."""
+"""Find the pod templates of any object, by kind or by shape.
+
+Some kinds make pods of something else than a template, and some are unknown. Policies apply to
+their pods as to all others, but the result cannot be predicted.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.workloads.by_kind import known_templates
+from webhook import names
+from webhook.sources import POD_KINDS
+from webhook.workloads.by_kind import KINDS, group_of, templates_of_known_kind
 from webhook.workloads.template import PodTemplate, count_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Path
     from webhook.workloads.object import Object
 
-# Steps of a path that say nothing of what a pod is for.
+# Steps of a path that do not describe the purpose of a pod.
 _PLAIN_STEPS: Final = frozenset({"spec", "template", "jobTemplate", "podTemplate", "jobSpec"})
 _NAMES: Final = ("name", "groupName")
+# API groups of Kubernetes, and others that are often deployed with workloads: all of their kinds
+# that create pods are in the files of `webhook.sources`.
+_NO_OTHERS: Final = frozenset(
+    {
+        *("", "apps", "batch", "policy", "autoscaling", "extensions", names.GROUP),
+        *("monitoring.coreos.com", "cert-manager.io", "external-secrets.io", "kyverno.io"),
+        *("kueue.x-k8s.io", "scheduling.volcano.sh", "karpenter.sh", "route.openshift.io"),
+        *("networking.istio.io", "security.istio.io"),
+    }
+)
+_OF_KUBERNETES: Final = ".k8s.io"
 
 
 def pod_templates(source: Object) -> list[PodTemplate]:
-    """The object's pod templates; none if it makes no pods.
+    """Return the object's pod templates; none if it creates no pods.
 
-    A template that a known kind should have and has not is left out.
+    A missing template of a known kind is left out.
     """
-    known = known_templates(source)
+    known = templates_of_known_kind(source)
     return list(_by_shape(source, source.value, ())) if known is None else known
 
 
 def _by_shape(source: Object, value: Any, path: Path) -> Iterator[PodTemplate]:
-    """Every mapping from here down whose spec has containers."""
+    """Yield a template for every nested mapping whose spec has containers."""
     if isinstance(value, list):
         for position, item in enumerate(value):
             yield from _by_shape(source, item, (*path, position))
@@ -53,7 +70,7 @@ def _is_template(value: JsonObject) -> bool:
 
 
 def _part(source: Object, path: Path) -> str:
-    """What the pods are called: by a name beside the template, or by the way to it."""
+    """Return the name of the pods: a name next to the template, else a step of its path."""
     holder: Any = source.value
     named = ""
     for step in path:
@@ -66,6 +83,36 @@ def _part(source: Object, path: Path) -> str:
 
 
 def _count(source: Object, path: Path) -> int:
-    """The replicas beside the template, or in it."""
+    """Return the replicas next to the template, or in it."""
     beside = count_at(source.value, (*path[:-1], "replicas"))
     return count_at(source.value, (*path, "replicas"), beside)
+
+
+def unread(objects: Iterable[Object]) -> list[str]:
+    """Return a line per kind without a pod template, and one line for all unknown kinds.
+
+    Kinds that are known to create no pods are skipped.
+    """
+    made: dict[str, list[Object]] = {}
+    unknown: dict[str, None] = {}
+    for each in objects:
+        group = group_of(each)
+        kinds = POD_KINDS.get((group, each.kind), ())
+        if kinds and not any(kind.code for kind in kinds):
+            made.setdefault(each.kind, []).append(each)
+        elif group not in _NO_OTHERS and not group.endswith(_OF_KUBERNETES):
+            unknown[each.kind] = None
+    lines = [_line(kind, found) for kind, found in made.items()]
+    if unknown:
+        which = ", ".join(unknown)
+        lines.append(f"it is unknown whether {which} makes pods: it has no pod template")
+    return lines
+
+
+def _line(kind: str, found: Sequence[Object]) -> str:
+    first = found[0]
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    which = f"{first.title}{more}"
+    if (group_of(first), kind) in KINDS:
+        return f"{kind} makes pods; the pod template is missing: {which}"
+    return f"{kind} makes pods; its templates are not read: {which}"

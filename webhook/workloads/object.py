@@ -1,4 +1,4 @@
-"""One Kubernetes object, with the place that it was read from."""
+"""A Kubernetes object with the place that it was read from."""
 
 from __future__ import annotations
 
@@ -6,50 +6,50 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from webhook import names
-from webhook.policy import nodes
+from webhook.policy import yaml_tree
 
 if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Path
 
-# What stands for file:line:column of an object that an API server answered.
+# The file name in messages for an object from an API server, instead of file:line:column.
 ANSWERED: Final = "cluster"
 
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """One object. In messages it goes by its title, and by its place."""
+    """One object. Messages identify it by its title and its place."""
 
     file: str
     value: JsonObject
-    _node: nodes.Node | None = field(default=None, repr=False, compare=False)
+    _node: yaml_tree.Node | None = field(default=None, repr=False, compare=False)
 
     @property
     def kind(self) -> str:
-        """What it is: Job."""
+        """Its kind: Job."""
         return str(self.value["kind"])
 
     @property
     def is_own_run(self) -> bool:
-        """Whether it is a Run of ours, whose pods no one template makes."""
+        """True if it is a Fairlead Run, whose pods do not come from a single template."""
         version = str(self.value.get("apiVersion"))
         return self.kind == names.RUN_KIND and version.startswith(names.PREFIX)
 
     @property
     def metadata(self) -> JsonObject:
-        """Its metadata; empty if there is none of the right shape."""
+        """Its metadata; empty if absent or invalid."""
         found = self.value.get("metadata")
         return found if isinstance(found, dict) else {}
 
     @property
     def is_labelled(self) -> bool:
-        """Whether its own labels name a run, which its pods get only from their template."""
+        """True if its own labels name a run; its pods get labels only from their template."""
         labels = self.metadata.get("labels")
         return isinstance(labels, dict) and names.RUN in labels
 
     @property
     def name(self) -> str:
-        """Its name; if the API server is to make one, that with a star at its end."""
+        """Its name; with generateName, the prefix and a star."""
         name, prefix = self.metadata.get("name"), self.metadata.get("generateName")
         if isinstance(name, str) and name:
             return name
@@ -57,7 +57,7 @@ class Object:
 
     @property
     def namespace(self) -> str:
-        """The namespace that it gives; empty if it gives none."""
+        """Its namespace; empty if absent."""
         found = self.metadata.get("namespace")
         return found if isinstance(found, str) else ""
 
@@ -67,16 +67,16 @@ class Object:
         return f"{self.kind}/{self.name}"
 
     def place(self, path: Path = (), *, at_key: bool = False) -> str:
-        """file:line:column of a path in it, or of the nearest parent that is there.
+        """Return file:line:column of a path in it, or of the nearest parent that exists.
 
-        `at_key`: of the field's name, where its value stands beside it.
+        `at_key`: the position of the field's name instead of its value.
         """
         if self._node is None:
             return self.file
-        line, column = nodes.locate(self._node, path, at_key=at_key)
+        line, column = yaml_tree.locate(self._node, path, at_key=at_key)
         return f"{self.file}:{line}:{column}"
 
 
-def answered(version: str, kind: str, value: JsonObject) -> Object:
-    """An object as an API server answered it; within a list it does not say what it is."""
+def from_answer(version: str, kind: str, value: JsonObject) -> Object:
+    """Return an object from an API server's answer; in a list it has no kind of its own."""
     return Object(ANSWERED, {**value, "apiVersion": version, "kind": kind})

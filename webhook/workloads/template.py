@@ -1,4 +1,4 @@
-"""One pod template of an object, and the pods that its controller makes of it."""
+"""A pod template of an object, and the pods made from it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from webhook.policy.findings import path_text
-from webhook.workloads.stored import as_admitted, as_stored, is_stored
+from webhook.workloads.stored_pod import as_admitted, as_stored, is_stored
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from webhook.workloads.object import Object
 
 
-class Made(NamedTuple):
-    """What a controller puts into the metadata of one replica; it replaces what is there.
+class ReplicaMetadata(NamedTuple):
+    """Metadata that a controller sets on one replica, replacing the template's values.
 
-    `alone`: nothing else of the template's metadata reaches the pod.
+    `alone`: the pod gets none of the template's other metadata.
     """
 
     labels: Mapping[str, str] = {}
@@ -29,23 +29,23 @@ class Made(NamedTuple):
     alone: bool = False
 
 
-# From a replica's index, from 0, to what its controller adds.
-Maker: TypeAlias = Callable[[int], Made]
+# From a replica's index (from 0) to the metadata that its controller adds.
+Maker: TypeAlias = Callable[[int], ReplicaMetadata]
 
 
-def as_it_is(_index: int) -> Made:
-    """The maker of a pod that comes exactly as its template says."""
-    return Made()
+def as_it_is(_index: int) -> ReplicaMetadata:
+    """Return no additions: the pod equals its template."""
+    return ReplicaMetadata()
 
 
 @dataclass(frozen=True, slots=True)
 class PodTemplate:
-    """Pods that are alike, but for their index.
+    """Pods that differ only by index.
 
-    path:  where in the object the template stands; empty if the object is the pod
-    part:  which of the object's pods they are (worker, head); empty if there is only one kind
-    count: how many there are to be; None if that depends on the cluster
-    made:  what the controller adds to each
+    path:  the path of the template in the object; empty if the object is the pod
+    part:  the part of the object (worker, head); empty if all pods are of one kind
+    count: the number of pods; None if it depends on the cluster
+    made:  the metadata that the controller adds to each
     """
 
     source: Object
@@ -56,25 +56,25 @@ class PodTemplate:
 
     @property
     def is_pod(self) -> bool:
-        """Whether the object is itself the pod."""
+        """True if the object itself is the pod."""
         return not self.path
 
     @property
     def template(self) -> JsonObject:
-        """The template as it was written."""
+        """The template as written."""
         found: JsonObject = at(self.source.value, self.path)
         return found
 
     @property
     def labels_path(self) -> str:
-        """Where its labels stand: spec.template.metadata.labels."""
+        """The path of its labels: spec.template.metadata.labels."""
         return path_text((*self.path, "metadata", "labels"))
 
     def pod(self, index: int) -> JsonObject:
-        """The v1.Pod that the API server shows to the webhook for one replica.
+        """Return the v1.Pod that the webhook receives for one replica.
 
-        Fields of the wrong shape stay as they are, for the engine to name. A pod that the API
-        server has stored already comes as admission left it: a scheduler said on which node it is.
+        Fields with invalid types stay unchanged, for the engine to report. A pod that is already
+        stored is returned as it was after admission, without the node that a scheduler has set.
         """
         if self.is_pod:
             value = self.source.value
@@ -97,7 +97,7 @@ class PodTemplate:
         }
 
     def mutated(self, index: int, pod: JsonObject) -> JsonObject:
-        """The template, or the pod, that would give `pod` for this replica without any webhook."""
+        """Return the template, or pod, that results in `pod` for this replica without a webhook."""
         if self.is_pod:
             value = self.source.value
             return as_stored(pod, value) if is_stored(value) else pod
@@ -110,16 +110,16 @@ class PodTemplate:
             members |= {k: v for k, v in now.items() if k not in added}
             if members:
                 metadata[key] = members
-        # A new key comes first, where people write it.
+        # A new key comes first, where authors usually write it.
         front = {"metadata": metadata} if metadata and "metadata" not in self.template else {}
         result = {**front, **self.template, "spec": pod["spec"]}
         return result | {"metadata": metadata} if metadata else result
 
     def describe(self, indexes: Sequence[int] | None = None, more: int = 0) -> str:
-        """Which pods these are: `worker × 3`, or of some replicas `worker 0, 2-3 of 4`.
+        """Describe these pods: `worker × 3`, or for some replicas `worker 0, 2-3 of 4`.
 
-        Without indexes all of them; `more` is how many more there are after the last of these.
-        Empty for a single pod of an object that makes no other.
+        Without indexes, all pods; `more` is the number of further ones after the last index. Empty
+        for the only pod of an object.
         """
         return described(self.part, self.count, indexes, more)
 
@@ -127,9 +127,9 @@ class PodTemplate:
 def described(
     part: str, count: int | None, indexes: Sequence[int] | None = None, more: int = 0
 ) -> str:
-    """Which of `count` pods these are: see PodTemplate.describe."""
+    """Describe these of `count` pods: see PodTemplate.describe."""
     if count is None:
-        return f"{part}, one a node" if part else "one pod a node"
+        return f"{part}, one a node" if part else "one pod per node"
     if indexes is not None and len(indexes) + more < count:
         text = f"{ranges(indexes, more)} of {count}"
         return f"{part} {text}" if part else f"pods {text}"
@@ -139,7 +139,7 @@ def described(
 
 
 def ranges(indexes: Sequence[int], more: int = 0) -> str:
-    """Rising numbers, and so many more after the last; those in a row as one: `0, 2-5, 7`."""
+    """Format increasing numbers, and `more` after the last; runs as ranges: `0, 2-5, 7`."""
     rows: list[list[int]] = []
     for index in indexes:
         if rows and index == rows[-1][1] + 1:
@@ -152,7 +152,7 @@ def ranges(indexes: Sequence[int], more: int = 0) -> str:
 
 
 def at(value: Any, path: Path) -> Any:
-    """What stands at a path of plain values; None if there is nothing."""
+    """Return the value at a path of plain values; None if it is absent."""
     for step in path:
         if isinstance(value, dict):
             value = value.get(step)
@@ -164,6 +164,6 @@ def at(value: Any, path: Path) -> Any:
 
 
 def count_at(value: Any, path: Path, default: int = 1) -> int:
-    """The number at a path, such as spec.replicas; the default if there is none."""
+    """Return the number at a path, such as spec.replicas; the default if there is none."""
     found = at(value, path)
     return found if isinstance(found, int) and found >= 0 else default

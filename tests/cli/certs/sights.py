@@ -11,8 +11,8 @@ from typing import Any
 from certs.authority import new_authority
 from certs.issue import issue_server, service_names
 from certs.kept import Authority, Serving
-from webhook.cli.certs.sight import Seen, Sight
-from webhook.controller.certificates.places import Installation
+from webhook.cli.certs.report import CertificateState, ReadObject
+from webhook.controller.certificates.certificate_objects import Installation
 
 INSTALLATION = Installation()
 CONFIGURATION = "MutatingWebhookConfiguration fairlead"
@@ -29,22 +29,24 @@ LEAF = issue_server(
 STEADY = Authority(SIGNING)
 STAGED = replace(STEADY, staged=NEXT)
 RETIRING = Authority(NEXT, retiring=(SIGNING.check(),))
-HIDDEN = Seen(None, hidden=True)
-ABSENT = Seen(None)
+HIDDEN = ReadObject(None, hidden=True)
+ABSENT = ReadObject(None)
 
 
-def secret(data: Mapping[str, bytes], annotations: Mapping[str, str] | None = None) -> Seen:
+def secret(data: Mapping[str, bytes], annotations: Mapping[str, str] | None = None) -> ReadObject:
     """A Secret that may be read."""
     encoded = {key: b64encode(value).decode() for key, value in data.items()}
-    return Seen({"metadata": {"annotations": annotations or {}}, "data": encoded})
+    return ReadObject({"metadata": {"annotations": annotations or {}}, "data": encoded})
 
 
-def serving(bundle: bytes = STEADY.bundle, annotations: Mapping[str, str] | None = None) -> Seen:
+def serving(
+    bundle: bytes = STEADY.bundle, annotations: Mapping[str, str] | None = None
+) -> ReadObject:
     """The serving Secret."""
     return secret(Serving(LEAF, bundle).data(), annotations)
 
 
-def configuration(*bundles: bytes) -> Seen:
+def configuration(*bundles: bytes) -> ReadObject:
     """One with these bundles."""
     service = {"namespace": INSTALLATION.namespace, "name": INSTALLATION.service}
     entries: list[dict[str, Any]] = [
@@ -54,18 +56,18 @@ def configuration(*bundles: bytes) -> Seen:
         }
         for name, bundle in zip(ENTRIES, bundles, strict=True)
     ]
-    return Seen({"webhooks": entries})
+    return ReadObject({"webhooks": entries})
 
 
 def sight(
-    authority: Authority | Seen = STEADY,
-    serving_secret: Seen | None = None,
-    published: Seen | None = None,
-) -> Sight:
+    authority: Authority | ReadObject = STEADY,
+    serving_secret: ReadObject | None = None,
+    published: ReadObject | None = None,
+) -> CertificateState:
     """In order, but for what is said."""
-    kept = authority if isinstance(authority, Seen) else secret(authority.data())
+    kept = authority if isinstance(authority, ReadObject) else secret(authority.data())
     bundle = authority.bundle if isinstance(authority, Authority) else STEADY.bundle
-    return Sight(
+    return CertificateState(
         INSTALLATION,
         kept,
         serving_secret or serving(bundle),

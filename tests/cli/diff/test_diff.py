@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 from pathlib import Path
@@ -14,7 +15,7 @@ from tests.cli.diff.repository import Repository
 from tests.cli.files import NODES, POD, POLICIES, REJECTED, TF_JOB
 from tests.policy_tests.writing import CLASS, policy
 from tests.wording import Wording, line_with, mentions
-from webhook.cli.diff import command
+from webhook.cli.diff import command, uncollected
 
 PREVENTED = POLICIES.replace("Constrain", "Prevent")
 NOWHERE = CLASS + policy("nowhere", "overrides: {nodeSelector: {pool: none}}")
@@ -32,6 +33,15 @@ spec:
   replicas:
     master: {}
     worker: {count: 2}
+"""
+AGENTS = """\
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+spec:
+  template:
+    metadata: {labels: {fairlead.dev/run: agent}}
+    spec: {tolerations: [{operator: Exists}], containers: [{name: main, image: i}]}
 """
 SELECTING = policy(
     "by-tier", "match: {namespaceSelector: {matchLabels: {tier: a}}}, defaults: {schedulerName: s}"
@@ -194,7 +204,7 @@ def test_the_same_policies_make_no_difference(folder: Folder, wording: Wording) 
     result = folder.on(POD, new="old")
     assert result.exit_code == 0
     total = result.stdout.splitlines()[-1]
-    mentions(total, "1 pod", "all as before")
+    mentions(total, "1 pod", "no change")
     wording(total)
 
 
@@ -234,7 +244,7 @@ def test_a_run_that_is_none_is_told_with_its_place(folder: Folder) -> None:
 def test_the_exit_code_is_what_was_asked_for(
     folder: Folder, fail_on: str, codes: tuple[int, ...]
 ) -> None:
-    """Of pods that are placed otherwise, left without a node, rejected, and admitted again."""
+    """Of pods that are placed differently, left without a node, rejected, and admitted again."""
     folder.write("nowhere/p.yaml", NOWHERE)
     folder.write("strict/p.yaml", CLASS + REJECTED)
     folder.write("empty/p.yaml", CLASS)
@@ -261,6 +271,18 @@ def test_nodes_that_are_made_on_demand_open_the_gate(folder: Folder, wording: Wo
     wording(line_with(result.stdout, "0 of 3 nodes", "1 did before", "class spot", "on demand"))
     found = folder.told(POD, "--nodes", "nodes.yaml")
     assert found["changes"][0]["new"]["onDemand"] == ["spot"]
+
+
+def test_a_class_that_makes_no_more_nodes_is_told(folder: Folder, wording: Wording) -> None:
+    """The pod is placed as before, and waits."""
+    constrain = policy("p", "overrides: {capacity: [{class: spot, mode: Constrain}]}")
+    gone = CLASS.replace("pool: spot", "pool: new")
+    folder.write("old/p.yaml", gone.replace("{nodes:", "{autoscaled: true, nodes:") + constrain)
+    folder.write("new/p.yaml", gone + constrain)
+    result = folder.on(POD, "--fail-on", "unplaceable", "--nodes", "nodes.yaml")
+    assert result.exit_code == 1
+    told = line_with(result.stdout, "0 of 3 nodes", "class spot", "made them on demand before")
+    wording(told)
 
 
 def test_a_gate_on_nodes_wants_nodes(folder: Folder, wording: Wording) -> None:
@@ -413,3 +435,42 @@ def test_an_exception_counts_as_it_is_in_force_now(folder: Folder) -> None:
         folder.write("excepted/p.yaml", REJECTED + text % f"{year}-01-01T00:00:00Z")
         told = folder.told(ARM, old="strict", new="excepted")
         assert len(told["changes"]) == count
+
+
+def test_a_daemon_sets_pods_are_judged_by_their_nodes(folder: Folder, wording: Wording) -> None:
+    """As the webhook does: one for each node of its own; without nodes that is said."""
+    folder.write("old/p.yaml", CLASS)
+    folder.write("new/p.yaml", policy("strict", "requirements: {nodeSelector: {pool: spot}}"))
+    found = folder.told(AGENTS, "--nodes", "nodes.yaml")
+    assert (found["pods"]["total"], found["pods"]["rejected"]) == (3, 1)
+    (change,) = [each for each in found["changes"] if each["change"] == "rejected"]
+    mentions(change["new"]["reason"], "strict", "nodeSelector[pool]", "steady-1")
+    mentions(str(change), "DaemonSet/agent", "on steady-1")
+    spot_only = AGENTS.replace("spec: {tol", "spec: {nodeSelector: {pool: spot}, tol")
+    assert folder.on(spot_only, "--nodes", "nodes.yaml").exit_code == 0
+    none = folder.told(AGENTS.replace("fairlead.dev/run", "app"), "--nodes", "nodes.yaml")
+    assert (none["pods"]["total"], none["pods"]["ofNoRun"]) == (0, 1)
+    unknown = folder.on(AGENTS, "--fail-on", "never")
+    mentions(unknown.stderr, "DaemonSet/agent", "--nodes")
+    wording(unknown.stderr.splitlines()[-1])
+
+
+def test_the_collector_rests_within_and_works_after() -> None:
+    """Also if what is within fails."""
+    assert gc.isenabled()
+    with pytest.raises(KeyError), uncollected():
+        _fail(gc.isenabled())
+    assert gc.isenabled()
+
+
+def _fail(collecting: bool) -> None:
+    assert not collecting
+    raise KeyError
+
+
+def test_who_found_it_off_leaves_it_off() -> None:
+    """One within another does not end the other's rest."""
+    with uncollected():
+        with uncollected():
+            pass
+        assert not gc.isenabled()

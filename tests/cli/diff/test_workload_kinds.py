@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from webhook.cli.diff.pods_in_cluster import Listed, listed_kinds
+from webhook.cli.diff.comparison_input import Listed, listed_kinds
 from webhook.errors import ClusterError
 from webhook.kube.client import Client
 

@@ -15,16 +15,13 @@ from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from tests.wording import Wording, mentions
 from webhook import names, validating
 from webhook.cli.decisions import decisions
-from webhook.cli.live import text
+from webhook.cli.live import report
 from webhook.cli.live.asking import ask
-from webhook.cli.live.finding import NoSuchObject
+from webhook.cli.live.finding import NoSuchKind, NoSuchObject, ObjectReference
 from webhook.cli.live.focus import Focus
-from webhook.cli.live.judged import LivePod
-from webhook.cli.live.kinds import NoSuchKind
-from webhook.cli.live.question import Answers, LiveWorkload, Question
-from webhook.cli.live.recreated import recreated
-from webhook.cli.live.words import Named
+from webhook.cli.live.live_pods import Answers, LivePod, LiveWorkload, Question, recreated
 from webhook.errors import ClusterError
+from webhook.interception import webhooks
 
 Json = dict[str, Any]
 GROUP = "/apis/fairlead.dev/v1alpha1"
@@ -77,8 +74,9 @@ JOB = {
 SENDING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/fairlead"
 JUDGING = SENDING.replace("mutating", "validating")
 POLICIES_SENT = {"webhooks": [{"name": validating.POLICIES}]}
+PODS_SENT = {"metadata": {}, "webhooks": webhooks(url="https://example.com")}
 # What tells which set the webhook serves.
-ASKED_OF_THE_WEBHOOK = {f"/api/v1/namespaces/{names.NAMESPACE}/pods", SENDING}
+ASKED_OF_THE_WEBHOOK = {f"/api/v1/namespaces/{names.NAMESPACE}/pods"}
 # Owners that the API server takes, as it looks at no more than that a name is not empty.
 LEADING = (
     {**OWNER, "name": "../../../ml/pods/own/proxy/x"},
@@ -119,6 +117,8 @@ CLUSTER: Mapping[str, Any] = {
     "/apis/example.com/v1": {"resources": [resource("trainings", "Training", "tr")]},
     f"{GROUP}/placementpolicies": [POOL],
     f"{GROUP}/capacityclasses": [],
+    SENDING: PODS_SENT,
+    JUDGING: POLICIES_SENT,
     f"{GROUP}/placementexceptions": [],
     "/api/v1/namespaces/ml": {"metadata": {"name": "ml"}},
     "/apis/scheduling.k8s.io/v1/priorityclasses": [],
@@ -166,7 +166,7 @@ def asked(
 
     async def run() -> Answers:
         async with fake_api(handle) as api, client_of(api, folder) as client:
-            return await ask(client, Question([Named(kind, name)], "ml", (), None))
+            return await ask(client, Question([ObjectReference(kind, name)], "ml", (), None))
 
     return asyncio.run(run())
 
@@ -175,7 +175,7 @@ def told(answers: Answers) -> tuple[str, list[tuple[str, Any, Any]]]:
     """Of one pod: where its author's word is from, and what differs."""
     (live,) = answers.found
     assert isinstance(live, LivePod)
-    return live.origin.said, [(each.field, each.has, each.would) for each in live.differences]
+    return live.origin.evidence, [(each.field, each.has, each.would) for each in live.differences]
 
 
 def test_a_pod_is_taken_as_the_template_of_its_maker_says(tmp_path: Path, wording: Wording) -> None:
@@ -190,11 +190,24 @@ def test_a_pod_is_taken_as_the_template_of_its_maker_says(tmp_path: Path, wordin
 
 
 def test_a_maker_that_may_not_be_read_leaves_the_stamp(tmp_path: Path, wording: Wording) -> None:
-    """The answer says so."""
-    said, differences = told(asked(tmp_path, "pod", "made", (f"{JOBS}/train",)))
+    """The answer says so, and never that all is well: the template may say more than the pod."""
+    answers = asked(tmp_path, "pod", "made", (f"{JOBS}/train",))
+    said, differences = told(answers)
     mentions(said, "the pod itself", "without", "stamp")
     wording(said)
     assert differences == [("nodeSelector[pool]", "a", "b")]
+    mentions(answers.notes[0], "may not get", "Job/train", "Pod/made", "auth can-i get job -n ml")
+    wording(answers.notes[0])
+    as_policies = {"spec": {"overrides": {"nodeSelector": {"pool": "a"}}}}
+    more = {f"{GROUP}/placementpolicies": [{**POOL, **as_policies}]}
+    answers = asked(tmp_path, "pod", "made", (f"{JOBS}/train",), more=more)
+    assert told(answers)[1] == []
+    assert not answers.same
+    (first, *_) = report.lines(answers, Focus())
+    mentions(first, "unknown")
+    wording(click.unstyle(first))
+    (live,) = asked(tmp_path, "pod", "made", gone=f"{JOBS}/train", more=more).found
+    assert live.same
 
 
 @pytest.mark.parametrize("number", range(len(LEADING)))
@@ -211,7 +224,7 @@ JOBS = "/apis/batch/v1/namespaces/ml/jobs"
 
 def shown(folder: Path, name: str) -> str:
     """What is told of a pod, in one line."""
-    lines = text.lines(asked(folder, "pod", name), Focus())
+    lines = report.lines(asked(folder, "pod", name, gone=SENDING), Focus())
     return " ".join(click.unstyle(" ".join(lines)).split())
 
 
@@ -225,7 +238,7 @@ def test_a_pod_of_a_run_without_a_stamp_has_a_cure(tmp_path: Path, wording: Word
 def test_a_pod_of_no_run_needs_no_cure(tmp_path: Path, wording: Wording) -> None:
     """Nothing is amiss: it has no stamp for good, and a new one would have none."""
     said = shown(tmp_path, "loose")
-    mentions(said, "no stamp it", "no run")
+    mentions(said, "no stamp it", "not part of a run")
     mentions(said.partition(" cure ")[2], "fairlead.dev/run: NAME", "metadata.labels")
     assert "delete" not in said
     wording(said.partition(" no stamp ")[2])
@@ -250,7 +263,7 @@ def test_what_is_not_sent_to_the_webhook_is_not_told_to_be_placed(
 ) -> None:
     """The webhook's own configuration says which pods come to it."""
     entry = {"objectSelector": {"matchExpressions": [{"key": "other", "operator": "Exists"}]}}
-    more = {SENDING: {"metadata": {}, "webhooks": [entry]}, JUDGING: POLICIES_SENT}
+    more = {SENDING: {"metadata": {}, "webhooks": [entry]}}
     (found,) = asked(tmp_path, "job", "train", more=more).found
     assert isinstance(found, LiveWorkload)
     assert [each.decision.result for each in found.replicas] == ["not-sent"]
@@ -266,6 +279,27 @@ def test_what_is_not_sent_to_the_webhook_is_not_told_to_be_placed(
     ]
 
 
+def test_no_pod_is_as_policies_would_have_it_that_is_not_sent(
+    tmp_path: Path, wording: Wording
+) -> None:
+    """Though it has all that they would give it."""
+    placed = pod("solo")
+    placed["spec"] = {**placed["spec"], "nodeSelector": {}}
+    placed["metadata"]["annotations"] = {names.PLACEMENT: json.dumps({"set": "12ab"})}
+    path = "/api/v1/namespaces/ml/pods/solo"
+    more = {path: placed, f"{GROUP}/placementpolicies": []}
+    assert asked(tmp_path, "pod", "solo", more=more).same
+    answers = asked(tmp_path, "pod", "solo", gone=SENDING, more=more)
+    assert not answers.same
+    (first, *_) = report.lines(answers, Focus())
+    mentions(first, "not be sent")
+    wording(click.unstyle(first))
+    (note, *_) = asked(tmp_path, "pod", "solo", (SENDING,)).notes
+    mentions(note, "may not get", "not known")
+    (found,) = asked(tmp_path, "job", "train", gone=SENDING).found
+    assert not found.same
+
+
 def test_a_pod_that_has_lost_its_mark_says_so_and_not_that_policies_are_gone(
     tmp_path: Path, wording: Wording
 ) -> None:
@@ -275,7 +309,7 @@ def test_a_pod_that_has_lost_its_mark_says_so_and_not_that_policies_are_gone(
     (live,) = asked(tmp_path, "pod", "solo", more={"/api/v1/namespaces/ml/pods/solo": lost}).found
     assert isinstance(live, LivePod)
     ((why,),) = [each.why for each in live.differences]
-    mentions(why, "no run")
+    mentions(why, "not part of a run")
     wording(why)
 
 
@@ -305,7 +339,7 @@ def test_pods_are_found_by_the_owners_of_their_owners(tmp_path: Path, wording: W
     assert [each.pod.name for each in found.pods] == ["nb-0"]
     answers = asked(tmp_path, "notebook", "nb", (SETS,))
     (note,) = [each for each in answers.notes if "StatefulSet" in each]
-    mentions(note, "may not list", "Notebook/nb", "not known")
+    mentions(note, "may not list", "Notebook/nb", "unknown")
     wording(note)
 
 

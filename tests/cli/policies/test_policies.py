@@ -13,16 +13,25 @@ import pytest
 
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from tests.wording import Wording, mentions
-from webhook import names
+from webhook import names, validating
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.live.focus import NoSuchPolicy
-from webhook.cli.policies import document, summary, text
-from webhook.cli.policies.pods import pods_of
-from webhook.cli.policies.policies_in_force import PoliciesInForce
+from webhook.cli.options import CLUSTER, Where
+from webhook.cli.policies import report
+from webhook.cli.policies.policies_in_force import (
+    PoliciesInForce,
+    for_whom,
+    pods_of,
+    policy_rows,
+    skew_of,
+    where,
+)
 from webhook.cli.policies.reading import gather
-from webhook.cli.where import CLUSTER, Where
+from webhook.cli.policies.report import document, pods_document
 from webhook.errors import UnreadableInput
-from webhook.policy.objects import load_objects
+from webhook.interception import webhooks
+from webhook.policy.cluster_objects import load_objects
+from webhook.policy.model import PlacementPolicy
 
 Json = dict[str, Any]
 GROUP = "/apis/fairlead.dev/v1alpha1"
@@ -70,6 +79,7 @@ POLICIES = (
         match={"kinds": ["build"]},
     ),
 )
+SENDING = {"metadata": {}, "webhooks": webhooks(url="https://example.com")}
 PODS = (
     pod("w-0", "worker", "workers"),
     pod("w-1", "worker"),
@@ -109,7 +119,7 @@ def gathered(
     policies: Sequence[Json] = POLICIES,
     arguments: Sequence[str] = ("--policies-from-cluster",),
     where: Sequence[Where] = (),
-    sending: Json | None = None,
+    sending: Json | None = SENDING,
 ) -> PoliciesInForce:
     """All that is read of an API server with these replicas."""
     known: dict[str, Sequence[Json]] = {
@@ -141,6 +151,8 @@ def gathered(
             await answer.json(deployment)
         elif request.path.endswith("/mutatingwebhookconfigurations/fairlead") and sending:
             await answer.json(sending)
+        elif request.path.endswith("/validatingwebhookconfigurations/fairlead"):
+            await answer.json({"webhooks": [{"name": validating.POLICIES}]})
         elif request.path == "/apis":
             await answer.json({"groups": []})
         elif request.path == "/api/v1":
@@ -165,7 +177,7 @@ def test_policies_are_listed_in_the_order_in_which_they_win(
 ) -> None:
     """With what matches now, and what is counted: by the status, else by replicas."""
     found = gathered(tmp_path, {"r-0": metrics(the_hash(), workers=3), "r-1": metrics(the_hash())})
-    lines = plain(list(text.listed(found)))
+    lines = plain(list(report.listed(found)))
     mentions(lines[0], the_hash(), "3 policies", "0 classes", "2 replicas", "serve it")
     heads = ("PRIORITY", "POLICY", "ENFORCED", "LIVE PODS", "WORKLOADS", "PODS DECIDED")
     assert [line.split() for line in lines[2:6]] == [
@@ -176,9 +188,7 @@ def test_policies_are_listed_in_the_order_in_which_they_win(
     ]
     mentions(click.unstyle(lines[7]), "counted", "not accepted", ": wrong somewhere")
     wording(f"{lines[0]}\n{click.unstyle(lines[7])}", {the_hash(): "HASH"})
-    assert [
-        each["accepted"] for each in document.document(found, summary.rows(found))["policies"]
-    ] == [
+    assert [each["accepted"] for each in document(found, policy_rows(found))["policies"]] == [
         None,
         False,
         None,
@@ -190,14 +200,14 @@ def test_who_serves_something_else_is_told_and_where_there_is_no_policy(
 ) -> None:
     """Of one replica or of several; and where policies may be, if not in the cluster."""
     other = "0123456789abcdef"
-    (first, *_) = text.listed(gathered(tmp_path, {"r-0": metrics(other)}))
+    (first, *_) = report.listed(gathered(tmp_path, {"r-0": metrics(other)}))
     mentions(click.unstyle(first), "1 replica", "serves another")
     wording(click.unstyle(first), {the_hash(): "HASH"})
     some = {"r-0": metrics(other), "r-1": metrics(the_hash())}
-    (first, *_) = text.listed(gathered(tmp_path, some))
-    mentions(click.unstyle(first), "2 replicas", "not all")
+    (first, *_) = report.listed(gathered(tmp_path, some))
+    mentions(click.unstyle(first), "2 replicas", "some of which serve another")
     wording(click.unstyle(first), {the_hash(): "HASH"})
-    (*_, last) = text.listed(gathered(tmp_path, policies=()))
+    (*_, last) = report.listed(gathered(tmp_path, policies=()))
     mentions(last, "no policy", "--policies")
     wording(last)
 
@@ -207,20 +217,20 @@ def test_a_policys_pods_are_those_that_it_touched_and_those_that_it_would(
 ) -> None:
     """By stamp and by a match now; a policy that is gone still has those that it touched."""
     found = gathered(tmp_path)
-    told = document.pods(pods_of(found, "workers"))
+    told = pods_document(pods_of(found, "workers"))
     assert [each["name"] for each in told["touches"]] == ["w-0"]
     assert [each["name"] for each in told["would"]] == ["w-1"]
     (no_more,) = told["noMore"]
     assert no_more["name"] == "p-0"
-    mentions(no_more["why"], "match.roles: ps", "worker")
-    shown = plain(list(text.pods(pods_of(found, "workers"))))
+    mentions(no_more["why"], "match.roles: role is ps", "worker")
+    shown = plain(list(report.pods(pods_of(found, "workers"))))
     mentions(" ".join(shown), f"1 research p-0: {no_more['why']}")
     wording("\n".join(map(click.unstyle, shown)))
     tried = (policy("workers", match={"roles": ["worker"]}, enforcement="Audit"),)
     for policies, said in ((POLICIES, False), (tried, True)):
-        told_now = text.pods(pods_of(gathered(tmp_path, policies=policies), "workers"))
+        told_now = report.pods(pods_of(gathered(tmp_path, policies=policies), "workers"))
         assert any(line.startswith("under Audit") for line in told_now) == said
-    (gone,) = document.pods(pods_of(found, "gone"))["noMore"]
+    (gone,) = pods_document(pods_of(found, "gone"))["noMore"]
     mentions(gone["why"], "no policy", "in force")
     wording(gone["why"])
     with pytest.raises(NoSuchPolicy, match="did you mean workers"):
@@ -231,10 +241,19 @@ def test_pods_that_are_not_sent_to_the_webhook_are_touched_by_no_policy(tmp_path
     """By its configuration; those that were stamped once say why not any more."""
     selector = {"matchExpressions": [{"key": "other", "operator": "Exists"}]}
     sending = {"metadata": {}, "webhooks": [{"objectSelector": selector}]}
-    told = document.pods(pods_of(gathered(tmp_path, sending=sending), "workers"))
+    told = pods_document(pods_of(gathered(tmp_path, sending=sending), "workers"))
     assert (told["touches"], told["would"]) == ([], [])
     assert [each["name"] for each in told["noMore"]] == ["w-0", "p-0"]
     assert all("not sent to the webhook" in each["why"] for each in told["noMore"])
+
+
+def test_that_no_pod_is_sent_is_noted(tmp_path: Path, wording: Wording) -> None:
+    """A table that tells of no pods would look as if none matched."""
+    found = gathered(tmp_path, sending=None)
+    note = found.notes[-1]
+    mentions(note, "no pod is sent", "fairlead install")
+    wording(note)
+    assert not any(pod.matching for pod in found.pods)
 
 
 def test_what_never_matched_is_told_with_the_time_since_when_that_is_known(
@@ -242,11 +261,11 @@ def test_what_never_matched_is_told_with_the_time_since_when_that_is_known(
 ) -> None:
     """The latest of all times from which is counted; unknown if nobody counts."""
     counted = gathered(tmp_path, {"r-0": metrics(the_hash())})
-    assert [row.name for row in summary.rows(counted) if row.never] == ["notebooks"]
-    (said, *_) = text.never(counted)
+    assert [row.name for row in policy_rows(counted) if row.never] == ["notebooks"]
+    (said, *_) = report.never(counted)
     mentions(said, "1 of 3 policies", "since 2026-11-02T08:00:00Z")
-    (unknown, *_) = text.never(gathered(tmp_path))
-    mentions(unknown, "1 of 3 policies", "before is not known")
+    (unknown, *_) = report.never(gathered(tmp_path))
+    mentions(unknown, "1 of 3 policies", "earlier matches are unknown")
     assert "since" not in unknown
     wording(f"{said}\n{unknown}")
 
@@ -254,7 +273,7 @@ def test_what_never_matched_is_told_with_the_time_since_when_that_is_known(
 def test_what_never_matched_is_known_since_the_last_replica_began(tmp_path: Path) -> None:
     """One that ended before may have counted what nobody knows any more."""
     replicas = {"r-0": metrics(the_hash()), "r-1": metrics(the_hash(), began=1793692800)}
-    (said, *_) = text.never(gathered(tmp_path, replicas))
+    (said, *_) = report.never(gathered(tmp_path, replicas))
     assert "since 2026-11-03T08:00:00Z:" in said
 
 
@@ -265,14 +284,14 @@ def test_a_replica_that_answers_with_no_metrics_is_told_of(
     found = gathered(tmp_path, {"r-0": 'fairlead_decisions_total{policy="a'})
     mentions(found.notes[0], "r-0", "/metrics", "cannot be read")
     wording(found.notes[0])
-    assert len(summary.rows(found)) == 3
+    assert len(policy_rows(found)) == 3
 
 
 def test_the_cluster_and_a_folder_are_not_one_set(tmp_path: Path) -> None:
     """Whichever comes first, the other is not left out in silence."""
-    for where in (CLUSTER, tmp_path), (tmp_path, CLUSTER):
+    for both in (CLUSTER, tmp_path), (tmp_path, CLUSTER):
         with pytest.raises(click.UsageError, match=r"cluster.* paths"):
-            gathered(tmp_path, where=where)
+            gathered(tmp_path, where=both)
 
 
 def test_a_folder_without_a_policy_file_is_no_empty_set(tmp_path: Path) -> None:
@@ -298,10 +317,10 @@ def test_replicas_are_held_against_the_clusters_objects(
     """And against each other."""
     replicas = {f"r-{at}": metrics(each or the_hash()) for at, each in enumerate(sets)}
     found = gathered(tmp_path, replicas)
-    skew = summary.skew(found)
+    skew = skew_of(found)
     assert skew is not None
     assert skew.same is same
-    verdict = click.unstyle([*text.replicas(found)][-1])
+    verdict = click.unstyle([*report.replicas(found)][-1])
     mentions(verdict, *facts)
     wording(verdict, {the_hash(): "HASH"})
 
@@ -310,10 +329,10 @@ def test_a_webhook_that_serves_files_is_not_held_against_objects(tmp_path: Path)
     """Its replicas are held against each other alone."""
     replicas = {name: metrics("f" * 64) for name in ("a", "b")}
     found = gathered(tmp_path, replicas, arguments=("--policies=/policies",))
-    skew = summary.skew(found)
+    skew = skew_of(found)
     assert skew is not None
     assert skew.same
-    assert "(the cluster)" not in "\n".join(text.replicas(found))
+    assert "(the cluster)" not in "\n".join(report.replicas(found))
 
 
 def test_where_replicas_cannot_be_asked_the_statuses_tell(tmp_path: Path, wording: Wording) -> None:
@@ -321,7 +340,7 @@ def test_where_replicas_cannot_be_asked_the_statuses_tell(tmp_path: Path, wordin
     found = gathered(tmp_path)
     assert [tuple(each) for each in found.served or ()] == [("seen-0", "0123456789abcdef")]
     (note,) = found.notes
-    mentions(note, "as the controller saw it last", "no replica", "webhook")
+    mentions(note, "what the controller observed last", "no replica", "webhook")
     wording(note)
 
 
@@ -330,7 +349,46 @@ def test_policies_that_are_no_set_are_told_as_such(tmp_path: Path, wording: Word
     wrong = policy("wrong", overrides={"capacity": [{"class": "absent", "mode": "Allow"}]})
     found = gathered(tmp_path, policies=(*POLICIES, wrong))
     assert found.policies is None
-    lines = list(text.wrong(found))
-    mentions(click.unstyle(lines[0]), "policies", "no set")
+    lines = list(report.wrong(found))
+    mentions(click.unstyle(lines[0]), "policies", "do not compile")
     wording(click.unstyle("\n".join(lines)))
     mentions(lines[1], "placementpolicies/wrong", "absent")
+
+
+def policy_model(**spec: object) -> PlacementPolicy:
+    """A policy of this spec."""
+    return PlacementPolicy.model_validate(
+        {
+            "apiVersion": "fairlead.dev/v1alpha1",
+            "kind": "PlacementPolicy",
+            "metadata": {"name": "p"},
+            "spec": {"defaults": {"nodeSelector": {"a": "b"}}, **spec},
+        }
+    )
+
+
+def test_a_match_is_told_condition_by_condition(wording: Wording) -> None:
+    """By the names that documents have, with what is excluded."""
+    found = policy_model(
+        match={
+            "namespaces": ["ml-*"],
+            "podSelector": {"matchLabels": {"team": "x"}},
+            "roles": ["worker", "ps"],
+            "coordinator": False,
+        },
+        exclude=[{"kinds": ["notebook"]}],
+    )
+    *conditions, leads, excluded = for_whom(found).split("; ")
+    assert conditions == ["namespaces ml-*", "podSelector team=x", "roles worker, ps"]
+    mentions(leads, "not", "lead")
+    mentions(excluded, "not", "kinds notebook")
+    mentions(for_whom(policy_model()), "every pod")
+    wording(for_whom(found))
+    wording(for_whom(policy_model()))
+
+
+def test_where_a_policy_is_enforced_is_told() -> None:
+    """Everywhere, in the namespaces of its rollout, or nowhere yet."""
+    assert where(policy_model()) == "everywhere"
+    assert where(policy_model(enforcement="Audit")) == "audit"
+    assert where(policy_model(rollout={"namespaces": ["a", "b-*"]})) == "in a, b-*"

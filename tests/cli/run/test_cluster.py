@@ -87,7 +87,7 @@ def test_without_a_kubeconfig_that_of_the_home_directory_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As kubectl does; $KUBECONFIG goes before it."""
-    from webhook.cli.cluster_options import usual_kubeconfig
+    from webhook.cli.options import usual_kubeconfig
 
     (tmp_path / ".kube").mkdir()
     file = tmp_path / ".kube" / "config"

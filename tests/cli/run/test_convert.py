@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 from click.testing import CliRunner, Result
 
+from tests.fast_yaml import load_yaml
 from tests.wording import Wording, line_with, mentions
 from webhook.cli import main
 from webhook.cli.run.convert import command
@@ -56,7 +56,7 @@ def test_the_run_goes_to_stdout_and_the_warnings_to_stderr(
     """Exit code 0; what is printed is a Run."""
     result = convert("-f", "job.yml", "-P", "lr=0.1")
     assert result.exit_code == 0
-    run = Run.model_validate(yaml.safe_load(result.stdout), by_alias=True, by_name=False)
+    run = Run.model_validate(load_yaml(result.stdout), by_alias=True, by_name=False)
     assert run.name == "job"
     first_lines = ["apiVersion: fairlead.dev/v1alpha1", "kind: Run"]
     assert result.stdout.splitlines()[:2] == first_lines
@@ -85,7 +85,7 @@ def test_strict_fails_for_warnings(convert: Convert) -> None:
 def test_an_image_of_ones_own_needs_no_word_about_building(convert: Convert) -> None:
     """The options name the Run and its image."""
     result = convert("-f", "job.yml", "-P", "lr=0.1", "--image", "own:1", "--name", "nightly")
-    document = yaml.safe_load(result.stdout)
+    document = load_yaml(result.stdout)
     assert document["metadata"] == {"name": "nightly"}
     assert document["spec"]["template"]["spec"]["containers"][0]["image"] == "own:1"
     assert "build" not in result.stderr
@@ -104,7 +104,7 @@ def test_an_operation_and_its_component_are_given_together(
     """In either way, and in either order."""
     result = convert(*arguments)
     assert (result.exit_code, result.stderr) == (0, "")
-    container = yaml.safe_load(result.stdout)["spec"]["template"]["spec"]["containers"][0]
+    container = load_yaml(result.stdout)["spec"]["template"]["spec"]["containers"][0]
     assert container["args"] == ["monday"]
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.cli.files import NODES, Files
+from tests.fast_yaml import load_all_yaml
 from tests.policy_tests.writing import CLASS, policy
 from tests.wording import Wording, line_with, mentions
 from webhook import names
@@ -98,7 +98,7 @@ def test_without_policies_it_shows_what_the_run_asks_for(files: Files, wording: 
     assert note.startswith("note: ")
     mentions(note, "without --policies", "Run itself")
     wording(note)
-    wording(line_with(result.stdout, "master 0:", "run asks"))
+    wording(line_with(result.stdout, "master 0:", "Run requests"))
     assert "placed" not in result.stdout
     assert "Fields" not in result.stdout
 
@@ -117,13 +117,27 @@ def test_a_rejected_replica_is_told_and_is_a_failure(files: Files, wording: Word
     wording(rejection)
 
 
+def test_pods_that_no_installation_sends_are_not_told_to_be_placed(files: Files) -> None:
+    """Those of kube-system come as the Run has them."""
+    run, policies = files.write("run.yaml", RUN), files.folder / "policies.yaml"
+    system = RUN.replace("namespace: research", "namespace: kube-system")
+    system_run = files.write("system.yaml", system)
+    text = preview(files, "-f", system_run, "--policies", policies)
+    line_with(text, "worker 0-1, 3-6", "not sent to the webhook")
+    mentions(text, "because", "no pod of the namespace kube-system")
+    assert "workers-on-spot" in preview(files, "-f", run, "--policies", policies)
+    assert "workers-on-spot" not in text
+    found = json.loads(preview(files, "-f", system_run, "--policies", policies, "-o", "json"))
+    assert {each["result"] for each in found["runs"][0]["replicas"]} == {"not-sent"}
+
+
 def test_yaml_has_every_object_as_it_would_be(files: Files) -> None:
     """ConfigMap, Service, then each pod by itself, with the webhook's patch; none is rejected."""
     policies = files.write("policies.yaml", REJECTING)
     run = files.write("run.yaml", RUN)
     result = files.run("-f", run, "--policies", policies, "-o", "yaml")
     assert result.exit_code == 1
-    objects = list(yaml.safe_load_all(result.stdout))
+    objects = list(load_all_yaml(result.stdout))
     assert [each["kind"] for each in objects] == ["Service"] + ["Pod"] * 10
     found = [each["metadata"]["name"] for each in objects[1:]]
     workers = [f"mnist-worker-{index}" for index in (0, 1, 3, 4, 5, 6)]
@@ -169,9 +183,7 @@ def test_a_notebook_is_shown_with_its_deployment_and_address(
     assert address == ["address", "http://lab.team-a.svc:8888"]
     mentions(pod, "Deployment's pod", "unchanged", "container main, lab:1")
     wording(text)
-    objects = yaml.safe_load_all(
-        preview(files, "-f", run, "--policies", policies, "--output", "yaml")
-    )
+    objects = load_all_yaml(preview(files, "-f", run, "--policies", policies, "--output", "yaml"))
     assert [each["kind"] for each in objects] == ["Service", "Deployment", "Pod"]
 
 
@@ -185,7 +197,7 @@ def test_files_and_keys_that_replicas_share_are_shown(files: Files, wording: Wor
     wording(f"{files_line}\n{keys_line}")
     line_with(result.stdout, "command /usr/sbin/sshd -De -o")
     text = files.run("-f", "-", "--cluster-domain", "example.org", "-o", "yaml", stdin=MPI).stdout
-    first = next(iter(yaml.safe_load_all(text)))
+    first = next(iter(load_all_yaml(text)))
     assert first["data"]["hostfile"].startswith("pi-worker-0.pi.default.svc.example.org slots=1\n")
 
 
@@ -229,7 +241,7 @@ def test_several_runs_are_shown_one_after_the_other(files: Files, wording: Wordi
     text = preview(files, "-f", both, "--policies", policies)
     wording(line_with(text, "Run/pi in default", "job", "mpi", "3 pods"))
     line_with(text, "from runs.yaml:10:1")
-    objects = yaml.safe_load_all(preview(files, "-f", both, "--policies", policies, "-o", "yaml"))
+    objects = load_all_yaml(preview(files, "-f", both, "--policies", policies, "-o", "yaml"))
     assert [each["metadata"].get("name") for each in objects] == [
         "lab",
         "lab",

@@ -9,8 +9,7 @@ import click
 import pytest
 
 from tests.wording import Wording, line_with, mentions
-from webhook.cli.run.replicas import Replica
-from webhook.cli.run.report import Report
+from webhook.cli.run.report import Replica, Report
 from webhook.cli.run.status_text import lines
 from webhook.run.model import RunStatus
 

@@ -17,10 +17,10 @@ from prometheus_client import CollectorRegistry
 
 from certs.issue import service_names
 from certs.rotation import Terms
+from webhook.controller.certificates.certificate_metrics import CertificateMetrics
+from webhook.controller.certificates.certificate_objects import Installation
 from webhook.controller.certificates.keeper import Keeper
-from webhook.controller.certificates.metrics import CertificateMetrics
 from webhook.controller.certificates.observe import Address, Observer
-from webhook.controller.certificates.places import Installation
 from webhook.errors import ClusterError
 from webhook.kube.client import Client, Listing
 
@@ -162,7 +162,7 @@ class Stage:
 async def until_waiting(keeper: Keeper) -> None:
     """Have it look until it says Wait."""
     for _ in range(30):
-        if (await keeper.look()).wakes:
+        if (await keeper.take_step()).wakes:
             return
     raise AssertionError(keeper.reason)
 

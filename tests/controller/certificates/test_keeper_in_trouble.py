@@ -43,7 +43,7 @@ def test_trouble_is_counted_said_and_tried_again_less_and_less_often(
 
     async def work() -> None:
         keeper = begun.keeper()
-        rests = [await keeper.look() for _ in range(8)]
+        rests = [await keeper.take_step() for _ in range(8)]
         assert not any(rest.wakes for rest in rests)
         assert 0.3 < rests[0].seconds < 1.3
         assert 15 <= rests[-1].seconds <= 45
@@ -61,7 +61,7 @@ def test_the_missing_right_is_said_with_the_cure(wording: Wording) -> None:
     begun = stage()
     failing(begun.memory, "get", AUTHORITY, refused(403, "cannot get secrets"))
     keeper = begun.keeper()
-    virtual_time.run(keeper.look())
+    virtual_time.run(keeper.take_step())
     mentions(keeper.reason, "cannot get secrets", "needs this right")
     wording(keeper.reason)
 
@@ -72,7 +72,7 @@ def test_the_server_is_left_alone_for_as_long_as_it_asks() -> None:
     for asked, rested in ((7.0, 7.0), (9000.0, LONGEST_REST)):
         error = ClusterError("busy", status=503, retry_after=asked)
         failing(begun.memory, "get", SERVING, error)
-        assert virtual_time.run(begun.keeper().look()).seconds == rested
+        assert virtual_time.run(begun.keeper().take_step()).seconds == rested
 
 
 def test_a_conflict_is_no_trouble() -> None:
@@ -82,13 +82,13 @@ def test_a_conflict_is_no_trouble() -> None:
 
     async def work() -> None:
         keeper = begun.keeper()
-        rest = await keeper.look()
+        rest = await keeper.take_step()
         assert rest.seconds < 0.2
         assert begun.count("errors_total", reason="conflict") == 1
         assert ";" not in keeper.reason
         # Yet not in a tight loop, should it never end.
         for _ in range(12):
-            rest = await keeper.look()
+            rest = await keeper.take_step()
         assert rest.seconds > 10
 
     virtual_time.run(work())
@@ -106,7 +106,7 @@ def test_what_changes_between_look_and_write_is_left_as_it_is() -> None:
             memory.put(path, webhooks=[entry("one", "bWluZQ==")])
 
     memory.before = before
-    virtual_time.run(begun.keeper().look())
+    virtual_time.run(begun.keeper().take_step())
     (left,) = memory.objects[CONFIGURATION]["webhooks"]
     assert left["clientConfig"]["caBundle"] == "bWluZQ=="
     assert begun.count("errors_total", reason="conflict") == 1
@@ -119,7 +119,7 @@ def test_without_the_lease_nothing_is_said_to_be_wrong_for_good() -> None:
 
     async def work() -> None:
         keeper = begun.keeper()
-        assert (await keeper.look()).seconds > 0
+        assert (await keeper.take_step()).seconds > 0
         failing(begun.memory, "create", AUTHORITY, None)
         await until_waiting(keeper)
 
@@ -133,7 +133,7 @@ def test_a_bug_takes_nothing_with_it(caplog: pytest.LogCaptureFixture) -> None:
 
     async def work() -> None:
         keeper = begun.keeper()
-        assert (await keeper.look()).seconds > 0
+        assert (await keeper.take_step()).seconds > 0
         assert "this is a bug" in keeper.reason
         failing(begun.memory, "create", AUTHORITY, None)
         await until_waiting(keeper)
@@ -156,10 +156,10 @@ def test_who_undoes_a_write_again_and_again_is_not_fought() -> None:
         await until_waiting(keeper)
         for _ in range(FREE - 1):
             wipe()
-            assert (await keeper.look()).seconds == 0
+            assert (await keeper.take_step()).seconds == 0
         wipe()
         written = len(memory.writes)
-        rest = await keeper.look()
+        rest = await keeper.take_step()
         assert (rest.seconds, rest.wakes) == (1.0, False)
         assert "bundle was written 5 times" in keeper.reason
         assert "managedFields" in keeper.reason
@@ -167,10 +167,10 @@ def test_who_undoes_a_write_again_and_again_is_not_fought() -> None:
         assert len(memory.writes) == written
         pauses = []
         for _ in range(8):
-            begun.seconds += (await keeper.look()).seconds
-            await keeper.look()
+            begun.seconds += (await keeper.take_step()).seconds
+            await keeper.take_step()
             wipe()
-            pauses.append((await keeper.look()).seconds)
+            pauses.append((await keeper.take_step()).seconds)
         assert pauses == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
         begun.seconds += 60
         await until_waiting(keeper)
@@ -199,8 +199,8 @@ def test_what_somebody_asks_for_is_no_quarrel() -> None:
 async def settled(begun: Stage, keeper: Keeper) -> None:
     """Let time pass until nothing is due."""
     for _ in range(40):
-        rest = await keeper.look()
-        assert "undoes" not in keeper.reason
+        rest = await keeper.take_step()
+        assert "reverts" not in keeper.reason
         if "nothing is due" in keeper.reason:
             return
         begun.passes(rest.seconds)

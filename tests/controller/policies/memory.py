@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from tests.controller.runs import refused
 from webhook import names
-from webhook.controller.policies.stored import Stored, StoredObjects, stored
+from webhook.controller.policies.status_writer import Stored, StoredObjects, stored
 from webhook.kube.cache import Change
 
 Json = dict[str, Any]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
 from tests.kube.fake_api import Answer, Request, fake_api
-from webhook.controller.policies.reporter import Look, ask
-from webhook.kube.replicas import Replica
+from webhook.controller.policies.reporter import ReplicaReports, poll_replicas
+from webhook.kube.webhook_replicas import Replica
 
 TEXT = b"""# HELP fairlead_policy_set_info The policy set that serves.
 fairlead_policy_set_info{hash="abc"} 1.0
@@ -44,10 +44,10 @@ async def silent(_: Request, answer: Answer) -> None:
     await asyncio.sleep(3600)
 
 
-def look(*handlers: object) -> Look:
+def look(*handlers: object) -> ReplicaReports:
     """Ask one replica for each handler, and one more that is not there."""
 
-    async def work() -> Look:
+    async def work() -> ReplicaReports:
         async with AsyncExitStack() as stack:
             replicas = [Replica("gone", "gone", "127.0.0.1", 1, leaving=False)]
             for handler in handlers:
@@ -59,7 +59,7 @@ def look(*handlers: object) -> Look:
             async def found() -> Sequence[Replica]:
                 return replicas
 
-            return await ask(found, patience=3.0)
+            return await poll_replicas(found, patience=3.0)
 
     return asyncio.run(work())
 

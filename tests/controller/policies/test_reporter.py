@@ -15,7 +15,7 @@ from tests.kube.fake_api import Answer, Request, client_of, fake_api, until
 from webhook import names
 from webhook.controller.policies import reporter as reporter_module
 from webhook.controller.policies.reporter import FOLLOWS, PolicyReporter
-from webhook.kube.replicas import Replica
+from webhook.kube.webhook_replicas import Replica
 
 
 async def refuses(_: Request, answer: Answer) -> None:
@@ -88,7 +88,7 @@ def test_a_leader_that_is_told_to_stop_writes_what_was_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever leads next counts on from what is written."""
-    monkeypatch.setattr(reporter_module, "LAST_WORD", 60.0)
+    monkeypatch.setattr(reporter_module, "LAST_WRITES", 60.0)
     world = World(raw_policy("p"))
 
     async def work() -> None:

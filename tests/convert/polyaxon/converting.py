@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from webhook.convert.polyaxon import Converted, Wanted, convert
+from webhook.convert.polyaxon import ConversionOptions, Converted, convert
 
 
 def converted(text: str, *, image: str = "i", **params: str) -> Converted:
     """One file of this text."""
-    return convert({"f.yml": dedent(text).encode()}, Wanted(image=image, params=params))
+    return convert({"f.yml": dedent(text).encode()}, ConversionOptions(image=image, params=params))
 
 
 def said(result: Converted) -> list[str]:

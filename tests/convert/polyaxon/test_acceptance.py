@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import yaml
-
+from tests.fast_yaml import load_yaml
 from webhook.convert.polyaxon import convert
 from webhook.run.model import Run
 from webhook.run.plan import Plan, plan
@@ -17,7 +16,7 @@ FILES = Path(__file__).parents[2] / "cluster" / "files"
 def both() -> tuple[Plan, Plan]:
     """The plan of the Run, and of what the Polyaxonfile becomes."""
     run = Run.model_validate(
-        yaml.safe_load((FILES / "mnist-run.yaml").read_text()), by_alias=True, by_name=False
+        load_yaml((FILES / "mnist-run.yaml").read_text()), by_alias=True, by_name=False
     )
     file = FILES / "mnist-polyaxonfile.yml"
     result = convert({file.name: file.read_bytes()})

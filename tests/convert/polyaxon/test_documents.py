@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.convert.polyaxon.converting import converted, said
 from tests.examples import examples
+from tests.fast_yaml import load_all_yaml, load_yaml
 from tests.wording import Wording, mentions
-from webhook.convert.polyaxon import Wanted, convert
+from webhook.convert.polyaxon import ConversionOptions, convert
 
 CASES = sorted((Path(__file__).parents[2] / "golden" / "polyaxon").glob("*.yaml"))
 WORDS = sorted(
     {
         word
         for path in CASES
-        for text in yaml.safe_load(path.read_text())["files"].values()
+        for text in load_yaml(path.read_text())["files"].values()
         for word in text.replace(":", " ").replace("{", " ").replace(",", " ").split()
         if word.isidentifier()
     }
@@ -79,15 +79,38 @@ def test_a_kind_that_is_left_out_is_told_by_the_fields(wording: Wording) -> None
     wording(found)
 
 
+@pytest.mark.parametrize(
+    ("kind", "policy", "fact"),
+    [
+        ("job", "Never", "maxRetries"),
+        ("job", "OnFailure", "maxRetries"),
+        ("job", "ExitCode", "distributed"),
+        ("service", "Never", "Deployment"),
+        ("service", "Always", ""),
+    ],
+)
+def test_a_restart_policy_that_a_run_of_one_pod_has_not_is_told(
+    kind: str, policy: str, fact: str, wording: Wording
+) -> None:
+    """Nothing is left out without a word: `--strict` refuses it."""
+    run = f"kind: {kind}, ports: [80]" if kind == "service" else f"kind: {kind}"
+    environment = f"environment: {{restartPolicy: {policy}}}"
+    found = said(converted(f"run: {{{run}, {environment}, container: {{image: i}}}}"))
+    assert len(found) == bool(fact)
+    for each in found:
+        mentions(each, "run.environment.restartPolicy: ", fact)
+        wording(each)
+
+
 @settings(max_examples=examples(200), deadline=None)
 @given(st.sampled_from(CASES), st.data())
 def test_a_file_with_anything_in_any_place_is_converted_or_refused(
     path: Path, data: st.DataObject
 ) -> None:
     """Never an exception; no Run beside an error, and always a place."""
-    files: dict[str, str] = yaml.safe_load(path.read_text())["files"]
+    files: dict[str, str] = load_yaml(path.read_text())["files"]
     name = data.draw(st.sampled_from(sorted(files)))
-    document = next(iter(yaml.safe_load_all(files[name])))
+    document = next(iter(load_all_yaml(files[name])))
     where: Any = document
     while True:
         keys = list(where) if isinstance(where, dict) else list(range(len(where)))
@@ -99,7 +122,9 @@ def test_a_file_with_anything_in_any_place_is_converted_or_refused(
             break
         where = where[key]
     changed = {**files, name: json.dumps(document, default=str)}
-    result = convert({key: text.encode() for key, text in changed.items()}, Wanted(image="i"))
+    result = convert(
+        {key: text.encode() for key, text in changed.items()}, ConversionOptions(image="i")
+    )
     assert (result.run is None) == bool(result.errors)
     assert (result.document is None) == bool(result.errors)
     for finding in result.findings:

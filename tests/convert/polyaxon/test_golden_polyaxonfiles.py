@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.fast_yaml import load_yaml
 from webhook.cli.yaml_out import yaml_text
-from webhook.convert.polyaxon import Converted, Wanted, convert
+from webhook.convert.polyaxon import ConversionOptions, Converted, convert
 from webhook.run.plan import plan
 
 Json = dict[str, Any]
@@ -23,7 +23,7 @@ CASES = sorted((Path(__file__).parents[2] / "golden" / "polyaxon").glob("*.yaml"
 
 def read(path: Path) -> Json:
     """A case, with none of its parts misspelt."""
-    case: Json = yaml.safe_load(path.read_text())
+    case: Json = load_yaml(path.read_text())
     assert set(case) <= {"rule", "files", "image", "name", "params", "findings", "run"}
     assert case["rule"].endswith(".")
     return case
@@ -34,7 +34,7 @@ def outcome(case: Json, *, backwards: bool = False) -> Converted:
     files = {name: text.encode() for name, text in case["files"].items()}
     if backwards:
         files = dict(reversed(files.items()))
-    wanted = Wanted(case.get("name", ""), case.get("image", ""), case.get("params", {}))
+    wanted = ConversionOptions(case.get("name", ""), case.get("image", ""), case.get("params", {}))
     return convert(files, wanted)
 
 
@@ -47,7 +47,7 @@ def test_a_golden_polyaxonfile_comes_out_as_written(path: Path) -> None:
     assert result.document == case.get("run")
     assert (result.run is None) == bool(result.errors)
     if result.run is not None and result.document is not None:
-        assert yaml.safe_load(yaml_text(result.document)) == result.document
+        assert load_yaml(yaml_text(result.document)) == result.document
         assert plan(result.run).run == result.run
 
 

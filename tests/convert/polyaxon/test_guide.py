@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import yaml
-
-from webhook.convert.polyaxon import Wanted, convert
-from webhook.convert.polyaxon.components.patch import STRATEGIES
-from webhook.convert.polyaxon.components.runtimes import RUNTIMES
-from webhook.convert.polyaxon.old_schema.document import KINDS, REFUSED
+from tests.fast_yaml import load_yaml
+from webhook.convert.polyaxon import ConversionOptions, convert
+from webhook.convert.polyaxon.components.runtime_patch import STRATEGIES
+from webhook.convert.polyaxon.components.shortcuts import RUNTIMES
+from webhook.convert.polyaxon.old_schema.experiment import KINDS, REFUSED
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "coming-from-polyaxon.md"
 FENCED = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -25,9 +24,11 @@ def section() -> str:
 def test_the_polyaxonfile_of_the_guide_becomes_its_run() -> None:
     """To the letter, with the image of the command line and no warning."""
     file, run = FENCED.findall(section())
-    result = convert({"mnist.yml": file.encode()}, Wanted(image="registry.example/mnist:1"))
+    result = convert(
+        {"mnist.yml": file.encode()}, ConversionOptions(image="registry.example/mnist:1")
+    )
     assert result.findings == ()
-    assert result.document == yaml.safe_load(run)
+    assert result.document == load_yaml(run)
     assert "--image registry.example/mnist:1" in section()
 
 

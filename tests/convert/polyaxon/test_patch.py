@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from webhook.convert.polyaxon.components.patch import STRATEGIES, patched
-from webhook.convert.polyaxon.item import Item, plain, read
+from webhook.convert.polyaxon.components.runtime_patch import STRATEGIES, patched
+from webhook.convert.polyaxon.item import Item, plain, to_item
 from webhook.policy.yaml_text import trees
 
 Json = dict[str, Any]
@@ -23,7 +23,7 @@ RUNS = st.fixed_dictionaries({}, optional={"container": CONTAINERS, "environment
 
 def item(value: Any) -> Item:
     """A value as if it stood in a file."""
-    return read(next(iter(trees(json.dumps(value)))).root, "f.json")
+    return to_item(next(iter(trees(json.dumps(value)))).root, "f.json")
 
 
 def outcome(current: Json, patch: Json, strategy: str) -> Json:

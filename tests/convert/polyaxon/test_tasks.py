@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from webhook.convert.polyaxon import Wanted, convert
+from webhook.convert.polyaxon import ConversionOptions, convert
 from webhook.run.plan import plan
 
 Json = dict[str, Any]
@@ -88,7 +88,7 @@ def test_each_replica_has_its_own_field_or_its_tasks(top: Json, section: Json) -
         "environment": {**top, "replicas": section},
         "run": {"cmd": "a"},
     }
-    result = convert({"f.yml": json.dumps(document).encode()}, Wanted(image="i"))
+    result = convert({"f.yml": json.dumps(document).encode()}, ConversionOptions(image="i"))
     assert result.run is not None, result.errors
     made = plan(result.run)
     owners: list[tuple[str, int, Json, Json]] = [("master", 0, top, {})]

@@ -47,7 +47,7 @@ def test_a_name_stands_for_its_value(template: str, text: str) -> None:
         ("{{ learning }}", ("param 'learning'", "lr, name, flag, twice")),
         ("{{ nam }}", ("param 'nam'", "did you mean 'name'?")),
         ("{{ lr.x }}", ("lr.x: ", "no x")),
-        ("{{ params }}", ("params", "nothing")),
+        ("{{ params }}", ("params", "no value")),
         ("{{ globals.uuid }}", ("warning: run.cmd: ", "globals.uuid")),
         ("{{ lr | round }}", ("warning: run.cmd: ", "'lr | round'")),
         ("{% if lr %}a{% endif %}", ("warning: run.cmd: ", "blocks")),

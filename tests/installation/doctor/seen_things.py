@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from certs.authority import new_authority
 from certs.issue import Names, issue_server
 from webhook import validating
-from webhook.installation.doctor.cluster_state import ClusterState
-from webhook.installation.doctor.findings import Finding
+from webhook.installation.doctor.cluster_state import ClusterState, Finding
 from webhook.installation.probe import Probe
 from webhook.interception import webhooks
 
@@ -92,3 +92,8 @@ def days(count: float) -> timedelta:
 def text_of(finding: Finding) -> str:
     """What was seen, and the cure below it."""
     return "\n".join(filter(None, (finding.what, finding.cure)))
+
+
+def titled(documents: Iterable[Json]) -> dict[str, Json]:
+    """The guards as they are read."""
+    return {f"{each['kind']} {each['metadata']['name']}": each for each in documents}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.installation.doctor.seen_things import NOW, configuration, seen, text_of
 from tests.wording import Wording, mentions
-from webhook.installation.doctor.cluster_state import ClusterState, Read
+from webhook.installation.doctor.cluster_state import ClusterState, ReadKind
 from webhook.installation.doctor.diagnose import CHECKS, diagnose
 
 
@@ -33,19 +33,19 @@ def test_an_empty_cluster_is_one_finding(wording: Wording) -> None:
 
 def test_a_cluster_of_which_nothing_may_be_read_is_not_called_empty() -> None:
     """Who has no rights is told that."""
-    unread = {Read.POD_RULES: "forbidden"}
+    unread = {ReadKind.POD_RULES: "forbidden"}
     outcomes = diagnose(ClusterState(now=NOW, version="0.1.0", unread=unread))
     assert len(outcomes) == len(CHECKS)
 
 
 def test_a_check_says_which_of_what_it_reads_was_not_read() -> None:
     """Other checks are as sure as ever, and all that is read is read for some check."""
-    unread = {Read.PODS_OF_RUNS: "forbidden"}
+    unread = {ReadKind.PODS_OF_RUNS: "forbidden"}
     outcomes = diagnose(ClusterState(now=NOW, version="0.1.0", unread=unread))
     assert {each.name: each.unread for each in outcomes if each.unread} == {
         "unplaced pods": ("pods of runs",)
     }
-    assert {what for check in CHECKS for what in check.reads} == set(Read)
+    assert {what for check in CHECKS for what in check.reads} == set(ReadKind)
 
 
 def test_checks_have_names_of_their_own() -> None:

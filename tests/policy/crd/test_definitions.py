@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.crd.schemas import MOST_BYTES, carried, keys_of_lists, nodes, opaque, rules_of
+from tests.fast_yaml import load_yaml
 from webhook import names
 from webhook.placement.schema.placement import Defaults, PlacementSettings
 from webhook.policy.crd import RESOURCES, custom_resource_definitions
-from webhook.policy.crd.rules import RULES
+from webhook.policy.crd.policy_rules import RULES
 from webhook.policy.model import KNOWN, CapacityClassSpec, PolicySpec, Shape
 from webhook.policy.status_model import ClassStatus, PolicyStatus
 
@@ -36,16 +36,16 @@ def fields_at(kind: str, path: str) -> tuple[str, ...]:
 
 @each_kind
 def test_the_manifests_that_ship_are_fresh(kind: str) -> None:
-    """`make manifests` makes them anew."""
+    """`make manifests` makes them again."""
     manifest = MANIFESTS / f"{RESOURCES[kind]}.yaml"
 
-    assert yaml.safe_load(manifest.read_text()) == DEFINITIONS[kind], "run: make manifests"
+    assert load_yaml(manifest.read_text()) == DEFINITIONS[kind], "run: make manifests"
 
 
 def test_every_kind_of_document_has_a_definition() -> None:
     """And kustomize is told of it."""
     assert list(DEFINITIONS) == list(KNOWN)
-    listed = yaml.safe_load((MANIFESTS / "Kustomization").read_text())["resources"]
+    listed = load_yaml((MANIFESTS / "Kustomization").read_text())["resources"]
     assert set(listed) == {path.name for path in MANIFESTS.glob("*.yaml")}
     assert {f"{resource}.yaml" for resource in RESOURCES.values()} < set(listed)
 

@@ -9,10 +9,9 @@ from typing import Any
 import orjson
 
 from webhook import names
-from webhook.policy.objects import Objects
-from webhook.policy.reporting.observed_object import MODELS, ObservedObject
+from webhook.policy.cluster_objects import Objects
 from webhook.policy.set_judgement import SetJudgement
-from webhook.policy.status_model import ObjectStatus
+from webhook.policy.status_model import MODELS, ObjectStatus, ObservedObject
 
 KINDS = {resource: kind for kind, resource in names.POLICY_RESOURCES.items()}
 POOL: dict[str, Any] = {"defaults": {"nodeSelector": {"pool": "a"}}}
@@ -22,7 +21,7 @@ ON_SPOT: dict[str, Any] = {"overrides": {"capacity": [{"class": "spot", "mode": 
 
 def judged_objects(objects: Mapping[str, bytes]) -> SetJudgement:
     """All that is said of the objects, on a day in March."""
-    return Objects().judged(objects, datetime(2026, 3, 1, 12, tzinfo=UTC))
+    return Objects().judge(objects, datetime(2026, 3, 1, 12, tzinfo=UTC))
 
 
 def seen(

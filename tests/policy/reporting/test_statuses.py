@@ -18,28 +18,26 @@ from tests.policy.reporting.objects import (
     policy,
 )
 from tests.wording import Wording, mentions
-from webhook.crd.conditions import Said
-from webhook.policy.reporting.acceptance import Acceptance, judged, remembered
-from webhook.policy.reporting.counting import Count, Ledger, Report, counted, met
-from webhook.policy.reporting.observed_object import ObservedObject
-from webhook.policy.reporting.satisfaction import SATISFIABLE
+from webhook.crd.conditions import ConditionUpdate
+from webhook.policy.reporting.conditions import SATISFIABLE, Acceptance, judge_objects, remembered
+from webhook.policy.reporting.decision_counts import Count, Ledger, Report, counted, met
 from webhook.policy.reporting.statuses import Due, Knowledge, due, summary
-from webhook.policy.status_model import PolicyStatus, Served
+from webhook.policy.status_model import ObservedObject, PolicyStatus, Served
 
 NOW, LATER = "2026-03-01T12:00:00Z", "2026-03-01T13:00:00Z"
-FOUND = Said(SATISFIABLE, "True", "NodesFound")
-MISSING = Said(SATISFIABLE, "False", "NoNode", "none of the 3 nodes")
+FOUND = ConditionUpdate(SATISFIABLE, "True", "NodesFound")
+MISSING = ConditionUpdate(SATISFIABLE, "False", "NoNode", "none of the 3 nodes")
 
 
 def known(
-    *objects: ObservedObject, said: Said = FOUND, served: str | None = "h", pods: int = 0
+    *objects: ObservedObject, said: ConditionUpdate = FOUND, served: str | None = "h", pods: int = 0
 ) -> Knowledge:
     """All that is known of good objects; `pods` is what the one replica has counted of each."""
     ledger = counted(met(Ledger(), objects, NOW), {"a"}, {"a": Report("1", "h", {})})
     counts = {each.name: Count(pods, 0, LATER) for each in objects}
     if pods:
         ledger = counted(ledger, {"a"}, {"a": Report("1", "h", counts)})
-    acceptance = judged(judged_objects, by_place(*objects), Acceptance())
+    acceptance = judge_objects(judged_objects, by_place(*objects), Acceptance())
     return Knowledge(
         acceptance,
         {each.place: (each.version, said) for each in objects},
@@ -135,7 +133,7 @@ def test_an_end_is_told_though_the_set_is_refused(until: str, wording: Wording) 
     seen, _ = written(first, known(first), "2026-03-01T11:59:59Z")
     assert [each.status for each in seen.status.conditions] == ["True", "True", "True"]
     objects = seen, policy("bad", ON_SPOT)
-    acceptance = judged(judged_objects, by_place(*objects), remembered(objects))
+    acceptance = judge_objects(judged_objects, by_place(*objects), remembered(objects))
     assert acceptance.policies is None
     seen, _ = written(seen, known(seen)._replace(acceptance=acceptance, satisfied={}), NOW)
     (in_force,) = (each for each in seen.status.conditions if each.type == "InForce")
@@ -151,7 +149,7 @@ def test_of_an_end_that_cannot_be_read_nothing_is_said(text: bytes) -> None:
     """Anybody with the right to may have written that it was accepted."""
     seen = exception("e", LATER)._replace(text=text)
     acceptance = Acceptance(
-        {seen.place: (seen.version, Said("Accepted", "True", "Accepted"))},
+        {seen.place: (seen.version, ConditionUpdate("Accepted", "True", "Accepted"))},
         {seen.place: seen.version},
     )
     (found,) = due([seen], Knowledge(acceptance, {}, Ledger(), None), NOW)
@@ -219,7 +217,7 @@ def test_what_was_written_by_somebody_else_meanwhile_is_not_taken_back() -> None
 )
 @settings(deadline=None)
 def test_the_same_knowledge_is_written_once(
-    generation: int, said: Said, served: str | None, pods: int
+    generation: int, said: ConditionUpdate, served: str | None, pods: int
 ) -> None:
     """What was written of it leaves nothing due, at any later time."""
     seen = policy("p", generation=generation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -13,9 +14,11 @@ from tests.laws.world import decided, policy_set
 from tests.policy.together.test_warnings import policies_of, policy, pool, spot, thorough
 from tests.wording import Wording, mentions
 from webhook import names
+from webhook.admission.arrival import Arrival, Cluster
+from webhook.admission.engine import decide
 from webhook.policy.findings import Kind
-from webhook.policy.together.effort import Effort
 from webhook.policy.together.everywhere import rejecting
+from webhook.policy.together.policy_view import Effort
 from webhook.policy.together.warnings import of_policy, warnings
 
 Json = dict[str, Any]
@@ -88,6 +91,18 @@ def found_in(*documents: Json) -> list[tuple[str, str, str]]:
         ([policy("a", requirements=pool("a"), rollout={"namespaces": ["ml-*"]}),
           policy("b", requirements=pool("b"))],
          ("/b", "every pod of namespace ml-* is rejected")),
+        # Where the second one is enforced, all of its pods are rejected.
+        ([policy("a", requirements=pool("a")),
+          policy("b", match={"frameworks": ["pytorch"]}, requirements=pool("b"),
+                 rollout={"namespaces": ["ml"]})],
+         ("/b", "that policy 'b' is enforced for")),
+        ([policy("a", match=ML, requirements=pool("a")),
+          policy("b", match={**WORKERS, "namespaces": ["ml-a", "web"]}, requirements=pool("b"),
+                 rollout={"namespaces": ["ml-*"]})],
+         ("/b", "that policy 'b' is enforced for")),
+        ([policy("a", match={"kinds": list(names.KINDS)}, requirements=pool("a")),
+          policy("b", match=WORKERS, requirements=pool("b"), rollout={"namespaces": ["ml"]})],
+         ("that policy 'b' is enforced for",)),
         ([policy("a", requirements=pool("a")),
           policy("b", match={"resources": ["nvidia.com/gpu"]}, requirements=pool("b"))],
          ("/b", "every pod of resource nvidia.com/gpu is rejected")),
@@ -191,6 +206,9 @@ def test_where_some_pods_pass_it_is_a_warning(documents: list[Json]) -> None:
          policy("b", requirements=pool("b"), match=WORKERS)],
         [policy("a", match={"namespaces": ["ml-a"]}, requirements=pool("a")),
          policy("b", match={"namespaces": ["ml-b"]}, requirements=pool("b"))],
+        # The second one is enforced for no pod at all.
+        [policy("a", match={"kinds": list(names.KINDS)}, requirements=pool("a")),
+         policy("b", match=ML, requirements=pool("b"), rollout={"namespaces": ["web"]})],
     ],
 )  # fmt: skip
 def test_requirements_that_some_pod_meets_are_no_error(documents: list[Json]) -> None:
@@ -290,3 +308,50 @@ def test_every_pod_of_such_a_policy_is_rejected(
             if set(finding.about.split()) <= set(decision.policies):
                 event("a pod that they match")
                 assert decision.result == "rejected", finding
+
+
+SPACES = [["ml-a"], ["ml-*"], ["*"]]
+spec = st.fixed_dictionaries(
+    {"requirements": st.sampled_from([pool("a"), pool("b")])},
+    optional={
+        "match": st.fixed_dictionaries(
+            {},
+            optional={
+                "namespaces": st.sampled_from(SPACES),
+                "roles": st.just(["worker"]),
+                "frameworks": st.just(["pytorch"]),
+            },
+        ),
+        "exclude": st.just([{"roles": ["ps"]}]),
+        "rollout": st.builds(lambda found: {"namespaces": found}, st.sampled_from(SPACES)),
+    },
+)
+
+
+def everybody() -> list[Arrival]:
+    """A pod of each kind that these policies tell apart."""
+    found = []
+    parts = (("ml-a", "ml-b", "web"), ("worker", "ps", "master"), ("pytorch", "tensorflow"))
+    for space, role, framework in itertools.product(*parts):
+        labels = {names.RUN: "r", names.ROLE: role, names.FRAMEWORK: framework}
+        own = {"metadata": {"labels": labels}, "spec": {"containers": []}}
+        found.append(Arrival(own, space, {"kubernetes.io/metadata.name": space}))
+    return found
+
+
+@thorough
+@given(st.lists(spec, min_size=2, max_size=3))
+def test_no_policy_without_an_error_rejects_all_of_its_pods(specs: list[Json]) -> None:
+    """Each that changes any pod at all leaves one in, by the engine itself."""
+    documents = [policy(f"p{at}", **each) for at, each in enumerate(specs)]
+    if any(each.is_fault for each in warnings(policies_of(documents))):
+        event("told")
+        return
+    policies = policy_set(documents)
+    enforced, admitted = set[str](), set[str]()
+    for arrival in everybody():
+        decision = decide(arrival, policies, Cluster())
+        enforced.update(decision.policies)
+        admitted.update(decision.policies if decision.allowed else ())
+    event(f"rejected: {len(enforced - admitted)}")
+    assert enforced == admitted

@@ -14,9 +14,8 @@ from tests.policy.together.test_warnings import policies_of, policy, thorough, t
 from tests.policy.together.test_witness import arrival, excluded
 from tests.wording import Wording, mentions
 from webhook.admission.engine import decide
-from webhook.policy.together.overlapping import Overlap, overlapping
+from webhook.policy.together.overlapping import Overlap, overlapping, required
 from webhook.policy.together.policy_view import Policy
-from webhook.policy.together.required import required
 from webhook.policy.together.warnings import of_policy
 
 Json = dict[str, Any]
@@ -105,7 +104,7 @@ def test_of_those_that_require_the_same_one_with_a_pod_is_named() -> None:
     """Others of them may be for other pods."""
     elsewhere = policy("b0", match={"namespaces": ["web"]}, requirements=BC)
     (line,) = told(A, elsewhere, B, policy("c", match={**ML, **VISION}, requirements=AC))
-    assert "policies 'a', 'b' require" in line
+    assert "requirements of policies 'a', 'b'" in line
 
 
 def test_of_many_that_require_the_same_a_few_are_tried() -> None:

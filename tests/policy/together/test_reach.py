@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
+from webhook.dns_names import is_label
 from webhook.identity import Identity
-from webhook.placement.schema.syntax import is_dns_label
 from webhook.policy import conditions
 from webhook.policy.match_model import Match
 from webhook.policy.subject import Subject
@@ -202,7 +202,7 @@ def test_what_two_globs_share_is_never_missed(one: str, two: str, some: list[str
         in_one, in_two = (fnmatch.fnmatchcase(name, each) for each in (one, two))
         if in_two and includes(one, two):
             assert in_one
-        if in_one and in_two and is_dns_label(name):
+        if in_one and in_two and is_label(name):
             assert overlap(one, two)
 
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.laws.strategies import CLASSES, document, pods, policy_lists
 from tests.laws.world import decided, policy_set
-from tests.policy.test_objects import objects
+from tests.policy.test_cluster_objects import objects
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.decision import Decision
+from webhook.policy.cluster_objects import Objects
 from webhook.policy.findings import Finding, Kind, path_text
-from webhook.policy.load import judged
-from webhook.policy.objects import Objects
+from webhook.policy.load import judge_documents
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.together.contradicting import Pairs
 from webhook.policy.together.policy_view import Policy
@@ -36,7 +36,7 @@ thorough = settings(
 def policies_of(documents: list[Json]) -> list[Policy]:
     """The policies made ready, beside the classes of the laws."""
     read = Objects().documents(objects(*documents, *CLASSES))
-    classes, found = judged(read)
+    classes, found = judge_documents(read)
     assert not [each for each in found if each.severity == "error"]
     return Memory().policies(read.documents, classes)
 
@@ -69,7 +69,7 @@ def spot(mode: str) -> Json:
 def without(policies: PolicySet, name: str, path: str, documents: list[Policy]) -> PolicySet:
     """The same set without what one policy says at a path."""
     (ready,) = (each for each in documents if each.name == name)
-    (said,) = (each for each in ready.said if path_text(each.path) == path)
+    (said,) = (each for each in ready.settings if path_text(each.path) == path)
     at = next(at for at, each in enumerate(policies.policies) if each.name == name)
     before = policies.policies[at]
     kept = tuple(setting for setting in before.settings if setting != said.setting)
@@ -331,8 +331,8 @@ def test_of_many_others_three_are_named(wording: Wording) -> None:
 def test_the_number_of_pairs_has_an_end() -> None:
     """Policies of one mind may be very many."""
     ready = policies_of([policy(f"p{at}", requirements=pool(str(at))) for at in range(4)])
-    assert len(list(Pairs(ready, 1).of(ready))) == 1
-    assert len(list(Pairs(ready, 100).of(ready))) == 3
+    assert len(list(Pairs(ready, 1).findings(ready))) == 1
+    assert len(list(Pairs(ready, 100).findings(ready))) == 3
 
 
 def test_a_memory_makes_only_what_changed_ready_again() -> None:
@@ -344,3 +344,17 @@ def test_a_memory_makes_only_what_changed_ready_again() -> None:
     after = memory.policies(reader.documents(second).documents, {})
     assert [one is two for one, two in zip(before, after, strict=True)] == [True, False]
     assert not list(Shadows(after).over(after[0]))
+
+
+def test_a_policy_that_contradicts_itself_is_not_said_to_have_no_effect() -> None:
+    """Pods for which another policy decides the one setting get the other."""
+    own = policy(
+        "own",
+        defaults={
+            "nodeSelector": {"spot": "true"},
+            "capacity": [{"class": "spot", "mode": "Prevent"}],
+        },
+    )
+    documents = [own, policy("first", overrides={"nodeSelector": {"spot": "false"}})]
+    kinds = {each.path: each.kind for each in warnings(policies_of(documents))}
+    assert kinds["spec.defaults.capacity[0]"] is Kind.CONTRADICTS_ITSELF

@@ -87,7 +87,7 @@ class Books:
         return self.waits.get((role, index), 0.0)
 
     def anew(self, scope: str, role: str, old: Json, new: Json) -> bool:
-        """Whether a write begins a role anew, its finished replicas among them."""
+        """Whether a write begins a role again, its finished replicas among them."""
         if scope == "Replica" or attempt(new, role) == attempt(old, role):
             return False
         unit = new["replicas"] if scope == "Run" else [role]

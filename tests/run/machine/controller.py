@@ -69,7 +69,7 @@ class Controller:
         self.works, self.due, self.refusals, self.paused = {}, {}, {}, {}
 
     def relist(self, kind: str) -> None:
-        """List one kind, for the first time or anew."""
+        """List one kind, for the first time or again."""
         self._wake(kind, self.sight.relist(kind))
 
     def hear(self, kind: str, events: int = 1) -> None:

@@ -56,7 +56,7 @@ def _charges(run: Run, observed: Observed, outcome: act.Outcome, now: datetime) 
             continue
         late = (now - datetime.fromisoformat(each.began)).total_seconds() >= WINDOW
         pods = [pod for pod in observed.pods.values() if pod.node]
-        healths = [(pod, observed.health(pod)) for pod in pods]
+        healths = [(pod, observed.node_health(pod)) for pod in pods]
         calm = not any(node is None or node.interruptible for _, node in healths)
         assert late or calm, f"{each} is charged before its window is over"
         for pod, node in healths:

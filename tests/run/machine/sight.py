@@ -43,7 +43,7 @@ class Sight:
         return len(self._server.log[kind]) - self._read[kind] if kind in self._read else 0
 
     def relist(self, kind: str) -> set[str]:
-        """Begin anew with what is stored now. Answers the names of what differs."""
+        """Begin again with what is stored now. Answers the names of what differs."""
         before = self._held[kind]
         self._held[kind] = dict(self._server.stored[kind])
         self._read[kind] = len(self._server.log[kind])

@@ -14,8 +14,8 @@ from tests.run.machine.books import (
 )
 from tests.run.machine.ledger import Fate
 from tests.run.machine.things import Json, seconds
-from webhook.run.backoff import MOST_REFUSALS
 from webhook.run.model import RunSpec
+from webhook.run.restarts import MOST_REFUSALS
 
 SCOPE_COUNTS = ("restarts", "disruptions", "failed", "attempt")
 
@@ -173,7 +173,7 @@ def _successes(books: Books, spec: RunSpec, role: str, old: Json, new: Json) -> 
 
 
 def _anew(books: Books, spec: RunSpec, old: Json, new: Json, bumped: list[str]) -> None:
-    """Whole roles begin anew: one end of one pod is the reason, or the run is suspended."""
+    """Whole roles begin again: one end of one pod is the reason, or the run is suspended."""
     charged = {
         role: restarts(role_of(new, role)) - restarts(role_of(old, role)) for role in spec.roles
     }

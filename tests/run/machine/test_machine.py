@@ -31,7 +31,6 @@ from tests.run.machine.specs import TEMPLATE, serving, training
 from tests.run.machine.stage import Stage
 from tests.run.machine.things import Json
 from tests.run.machine.walks import SpecOf, broken_by, random_walk
-from webhook.run import steps
 from webhook.run.reconcile import reconcile
 
 
@@ -50,7 +49,7 @@ def test_no_random_walk_breaks_a_law(
     """The walks are numbered and all different; one that fails is cut down to what matters."""
     for seed in range(walks):
         # Every other run is large: its Service is closed while its pods are created.
-        monkeypatch.setattr(steps, "LARGE", seed % 2 * 250)
+        monkeypatch.setattr("webhook.run.reconcile.LARGE", seed % 2 * 250)
         broken = broken_by(random_walk(seed, spec_of, controllers), reconcile)
         assert not broken, f"walk {seed}: {broken}"
 

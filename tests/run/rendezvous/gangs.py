@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from webhook.run.gang import Gang
 from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
+from webhook.run.replica_group import Gang
 
 _OPTIONS: Final[dict[str, dict[str, st.SearchStrategy[Any]]]] = {
     "tensorflow": {"masterTaskType": st.sampled_from(["chief", "master"])},

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from webhook.run.gang import Gang
 from webhook.run.rendezvous.dask import render_env
+from webhook.run.replica_group import Gang
 
 SCHEDULER = "tcp://etl-scheduler-0.etl.ml.svc:8786"
 

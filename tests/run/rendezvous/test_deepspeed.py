@@ -12,9 +12,9 @@ from tests.run.rendezvous.resolvers.deepspeed import hostfile
 from tests.run.rendezvous.resolvers.mpi import ssh
 from tests.wording import Wording, mentions
 from webhook.errors import InvalidRun
-from webhook.run.gang import Gang
 from webhook.run.rendezvous.deepspeed import DeepSpeed, render_env, render_shared
 from webhook.run.rendezvous.framework import MAX_VARIABLE, ReplicaEnv, SharedConfig
+from webhook.run.replica_group import Gang
 
 MASTER = {"MASTER_ADDR": "llama-worker-0.llama.ml.svc", "MASTER_PORT": "29500"}
 

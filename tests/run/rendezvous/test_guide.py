@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
+from tests.fast_yaml import load_yaml
 from webhook.run.model import Run
 from webhook.run.plan import Plan, plan
 from webhook.run.rendezvous.table import FRAMEWORKS, render_env
@@ -34,7 +34,7 @@ RUNS = [
 
 def planned(text: str) -> Plan:
     """The plan of a Run that the guide shows."""
-    return plan(Run.model_validate(yaml.safe_load(text), by_alias=True, by_name=False))
+    return plan(Run.model_validate(load_yaml(text), by_alias=True, by_name=False))
 
 
 def test_every_framework_has_a_section() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from webhook.run.gang import Gang
 from webhook.run.rendezvous.jax import render_env
+from webhook.run.replica_group import Gang
 
 
 def test_worker_0_is_the_coordinator() -> None:

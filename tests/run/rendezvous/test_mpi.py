@@ -10,9 +10,9 @@ import pytest
 
 from tests.run.rendezvous.resolvers.mpi import hostfile, ssh
 from webhook.errors import InvalidRun
-from webhook.run.gang import Gang
 from webhook.run.rendezvous.framework import ReplicaEnv, SharedConfig
 from webhook.run.rendezvous.mpi import Mpi, render_env, render_shared
+from webhook.run.replica_group import Gang
 
 SSH = "-F /etc/fairlead/ssh_config"
 # What every launcher is told that computes nothing.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from webhook.run.gang import Gang
 from webhook.run.rendezvous.mxnet import render_env
+from webhook.run.replica_group import Gang
 
 
 def test_all_are_told_the_scheduler_and_what_they_are() -> None:

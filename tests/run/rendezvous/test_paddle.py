@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.run.gang import Gang
 from webhook.run.rendezvous.paddle import render_env
+from webhook.run.replica_group import Gang
 
 
 def gang(**counts: int) -> Gang:

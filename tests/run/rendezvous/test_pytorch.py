@@ -8,8 +8,8 @@ import pytest
 
 from tests.run.rendezvous.resolvers.pytorch import Torchrun, torchrun
 from webhook.errors import InvalidRun
-from webhook.run.gang import Gang
 from webhook.run.rendezvous.pytorch import PyTorch, render_env, render_shared
+from webhook.run.replica_group import Gang
 
 
 def gang(options: dict[str, Any] | None = None, gpus: int = 0, **counts: int) -> Gang:

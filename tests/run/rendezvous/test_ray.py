@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from webhook.run.gang import Gang
 from webhook.run.rendezvous.ray import render_env
 from webhook.run.rendezvous.table import ROLES
+from webhook.run.replica_group import Gang
 
 GANG = Gang("tune", "ml", "ray", {"head": 1, "worker": 2, "driver": 1})
 HEAD = "tune-head-0.tune.ml.svc"

@@ -7,8 +7,8 @@ from typing import Any
 from tests.run.rendezvous.resolvers.spark import configuration
 from webhook import names
 from webhook.identity import identify
-from webhook.run.gang import Gang
 from webhook.run.rendezvous.spark import Spark, executor_labels, render_env
+from webhook.run.replica_group import Gang
 
 ANY = "0.0.0.0"  # noqa: S104  what is told, not what is bound
 LABELS = {

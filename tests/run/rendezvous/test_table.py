@@ -15,9 +15,9 @@ from tests.run.rendezvous.gangs import gangs, hosts, replicas
 from tests.run.rendezvous.resolvers.all_of_them import RESOLVERS
 from tests.run.rendezvous.resolvers.view import View
 from webhook.errors import InvalidRun
-from webhook.run.gang import Gang
 from webhook.run.rendezvous.framework import ReplicaEnv, SharedConfig
 from webhook.run.rendezvous.table import FRAMEWORKS, ROLES, render_env, render_shared
+from webhook.run.replica_group import Gang
 
 lawful = settings(
     deadline=None, max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow]

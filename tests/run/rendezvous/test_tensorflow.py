@@ -11,9 +11,9 @@ import pytest
 
 from tests.wording import Wording, mentions
 from webhook.errors import InvalidRun
-from webhook.run.gang import Gang
 from webhook.run.rendezvous.framework import ReplicaEnv
 from webhook.run.rendezvous.tensorflow import TensorFlow, render_env, render_shared
+from webhook.run.replica_group import Gang
 
 LIMIT = 96 * 1024
 

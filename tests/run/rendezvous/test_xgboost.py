@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from webhook.run.gang import Gang
 from webhook.run.rendezvous.xgboost import render_env
+from webhook.run.replica_group import Gang
 
 
 def test_the_tracker_is_on_the_master_which_trains_too() -> None:

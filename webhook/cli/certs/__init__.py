@@ -1,20 +1,186 @@
-"""`fairlead certs`: the webhook's certificates, looked at and renewed."""
+"""`fairlead certs`: show and renew the webhook's certificates."""
 
 from __future__ import annotations
 
-from typing import Final
+import asyncio
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from webhook import names
+from webhook.cli.exit_codes import FAILED, UNKNOWN, errors_exit
 from webhook.cli.lazy import LazyGroup
+from webhook.cli.options import Duration, client_of, cluster_options
+from webhook.cli.output import output_option, print_result
 
-# Each is the attribute `command` of the module of its name in this package.
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from webhook.cli.certs.report import CertificateState
+    from webhook.controller.certificates.certificate_objects import Installation
+
+# The group's help lists these.
 COMMANDS: Final[dict[str, str]] = {
-    "rotate": "Have the leaf, or the authority, made anew.",
-    "status": "Which certificates there are, who trusts them, and what is due.",
+    "rotate": "Request a new leaf or a new authority.",
+    "status": "Show certificates, which clients trust them, and what is due.",
 }
 
 
 @click.group("certs", cls=LazyGroup, package=__name__, table=COMMANDS)
 def command() -> None:
-    """The webhook's certificates, which the controller keeps (`--certificates`)."""
+    """Show or rotate the webhook's certificates, which the controller manages."""
+
+
+def installation_options(function: Callable[..., None]) -> Callable[..., None]:
+    """--namespace and --webhook-configuration."""
+    namespace = click.option(
+        "-n",
+        "--namespace",
+        default=names.NAMESPACE,
+        show_default=True,
+        metavar="NAME",
+        help="Where Fairlead is installed.",
+    )
+    configuration = click.option(
+        "--webhook-configuration",
+        default=names.WEBHOOK_CONFIGURATION,
+        show_default=True,
+        metavar="NAME",
+        help="The webhook configurations, of both kinds, that the bundle is published in.",
+    )
+    return namespace(configuration(function))
+
+
+def installation_of(namespace: str, configuration: str) -> Installation:
+    """The installation that the options name."""
+    from webhook.controller.certificates.certificate_objects import Installation, both
+
+    return Installation(namespace, places=both(configuration))
+
+
+@command.command("rotate")
+@click.option(
+    "--authority",
+    is_flag=True,
+    help="Rotate the authority too, and the leaf with it. Default: the leaf only.",
+)
+@click.option("--wait", is_flag=True, help="Show the progress until the rotation is done.")
+@click.option(
+    "--timeout",
+    type=Duration(timedelta(seconds=1), timedelta(hours=24)),
+    default="10m",
+    show_default=True,
+    metavar="TIME",
+    help="How long to wait: 90s, 10m. The rotation continues afterwards.",
+)
+@installation_options
+@cluster_options
+def rotate(
+    authority: bool,
+    wait: bool,
+    timeout: timedelta,
+    namespace: str,
+    webhook_configuration: str,
+    kubeconfig: Path | None,
+    context: str,
+) -> None:
+    """Request a new leaf or a new authority from the controller.
+
+    The request is an annotation on the Secret. No client is rejected meanwhile: a new authority
+    signs when every API server trusts it, and the old one is removed when every replica serves the
+    new leaf, after about a minute. Use this command if the authority's key was exposed.
+
+    \b
+    Examples:
+      fairlead certs rotate
+      fairlead certs rotate --authority --wait
+
+    \b
+    Exit codes:
+      0  requested; with --wait: done
+      1  no such Secret, no right to change it, not done in time, or the cluster did not answer
+      2  wrong usage
+    """
+    installation = installation_of(namespace, webhook_configuration)
+    limit = timeout if wait else None
+    asyncio.run(_rotate(installation, kubeconfig, context, authority=authority, limit=limit))
+
+
+async def _rotate(
+    installation: Installation,
+    kubeconfig: Path | None,
+    context: str,
+    *,
+    authority: bool,
+    limit: timedelta | None,
+) -> None:
+    from webhook.cli.certs.request import ask, progress
+
+    what = "authority" if authority else "leaf"
+    async with client_of(kubeconfig, context) as client:
+        before = await ask(client, installation, datetime.now(UTC), authority=authority)
+        click.echo(f"requested a new {what}")
+        if limit is None:
+            click.echo("`fairlead certs status` shows the progress.")
+            return
+        async for line in progress(client, installation, before, limit, authority=authority):
+            click.echo(line)
+    click.echo(f"done: a new {what} is in use")
+
+
+@command.command("status")
+@installation_options
+@cluster_options
+@output_option("What to print. JSON has whole serial numbers, and times as they are.")
+def status(
+    namespace: str,
+    webhook_configuration: str,
+    kubeconfig: Path | None,
+    context: str,
+    output: str,
+) -> None:
+    """Show the webhook's certificates: the authority, the leaf, and every caBundle.
+
+    The authority's Secret holds its key. If you may not read it, its phase is unknown, and
+    everything else is shown. The command never prints a key.
+
+    \b
+    Phases of the authority:
+      steady     nothing is under way
+      staged     a new authority exists, but not in every caBundle yet
+      published  it is in every caBundle; every API server gets time to see it
+      retiring   the new authority signs; the old one stays until every replica serves the new leaf
+      absent     there is no readable authority
+
+    \b
+    Examples:
+      fairlead certs status
+      fairlead certs status -o json | jq -r .leaf.expires
+
+    \b
+    Exit codes:
+      0  no problem found
+      1  something is wrong
+      2  wrong usage, or the cluster did not answer
+    """
+    with errors_exit(UNKNOWN):
+        state = asyncio.run(_read_state(namespace, webhook_configuration, kubeconfig, context))
+    from webhook.cli.certs.report import document, lines
+
+    now = datetime.now(UTC)
+    shown = document(state, now)
+    print_result(output, json=lambda: shown, text=lambda: lines(shown, now))
+    if shown["problems"]:
+        sys.exit(FAILED)
+
+
+async def _read_state(
+    namespace: str, configuration: str, kubeconfig: Path | None, context: str
+) -> CertificateState:
+    from webhook.cli.certs.report import read_state
+
+    async with client_of(kubeconfig, context) as client:
+        return await read_state(client, installation_of(namespace, configuration))

@@ -1,55 +1,134 @@
-"""The state of certificates as one JSON document, from which the text is made too."""
+"""The state of an installation's certificates, as far as the caller may read it, and its report.
+
+Longer than 300 lines: what is read, the JSON document made of it, and the text made of the document
+read as one.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
+import click
 from cryptography import x509
 
 from certs.bundle import certificates, same, signer
+from certs.kept import Authority, Serving
 from certs.life import renewal_time
 from certs.rotation import phase
-from webhook.times import to_second
+from webhook.cli.layout import table, wrapped
+from webhook.controller.certificates.certificate_objects import bundles, is_renewal_requested
+from webhook.errors import ClusterError
+from webhook.kube.named_object import data_of
+from webhook.times import elapsed, format_span, to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
-    from certs.kept import Authority, Serving
-    from webhook.cli.certs.sight import Sight
+    from webhook.controller.certificates.certificate_objects import Installation
+    from webhook.kube.client import Client
 
-# A controller looks once a minute. This leaves one time to start.
+# A controller checks once a minute. The rest is time to start one.
 OVERDUE: Final = timedelta(hours=1)
 CERT_MANAGER: Final = "cert-manager.io/certificate-name"
 _OF_PODS: Final = "MutatingWebhookConfiguration "
-_KEEPER: Final = "Is a controller running with --certificates? Its log says why it does not"
+_KEEPER: Final = "Does a controller run with --certificates? Check its log"
+# Enough of 32 digits to distinguish serial numbers.
+_DIGITS: Final = 12
+_INDENT: Final = 2
 
 
-def document(sight: Sight, now: datetime) -> dict[str, Any]:
-    """All that can be told, without any key: see the guide to the command line for its fields."""
+@dataclass(frozen=True, slots=True)
+class ReadObject:
+    """An object as it was read: None if it does not exist, or may not be read (`hidden`)."""
+
+    raw: Mapping[str, Any] | None
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateState:
+    """The objects of an installation's certificates. The keys in the Secrets are never printed."""
+
+    installation: Installation
+    authority: ReadObject
+    serving: ReadObject
+    configurations: Mapping[str, ReadObject]
+
+    @property
+    def kept_authority(self) -> Authority | None:
+        """None if it does not exist, cannot be parsed, or may not be read."""
+        return Authority.read(data_of(self.authority.raw))
+
+    @property
+    def kept_serving(self) -> Serving | None:
+        """None if it does not exist, cannot be parsed, or may not be read."""
+        return Serving.read(data_of(self.serving.raw))
+
+    @property
+    def asked(self) -> tuple[bool, bool]:
+        """Whether a new authority was requested, and whether a new leaf was."""
+        return is_renewal_requested(self.authority.raw), is_renewal_requested(self.serving.raw)
+
+    @property
+    def published(self) -> Mapping[str, bytes]:
+        """The bundle of each webhook that calls the installation's Service, by its name."""
+        return {
+            name: bundle
+            for seen in self.configurations.values()
+            for name, bundle in bundles(seen.raw, self.installation).items()
+        }
+
+
+async def read_state(client: Client, installation: Installation) -> CertificateState:
+    """Read all objects. Raises ClusterError unless an object is absent or forbidden."""
+    configurations = {
+        f"{place.kind} {place.name}": await _read(client, place.path)
+        for place in installation.places
+    }
+    serving = await _read(client, installation.secret(installation.serving))
+    authority = await _read(client, installation.secret(installation.authority))
+    return CertificateState(installation, authority, serving, configurations)
+
+
+async def _read(client: Client, path: str) -> ReadObject:
+    try:
+        return ReadObject(await client.get(path))
+    except ClusterError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return ReadObject(None)
+        if error.status == HTTPStatus.FORBIDDEN:
+            return ReadObject(None, hidden=True)
+        raise
+
+
+def document(state: CertificateState, now: datetime) -> dict[str, Any]:
+    """The state as JSON, without keys; the guide to the command line explains its fields."""
     return {
-        "authority": _authority(sight),
-        "leaf": _leaf(sight),
-        "webhooks": _webhooks(sight),
-        "next": _next(sight),
-        "problems": problems(sight, now),
+        "authority": _authority(state),
+        "leaf": _leaf(state),
+        "webhooks": _webhooks(state),
+        "next": _next(state),
+        "problems": problems(state, now),
     }
 
 
-def _authority(sight: Sight) -> dict[str, Any]:
-    authority = sight.kept_authority
-    told: dict[str, Any] = {
-        "secret": sight.installation.authority,
-        "visible": not sight.authority.hidden,
-        "phase": None if sight.authority.hidden else phase(authority),
-        "asked": sight.asked[0],
+def _authority(state: CertificateState) -> dict[str, Any]:
+    authority = state.kept_authority
+    report: dict[str, Any] = {
+        "secret": state.installation.authority,
+        "visible": not state.authority.hidden,
+        "phase": None if state.authority.hidden else phase(authority),
+        "asked": state.asked[0],
     }
     if authority is None:
-        return told
+        return report
     since = authority.published_since
     return {
-        **told,
+        **report,
         "signing": _certificate(authority.signing.check()) if authority.signing else None,
         "staged": _certificate(authority.staged.check()) if authority.staged else None,
         "publishedSince": to_second(since) if since else None,
@@ -57,20 +136,20 @@ def _authority(sight: Sight) -> dict[str, Any]:
     }
 
 
-def _leaf(sight: Sight) -> dict[str, Any]:
-    serving = sight.kept_serving
-    told: dict[str, Any] = {
-        "secret": sight.installation.serving,
-        "visible": not sight.serving.hidden,
-        "asked": sight.asked[1],
+def _leaf(state: CertificateState) -> dict[str, Any]:
+    serving = state.kept_serving
+    report: dict[str, Any] = {
+        "secret": state.installation.serving,
+        "visible": not state.serving.hidden,
+        "asked": state.asked[1],
     }
     if serving is None:
-        return told
+        return report
     leaf = serving.leaf.check()
     authorities = certificates(serving.bundle)
     by = signer(leaf, authorities)
     return {
-        **told,
+        **report,
         **_certificate(leaf),
         "names": _names(leaf),
         "signedBy": _serial(by) if by else None,
@@ -78,8 +157,8 @@ def _leaf(sight: Sight) -> dict[str, Any]:
     }
 
 
-def _webhooks(sight: Sight) -> list[dict[str, Any]]:
-    authority, serving = sight.kept_authority, sight.kept_serving
+def _webhooks(state: CertificateState) -> list[dict[str, Any]]:
+    authority, serving = state.kept_authority, state.kept_serving
     wanted = authority.bundle if authority else serving.bundle if serving else None
     return [
         {
@@ -88,7 +167,7 @@ def _webhooks(sight: Sight) -> list[dict[str, Any]]:
             "vouches": _vouches(bundle, serving),
             "asKept": None if wanted is None else same(bundle, wanted),
         }
-        for name, bundle in sight.published.items()
+        for name, bundle in state.published.items()
     ]
 
 
@@ -98,19 +177,19 @@ def _vouches(bundle: bytes, serving: Serving | None) -> bool | None:
     return signer(serving.leaf.check(), certificates(bundle)) is not None
 
 
-def _next(sight: Sight) -> str:
-    authority, serving = sight.kept_authority, sight.kept_serving
-    if by_cert_manager(sight):
+def _next(state: CertificateState) -> str:
+    authority, serving = state.kept_authority, state.kept_serving
+    if by_cert_manager(state):
         return "cert-manager renews the leaf"
-    if sight.authority.hidden:
-        return "cannot be told without the authority"
-    if authority and (under_way := _under_way(authority)):
+    if state.authority.hidden:
+        return "unknown: the authority cannot be read"
+    if authority and (under_way := _describe_phase(authority)):
         return under_way
-    asked = [what for what, yes in zip(("authority", "leaf"), sight.asked, strict=True) if yes]
+    asked = [what for what, yes in zip(("authority", "leaf"), state.asked, strict=True) if yes]
     if asked:
-        return f"a new {' and a new '.join(asked)}, which somebody asked for"
+        return f"a new {' and a new '.join(asked)}, on request"
     if authority is None or authority.signing is None or serving is None:
-        return "what is missing is made"
+        return "missing parts are created"
     due = {
         "authority": renewal_time(authority.signing.check()),
         "leaf": renewal_time(serving.leaf.check()),
@@ -119,7 +198,7 @@ def _next(sight: Sight) -> str:
     return f"a new {first}, from {to_second(due[first])} on"
 
 
-def _under_way(authority: Authority) -> str:
+def _describe_phase(authority: Authority) -> str:
     match phase(authority):
         case "staged":
             return "the staged authority is published in every caBundle"
@@ -139,7 +218,7 @@ def _certificate(certificate: x509.Certificate) -> dict[str, Any]:
 
 
 def _serial(certificate: x509.Certificate) -> str:
-    # As the webhook's log and openssl write it.
+    # In the form of the webhook's log and of openssl.
     return f"{certificate.serial_number:x}"
 
 
@@ -152,42 +231,39 @@ def _names(leaf: x509.Certificate) -> list[str]:
     return [*found.get_values_for_type(x509.DNSName), *(str(each) for each in addresses)]
 
 
-def by_cert_manager(sight: Sight) -> bool:
-    """Whether the leaf is cert-manager's: then there is no authority of ours."""
-    metadata = (sight.serving.raw or {}).get("metadata") or {}
+def by_cert_manager(state: CertificateState) -> bool:
+    """Whether cert-manager manages the leaf: then Fairlead has no authority."""
+    metadata = (state.serving.raw or {}).get("metadata") or {}
     return CERT_MANAGER in (metadata.get("annotations") or {})
 
 
-def problems(sight: Sight, now: datetime) -> list[str]:
-    """Everything that is wrong now. What may not be seen is not judged."""
-    return [*_authority_findings(sight, now), *_leaf_findings(sight, now), *_published(sight)]
+def problems(state: CertificateState, now: datetime) -> list[str]:
+    """All current problems. Objects that may not be read are not checked."""
+    return [*_authority_findings(state, now), *_leaf_findings(state, now), *_published(state)]
 
 
-def _authority_findings(sight: Sight, now: datetime) -> Iterator[str]:
-    name = sight.installation.authority
-    authority = sight.kept_authority
+def _authority_findings(state: CertificateState, now: datetime) -> Iterator[str]:
+    name = state.installation.authority
+    authority = state.kept_authority
     if authority and authority.signing:
         yield from _life("the authority", authority.signing.check(), now)
-    elif authority is None and not sight.authority.hidden and not by_cert_manager(sight):
-        how = "cannot be read as an authority" if sight.authority.raw else "is not there"
-        yield f"the Secret {name} {how}, and will be made anew. {_KEEPER}"
+    elif authority is None and not state.authority.hidden and not by_cert_manager(state):
+        how = "cannot be read as an authority" if state.authority.raw else "is not there"
+        yield f"the Secret {name} {how}, and will be created again. {_KEEPER}"
 
 
-def _leaf_findings(sight: Sight, now: datetime) -> Iterator[str]:
-    name = sight.installation.serving
-    serving = sight.kept_serving
+def _leaf_findings(state: CertificateState, now: datetime) -> Iterator[str]:
+    name = state.installation.serving
+    serving = state.kept_serving
     if serving is None:
-        if not sight.serving.hidden:
-            how = "holds no leaf with its key" if sight.serving.raw else "is not there"
+        if not state.serving.hidden:
+            how = "holds no leaf with its key" if state.serving.raw else "is not there"
             yield f"the Secret {name} {how}. {_KEEPER}"
         return
     leaf = serving.leaf.check()
     yield from _life("the leaf", leaf, now)
     if signer(leaf, certificates(serving.bundle)) is None:
-        yield (
-            f"the leaf is by none of the authorities beside it in the Secret {name}: new handshakes"
-            " fail"
-        )
+        yield (f"none of the authorities in the Secret {name} signed the leaf: new handshakes fail")
 
 
 def _life(what: str, certificate: x509.Certificate, now: datetime) -> Iterator[str]:
@@ -202,20 +278,100 @@ def _life(what: str, certificate: x509.Certificate, now: datetime) -> Iterator[s
         yield f"{what} should have been renewed by {renewal_time(certificate):%Y-%m-%d}. {_KEEPER}"
 
 
-def _published(sight: Sight) -> Iterator[str]:
-    # Without the validating one nothing fails: whether it is meant to be there, the doctor says.
-    pods = {name: seen for name, seen in sight.configurations.items() if name.startswith(_OF_PODS)}
+def _published(state: CertificateState) -> Iterator[str]:
+    # Nothing fails without the validating one; `fairlead doctor` checks whether it is missing.
+    pods = {name: seen for name, seen in state.configurations.items() if name.startswith(_OF_PODS)}
     for name, seen in pods.items():
         if seen.raw is None and not seen.hidden:
             yield f"there is no {name}: no pod is sent to the webhook"
-    if not sight.published and all(seen.raw for seen in pods.values()):
-        yield f"no webhook calls the Service {sight.installation.service} of this namespace"
-    authority, serving = sight.kept_authority, sight.kept_serving
+    if not state.published and all(seen.raw for seen in pods.values()):
+        yield f"no webhook calls the Service {state.installation.service} of this namespace"
+    authority, serving = state.kept_authority, state.kept_serving
     wanted = authority.bundle if authority else serving.bundle if serving else b""
-    for name, bundle in sight.published.items():
+    for name, bundle in state.published.items():
         if not bundle:
             yield f"{name} has no caBundle: every call fails. {_KEEPER}"
         elif serving and signer(serving.leaf.check(), certificates(bundle)) is None:
-            yield f"the caBundle of {name} does not vouch for the leaf: every call fails. {_KEEPER}"
+            yield f"the caBundle of {name} does not verify the leaf: every call fails. {_KEEPER}"
         elif wanted and not same(bundle, wanted):
-            yield f"the caBundle of {name} is another one than is kept. {_KEEPER}"
+            yield f"the caBundle of {name} differs from the stored one. {_KEEPER}"
+
+
+def lines(report: dict[str, Any], now: datetime) -> Iterator[str]:
+    """The lines of a document."""
+    yield from _authority_lines(report["authority"], now)
+    yield ""
+    yield from _leaf_lines(report["leaf"], now)
+    yield ""
+    yield from _webhook_lines(report)
+    yield ""
+    yield from (
+        f"{'next: ' if first else '      '}{part}" for first, part in _parts(report["next"])
+    )
+    for problem in report["problems"]:
+        sign = click.style("wrong: ", fg="red", bold=True)
+        parts = wrapped(problem, 7)
+        yield sign + parts[0]
+        yield from (" " * 7 + part for part in parts[1:])
+
+
+def _parts(text: str) -> Iterator[tuple[bool, str]]:
+    for index, part in enumerate(wrapped(text, 6)):
+        yield index == 0, part
+
+
+def _authority_lines(report: dict[str, Any], now: datetime) -> Iterator[str]:
+    yield f"authority: {report['phase'] or 'unknown'} (Secret {report['secret']})"
+    if not report["visible"]:
+        yield from (
+            " " * _INDENT + part
+            for part in wrapped(
+                "You may not read this Secret, which holds the authority's key. What clients trust"
+                " is shown below.",
+                _INDENT,
+            )
+        )
+        return
+    rows = [(what, *_row(report[what], now)) for what in ("signing", "staged") if report.get(what)]
+    rows += [("retiring", *_row(each, now)[:2], "") for each in report.get("retiring", ())]
+    yield from table(rows, _INDENT)
+
+
+def _leaf_lines(report: dict[str, Any], now: datetime) -> Iterator[str]:
+    if not report["visible"]:
+        yield f"leaf: unknown, because you may not read the Secret {report['secret']}"
+        return
+    yield f"leaf (Secret {report['secret']})"
+    if "serial" not in report:
+        return
+    yield from table([("serving", *_row(report, now))], _INDENT)
+    by = report["signedBy"][:_DIGITS] if report["signedBy"] else "no authority in its bundle"
+    issued = f"by {by}, for {', '.join(report['names'])}"
+    yield from (" " * _INDENT + part for part in wrapped(issued, _INDENT))
+
+
+def _webhook_lines(report: dict[str, Any]) -> Iterator[str]:
+    yield "caBundles"
+    rows = []
+    for each in report["webhooks"]:
+        trusted = ", ".join(one["serial"][:_DIGITS] for one in each["bundle"])
+        rows.append((each["name"], _verdict(each), f"trusts {trusted or 'no authority'}"))
+    if not rows:
+        yield "  none found"
+    yield from table(rows, _INDENT)
+
+
+def _verdict(each: dict[str, Any]) -> str:
+    if each["vouches"] is None:
+        return "unknown"
+    if not each["vouches"]:
+        return click.style("refuses the leaf", fg="red")
+    return "fine" if each["asKept"] else click.style("outdated", fg="yellow")
+
+
+def _row(certificate: dict[str, Any], now: datetime) -> tuple[str, str, str]:
+    left = -elapsed(certificate["expires"], now)
+    life = f"expires in {format_span(left)}" if left > 0 else click.style("expired", fg="red")
+    until = -elapsed(certificate["renewal"], now)
+    renewal = f"renewed in {format_span(until)}" if until > 0 else "renewal is due"
+    return certificate["serial"][:_DIGITS], life, f"{renewal}"

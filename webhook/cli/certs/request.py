@@ -1,4 +1,4 @@
-"""Asks for a rotation, and follows it to its end."""
+"""Request a rotation, and wait for its end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from certs.bundle import same
 from certs.rotation import phase
 from webhook import names
-from webhook.cli.certs.sight import look
+from webhook.cli.certs.report import read_state
 from webhook.errors import ClusterError, FairleadError
 from webhook.times import to_second
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from datetime import datetime, timedelta
 
-    from webhook.cli.certs.sight import Sight
-    from webhook.controller.certificates.places import Installation
+    from webhook.cli.certs.report import CertificateState
+    from webhook.controller.certificates.certificate_objects import Installation
     from webhook.kube.client import Client
 
-# Seconds between two looks.
+# Seconds between two reads.
 PERIOD: Final = 0.5
 
 
 class NotRotated(FairleadError):
-    """What was asked for was not done, or could not be asked for; the text says why."""
+    """The rotation was not done, or could not be requested; the text has the reason."""
 
 
 async def ask(
     client: Client, installation: Installation, now: datetime, *, authority: bool
-) -> Sight:
-    """Set the annotation; how things were before it. Raises NotRotated, ClusterError."""
+) -> CertificateState:
+    """Set the annotation, and return the state before. Raises NotRotated, ClusterError."""
     name = installation.authority if authority else installation.serving
-    before = await look(client, installation)
+    before = await read_state(client, installation)
     try:
         kept = await _annotate(client, installation, name, to_second(now))
     except ClusterError as error:
@@ -53,8 +53,8 @@ async def ask(
     if certificate := annotations.get(names.MADE_BY_CERT_MANAGER):
         await _annotate(client, installation, name, None)
         raise NotRotated(
-            f"cert-manager keeps the Secret {name}, and no controller of Fairlead's looks at it:"
-            f" `cmctl -n {installation.namespace} renew {certificate}` has it made anew"
+            f"cert-manager keeps the Secret {name}, and Fairlead's controller does not "
+            f"manage it: `cmctl -n {installation.namespace} renew {certificate}` renews it"
         )
     return before
 
@@ -69,35 +69,35 @@ async def _annotate(
 async def progress(
     client: Client,
     installation: Installation,
-    before: Sight,
+    before: CertificateState,
     limit: timedelta,
     *,
     authority: bool,
 ) -> AsyncIterator[str]:
-    """A line for each change on the way, until it is done. Raises NotRotated, ClusterError."""
-    said = ""
+    """A line for each step, until the rotation is done. Raises NotRotated, ClusterError."""
+    last = ""
     try:
         async with asyncio.timeout(limit.total_seconds()):
             while True:
-                now = await look(client, installation)
+                now = await read_state(client, installation)
                 if _done(before, now, authority=authority):
                     return
                 doing = _doing(now, authority=authority)
-                if doing != said:
-                    said = doing
-                    yield said
+                if doing != last:
+                    last = doing
+                    yield last
                 await asyncio.sleep(PERIOD)
     except TimeoutError:
         raise NotRotated(
-            f"not done yet ({said}). Does a controller run with --certificates? Its log, and"
-            " `fairlead certs status`, say what it waits for; it goes on without you"
+            f"not done yet ({last}). Does a controller run with --certificates? Its log, and "
+            "`fairlead certs status`, show what it waits for; the rotation continues"
         ) from None
 
 
-def _done(before: Sight, now: Sight, *, authority: bool) -> bool:
-    """Whether what was asked for is there, and nothing is left to do of it.
+def _done(before: CertificateState, now: CertificateState, *, authority: bool) -> bool:
+    """Whether the rotation is complete.
 
-    What may not be read is told by the leaf: a new authority signs a new one.
+    If the authority may not be read, the leaf shows it: a new authority signs a new leaf.
     """
     old, new = before.kept_serving, now.kept_serving
     if new is None or any(now.asked) or (old and old.leaf.certificate == new.leaf.certificate):
@@ -113,7 +113,7 @@ def _done(before: Sight, now: Sight, *, authority: bool) -> bool:
     )
 
 
-def _doing(now: Sight, *, authority: bool) -> str:
+def _doing(now: CertificateState, *, authority: bool) -> str:
     if now.asked[0 if authority else 1]:
         return "waiting for the controller to take it up"
     if not authority:

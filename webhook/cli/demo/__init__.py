@@ -1,4 +1,4 @@
-"""`fairlead demo`: all of it at work, on loopback or on a real control plane."""
+"""`fairlead demo`: show Fairlead at work, on loopback or on a real control plane."""
 
 from __future__ import annotations
 
@@ -6,37 +6,38 @@ from pathlib import Path
 
 import click
 
-from webhook.cli.output_option import output_option
+from webhook.cli.output import output_option
 
 
 @click.command("demo")
 @click.option(
     "--cluster/--no-cluster",
     default=None,
-    help="On a real control plane of its own, building its binaries if need be; or without any. "
-    "Default: with one if the binaries are there.",
+    help="Run the demo on a real control plane, whose binaries are built if they are missing, or "
+    "without one. Default: on a control plane if its binaries are there.",
 )
 @click.option(
     "--save",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Write all of the demo into a new folder, to play with, and stop.",
+    help="Write the demo's files into a new folder, and stop.",
 )
 @output_option()
 def command(cluster: bool | None, save: Path | None, output: str) -> None:
-    """Show the webhook at work: seven pods, before and after, and why; and a Run of three.
+    """Show what the webhook does to seven pods and to a Run of three pods, and why.
 
-    Without a cluster the real webhook gets real AdmissionReviews over TLS on loopback: that takes
-    a second, and no pod is created. With one, kubectl creates the pods on a real API server, the
-    controller makes the Run's, the real scheduler places them on simulated nodes, and a table says
-    which pod went where. Which of the two it is stands at the top. Nothing is left behind.
+    Without a cluster, the webhook answers AdmissionReviews over TLS on loopback. That takes a
+    second, and no pod is created. With one, kubectl creates the pods on a real API server, the
+    controller creates the Run's pods, the scheduler places them on simulated nodes, and a table
+    shows the node of each pod. The first line of the output says which demo it is. Nothing is left
+    behind.
 
     \b
     Examples:
-      fairlead demo                   with a cluster if its binaries are there, else without
+      fairlead demo                   on a control plane if its binaries are there
       fairlead demo --no-cluster
-      fairlead demo --cluster         builds the binaries, once, in about 8 minutes
-      fairlead demo --save mine       all of it as files
+      fairlead demo --cluster         builds missing binaries, in about 8 minutes
+      fairlead demo --save mine       write the files of the demo
 
     \b
     Exit codes:
@@ -49,4 +50,4 @@ def command(cluster: bool | None, save: Path | None, output: str) -> None:
     if save:
         saved(save)
     else:
-        run(cluster, as_json=output == "json")
+        run(cluster, output)

@@ -1,9 +1,8 @@
-"""Runs the demo from its first line to its last."""
+"""Run the demo."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import shlex
 import signal
 import sys
@@ -13,11 +12,19 @@ import click
 
 import webhook
 from webhook.cli.demo import text
-from webhook.cli.demo.admitted import Shown, explained
-from webhook.cli.demo.cluster import at_hand, cluster, obtained
-from webhook.cli.demo.examples import NAMESPACE, POLICIES, read_examples, save
-from webhook.cli.demo.loopback import loopback
-from webhook.cli.demo.whole_run import Runner, shown_run
+from webhook.cli.demo.examples import (
+    NAMESPACE,
+    POLICIES,
+    AdmittedExample,
+    Runner,
+    explained,
+    read_examples,
+    run_demo,
+    save,
+)
+from webhook.cli.demo.stages import at_hand, cluster, loopback, obtained
+from webhook.cli.exit_codes import TERMINATED
+from webhook.cli.output import print_result, print_text
 from webhook.policy.load import load
 from webhook.sandbox.progress import Lines
 from webhook.server.folder import read_folder
@@ -26,10 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from webhook.cli.demo.admitted import Admitted
-    from webhook.cli.demo.cluster import Tools
-    from webhook.cli.demo.examples import Example
-    from webhook.cli.demo.whole_run import ShownRun
+    from webhook.cli.demo.examples import Admitted, DemoRun, Example
+    from webhook.cli.demo.stages import Tools
     from webhook.policy.policy_set import PolicySet
 
 _LABELS: Final = {"kubernetes.io/metadata.name": NAMESPACE}
@@ -72,39 +77,40 @@ def saved(folder: Path) -> None:
         (f"kubectl create -f {name}/namespace.yaml", "where they are to be"),
         (f"kubectl create -f {name}/pods.yaml -f {name}/run.yaml", "all of it, for real"),
     )
-    _print(["", *text.hints(hints)])
+    print_text("text", ["", *text.hints(hints)])
 
 
-def run(wanted: bool | None, *, as_json: bool) -> None:
+def run(wanted: bool | None, output: str) -> None:
     """Show everything, with a cluster, without, or (None) with one if that takes no building."""
     progress = Lines(sys.stderr)
     policies = load(read_folder(POLICIES)).policies
     with _tidy_end():
         tools = obtained(progress) if wanted else at_hand(progress) if wanted is None else None
         if tools:
-            _on_cluster(tools, policies, progress, as_json=as_json)
+            _on_cluster(tools, policies, progress, output)
         else:
-            _on_loopback(policies, asked=wanted is False, as_json=as_json)
+            _on_loopback(policies, output, asked=wanted is False)
 
 
-def _on_loopback(policies: PolicySet, *, asked: bool, as_json: bool) -> None:
+def _on_loopback(policies: PolicySet, output: str, *, asked: bool) -> None:
     with loopback() as stage:
-        reason = "" if asked else ", for its binaries are not built here"
+        reason = "" if asked else ", because its binaries are not built here"
         head = text.title(
             f"Fairlead {webhook.__version__}: the demo without a cluster",
             f"The real webhook answers real AdmissionReviews over {stage.tls} at {stage.url}. "
             f"There is no API server{reason}: no pod is created, and none is scheduled.",
         )
-        shown = _shown(stage, policies, head, as_json=as_json)
-        run = _shown_run(stage, policies, shown, as_json=as_json)
-        if as_json:
-            _print_json("loopback", shown, run=run.document())
-            return
+        shown = _show_examples(stage, policies, head, output)
+        run = _show_run(stage, policies, shown, output)
         hints = (_TO_SAVE, _TO_EXPLAIN, _TO_PREVIEW, _TO_BUILD, _TO_KEEP)
-        _print(["", *text.hints(hints)])
+        print_result(
+            output,
+            json=lambda: _document("loopback", shown, run=run.document()),
+            text=lambda: ["", *text.hints(hints)],
+        )
 
 
-def _on_cluster(tools: Tools, policies: PolicySet, progress: Lines, *, as_json: bool) -> None:
+def _on_cluster(tools: Tools, policies: PolicySet, progress: Lines, output: str) -> None:
     with cluster(tools, progress) as stage:
         head = text.title(
             f"Fairlead {webhook.__version__}: the demo on a real control plane",
@@ -113,49 +119,43 @@ def _on_cluster(tools: Tools, policies: PolicySet, progress: Lines, *, as_json: 
             f"places them on {stage.nodes} nodes. Only the nodes are simulated, by kwok: no "
             "container is started.",
         )
-        shown = _shown(stage, policies, head, as_json=as_json)
+        shown = _show_examples(stage, policies, head, output)
         places = stage.places(policies.classes)
-        run = _shown_run(stage, policies, shown, as_json=as_json)
-        if as_json:
-            found = [place.document() for place in places]
-            _print_json("cluster", shown, run=run.document(), places=found)
-            return
-        _print(["", *text.places(places, shown), ""])
-        _print(text.hints((_TO_SAVE, _TO_EXPLAIN, _TO_PREVIEW, _TO_KEEP)))
+        run = _show_run(stage, policies, shown, output)
+        found = [place.document() for place in places]
+        hints = (_TO_SAVE, _TO_EXPLAIN, _TO_PREVIEW, _TO_KEEP)
+        print_result(
+            output,
+            json=lambda: _document("cluster", shown, run=run.document(), places=found),
+            text=lambda: ["", *text.places(places, shown), "", *text.hints(hints)],
+        )
 
 
-def _shown(stage: Stage, policies: PolicySet, head: Iterable[str], *, as_json: bool) -> list[Shown]:
+def _show_examples(
+    stage: Stage, policies: PolicySet, head: Iterable[str], output: str
+) -> list[AdmittedExample]:
     """Every example, printed as soon as it is answered."""
-    if not as_json:
-        _print([*head, "", *text.policies(policies.policies)])
+    print_text(output, [*head, "", *text.policies(policies.policies)])
     result = []
     for number, example in enumerate(read_examples(), 1):
         shown = explained(example, stage.admit(example), policies, _LABELS)
         result.append(shown)
-        if not as_json:
-            _print(["", *text.example(shown, number)])
+        print_text(output, ["", *text.example(shown, number)])
     return result
 
 
-def _shown_run(
-    stage: Stage, policies: PolicySet, examples: Sequence[Shown], *, as_json: bool
-) -> ShownRun:
+def _show_run(
+    stage: Stage, policies: PolicySet, examples: Sequence[AdmittedExample], output: str
+) -> DemoRun:
     """The Run, printed after the examples, and that all was foreseen."""
-    run = shown_run(stage, policies, _LABELS)
-    if not as_json:
-        _print(["", *text.run(run, len(examples) + 1)])
-        _print(["", *text.agreement(len(examples) + len(run.members))])
+    run = run_demo(stage, policies, _LABELS)
+    print_text(output, ["", *text.run(run, len(examples) + 1)])
+    print_text(output, ["", *text.agreement(len(examples) + len(run.members))])
     return run
 
 
-def _print(lines: Iterable[str]) -> None:
-    for line in lines:
-        click.echo(line)
-
-
-def _print_json(kind: str, shown: list[Shown], **more: Any) -> None:
-    document = {"kind": kind, "examples": [one.document() for one in shown], **more}
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+def _document(kind: str, shown: list[AdmittedExample], **more: Any) -> dict[str, Any]:
+    return {"kind": kind, "examples": [one.document() for one in shown], **more}
 
 
 @contextlib.contextmanager
@@ -163,7 +163,7 @@ def _tidy_end() -> Iterator[None]:
     """Let SIGTERM end the demo as an exception does, so that everything is cleared away."""
 
     def end(_number: int, _frame: object) -> NoReturn:
-        sys.exit(128 + signal.SIGTERM)
+        sys.exit(TERMINATED)
 
     before = signal.signal(signal.SIGTERM, end)
     try:

@@ -1,23 +1,23 @@
-"""The demo as text for a terminal; click takes the colours out for a pipe."""
+"""The text of the demo, with placements as short lines."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import json
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from webhook.cli.demo.placement_text import in_short
+from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS
 from webhook.cli.layout import table, width, wrapped
 from webhook.identity import identify
+from webhook.placement import pod as pods
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from webhook.cli.demo.admitted import Shown
-    from webhook.cli.demo.cluster import Place
-    from webhook.cli.demo.placement_text import Line
-    from webhook.cli.demo.whole_run import ShownRun
-    from webhook.placement.shapes import JsonObject
+    from webhook.cli.demo.examples import AdmittedExample, DemoRun
+    from webhook.cli.demo.stages import Place
+    from webhook.placement.shapes import JsonObject, Requirement, Term, Toleration
     from webhook.policy.policy_set import Policy
 
 _LABEL: Final = 9
@@ -32,6 +32,90 @@ _RESULTS: Final = {
     "not-a-run": ("no run's pod", "bright_black"),
 }
 _OUTCOMES: Final = {"set": "green", "rejected": "red", "removed": "yellow", "dropped": "yellow"}
+_NODE_CONDITIONS: Final = "node.kubernetes.io/"
+
+
+class Line(NamedTuple):
+    """One item of a field: ("tolerations", "nvidia.com/gpu:NoSchedule")."""
+
+    field: str
+    text: str
+
+
+def placement_lines(pod: JsonObject) -> tuple[Line, ...]:
+    """What a v1.Pod says of where it may run; nothing that the API server says for every pod."""
+    return tuple(_lines(pods.parse_pod(pod)))
+
+
+def in_short(pod: JsonObject) -> str:
+    """What a v1.Pod says of where it may run, in a few words: keys without their prefix."""
+    placement = pods.parse_pod(pod)
+    words = [f"{_short(key)}={value}" for key, value in placement.node_selector.items()]
+    terms = placement.required or ()
+    if any(term.get("matchFields") for term in terms):
+        words.append("a node by its name")
+    elif terms:
+        words.append(f"one of {len(terms)} terms" if len(terms) > 1 else _term(terms[0]))
+    words += [
+        f"tolerates {_short(toleration.get('key') or 'everything')}"
+        for toleration in placement.tolerations
+        if not (toleration.get("key") or "").startswith(_NODE_CONDITIONS)
+    ]
+    return ", ".join(words) or "nothing"
+
+
+def _short(key: str) -> str:
+    return key.rpartition("/")[2]
+
+
+def _lines(placement: pods.PodPlacement) -> Iterator[Line]:
+    for key, value in placement.node_selector.items():
+        yield Line("nodeSelector", f"{key}={value}")
+    terms = placement.required or ()
+    for number, term in enumerate(terms, 1):
+        either = f"{number} of {len(terms)}: " if len(terms) > 1 else ""
+        yield Line("nodeAffinity", f"{either}{_term(term)}")
+    for text in _tolerations(placement.tolerations):
+        yield Line("tolerations", text)
+    for name, entries in placement.lists.items():
+        for entry in entries:
+            yield Line(name.removeprefix("affinity."), _compact(entry))
+    for constraint in placement.topology_spread:
+        yield Line("topologySpread", _compact(constraint))
+    if placement.priority_class_name:
+        yield Line("priorityClass", placement.priority_class_name)
+
+
+def _term(term: Term) -> str:
+    requirements = [*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ())]
+    return " and ".join(map(_requirement, requirements)) or "nothing, which matches no node"
+
+
+def _requirement(requirement: Requirement) -> str:
+    values = requirement.get("values")
+    listed = f" [{', '.join(values)}]" if values else ""
+    return f"{requirement.get('key')} {requirement.get('operator')}{listed}"
+
+
+def _tolerations(tolerations: Sequence[Toleration]) -> Iterator[str]:
+    conditions = []
+    for toleration in tolerations:
+        key = toleration.get("key") or ""
+        seconds = toleration.get("tolerationSeconds")
+        if seconds is not None and seconds == DEFAULT_TOLERATION_SECONDS.get(key):
+            continue
+        if key.startswith(_NODE_CONDITIONS) and toleration.get("operator") == "Exists":
+            conditions.append(key.removeprefix(_NODE_CONDITIONS))
+            continue
+        value = f"={toleration['value']}" if toleration.get("value") else ""
+        effect = f":{toleration['effect']}" if toleration.get("effect") else ""
+        yield f"{key or 'every taint'}{value}{effect}"
+    if conditions:
+        yield f"node conditions: {', '.join(conditions)}"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def title(text: str, paragraph: str) -> Iterator[str]:
@@ -47,7 +131,7 @@ def policies(found: Sequence[Policy]) -> Iterator[str]:
     return table(rows, 0)
 
 
-def example(shown: Shown, number: int) -> Iterator[str]:
+def example(shown: AdmittedExample, number: int) -> Iterator[str]:
     """One example: before, after and why."""
     yield _heading(number, shown.example.title, shown.example.name, *_RESULTS[shown.result])
     if shown.answer.pod is None:
@@ -62,7 +146,7 @@ def example(shown: Shown, number: int) -> Iterator[str]:
     yield from _why(shown)
 
 
-def run(shown: ShownRun, number: int) -> Iterator[str]:
+def run(shown: DemoRun, number: int) -> Iterator[str]:
     """The Run: its pods, each with its rank, its node if it has one, and who placed it."""
     badge = (shown.phases[-1], "green") if shown.phases else ("foreseen", "cyan")
     yield _heading(number, shown.title, shown.name, *badge)
@@ -95,7 +179,7 @@ def agreement(count: int) -> Iterator[str]:
     )
 
 
-def places(found: Sequence[Place], shown: Sequence[Shown]) -> Iterator[str]:
+def places(found: Sequence[Place], shown: Sequence[AdmittedExample]) -> Iterator[str]:
     """The table of which pod went where."""
     rows = [["POD", "RUN/ROLE", "ASKED", "NODE", "POOL", "CAPACITY"]]
     for one in shown:
@@ -131,7 +215,7 @@ def _block(
 ) -> Iterator[str]:
     """The lines, those that `changed` with a sign and its colour."""
     if not lines:
-        yield _labelled(label, click.style("says nothing of where it may run", dim=True))
+        yield _labelled(label, click.style("no placement fields", dim=True))
     for line in lines:
         mark = sign if line in changed else " "
         start = f"{mark} {line.field:{_FIELD}} "
@@ -140,7 +224,7 @@ def _block(
             label, start = "", " " * len(start)
 
 
-def _why(shown: Shown) -> Iterator[str]:
+def _why(shown: AdmittedExample) -> Iterator[str]:
     """The entries as `fairlead explain` prints them."""
     rows = [
         [
@@ -155,7 +239,10 @@ def _why(shown: Shown) -> Iterator[str]:
         yield f"{label:{_START}}{line[_START:]}"
         label = ""
     if not rows:
-        reason = shown.reason or "it carries no mark of a run: `fairlead sources` lists them"
+        reason = (
+            shown.reason
+            or "it has none of the labels that mark a run: `fairlead sources` lists them"
+        )
         yield _labelled("why", reason)
     for warning in shown.answer.warnings:
         yield from _coloured("Warning:", warning, "yellow")

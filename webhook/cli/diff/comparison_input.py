@@ -1,24 +1,58 @@
-"""What is compared, put together: two sets, the pods, and what a decision needs of a cluster."""
+"""The input of a comparison: two policy sets, pods, and facts about the cluster.
+
+Pods and facts are read from a cluster here, and from files in question.py.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook import names
+from webhook.cli.cluster_surroundings import read_default_class, read_labels
+from webhook.cli.live.missing_stamp import read_configuration
+from webhook.cli.offline import labels_of
+from webhook.controller.stored_run import typed
+from webhook.errors import ClusterError, InvalidRun
+from webhook.identity import identify
+from webhook.placement import nodes as nodes_of
+from webhook.run.plan import plan
+from webhook.run.run_documents import without_nulls
+from webhook.workloads.by_kind import KINDS
+from webhook.workloads.find import pod_templates
+from webhook.workloads.object import ANSWERED, from_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from webhook.kube.client import Client
     from webhook.placement.nodes import Node
+    from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.run.plan import Plan
+    from webhook.workloads.object import Object
     from webhook.workloads.template import PodTemplate
+
+# The API server gives each Run an uid, by which its pods are selected; a file's has none yet.
+_UNSTORED = {"uid": "00000000-0000-0000-0000-000000000000", "resourceVersion": "0"}
+_OVER: Final = frozenset({"Complete", "Completed", "Succeeded", "Failed"})
+# The members of a container that a decision reads.
+_OF_CONTAINERS: Final = ("name", "resources")
+_OF_METADATA: Final = ("name", "namespace", "labels", "annotations", "ownerReferences")
+# Without pods, which are listed separately, and without templates of other objects.
+_WANTED: Final = frozenset(
+    {key for key, kinds in KINDS.items() if not any(kind.reusable for kind in kinds)}
+    - {("", "Pod")}
+    | {(names.GROUP, names.RUN_KIND)}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a cluster: labels by namespace.
+    """Facts about a cluster. `namespaces` has labels by namespace.
 
-    `nodes`, and the `configuration` that sends pods to the webhook, are None if they are not known.
+    `nodes`, and the `configuration` that sends pods to the webhook, are None if unknown.
     """
 
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -29,7 +63,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Pods that some object makes, or is; `live`: it is there already."""
+    """The pods that an object creates, or a pod itself; `live`: the pod exists."""
 
     template: PodTemplate
     namespace: str
@@ -51,7 +85,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Pods:
-    """Everything that makes pods; `notes` are about what was left out, and why."""
+    """The objects that create pods; `notes` name what was left out, and why."""
 
     makers: Sequence[Template | Planned]
     notes: Sequence[str] = ()
@@ -59,9 +93,183 @@ class Pods:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonInput:
-    """All of it."""
+    """The whole input."""
 
     old: PolicySet
     new: PolicySet
     facts: Facts
     pods: Pods
+
+
+def plan_of(raw: JsonObject, namespace: str) -> Plan:
+    """The plan of a Run, of a file or of a cluster; `namespace` is for one that names none.
+
+    Raises InvalidRun with all errors.
+    """
+    own = raw.get("metadata")
+    members = own.items() if isinstance(own, dict) else ()
+    known = {key: value for key, value in members if value and key != "managedFields"}
+    metadata = {**_UNSTORED, "namespace": namespace, **known}
+    metadata.setdefault("name", f"{metadata.get('generateName', 'run-')}xxxxx")
+    return plan(typed(without_nulls({**raw, "metadata": metadata})))
+
+
+async def read_facts(client: Client, namespace: str) -> Facts:
+    """Labels by namespace, of this one or of all; the default PriorityClass, nodes, and which pods
+    are sent to the webhook.
+
+    Raises ClusterError.
+    """
+    labels = await read_labels(client, namespace)
+    nodes = (await client.list("/api/v1/nodes", nodes_of.parse_node)).items
+    default = await read_default_class(client)
+    return Facts(labels, default, nodes, await read_configuration(client))
+
+
+async def read_pods(client: Client, namespace: str, known: Mapping[str, Mapping[str, str]]) -> Pods:
+    """Templates of workloads, and live pods of runs that no workload stands for.
+
+    Of this namespace or of all. A workload stands for the pods and workloads that it creates,
+    because its template has what its author wrote, and a live pod also has what policies set.
+    Leaves out pods without a run, and objects that have ended or are being deleted. `known` has
+    labels by namespace. Raises ClusterError.
+    """
+    within = f"/namespaces/{namespace}" if namespace else ""
+    listed = await client.list(f"/api/v1{within}/pods", lambda pod: relevant_pod(pod, known))
+    live = [from_answer("v1", "Pod", pod) for pod in listed.items if pod]
+    workloads: list[Object] = []
+    for kind in await listed_kinds(client):
+        workloads += await _workloads(client, kind, namespace)
+    uids = {each.metadata.get("uid") for each in workloads}
+    makers = [*_templates([each for each in live if _owner(each) not in uids], live=True)]
+    notes: list[str] = []
+    for each in workloads:
+        if _is_over(each.value) or _owner(each) in uids:
+            continue
+        if not each.is_own_run:
+            makers += _templates([each], live=False)
+            continue
+        try:
+            makers.append(Planned(ANSWERED, plan_of(each.value, each.namespace)))
+        except InvalidRun as error:
+            notes.append(f"{each.title} in {each.namespace} is left out: {error}")
+    return Pods(makers, notes)
+
+
+def _templates(objects: list[Object], *, live: bool) -> Iterator[Template | Planned]:
+    for each in objects:
+        for template in pod_templates(each):
+            yield Template(template, each.namespace, live)
+
+
+async def _workloads(client: Client, kind: Listed, namespace: str) -> list[Object]:
+    found = await client.list(
+        kind.path(namespace), lambda one: from_answer(kind.version, kind.kind, _slim(one))
+    )
+    return found.items
+
+
+def _slim(workload: dict[str, Any]) -> dict[str, Any]:
+    metadata = {k: v for k, v in workload["metadata"].items() if k != "managedFields"}
+    return {**workload, "metadata": metadata}
+
+
+def relevant_pod(
+    pod: dict[str, Any], known: Mapping[str, Mapping[str, str]]
+) -> dict[str, Any] | None:
+    """The parts of a live pod that a decision reads, as at its creation; None if not relevant.
+
+    nodeName is left out: the scheduler set it, and it would hide the effect of policies.
+    """
+    metadata, spec = pod["metadata"], pod["spec"]
+    annotations = metadata.get("annotations") or {}
+    labels = labels_of(metadata["namespace"], known)
+    if (
+        _is_over(pod)
+        or names.MIRROR_POD in annotations
+        or identify(metadata.get("labels") or {}, annotations, labels) is None
+    ):
+        return None
+    kept = {key: value for key, value in spec.items() if key != "nodeName"}
+    for key in ("containers", "initContainers"):
+        if key in kept:
+            kept[key] = [_picked(container, _OF_CONTAINERS) for container in kept[key]]
+    kept.pop("ephemeralContainers", None)
+    return {"metadata": _picked(metadata, _OF_METADATA), "spec": kept}
+
+
+def _picked(value: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    return {key: value[key] for key in keys if key in value}
+
+
+def _is_over(value: Mapping[str, Any]) -> bool:
+    """Whether it is being deleted, or has ended by its status.
+
+    The status has a phase (pods, Runs), a condition (Jobs and similar kinds), or Ray's field.
+    """
+    if value["metadata"].get("deletionTimestamp"):
+        return True
+    status = value.get("status") or {}
+    conditions = status.get("conditions") or ()
+    return (
+        status.get("phase") in _OVER
+        or status.get("jobDeploymentStatus") in _OVER
+        or any(each.get("type") in _OVER and each.get("status") == "True" for each in conditions)
+    )
+
+
+def _owner(each: Object) -> str | None:
+    """The uid of the object that manages it."""
+    for owner in each.metadata.get("ownerReferences") or ():
+        if owner.get("controller"):
+            return str(owner.get("uid"))
+    return None
+
+
+class Listed(NamedTuple):
+    """A kind as the API server lists it."""
+
+    version: str
+    kind: str
+    resource: str
+
+    def path(self, namespace: str) -> str:
+        """The path of its objects, in one namespace or in all."""
+        root = f"/apis/{self.version}" if "/" in self.version else f"/api/{self.version}"
+        within = f"/namespaces/{namespace}" if namespace else ""
+        return f"{root}{within}/{self.resource}"
+
+
+async def listed_kinds(client: Client) -> list[Listed]:
+    """The workload kinds that the cluster serves, each in one version. Raises ClusterError."""
+    found: dict[tuple[str, str], Listed] = {}
+    groups = {group for group, _ in _WANTED}
+    served = (await client.get("/apis")).get("groups") or ()
+    versions = ["v1", *(v for each in served if each["name"] in groups for v in _versions(each))]
+    for version in versions:
+        group = version.rpartition("/")[0]
+        for resource in await _resources(client, version):
+            kind = resource["kind"]
+            listable = "/" not in resource["name"] and "list" in (resource.get("verbs") or ())
+            if listable and (group, kind) in _WANTED:
+                found.setdefault((group, kind), Listed(version, kind, resource["name"]))
+    return list(found.values())
+
+
+def _versions(group: dict[str, Any]) -> Iterable[str]:
+    """The group's versions, the preferred one first."""
+    preferred = (group.get("preferredVersion") or {}).get("groupVersion")
+    every = [each["groupVersion"] for each in group["versions"]]
+    return sorted(every, key=lambda version: version != preferred)
+
+
+async def _resources(client: Client, version: str) -> list[dict[str, Any]]:
+    path = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    try:
+        found: list[dict[str, Any]] = (await client.get(path)).get("resources") or []
+    except ClusterError as error:
+        # A definition may be deleted between two requests.
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        return []
+    return found

@@ -1,33 +1,65 @@
-"""What was asked, and everything that it takes to answer: files, a repository, a cluster."""
+"""A comparison: the question, its input from files and a cluster, and the decisions on all pods.
+
+Longer than 300 lines: it is one way, from the options of `fairlead diff` to its report.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from webhook.cli.cluster_options import client_of
-from webhook.cli.diff import pods_in_files
-from webhook.cli.diff.comparison_input import ComparisonInput, Facts
+from webhook.admission.arrival import Arrival, Cluster
+from webhook.cli.cluster_surroundings import read_policies
+from webhook.cli.decisions import MAX_REPLICAS, misshapen
+from webhook.cli.diff.comparison_input import (
+    ComparisonInput,
+    Facts,
+    Planned,
+    Pods,
+    Template,
+    plan_of,
+    read_facts,
+    read_pods,
+)
 from webhook.cli.diff.sets import read_set
-from webhook.cli.objects import read_objects
-from webhook.cli.where import CLUSTER
-from webhook.errors import FairleadError, UnreadableInput
+from webhook.cli.layout import one_line, shortened
+from webhook.cli.live.missing_stamp import nothing_sent, sending_notes, unsent
+from webhook.cli.objects import counted, default_priority_class, read_cluster_file, read_objects
+from webhook.cli.offline import labels_of, merged, namespaces_among, read_nodes
+from webhook.cli.options import CLUSTER, client_of
+from webhook.cli.run.preview_report import pod_of
+from webhook.comparison.compare import Comparison, Sets
+from webhook.comparison.difference import Difference
+from webhook.comparison.difference_report import JudgedPod, Maker, report
+from webhook.errors import FairleadError, InvalidPod, InvalidRun, UnreadableInput
+from webhook.identity import identify
+from webhook.placement.daemon import on_node, template_nodes
+from webhook.placement.nodes import by_name
+from webhook.placement.pod import parse_pod
+from webhook.shortening import first_few
+from webhook.workloads.find import pod_templates, unread
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
     from pathlib import Path
 
-    from webhook.cli.diff.comparison_input import Pods
     from webhook.cli.diff.sets import Source
-    from webhook.cli.where import Where
+    from webhook.cli.options import Where
+    from webhook.comparison.compare import Same
+    from webhook.comparison.difference_report import Report
+    from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.workloads.object import Object
+
+# Maximum number of objects that a note names.
+_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The arguments and options. Without `pods` the cluster's are meant."""
+    """The arguments and options. Without `pods`, the cluster's pods are compared."""
 
     old: Source
     new: Source
@@ -40,7 +72,7 @@ class Question:
 
     @property
     def asks_cluster(self) -> bool:
-        """Whether a cluster has part of the answer."""
+        """Whether part of the input comes from a cluster."""
         named = self.old.is_cluster or self.new.is_cluster or self.nodes is CLUSTER
         return named or not self.pods
 
@@ -48,8 +80,8 @@ class Question:
 def gather(question: Question) -> ComparisonInput:
     """Read everything.
 
-    Where a cluster is asked at all, it also tells what the files do not: labels of namespaces, the
-    default PriorityClass, nodes. Raises UnreadableInput, InvalidDocuments and ClusterError.
+    If a cluster is asked, it also has what the files lack: labels of namespaces, the default
+    PriorityClass, nodes. Raises UnreadableInput, InvalidDocuments and ClusterError.
     """
     if question.asks_cluster:
         return asyncio.run(_with_cluster(question))
@@ -59,14 +91,11 @@ def gather(question: Question) -> ComparisonInput:
 
 
 async def _with_cluster(question: Question) -> ComparisonInput:
-    from webhook.cli.diff import pods_in_cluster
-
     async with client_of(question.kubeconfig, question.context) as client:
         theirs = None
         notes: list[str] = []
         if question.old.is_cluster or question.new.is_cluster:
-            from webhook.cli.cluster_policies import read_policies
-            from webhook.cli.live.served import differing
+            from webhook.cli.live.served_policies import differing
 
             theirs = (await read_policies(client)).policies
             notes += await differing(client, theirs)
@@ -74,26 +103,31 @@ async def _with_cluster(question: Question) -> ComparisonInput:
         if theirs is not None and theirs.exceptions:
             old, new, note = _excepted(question, old, new, theirs)
             notes += [note] if note else []
-        # Of pods in files nobody knows in which namespaces they stand before they are read.
+        # The namespaces of pods in files are unknown before the files are read.
         namespace = "" if question.pods else question.namespace
-        told = await pods_in_cluster.read_facts(client, namespace)
+        known = await read_facts(client, namespace)
+        notes += sending_notes(known.configuration)
+        if known.configuration is not None and (nothing := nothing_sent(known.configuration)):
+            # Without a webhook, the comparison shows what it would do.
+            known = replace(known, configuration=None)
+            notes.append(f"{nothing.reason}: this is what would become of pods if they were sent")
         if question.pods:
-            facts, pods = _of_files(question, told)
+            facts, pods = _of_files(question, known)
         else:
-            facts = _facts(question, [], told)
-            pods = await pods_in_cluster.read_pods(client, namespace, facts.namespaces)
+            facts = _facts(question, [], known)
+            pods = await read_pods(client, namespace, facts.namespaces)
     return ComparisonInput(old, new, facts, replace(pods, notes=[*notes, *pods.notes]))
 
 
 def _excepted(
     question: Question, old: PolicySet, new: PolicySet, theirs: PolicySet
 ) -> tuple[PolicySet, PolicySet, str]:
-    """Both sets, and what to say of it if the cluster's exceptions hold in files that have none.
+    """Both sets, with the cluster's exceptions in files that have none, and a note about that.
 
-    Exceptions are mostly written into the cluster alone: a branch without them ends none of them.
+    Exceptions are mostly objects of the cluster only: a branch without them does not end them.
     """
     without = [
-        source.said
+        source.text
         for source, policies in ((question.old, old), (question.new, new))
         if not source.is_cluster and not policies.exceptions
     ]
@@ -110,20 +144,20 @@ def _excepted(
     return old, new, f"{what} in {without[0]} too, which has none of its own"
 
 
-def _of_files(question: Question, told: Facts) -> tuple[Facts, Pods]:
+def _of_files(question: Question, known: Facts) -> tuple[Facts, Pods]:
     objects = read_objects(question.pods)
     namespace = question.namespace or "default"
-    pods = pods_in_files.read_pods(objects, question.pods, namespace)
-    return _facts(question, objects, told), pods
+    pods = pods_of_files(objects, question.pods, namespace)
+    return _facts(question, objects, known), pods
 
 
-def _facts(question: Question, objects: Sequence[Object], told: Facts) -> Facts:
+def _facts(question: Question, objects: Sequence[Object], known: Facts) -> Facts:
     nodes = None if question.nodes is CLUSTER else question.nodes
-    return pods_in_files.read_facts(objects, question.namespaces_file, nodes, told)
+    return facts_of_files(objects, question.namespaces_file, nodes, known)
 
 
 def _sets(question: Question, theirs: PolicySet | None) -> tuple[PolicySet, PolicySet]:
-    """Both sets, `theirs` for the cluster's; or everything that is wrong with either."""
+    """Both sets, `theirs` for the cluster's. Raises UnreadableInput with the errors of both."""
     found: list[PolicySet] = []
     problems: list[str] = []
     for source in (question.old, question.new):
@@ -135,3 +169,162 @@ def _sets(question: Question, theirs: PolicySet | None) -> tuple[PolicySet, Poli
         raise UnreadableInput(list(dict.fromkeys(problems)))
     old, new = found
     return old, new
+
+
+def pods_of_files(objects: Sequence[Object], paths: Sequence[Path], namespace: str) -> Pods:
+    """The objects that create pods; `namespace` is for objects without one.
+
+    Raises UnreadableInput with every invalid Run, or if no object creates pods.
+    """
+    makers: list[Template | Planned] = []
+    others: list[Object] = []
+    problems: list[str] = []
+    for each in objects:
+        within = each.namespace or namespace
+        if not each.is_own_run:
+            templates = pod_templates(each)
+            makers += [Template(template, within) for template in templates]
+            others += [] if templates else [each]
+            continue
+        try:
+            makers.append(Planned(each.place(), plan_of(each.value, within)))
+        except InvalidRun as error:
+            problems += [f"{each.place()}: {each.title}: {line}" for line in error.problems]
+    if problems:
+        raise UnreadableInput(problems)
+    if not makers:
+        there = f"only {counted(objects)}" if objects else "nothing"
+        where = ", ".join(map(str, paths))
+        raise UnreadableInput([f"{where}: it has no pod template, {there}", *unread(others)])
+    return Pods(makers, unread(others))
+
+
+def facts_of_files(
+    objects: Sequence[Object], namespaces: Path | None, nodes: Path | None, cluster: Facts
+) -> Facts:
+    """The facts from the objects, else from the files, else from the cluster.
+
+    Raises UnreadableInput.
+    """
+    file = read_cluster_file(namespaces) if namespaces else None
+    known = file.namespaces if file else cluster.namespaces
+    default = file.default_priority_class if file else cluster.default_priority_class
+    return Facts(
+        merged(known, namespaces_among(objects)),
+        default_priority_class(objects) or default or "",
+        read_nodes(nodes) if nodes else cluster.nodes,
+        cluster.configuration,
+    )
+
+
+def compared(gathered: ComparisonInput, now: datetime) -> Report:
+    """The differences for all pods, if they were created `now`.
+
+    Equal replicas after the thousandth are treated like the last one before, as in `fairlead
+    mutate` and `fairlead run preview`. Raises UnreadableInput with every pod whose fields have the
+    wrong shape.
+    """
+    judge = _Judge(gathered, now)
+    found: list[JudgedPod] = []
+    problems: list[str] = []
+    for each in gathered.pods.makers:
+        if not isinstance(each, Template):
+            found += judge.of_run(each)
+            continue
+        try:
+            found += judge.of_template(each)
+        except InvalidPod as error:
+            problems.append(misshapen(each.template, error))
+    if problems:
+        raise UnreadableInput(problems)
+    return report(found)
+
+
+def daemon_set_notes(gathered: ComparisonInput) -> list[str]:
+    """A note if DaemonSets' pods of runs are evaluated without their nodes."""
+    facts = gathered.facts
+    if facts.nodes is not None:
+        return []
+    titles = [
+        one_line(each.template.source.title)
+        for each in gathered.pods.makers
+        if isinstance(each, Template) and each.template.count is None and _is_of_run(each, facts)
+    ]
+    if not titles:
+        return []
+    what = f"pods of {first_few(titles, _NAMED)} are evaluated by the template: a webhook that"
+    cure = "the nodes are unknown here: give --nodes"
+    return [f"{what} watches nodes rejects those whose node does not meet a requirement; {cure}"]
+
+
+def _is_of_run(each: Template, facts: Facts) -> bool:
+    try:
+        own = parse_pod(each.template.pod(0))
+    except InvalidPod:
+        return False  # reported by the decision
+    labels = labels_of(each.namespace, facts.namespaces)
+    return identify(own.labels, own.annotations, labels) is not None
+
+
+class _Judge:
+    def __init__(self, gathered: ComparisonInput, now: datetime) -> None:
+        self._now = now
+        facts = gathered.facts
+        cluster = Cluster(facts.default_priority_class, node=by_name(facts.nodes))
+        self._nodes = facts.nodes
+        self._namespaces = facts.namespaces
+        self._configuration = facts.configuration
+        self._comparison = Comparison(Sets(gathered.old, gathered.new, cluster, facts.nodes))
+
+    def of_template(self, each: Template) -> Iterator[JudgedPod]:
+        template = each.template
+        source = template.source
+        place = source.place(template.path)
+        maker = Maker(source.title, each.namespace, place, template.part, template.count, each.live)
+        if template.count is None and self._nodes:
+            yield from self._by_node(maker, template.pod(0))
+            return
+        count = 1 if template.count is None else max(template.count, 1)
+        decided = min(count, MAX_REPLICAS)
+        for index in range(decided):
+            more = count - decided if index == decided - 1 else 0
+            yield JudgedPod(maker, index, more, self._compare_pod(maker, template.pod(index)))
+
+    def _by_node(self, maker: Maker, pod: JsonObject) -> Iterator[JudgedPod]:
+        """A DaemonSet's pods: one for each node that its template admits, equal ones grouped.
+
+        The webhook evaluates each by its node. A group has the reason of its first pod, which
+        names that pod's node.
+        """
+        usual = self._compare_pod(maker, pod)
+        there = template_nodes(parse_pod(pod), self._nodes or ())
+        if usual == "no run" or not there:
+            yield JudgedPod(maker, 0, 0, usual)
+            return
+        alike: dict[object, tuple[Difference | Same, list[str]]] = {}
+        for node in there:
+            found = self._compare_pod(maker, on_node(pod, node.name))
+            key = (found.kind, found.policies) if isinstance(found, Difference) else found
+            alike.setdefault(key, (found, []))[1].append(node.name)
+        for found, names in alike.values():
+            one = replace(maker, part=f"on {shortened(names)}") if len(alike) > 1 else maker
+            yield JudgedPod(one, 0, len(names) - 1, found)
+
+    def of_run(self, each: Planned) -> Iterator[JudgedPod]:
+        plan = each.plan
+        for role, count in plan.gang.counts.items():
+            maker = Maker(f"Run/{plan.run.name}", each.namespace, each.place, role, count)
+            usual = [index for index in range(count) if (role, index) not in plan.special]
+            special = [index for index in range(count) if (role, index) in plan.special]
+            for index in (*special, *usual[:MAX_REPLICAS]):
+                last = len(usual) >= MAX_REPLICAS and index == usual[MAX_REPLICAS - 1]
+                more = len(usual) - MAX_REPLICAS if last else 0
+                found = self._compare_pod(maker, pod_of(plan, role, index))
+                yield JudgedPod(maker, index, more, found)
+
+    def _compare_pod(self, maker: Maker, pod: JsonObject) -> Difference | Same:
+        labels = labels_of(maker.namespace, self._namespaces)
+        arrival = Arrival(pod, maker.namespace, labels, now=self._now)
+        found = self._comparison.compare(arrival)
+        own = pod["metadata"].get("labels") or {}
+        return "no run" if unsent(own, maker.namespace, labels, self._configuration) else found

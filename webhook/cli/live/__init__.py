@@ -1,1 +1,1 @@
-"""`fairlead explain` and `fairlead mutate` of objects that a cluster has."""
+"""`fairlead explain` and `fairlead mutate` for live objects."""

@@ -1,4 +1,4 @@
-"""Reads of a cluster what a question takes, and answers it."""
+"""Read live objects and their pod templates from a cluster, and answer a question about them."""
 
 from __future__ import annotations
 
@@ -9,50 +9,50 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from webhook.admission.arrival import Cluster
 from webhook.cli.cluster_surroundings import read_default_class
 from webhook.cli.decisions import decisions, misshapen, unjudged
-from webhook.cli.live.drawn import templates_of
-from webhook.cli.live.finding import find
-from webhook.cli.live.judged import Judge, LivePod
-from webhook.cli.live.kinds import Discovery
-from webhook.cli.live.makers import maker_of, pods_of
-from webhook.cli.live.question import Answers, LiveWorkload
-from webhook.cli.live.served import not_served
-from webhook.cli.live.unstamped import read_configuration, why
+from webhook.cli.diff.comparison_input import plan_of
+from webhook.cli.live.finding import Discovery, MakerUnreadable, find, maker_of, pods_of
+from webhook.cli.live.live_pods import Answers, Judge, LivePod, LiveWorkload
+from webhook.cli.live.missing_stamp import read_configuration, sending_notes, why
+from webhook.cli.live.served_policies import not_served
 from webhook.cli.offline import (
     Offline,
     labels_of,
     namespaces_among,
     read_nodes,
     read_policies,
+    unknown_labels,
 )
-from webhook.cli.unknown_labels import unknown_labels
-from webhook.cli.where import CLUSTER, paths_of
+from webhook.cli.options import CLUSTER, paths_of
+from webhook.cli.run.preview_report import pod_of
 from webhook.errors import ClusterError, FairleadError, InvalidPod, InvalidRun, UnreadableInput
 from webhook.placement import nodes as nodes_of
-from webhook.workloads.object import answered
-from webhook.workloads.template import PodTemplate
-from webhook.workloads.unread import unread
+from webhook.workloads.find import pod_templates, unread
+from webhook.workloads.object import Object, from_answer
+from webhook.workloads.template import PodTemplate, ReplicaMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator, Mapping, Sequence
 
     from webhook.cli.decisions import Replicas
-    from webhook.cli.live.question import Question
-    from webhook.cli.live.unstamped import Why
-    from webhook.cli.where import Where
+    from webhook.cli.live.live_pods import Question
+    from webhook.cli.live.missing_stamp import Why
+    from webhook.cli.options import Where
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
     from webhook.policy.policy_set import PolicySet
-    from webhook.workloads.object import Object
+    from webhook.run.plan import Plan
+    from webhook.workloads.template import Maker
 
 T = TypeVar("T")
+_REPLICAS = ("spec", "replicas")
 
 
 class NotAMaker(FairleadError):
-    """The object is neither a pod nor makes any."""
+    """The object is not a pod, and creates none."""
 
 
 async def ask(client: Client, question: Question) -> Answers:
-    """The answers. Raises FairleadError, with the cure, if something cannot be read."""
+    """Answer the question. Raises FairleadError, with the cure, if something cannot be read."""
     policies = await policy_set(client, question.policies)
     discovery = Discovery(client)
     objects = [
@@ -95,7 +95,7 @@ def _of_templates(found: Sequence[LivePod | LiveWorkload]) -> Iterator[Replicas]
 def _templates_of(
     found: Sequence[LivePod | LiveWorkload],
 ) -> Iterator[tuple[str, PodTemplate]]:
-    """Every template that was decided on, with its namespace."""
+    """Every evaluated template, with its namespace."""
     for each in found:
         if isinstance(each, LivePod):
             yield each.pod.namespace, each.today.template
@@ -104,10 +104,10 @@ def _templates_of(
 
 
 async def policy_set(client: Client, where: Sequence[Where]) -> PolicySet:
-    """The set at these places; without any, the cluster's. UsageError: it and paths at once."""
+    """The set at these places, by default the cluster's. Raises UsageError for both."""
     if paths := paths_of(where):
         return read_policies(paths)
-    from webhook.cli.cluster_policies import read_policies as read_cluster
+    from webhook.cli.cluster_surroundings import read_policies as read_cluster
 
     try:
         return (await read_cluster(client)).policies
@@ -124,11 +124,11 @@ async def node_list(client: Client, where: Where | None) -> Sequence[Node] | Non
         return None
     if where is not CLUSTER:
         return read_nodes(where)
-    return (await client.list("/api/v1/nodes", nodes_of.read)).items
+    return (await client.list("/api/v1/nodes", nodes_of.parse_node)).items
 
 
 class _Reader:
-    """Reads objects of one cluster, and judges them; what may not be read is noted."""
+    """Reads objects of one cluster, and evaluates them; notes what may not be read."""
 
     def __init__(
         self,
@@ -156,19 +156,20 @@ class _Reader:
         namespaces: Sequence[str],
         nodes: Sequence[Node] | None,
     ) -> _Reader:
-        """One that knows these namespaces, the default PriorityClass, and the nodes if given."""
+        """A reader with the labels of these namespaces, and the default PriorityClass."""
         reader = cls(client, discovery, policies, nodes)
         for name in dict.fromkeys(namespaces):
             reading = client.get(f"/api/v1/namespaces/{name}")
             if value := await reader._allowed(reading, "namespaces"):
-                reader.namespaces |= namespaces_among([answered("v1", "Namespace", value)])
+                reader.namespaces |= namespaces_among([from_answer("v1", "Namespace", value)])
         default = await reader._allowed(read_default_class(client), "priorityclasses")
         reader.configuration = await read_configuration(client)
+        reader.notes += sending_notes(reader.configuration)
         reader.cluster = Cluster(default or "", node=nodes_of.by_name(nodes))
         return reader
 
     async def answer(self, source: Object) -> LivePod | LiveWorkload:
-        """What becomes of a pod, or of what makes pods. Raises NotAMaker."""
+        """The answer for a pod or a workload. Raises NotAMaker."""
         judge = Judge(
             self._policies,
             self.cluster,
@@ -177,7 +178,11 @@ class _Reader:
             self.configuration,
         )
         if (source.kind, source.value["apiVersion"]) == ("Pod", "v1"):
-            maker = await maker_of(self._client, self._discovery, source)
+            try:
+                maker = await maker_of(self._client, self._discovery, source)
+            except MakerUnreadable as error:
+                self.notes.append(str(error))
+                return _judged(judge, source, None)
             return _judged(judge, source, _templates(maker))
         templates = templates_of(source)
         if not templates:
@@ -206,7 +211,7 @@ class _Reader:
         )
 
     def unstamped(self, found: Sequence[LivePod | LiveWorkload]) -> Mapping[tuple[str, str], Why]:
-        """Why pods have no stamp that should have one, by namespace and name."""
+        """Why pods lack a stamp, by namespace and name."""
         pods = [
             pod
             for each in found
@@ -226,20 +231,64 @@ class _Reader:
         except ClusterError as error:
             if error.status != HTTPStatus.FORBIDDEN:
                 raise
-            self.notes.append(f"you may not read {what}: what policies ask of them is not known")
+            self.notes.append(
+                f"you may not read {what}: conditions that depend on them are unknown"
+            )
             return None
 
 
 def _templates(maker: Object | None) -> Sequence[PodTemplate]:
-    """Those of what made a pod; none if nobody knows them any more."""
+    """The templates of the owner of a pod; none if they are unknown now."""
     try:
         return templates_of(maker) if maker else []
     except InvalidRun:
         return []  # it was edited since
 
 
-def _judged(judge: Judge, pod: Object, templates: Sequence[PodTemplate]) -> LivePod:
+def _judged(judge: Judge, pod: Object, templates: Sequence[PodTemplate] | None) -> LivePod:
     try:
-        return judge.of(pod, templates)
+        return judge.judge_pod(pod, templates)
     except InvalidPod as error:
         raise UnreadableInput([misshapen(PodTemplate(pod, ()), error)]) from error
+
+
+def templates_of(source: Object) -> list[PodTemplate]:
+    """Its templates, in order; none if it creates no pods. Raises InvalidRun."""
+    if not source.is_own_run:
+        return pod_templates(source)
+    return list(_of_run(source, plan_of(source.value, source.namespace)))
+
+
+def _of_run(source: Object, plan: Plan) -> Iterator[PodTemplate]:
+    """A template for each role, and for each replica with its own template."""
+    for role, count in plan.gang.counts.items():
+        usual = [index for index in range(count) if (role, index) not in plan.special]
+        special = [index for index in range(count) if (role, index) in plan.special]
+        if usual:
+            yield _template(source, plan, role, role, usual)
+        for index in special:
+            yield _template(source, plan, role, f"{role} {index}", [index])
+
+
+def _template(source: Object, plan: Plan, role: str, part: str, indexes: list[int]) -> PodTemplate:
+    first = pod_of(plan, role, indexes[0])
+    # The Run has no pod in its text: its path is that of the role.
+    value: dict[str, Any] = {
+        "apiVersion": source.value["apiVersion"],
+        "kind": source.kind,
+        "metadata": source.metadata,
+        "spec": {"replicas": {part: first}},
+    }
+    drawn = Object(source.file, value)
+    return PodTemplate(drawn, (*_REPLICAS, part), part, len(indexes), _maker(plan, role, indexes))
+
+
+def _maker(plan: Plan, role: str, indexes: list[int]) -> Maker:
+    def made(at: int) -> ReplicaMetadata:
+        metadata = pod_of(plan, role, indexes[at])["metadata"]
+        owners = metadata.get("ownerReferences") or [None]
+        return ReplicaMetadata(
+            metadata.get("labels") or {}, metadata.get("annotations") or {}, owners[0]
+        )
+
+    return made

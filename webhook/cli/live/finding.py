@@ -1,18 +1,156 @@
-"""One object of the cluster by its kind and name, or why it cannot be had, with the cure."""
+"""Find live objects as kubectl does, the owner of a live pod, and the live pods of an object.
+
+Longer than 300 lines: all of them resolve kinds by the same discovery.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import difflib
+import re
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import click
+
+from webhook import names
+from webhook.dns_names import is_subdomain
 from webhook.errors import ClusterError, FairleadError
-from webhook.workloads.object import answered
+from webhook.workloads.by_kind import KINDS
+from webhook.workloads.object import from_answer
 
 if TYPE_CHECKING:
-    from webhook.cli.live.kinds import Served
+    from collections.abc import Iterator, Mapping, Sequence
+
     from webhook.kube.client import Client
     from webhook.workloads.object import Object
+
+# Asked first: most workloads are in these groups, and a word may mean another kind elsewhere.
+_USUAL: Final = tuple(
+    dict.fromkeys(("", "batch", "apps", names.GROUP, *(group for group, _ in KINDS)))
+)
+_TYPE: Final = re.compile(r"[A-Za-z][-A-Za-z0-9.]*")
+_OVER: Final = ("Succeeded", "Failed")
+
+
+class ObjectReference(NamedTuple):
+    """An object by the word that the user gave for its kind, and its name."""
+
+    kind: str
+    name: str
+
+
+def parse_references(words: tuple[str, ...]) -> list[ObjectReference]:
+    """The objects that the words of a command line name. Raises UsageError."""
+    if all("/" in word for word in words):
+        found = [ObjectReference(*word.split("/", 1)) for word in words]
+    elif "/" in "".join(words):
+        raise click.UsageError("give TYPE NAME..., or TYPE/NAME for each; not both")
+    elif len(words) == 1:
+        raise click.UsageError(
+            f"{words[0]}: want a kind and a name, as in `pod train-0`, `job/train` or `job train`"
+        )
+    else:
+        found = [ObjectReference(words[0], name) for name in words[1:]]
+    for each in found:
+        # Nothing else may become part of a path or a query.
+        if not _TYPE.fullmatch(each.kind) or not is_subdomain(each.name):
+            raise click.UsageError(
+                f"{each.kind}/{each.name}: want a kind, such as pod, job or jobset, and a name of "
+                "lower case letters, digits, '-', '.'"
+            )
+    return list(dict.fromkeys(found))
+
+
+class NoSuchKind(FairleadError):
+    """The cluster has no kind of that name; the text names similar ones."""
+
+
+class Served(NamedTuple):
+    """A kind as the API server serves it; `version` is its apiVersion."""
+
+    version: str
+    kind: str
+    resource: str
+    namespaced: bool
+
+    def path(self, namespace: str, name: str = "") -> str:
+        """The collection in a namespace (all, if none is named), or the object `name` in it."""
+        root = f"/apis/{self.version}" if "/" in self.version else f"/api/{self.version}"
+        within = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
+        return f"{root}{within}/{self.resource}" + (f"/{name}" if name else "")
+
+
+class Discovery:
+    """The kinds that the API server serves; answers are cached."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._resources: dict[str, list[dict[str, Any]]] = {}
+        self._preferred: dict[str, str] | None = None
+
+    async def by_word(self, word: str) -> Served:
+        """The kind of a word such as job, jobs or jobs.batch. Raises NoSuchKind, ClusterError."""
+        wanted, _, group = word.lower().partition(".")
+        preferred = await self._versions()
+        usual = [preferred[each] for each in _USUAL if each in preferred]
+        others = [version for name, version in preferred.items() if name not in _USUAL]
+        known: set[str] = set()
+        for versions in (usual, others):
+            answers = await asyncio.gather(*map(self._of, versions))
+            for version, resources in zip(versions, answers, strict=True):
+                for resource in resources if group in ("", _group(version)) else ():
+                    words = set(_names_of(resource))
+                    if wanted in words:
+                        return _served(version, resource)
+                    known |= words
+        near = difflib.get_close_matches(wanted, sorted(known), 3)
+        hint = f". Did you mean {' or '.join(near)}?" if near else "; kubectl api-resources"
+        raise NoSuchKind(f"{word}: the cluster does not have this kind{hint}")
+
+    async def by_kind(self, version: str, kind: str) -> Served | None:
+        """The kind of an object's apiVersion and kind; None if it is not served."""
+        for resource in await self._of(version):
+            if resource["kind"] == kind:
+                return _served(version, resource)
+        return None
+
+    async def _versions(self) -> dict[str, str]:
+        """The preferred version of each group, `v1` for the core."""
+        if self._preferred is None:
+            groups = (await self._client.get("/apis")).get("groups") or ()
+            self._preferred = {"": "v1"}
+            for each in groups:
+                first = (each.get("preferredVersion") or each["versions"][0])["groupVersion"]
+                self._preferred[each["name"]] = first
+        return self._preferred
+
+    async def _of(self, version: str) -> list[dict[str, Any]]:
+        if version not in self._resources:
+            path = f"/apis/{version}" if "/" in version else f"/api/{version}"
+            try:
+                found = (await self._client.get(path)).get("resources") or []
+            except ClusterError as error:
+                # A definition may be deleted between two requests; an aggregated API may be down.
+                if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE):
+                    raise
+                found = []
+            self._resources[version] = [each for each in found if "/" not in each["name"]]
+        return self._resources[version]
+
+
+def _group(version: str) -> str:
+    return version.rpartition("/")[0]
+
+
+def _names_of(resource: dict[str, Any]) -> Iterator[str]:
+    yield resource["name"]
+    yield resource["kind"].lower()
+    yield from resource.get("shortNames") or ()
+
+
+def _served(version: str, resource: dict[str, Any]) -> Served:
+    return Served(version, resource["kind"], resource["name"], resource.get("namespaced", True))
 
 
 class NoSuchObject(FairleadError):
@@ -32,38 +170,38 @@ async def find(client: Client, served: Served, namespace: str, name: str) -> Obj
 
 
 def as_object(served: Served, value: dict[str, Any]) -> Object:
-    """An object as it was answered, without what is known of its fields' managers.
+    """An object of an answer, without managedFields.
 
-    A pod keeps that: it tells whether its author named its node.
+    A pod keeps them: they show whether its author named its node.
     """
     if served.kind != "Pod":
         metadata = {key: each for key, each in value["metadata"].items() if key != "managedFields"}
         value = {**value, "metadata": metadata}
-    return answered(served.version, served.kind, value)
+    return from_answer(served.version, served.kind, value)
 
 
 def _forbidden(error: ClusterError, served: Served, namespace: str) -> str:
     where = f" -n {namespace}" if namespace and served.namespaced else ""
     return (
-        f"{error.words or error}; ask for the right: kubectl auth can-i get "
-        f"{served.resource}{where} tells whether you have it"
+        f"{error.words or error}; check your rights with: kubectl auth can-i "
+        f"get {served.resource}{where}"
     )
 
 
 async def _absent(client: Client, served: Served, namespace: str, name: str) -> str:
     word = served.kind.lower()
-    said = f"{word} {name}: not found in namespace {namespace}"
+    problem = f"{word} {name}: not found in namespace {namespace}"
     here = await _names(client, served, namespace)
     if near := difflib.get_close_matches(name, [one for _, one in here], 3):
-        return f"{said}. Did you mean {' or '.join(near)}?"
+        return f"{problem}. Did you mean {' or '.join(near)}?"
     elsewhere = [place for place, one in await _names(client, served, "") if one == name]
     if elsewhere:
-        return f"{said}, but in {' and '.join(elsewhere[:3])}: try -n {elsewhere[0]}"
-    return f"{said}. kubectl get {served.resource} -A lists all that you may see"
+        return f"{problem}, but in {' and '.join(elsewhere[:3])}: try -n {elsewhere[0]}"
+    return f"{problem}. kubectl get {served.resource} -A lists all that you may see"
 
 
 async def _names(client: Client, served: Served, namespace: str) -> list[tuple[str, str]]:
-    """Namespaces and names, as far as they may be listed."""
+    """Namespaces and names of the objects that may be listed."""
     try:
         found = await client.list(
             served.path(namespace),
@@ -72,3 +210,145 @@ async def _names(client: Client, served: Served, namespace: str) -> list[tuple[s
     except ClusterError:
         return []
     return found.items
+
+
+def controller_of(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The owner that manages an object; None if there is none."""
+    owners = metadata.get("ownerReferences")
+    return next((each for each in owners or () if each.get("controller")), None)
+
+
+class MakerUnreadable(FairleadError):
+    """The pod may have an owner that the user may not read."""
+
+
+async def maker_of(client: Client, discovery: Discovery, pod: Object) -> Object | None:
+    """The object that created the pod; None if it does not exist any more.
+
+    Raises MakerUnreadable and ClusterError.
+
+    The author of the pod chose the owner's name, and the API server accepts any text. Only valid
+    names become part of a path, because it is read with the user's rights.
+    """
+    owner = controller_of(pod.metadata)
+    if owner is None or not _is_named(owner):
+        return None
+    try:
+        served = await discovery.by_kind(str(owner.get("apiVersion")), str(owner.get("kind")))
+        if served is None:
+            return None
+        found = as_object(
+            served, await client.get(served.path(pod.namespace, str(owner.get("name"))))
+        )
+    except ClusterError as error:
+        if error.status == HTTPStatus.FORBIDDEN:
+            kind, name = owner.get("kind"), owner.get("name")
+            raise MakerUnreadable(
+                f"you may not get {kind}/{name} in {pod.namespace}, which made {pod.title}: what "
+                "its author wrote is not known for sure; kubectl auth can-i get "
+                f"{str(kind).lower()} -n {pod.namespace}"
+            ) from error
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        return None
+    # Another object may have the same name now.
+    return found if found.metadata.get("uid") == owner.get("uid") else None
+
+
+def _is_named(owner: Mapping[str, Any]) -> bool:
+    group, _, version = str(owner.get("apiVersion")).rpartition("/")
+    return all(map(is_subdomain, (group or "core", version, str(owner.get("name")))))
+
+
+async def pods_of(
+    client: Client, discovery: Discovery, source: Object, notes: list[str]
+) -> list[Object]:
+    """The live pods of an object, created by it or by objects that it created; sorted by name.
+
+    They are found by their owners and the owners of these, of any kind. Leaves out pods that have
+    ended or are being deleted. Kinds that may not be listed are added to `notes`. Raises
+    ClusterError.
+    """
+    served = await discovery.by_word("pods")
+    found = await client.list(
+        served.path(source.namespace),
+        lambda pod: as_object(served, pod) if controller_of(pod["metadata"]) else None,
+    )
+    pods = [pod for pod in found.items if pod is not None and not _is_over(pod)]
+    owners = [owner for pod in pods if (owner := controller_of(pod.metadata))]
+    above = await _owners_of(client, discovery, source, owners, notes)
+    uid = source.metadata.get("uid")
+    made = [
+        pod
+        for pod, owner in zip(pods, owners, strict=True)
+        if uid in _chain(str(owner.get("uid")), above)
+    ]
+    return sorted(made, key=lambda pod: pod.name)
+
+
+async def _owners_of(
+    client: Client,
+    discovery: Discovery,
+    source: Object,
+    owners: Sequence[Mapping[str, Any]],
+    notes: list[str],
+) -> dict[str, str]:
+    """From the uid of an owner to that of its own, up to the source; kind by kind."""
+    above: dict[str, str] = {}
+    looked: set[tuple[str, str]] = set()
+    while owners:
+        wanted = {str(each.get("uid")) for each in owners} - {source.metadata.get("uid")}
+        kinds = {
+            (str(each.get("apiVersion")), str(each.get("kind")))
+            for each in owners
+            if each.get("uid") in wanted and _is_named(each)
+        }
+        owners = []
+        for version, kind in sorted(kinds - looked):
+            listed = await _of_kind(client, discovery, version, kind, source, notes)
+            for metadata in listed:
+                owner = controller_of(metadata)
+                if owner is not None and metadata.get("uid") in wanted:
+                    above[str(metadata["uid"])] = str(owner.get("uid"))
+                    owners.append(owner)
+        looked |= kinds
+    return above
+
+
+async def _of_kind(
+    client: Client,
+    discovery: Discovery,
+    version: str,
+    kind: str,
+    source: Object,
+    notes: list[str],
+) -> Sequence[Mapping[str, Any]]:
+    """The metadata of all objects of a kind in the source's namespace, if they may be listed."""
+    try:
+        served = await discovery.by_kind(version, kind)
+        if served is None or not served.namespaced:
+            return []
+        return (await client.list(served.path(source.namespace), lambda one: one["metadata"])).items
+    except ClusterError as error:
+        if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+            raise
+        if error.status == HTTPStatus.FORBIDDEN:
+            notes.append(
+                f"you may not list {kind} objects in {source.namespace}, so it is unknown "
+                f"whether their pods belong to {source.title}"
+            )
+        return []
+
+
+def _chain(uid: str, above: Mapping[str, str]) -> set[str]:
+    """An owner's uid, and those of all owners above it."""
+    found: set[str] = set()
+    while uid and uid not in found:
+        found.add(uid)
+        uid = above.get(uid, "")
+    return found
+
+
+def _is_over(pod: Object) -> bool:
+    phase = (pod.value.get("status") or {}).get("phase")
+    return phase in _OVER or bool(pod.metadata.get("deletionTimestamp"))

@@ -1,27 +1,34 @@
-"""One policy, or one field: what an explanation says of it, and nothing else."""
+"""The part of an explanation that --field and --policy select."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS
-from webhook.cli.explained import answers, audit_entries, credited_to, meant
-from webhook.cli.live.fields import is_within, says_of, touched
+from webhook.cli.explanation import answers, audit_entries, credited_to, cure, describe_reason
 from webhook.cli.live.value_text import both_fields, field_text
-from webhook.cli.verdict import cure
-from webhook.comparison.gaps import fields
+from webhook.comparison.difference import REQUIRED, fields
 from webhook.errors import FairleadError
 from webhook.placement import pod as pods
+from webhook.placement.fields import BY_NAME, FIELDS, Shape
+from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
+from webhook.placement.schema.placement import PlacementSettings
+from webhook.placement.schema.security import PodSecurityContext
+from webhook.placement.settings import CapacitySetting
 from webhook.placement.tolerations import NO_EXECUTE
+from webhook.strict import guess
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from webhook.cli.decisions import Replicas
-    from webhook.cli.live.judged import Difference, LivePod
-    from webhook.cli.live.stamped import Stamp
-    from webhook.cli.live.unstamped import Why
+    from webhook.cli.live.live_pods import Difference, LivePod
+    from webhook.cli.live.missing_stamp import Why
+    from webhook.cli.live.pod_stamp import Stamp
+    from webhook.placement.capacity import CapacityClass
+    from webhook.placement.settings import PlacementSetting
     from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
 
@@ -32,32 +39,108 @@ _NOBODYS: Final = {
     ]
     for key, seconds in DEFAULT_TOLERATION_SECONDS.items()
 }
-# A word, a policy, and what is said.
+# A word, a policy, and a text.
 Row = tuple[str, str, str]
+_KEYED: Final = frozenset(field.name for field in FIELDS if field.keyed_by)
+# Prefixes of a path: of JSONPath, in a template, and in a pod.
+_PREFIXES: Final = (".", "spec.template.", "spec.", "metadata.")
+# The common suffix of the names of a pod's affinities.
+_ENDING: Final = "DuringSchedulingIgnoredDuringExecution"
+_AFFINITY: Final = (REQUIRED, *AFFINITY_LISTS)
+_CAPACITY: Final = re.compile(r"capacity\[(.*)\]")
+
+
+def field_path(text: str) -> str:
+    """A path as stamps and traces write it: `spec.nodeSelector.pool` is nodeSelector[pool]."""
+    path = text.strip().replace(_ENDING, "")
+    for prefix in _PREFIXES:
+        path = path.removeprefix(prefix)
+    holder, dot, key = path.partition(".")
+    return f"{holder}[{key}]" if dot and key and holder in _KEYED else path
+
+
+def unknown_field(path: str) -> str:
+    """Why no policy can set the field at the path, with the cure; empty if one can."""
+    word, key = re.split(r"[.\[]", path, maxsplit=1)[0], path.partition("[")[2].removesuffix("]")
+    known = PlacementSettings.outer_names()
+    if word not in known:
+        return f"no policy can set it{guess(word, known) or _listed(known)}"
+    if path == word:
+        return ""
+    if word == "affinity":
+        fits = any(is_within(each, path) for each in _AFFINITY)
+        return "" if fits else f"unknown affinity field{_listed(_AFFINITY)}"
+    if word not in _KEYED:
+        return f"{word} has no parts: give --field {word}"
+    named = f"{word}[{BY_NAME[word].keyed_by}]"
+    if not (path.startswith(f"{word}[") and path.endswith("]") and key):
+        return f"name a part of it as in {named}"
+    if BY_NAME[word].shape is Shape.LIST and key.isdigit():
+        return f"name an entry by its key, as in {named}, not by its position"
+    members = PodSecurityContext.outer_names()
+    if word == "securityContext" and key not in members:
+        return f"no policy can set it{guess(key, members) or _listed(members)}"
+    return ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"; it is one of {', '.join(names)}"
+
+
+def is_within(field: str, path: str) -> bool:
+    """Whether a field is the one at the path, or one below it."""
+    return field == path or field.startswith((f"{path}[", f"{path}."))
+
+
+def touched(field: str, path: str, policies: PolicySet) -> bool:
+    """Whether a policy that sets `field` sets what is at the path.
+
+    A capacity class sets the tolerations of its taints, and node affinity.
+    """
+    if is_within(field, path):
+        return True
+    found = _CAPACITY.fullmatch(field)
+    known = policies.classes.get(found[1]) if found else None
+    return known is not None and any(is_within(each, path) for each in _of_class(known))
+
+
+def concerns_path(setting: PlacementSetting, path: str) -> bool:
+    """Whether a policy's setting sets what is at the path."""
+    if is_within(setting.field, path):
+        return True
+    if not isinstance(setting, CapacitySetting) or setting.mode.does_nothing:
+        return False
+    return any(is_within(each, path) for each in _of_class(setting.capacity))
+
+
+def _of_class(capacity: CapacityClass) -> Iterator[str]:
+    yield from (f"tolerations[{each.get('key') or '*'}]" for each in capacity.tolerations)
+    yield REQUIRED
+    yield PREFERRED_NODES
 
 
 class NoSuchPolicy(FairleadError):
-    """No policy of that name is there: `said`, and which of the `known` may be meant."""
+    """No such policy: `problem`, and the `known` names that are similar."""
 
-    def __init__(self, said: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, problem: str, name: str, known: Iterable[str]) -> None:
         near = difflib.get_close_matches(name, list(known), 3)
         hint = f"did you mean {' or '.join(near)}?" if near else "fairlead policies lists them"
-        super().__init__(f"{said}; {hint}")
+        super().__init__(f"{problem}; {hint}")
 
 
 class Focus(NamedTuple):
-    """What is looked at; empty: all."""
+    """The policy and the field to explain; empty: all."""
 
     policy: str = ""
     field: str = ""
 
     def __bool__(self) -> bool:
-        """Whether anything is left out."""
+        """Whether it selects anything."""
         return bool(self.policy or self.field)
 
     @property
     def title(self) -> str:
-        """What is looked at, in words."""
+        """The selection as text."""
         policy = f"policy {self.policy}" if self.policy else ""
         return ", ".join(filter(None, (policy, self.field)))
 
@@ -76,7 +159,7 @@ class Focus(NamedTuple):
         return named and (not self.field or is_within(difference.field, self.field))
 
     def has_say(self, policy: str, policies: PolicySet) -> bool:
-        """Whether it is the policy that is looked at, or has a say in the field that is."""
+        """Whether it is the selected policy, or sets the selected field."""
         if self.policy:
             return policy == self.policy
         settings = [
@@ -85,7 +168,7 @@ class Focus(NamedTuple):
             if each.name == policy
             for setting in each.settings
         ]
-        return any(says_of(setting, self.field) for setting in settings)
+        return any(concerns_path(setting, self.field) for setting in settings)
 
     def _policy(self, policy: str) -> bool:
         return self.policy in ("", policy)
@@ -99,16 +182,16 @@ def check_policy(focus: Focus, policies: PolicySet, stamped: Sequence[str]) -> N
     known = [each.name for each in policies.policies]
     if not focus.policy or focus.policy in (*known, *stamped):
         return
-    said = f"--policy {focus.policy}: no such policy is in force"
-    raise NoSuchPolicy(said, focus.policy, known)
+    problem = f"--policy {focus.policy}: no such policy is in force"
+    raise NoSuchPolicy(problem, focus.policy, known)
 
 
 def of_pod(
     live: LivePod, policies: PolicySet, focus: Focus, unstamped: Why | None
 ) -> Iterator[Row]:
-    """What a live pod has, what its stamp says, and what today's policies would do."""
-    yield from _has(live, focus)
-    yield from _then(live, policies, focus, unstamped)
+    """The field of a live pod, its stamp, and what today's policies would do."""
+    yield from _field_rows(live, focus)
+    yield from _stamp_rows(live, policies, focus, unstamped)
     yield from of_replicas(live.today, policies, focus)
     for difference in filter(focus.difference, live.differences):
         who = ", ".join(difference.now)
@@ -119,9 +202,9 @@ def of_pod(
 
 
 def of_replicas(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterator[Row]:
-    """What today's policies do to pods, and why those that could have a say have none."""
+    """What today's policies do to pods, and why policies with a setting do not apply it."""
     if replicas.decision.identity is None:
-        yield "no", focus.policy, "the pod is part of no run: no policy is asked about it"
+        yield "no", focus.policy, "the pod is not part of a run: no policy applies"
         yield "cure", "", cure(replicas.template)
         return
     if replicas.decision.result == "not-sent":
@@ -134,7 +217,7 @@ def of_replicas(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterat
         yield entry.outcome, credited_to(entry), f"{entry.field}: {entry.reason}"
     audited = [e for e in audit_entries(replicas.decision) if focus.entry(e, policies)]
     for entry in audited:
-        text = f"{entry.outcome}, were it enforced: {entry.field}: {meant(entry, policies)}"
+        text = f"if enforced, {entry.outcome}: {entry.field}: {describe_reason(entry, policies)}"
         yield "audit", credited_to(entry), text
     spoken = {entry.policy for entry in (*found, *audited)}
     silent = 0
@@ -144,26 +227,28 @@ def of_replicas(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterat
             silent += 1
             yield answer.answer, answer.name, answer.why
     if not found and not audited and not silent and focus.field and not focus.policy:
-        yield "no", "", f"no policy of the set says anything of {focus.field}"
+        yield "no", "", f"no policy in the set sets {focus.field}"
 
 
-def _has(live: LivePod, focus: Focus) -> Iterator[Row]:
+def _field_rows(live: LivePod, focus: Focus) -> Iterator[Row]:
     if not focus.field:
         return
-    own = fields(pods.read(live.pod.value))
+    own = fields(pods.parse_pod(live.pod.value))
     within = [field for field in own if is_within(field, focus.field)]
     found = [f for f in within if f == focus.field or own[f] != _NOBODYS.get(f)]
-    told = {
+    texts = {
         each.field: both_fields(each.field, each.has, each.would)[0] for each in live.differences
     }
     for field in found:
-        yield "has", "", told.get(field) or field_text(field, own[field])
+        yield "has", "", texts.get(field) or field_text(field, own[field])
     if not found:
         what = "nothing but the API server's defaults" if within else "nothing"
         yield "has", "", f"{focus.field}: {what}"
 
 
-def _then(live: LivePod, policies: PolicySet, focus: Focus, unstamped: Why | None) -> Iterator[Row]:
+def _stamp_rows(
+    live: LivePod, policies: PolicySet, focus: Focus, unstamped: Why | None
+) -> Iterator[Row]:
     if live.stamp is None:
         yield "stamp", "", f"none: {unstamped.reason}" if unstamped else "none"
         return
@@ -175,11 +260,11 @@ def _then(live: LivePod, policies: PolicySet, focus: Focus, unstamped: Why | Non
     if found:
         return
     if focus.policy in live.stamp.policies:
-        yield "stamp", focus.policy, "it took part, and has no field to its credit"
+        yield "stamp", focus.policy, "it matched, but set no field"
     elif focus.policy:
-        yield "stamp", focus.policy, "it took no part"
+        yield "stamp", focus.policy, "it was not applied"
     else:
-        yield "stamp", "", "credits no policy with it"
+        yield "stamp", "", "no policy set it"
 
 
 def _credits(stamp: Stamp, policies: PolicySet, focus: Focus) -> Iterator[Row]:

@@ -1,42 +1,107 @@
-"""What stands in a field, in one line."""
+"""A placement and the values of its fields as text."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.cli.run.placement_text import toleration_text
 from webhook.cli.yaml_out import yaml_line
-from webhook.comparison.gaps import REQUIRED
-from webhook.placement.nodes import written
+from webhook.comparison.difference import REQUIRED as REQUIRED_NODES
+from webhook.placement.nodes import format_requirement
+from webhook.placement.pod import PREFERRED, REQUIRED
 from webhook.placement.settings import (
     ListSetting,
     RequiredSetting,
     SpreadSetting,
     TolerationSetting,
 )
-from webhook.placement.trace import apart
+from webhook.run.environment import SPEC
+from webhook.shortening import apart, cut
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from webhook.placement.settings import PlacementSetting
-    from webhook.placement.shapes import Term
+    from webhook.placement.shapes import JsonObject, Term
 
 _MOST: Final = 200
+_KNOWN: Final = frozenset({"key", "operator", "value", "effect", "tolerationSeconds"})
+
+
+def placement_rows(spec: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Rows of a field and its value; of a list one for each item."""
+    for field in SPEC:
+        value = spec.get(field)
+        if not value:
+            continue
+        match field:
+            case "nodeSelector":
+                yield [field, ", ".join(f"{key}={text}" for key, text in value.items())]
+            case "tolerations":
+                yield from _listed(field, map(toleration_text, value))
+            case "affinity":
+                yield from _affinity(value)
+            case _:
+                items = value if isinstance(value, list) else [value]
+                yield from _listed(field, map(yaml_line, items))
+
+
+def toleration_text(toleration: JsonObject) -> str:
+    """As `kubectl describe` writes it: `key=value:Effect`, `key:Effect op=Exists for 30s`."""
+    operator = toleration.get("operator") or "Equal"
+    if operator not in ("Equal", "Exists") or not _KNOWN.issuperset(toleration):
+        return yaml_line(toleration)
+    key, value, effect = (toleration.get(part) for part in ("key", "value", "effect"))
+    text = (
+        (key or "every taint") + (f"={value}" if value else "") + (f":{effect}" if effect else "")
+    )
+    if key and operator == "Exists":
+        text += " op=Exists"
+    seconds = toleration.get("tolerationSeconds")
+    return text if seconds is None else f"{text} for {seconds}s"
+
+
+def _listed(field: str, items: Iterator[str]) -> Iterator[list[str]]:
+    for position, item in enumerate(items):
+        yield ["" if position else field, item]
+
+
+def _affinity(affinity: JsonObject) -> Iterator[list[str]]:
+    node = affinity.get("nodeAffinity") or {}
+    terms = (node.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()
+    for position, term in enumerate(terms):
+        yield ["or" if position else "required nodes", _affinity_term(term)]
+    for position, each in enumerate(node.get(PREFERRED) or ()):
+        text = f"{_affinity_term(each.get('preference') or {})} (weight {each.get('weight')})"
+        yield ["" if position else "preferred nodes", text]
+    for kind, lists in affinity.items():
+        if kind in ("podAffinity", "podAntiAffinity"):
+            for name, items in (lists or {}).items():
+                short = f"{kind}.{name.removesuffix('DuringSchedulingIgnoredDuringExecution')}"
+                yield from _listed(short, map(yaml_line, items if isinstance(items, list) else ()))
+        elif kind != "nodeAffinity":
+            yield [kind, yaml_line(lists)]
+
+
+def _affinity_term(term: JsonObject) -> str:
+    found = [format_requirement(each) for each in term.get("matchExpressions") or ()]
+    found += [f"field {format_requirement(each)}" for each in term.get("matchFields") or ()]
+    return " and ".join(found) or "no node"
 
 
 def field_text(field: str, value: Any) -> str:
-    """The field with its value, cut; tolerations tell their key themselves."""
+    """The field with its value, cut; tolerations include their key."""
     text = _whole(field, value)
-    return _named(field, value, text if len(text) <= _MOST else f"{text[:_MOST]}…")
+    return _with_name(field, value, cut(text, _MOST))
 
 
 def setting_text(setting: PlacementSetting) -> str:
-    """What a setting for more than one value asks for; empty for one whose reason has its value."""
+    """The value of a setting; empty if the reason of its trace entry has it."""
     match setting:
         case TolerationSetting():
             return toleration_text(dict(setting.toleration))
         case RequiredSetting():
-            return _whole(REQUIRED, setting.terms)
+            return _whole(REQUIRED_NODES, setting.terms)
         case ListSetting():
             return yaml_line(_by_key([*setting.entries]))
         case SpreadSetting():
@@ -47,11 +112,11 @@ def setting_text(setting: PlacementSetting) -> str:
 def both_texts(field: str, has: Any, would: Any) -> tuple[str, str]:
     """Two different values of a field, cut so that the texts differ.
 
-    What only one of two lists has comes first.
+    Items that only one of two lists has come first.
     """
     one, other = _whole(field, _own_first(has, would)), _whole(field, _own_first(would, has))
     if one == other:
-        # What is written alike may differ in parts that people leave out.
+        # Equal texts may have values that differ in members with defaults.
         one, other = _json(has), _json(would)
     return apart(one, other, _MOST)
 
@@ -59,10 +124,10 @@ def both_texts(field: str, has: Any, would: Any) -> tuple[str, str]:
 def both_fields(field: str, has: Any, would: Any) -> tuple[str, str]:
     """The same, with the field before each."""
     one, other = both_texts(field, has, would)
-    return _named(field, has, one), _named(field, would, other)
+    return _with_name(field, has, one), _with_name(field, would, other)
 
 
-def _named(field: str, value: Any, text: str) -> str:
+def _with_name(field: str, value: Any, text: str) -> str:
     holder = "tolerations" if field.startswith("tolerations[") and value is not None else field
     return f"{holder}: {text}"
 
@@ -84,13 +149,13 @@ def _whole(field: str, value: Any) -> str:
         return repr(value)
     if field.startswith("tolerations["):
         return "; ".join(map(toleration_text, value))
-    if field == REQUIRED:
+    if field == REQUIRED_NODES:
         return " or ".join(map(_term, value))
     return yaml_line(_by_key(value))
 
 
 def _by_key(value: Any) -> Any:
-    """The value with the keys of each object in order, whoever wrote it."""
+    """The value with the keys of each object in order."""
     if isinstance(value, list):
         return [_by_key(each) for each in value]
     if isinstance(value, dict):
@@ -100,4 +165,4 @@ def _by_key(value: Any) -> Any:
 
 def _term(term: Term) -> str:
     parts = [*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ())]
-    return " and ".join(map(written, parts)) or "no node"
+    return " and ".join(map(format_requirement, parts)) or "no node"

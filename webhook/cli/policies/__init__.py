@@ -1,38 +1,38 @@
-"""`fairlead policies`: which policies are in force, and what they touch."""
+"""`fairlead policies`: list the policies in force and the pods that they affect."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import TYPE_CHECKING
 
 import click
 
-from webhook.cli import noting
-from webhook.cli.cluster_options import client_of, cluster_options
-from webhook.cli.output_option import output_option
-from webhook.cli.where import WhereType
+from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
+from webhook.cli.options import WhereType, client_of, cluster_options
+from webhook.cli.output import output_option, print_notes, print_result
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from webhook.cli.options import Where
     from webhook.cli.policies.policies_in_force import PoliciesInForce
-    from webhook.cli.where import Where
 
 
 @click.command("policies")
 @click.argument("name", required=False, default="", metavar="[NAME]")
-@click.option("--pods", is_flag=True, help="The pods and workloads that the policy NAME touches.")
+@click.option(
+    "--pods", is_flag=True, help="Show the pods and workloads that the policy NAME matches."
+)
 @click.option(
     "--never-matched",
     is_flag=True,
-    help="Only policies that no live pod, no workload and no counted decision ever matched.",
+    help="Only policies that never matched a live pod, a workload or a counted evaluation.",
 )
 @click.option(
     "--replicas",
     is_flag=True,
-    help="Which set each replica of the webhook serves, and whether it is that of the cluster's "
-    "policies now.",
+    help="Show which set each replica of the webhook serves, and whether it is the "
+    "cluster's current set.",
 )
 @click.option(
     "--policies",
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     "--namespace",
     default="",
     metavar="NAME",
-    help="Look at pods and workloads of this namespace only. Default: all of them.",
+    help="Read pods and workloads of this namespace only. Default: all of them.",
 )
 @cluster_options
 @output_option()
@@ -65,15 +65,15 @@ def command(
     context: str,
     output: str,
 ) -> None:
-    """Tell which policies are in force, in the order in which they win, and what they touch.
+    """List the policies in force, in order of precedence, and the pods that they match.
 
-    Of each: where it is enforced, how many live pods and workloads match it now, how many pods it
-    was decided on and when last (by its status, which the controller keeps, else by what replicas
-    have counted since they began), and for which pods it is.
+    For each policy: where it is enforced; how many live pods and workloads it matches now; how
+    many pods it was evaluated for, and when last (from its status, else from the counters of the
+    replicas since their start); and its match conditions.
 
-    With a NAME and --pods: the live pods in which it took part, by their stamps; those that it
-    would not match any more, and why; those that match now, though it took no part when they were
-    created; and the workloads whose new pods it will touch.
+    With a NAME and --pods: the live pods it was applied to, from their stamps; those it does not
+    match any more, and why; those it matches now but was not applied to at creation; and the
+    workloads whose new pods it will match.
 
     \b
     Examples:
@@ -86,27 +86,22 @@ def command(
     \b
     Exit codes:
       0  shown
-      1  --never-matched: there are some; --replicas: they do not all serve one set, and the right
-         one; the policies are no set
+      1  --never-matched: there are some; --replicas: not all serve the cluster's set; the policies
+         do not compile
       2  wrong usage, no such policy, or the cluster did not answer
     """
-    from webhook.cli.failing import fail
-    from webhook.errors import FairleadError
-
     if sum((pods, never_matched, replicas)) > 1:
         raise click.UsageError("give one of --pods, --never-matched, --replicas")
     if bool(name) != pods:
         raise click.UsageError(
-            "a policy's NAME and --pods go together: "
-            f"`fairlead policies {name or 'NAME'} --pods` tells which pods that one touches"
+            f"give a policy's NAME together with --pods: `fairlead policies {name or 'NAME'} "
+            "--pods` shows the pods that it matches"
         )
-    try:
+    with errors_exit(UNKNOWN):
         gathered = asyncio.run(
             _gathered(where, namespace, kubeconfig, context, pods=not replicas, served=not name)
         )
-        code = _tell(gathered, name, output, never=never_matched, replicas=replicas)
-    except FairleadError as error:
-        fail(error, 2)
+        code = _print_answer(gathered, name, output, never=never_matched, replicas=replicas)
     ctx.exit(code)
 
 
@@ -125,31 +120,30 @@ async def _gathered(
         return await gather(client, where, namespace, pods=pods, served=served)
 
 
-def _tell(gathered: PoliciesInForce, name: str, output: str, *, never: bool, replicas: bool) -> int:
+def _print_answer(
+    gathered: PoliciesInForce, name: str, output: str, *, never: bool, replicas: bool
+) -> int:
     """Print what is asked; the exit code."""
-    from webhook.cli.policies import document, summary, text
-    from webhook.cli.policies.pods import pods_of
+    from webhook.cli.policies import report
+    from webhook.cli.policies.policies_in_force import pods_of, policy_rows, skew_of
+    from webhook.cli.policies.report import document, pods_document, served_document
 
-    noting.tell(gathered.notes)
-    rows = summary.rows(gathered)
+    print_notes(gathered.notes)
+    rows = policy_rows(gathered)
     if gathered.wrong and not replicas:
-        lines, found, code = text.wrong(gathered), document.document(gathered, rows), 1
+        lines, found, code = report.wrong(gathered), document(gathered, rows), FAILED
     elif name:
         of_one = pods_of(gathered, name)
-        lines, found, code = text.pods(of_one), document.pods(of_one), 0
+        lines, found, code = report.pods(of_one), pods_document(of_one), DONE
     elif replicas:
-        skew = summary.skew(gathered)
-        lines, found = text.replicas(gathered), document.served(gathered)
-        code = 0 if skew and skew.same and not gathered.wrong else 1
+        skew = skew_of(gathered)
+        lines, found = report.replicas(gathered), served_document(gathered)
+        code = DONE if skew and skew.same and not gathered.wrong else FAILED
     elif never:
         unmatched = [row for row in rows if row.never]
-        lines, found = text.never(gathered), document.document(gathered, unmatched)
-        code = 1 if unmatched else 0
+        lines, found = report.never(gathered), document(gathered, unmatched)
+        code = FAILED if unmatched else DONE
     else:
-        lines, found, code = text.listed(gathered), document.document(gathered, rows), 0
-    if output == "json":
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
-    else:
-        for line in lines:
-            click.echo(line)
+        lines, found, code = report.listed(gathered), document(gathered, rows), DONE
+    print_result(output, json=lambda: found, text=lambda: lines)
     return code

@@ -1,15 +1,28 @@
-"""Everything that is known of the policies in force: what they say, touch and have counted."""
+"""The policies in force: the pods that they affect, their counts, and a summary of each."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from webhook.admission.stamp import HASH_LENGTH
+from webhook.cli.live.focus import NoSuchPolicy
+from webhook.policy.conditions import describe_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from webhook.policy.match_model import Match
     from webhook.policy.model import PlacementPolicy
     from webhook.policy.policy_set import PolicySet
+
+EVERYWHERE = "everywhere"
+_ALL = "every pod of every run"
+_LEADS = {
+    "true": "only the pod that leads its run",
+    "false": "only pods that do not lead their run",
+}
 
 
 class LivePod(NamedTuple):
@@ -43,7 +56,7 @@ class Served(NamedTuple):
 
 
 class Count(NamedTuple):
-    """Of one policy. Times are RFC 3339; empty where nobody knows, or it never matched."""
+    """Of one policy. Times are RFC 3339; empty if unknown, or without a match."""
 
     decided: int
     last_match: str
@@ -54,12 +67,12 @@ class Count(NamedTuple):
 class PoliciesInForce:
     """All of it.
 
-    policies: None if the documents are no set; `wrong` says why
+    policies: None if the documents do not compile; `wrong` has the errors
     models:   the policies as they are written, by name
-    accepted: by policy, why it is not accepted, or an empty text; absent where nobody has said
-    counts:   by policy; absent where nobody has counted
-    served:   None if nobody could say
-    compare:  whether replicas should serve the very set of `policies`
+    accepted: by policy, why it is not accepted, or an empty text; absent if unknown
+    counts:   by policy; absent if not counted
+    served:   None if unknown
+    compare:  whether replicas should serve exactly the set of `policies`
     """
 
     source: str
@@ -76,7 +89,7 @@ class PoliciesInForce:
 
 
 class Row(NamedTuple):
-    """What is told of one policy. `counted` is None where nobody has counted."""
+    """One policy in the list. `counted` is None if there are no counts."""
 
     name: str
     priority: int
@@ -90,12 +103,12 @@ class Row(NamedTuple):
 
     @property
     def never(self) -> bool:
-        """Whether nothing is known that it ever matched."""
+        """Whether no match is known."""
         counted = self.counted is not None and (self.counted.decided or self.counted.last_match)
         return not (self.touched or self.matching or self.templates or counted)
 
     def document(self) -> dict[str, Any]:
-        """For programs."""
+        """The row as JSON."""
         return {
             "name": self.name,
             "priority": self.priority,
@@ -110,3 +123,121 @@ class Row(NamedTuple):
             "lastMatch": (self.counted.last_match or None) if self.counted else None,
             "since": (self.counted.since or None) if self.counted else None,
         }
+
+
+def for_whom(policy: PlacementPolicy) -> str:
+    """Which pods it matches: `roles worker; namespaces ml-*; but not kinds notebook`."""
+    match = policy.spec.match
+    texts = _conditions(match) if match is not None else []
+    but = [f"but not {' and '.join(_conditions(block))}" for block in policy.spec.exclude]
+    return "; ".join([*(texts or [_ALL]), *but])
+
+
+def where(policy: PlacementPolicy) -> str:
+    """Where it is enforced: everywhere, nowhere (audit), or in the namespaces of its rollout."""
+    if policy.spec.enforcement == "Audit":
+        return "audit"
+    rollout = policy.spec.rollout
+    return f"in {', '.join(rollout.namespaces)}" if rollout else EVERYWHERE
+
+
+def _conditions(match: Match) -> list[str]:
+    return [
+        _LEADS[text] if field.form == "flag" else f"{field.document_name} {text}"
+        for field, text in describe_fields(match)
+    ]
+
+
+class Skew(NamedTuple):
+    """Whether replicas serve one set: `hashes` are theirs, `expected` that of the documents.
+
+    `expected` is empty if there is nothing to compare them with.
+    """
+
+    hashes: tuple[str, ...]
+    expected: str
+
+    @property
+    def same(self) -> bool:
+        """Whether they all serve the same, and what they should."""
+        wanted = {self.expected} if self.expected else set(self.hashes[:1])
+        return bool(self.hashes) and set(self.hashes) == wanted
+
+
+def policy_rows(gathered: PoliciesInForce) -> list[Row]:
+    """A row for each policy, in their order."""
+    touched = Counter(name for pod in gathered.pods for name in pod.stamped)
+    matching = Counter(name for pod in gathered.pods for name in pod.matching)
+    templates = Counter(name for each in gathered.templates for name in each.matching)
+    ordered = sorted(gathered.models.values(), key=lambda each: (-each.spec.priority, each.name))
+    return [
+        Row(
+            each.name,
+            each.spec.priority,
+            where(each),
+            for_whom(each),
+            gathered.accepted.get(each.name),
+            touched[each.name],
+            matching[each.name],
+            templates[each.name],
+            gathered.counts.get(each.name),
+        )
+        for each in ordered
+    ]
+
+
+def known_since(found: Sequence[Row]) -> str:
+    """The time since when matches of all these policies are known; empty if one is unknown."""
+    times = [row.counted.since if row.counted else "" for row in found]
+    return max(times, default="") if all(times) else ""
+
+
+def skew_of(gathered: PoliciesInForce) -> Skew | None:
+    """Whether replicas serve one set; None if unknown."""
+    if gathered.served is None:
+        return None
+    known = gathered.policies.hash[:HASH_LENGTH] if gathered.policies else ""
+    return Skew(tuple(each.hash for each in gathered.served), known if gathered.compare else "")
+
+
+@dataclass(frozen=True, slots=True)
+class PodsOf:
+    """Of one policy: live pods in which it took part and that it matches now (`both`), that it
+    does not match any more (`no_more`), in which it would take part (`would`), and in which it
+    would not for an exception (`excepted`); workloads. `audited`: it is under Audit somewhere.
+    """
+
+    name: str
+    both: Sequence[LivePod]
+    no_more: Sequence[LivePod]
+    would: Sequence[LivePod]
+    excepted: Sequence[LivePod]
+    templates: Sequence[Template]
+    audited: bool
+
+
+def pods_of(gathered: PoliciesInForce, name: str) -> PodsOf:
+    """What the policy of that name has to do with. Raises NoSuchPolicy."""
+    stamped = [pod for pod in gathered.pods if name in pod.stamped]
+    if name not in gathered.models and not stamped:
+        problem = f"{name}: no such policy in {gathered.source}"
+        raise NoSuchPolicy(problem, name, gathered.models)
+    return PodsOf(
+        name,
+        [pod for pod in stamped if name in pod.matching],
+        [
+            pod._replace(failed={name: _explain_missing(gathered, pod, name)})
+            for pod in stamped
+            if name not in pod.matching
+        ],
+        [pod for pod in gathered.pods if name in pod.matching and name not in pod.stamped],
+        [pod for pod in gathered.pods if name in pod.excepted and name not in pod.stamped],
+        [each for each in gathered.templates if name in each.matching],
+        name in gathered.models and where(gathered.models[name]) != EVERYWHERE,
+    )
+
+
+def _explain_missing(gathered: PoliciesInForce, pod: LivePod, name: str) -> str:
+    if name not in gathered.models:
+        return "no policy with this name is in force any more"
+    return pod.failed.get(name) or "the pod belongs to no run any more"

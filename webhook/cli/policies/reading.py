@@ -1,4 +1,4 @@
-"""Reads of a cluster all that is to be known of its policies."""
+"""Read everything about a cluster's policies."""
 
 from __future__ import annotations
 
@@ -8,36 +8,41 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.admission.arrival import Arrival
-from webhook.admission.engine import subject_of
-from webhook.admission.excepted import taking_part
+from webhook.admission.engine import select_policies, subject_of
 from webhook.cli.cluster_surroundings import read_labels
 from webhook.cli.decisions import MAX_REPLICAS
 from webhook.cli.diff.comparison_input import Template as Maker
-from webhook.cli.diff.pods_in_cluster import kept, read_pods
-from webhook.cli.live import stamped
-from webhook.cli.live.served import NotServed, not_served
-from webhook.cli.live.unstamped import read_configuration, unsent
+from webhook.cli.diff.comparison_input import read_pods, relevant_pod
+from webhook.cli.live import pod_stamp
+from webhook.cli.live.missing_stamp import nothing_sent, read_configuration, sending_notes, unsent
+from webhook.cli.live.served_policies import (
+    NotServed,
+    ReplicaCounts,
+    ask_replicas,
+    count_of,
+    not_served,
+    served_by_status,
+)
 from webhook.cli.offline import labels_of, policy_files
-from webhook.cli.policies import replicas
+from webhook.cli.options import paths_of
 from webhook.cli.policies.policies_in_force import LivePod, PoliciesInForce, Template
-from webhook.cli.run.previewed import pod_of
-from webhook.cli.where import paths_of
+from webhook.cli.run.preview_report import pod_of
 from webhook.errors import ClusterError, InvalidDocuments, InvalidPod
 from webhook.identity import identify
 from webhook.installation.doctor.cluster_state import takes_policies_from_cluster
 from webhook.placement import pod as pods
-from webhook.policy import source
+from webhook.policy import policy_documents
+from webhook.policy.cluster_objects import Objects
 from webhook.policy.load import compiled
 from webhook.policy.model import PlacementPolicy
-from webhook.policy.objects import Objects
-from webhook.workloads.object import answered
+from webhook.workloads.object import from_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.cli.diff.comparison_input import Planned
+    from webhook.cli.options import Where
     from webhook.cli.policies.policies_in_force import Count
-    from webhook.cli.where import Where
     from webhook.kube.client import Client
     from webhook.placement.shapes import JsonObject
     from webhook.policy.model import PolicyDocument
@@ -51,7 +56,7 @@ _ACCEPTED: Final = "Accepted"
 
 
 class _Set(NamedTuple):
-    """The documents, what they make, and what the controller says of each policy."""
+    """The documents, the policy set, and the status of each policy."""
 
     documents: Documents[PolicyDocument]
     policies: PolicySet | None
@@ -62,23 +67,23 @@ class _Set(NamedTuple):
 async def gather(
     client: Client, where: Sequence[Where], namespace: str, *, pods: bool, served: bool = True
 ) -> PoliciesInForce:
-    """All that is known; `pods`: of live pods and templates too, in a namespace or in all.
+    """Read everything; `pods`: also live pods and templates, of one namespace or all.
 
-    `served`: also what the webhook's replicas serve and have counted. Raises ClusterError,
+    `served`: also what the webhook's replicas serve and count. Raises ClusterError,
     UnreadableInput, and UsageError for the cluster and paths at once.
     """
     paths = paths_of(where)
     if paths:
-        read = _compiled(source.parse(policy_files(paths)), {})
+        read = _compiled(policy_documents.parse(policy_files(paths)), {})
     else:
         read = await _cluster(client)
-    said = await replicas.ask(client) if served else replicas.Said(None, {})
-    known, notes = said.served, [said.note] if said.note else []
-    if said.note and (known := replicas.by_status(read.statuses.values())) is not None:
-        notes = [f"what replicas serve is as the controller saw it last; {said.note}"]
-    if not paths and read.policies is not None and said.served is None:
-        # Where replicas answer, what they serve is told of each.
-        notes += await _elsewhere(client, read.policies, said)
+    answers = await ask_replicas(client) if served else ReplicaCounts(None, {})
+    known, notes = answers.served, [answers.note] if answers.note else []
+    if answers.note and (known := served_by_status(read.statuses.values())) is not None:
+        notes = [f"what replicas serve is what the controller observed last; {answers.note}"]
+    if not paths and read.policies is not None and answers.served is None:
+        # If replicas answer, the result names the set of each.
+        notes += await _elsewhere(client, read.policies, answers)
     models = {
         each.model.name: each.model
         for each in read.documents.documents
@@ -95,7 +100,7 @@ async def gather(
         read.wrong,
         models,
         _accepted(read.statuses),
-        _counts(models, read.statuses, said),
+        _counts(models, read.statuses, answers),
         known,
         True if paths else await _comparable(client),
         live,
@@ -104,10 +109,10 @@ async def gather(
     )
 
 
-async def _elsewhere(client: Client, policies: PolicySet, said: replicas.Said) -> list[str]:
-    """A note if the webhook goes by other policies, as far as its configuration tells."""
+async def _elsewhere(client: Client, policies: PolicySet, answers: ReplicaCounts) -> list[str]:
+    """A note if the webhook serves other policies, as far as its configuration shows."""
     try:
-        await not_served(client, policies, (), said)
+        await not_served(client, policies, (), answers)
     except NotServed as error:
         return [error.note]
     return []
@@ -146,19 +151,19 @@ def _accepted(statuses: Mapping[str, Mapping[str, Any]]) -> Mapping[str, str]:
 def _counts(
     models: Mapping[str, PlacementPolicy],
     statuses: Mapping[str, Mapping[str, Any]],
-    said: replicas.Said,
+    answers: ReplicaCounts,
 ) -> Mapping[str, Count]:
-    """By policy what its status has counted, which goes back further, else what replicas have."""
+    """Counts by policy: from its status, which goes back further, else from the replicas."""
     found = {}
     for name in models:
-        count = replicas.count_of(statuses.get(name, {})) or said.of(name)
+        count = count_of(statuses.get(name, {})) or answers.of(name)
         if count is not None:
             found[name] = count
     return found
 
 
 async def _comparable(client: Client) -> bool:
-    """Whether the webhook takes its policies from the cluster, as far as its Deployment says."""
+    """Whether the webhook reads its policies from the cluster, by its Deployment."""
     try:
         deployment = await client.get(_DEPLOYMENT)
     except ClusterError as error:
@@ -173,30 +178,33 @@ async def _touched(
 ) -> tuple[Sequence[LivePod], Sequence[Template], Sequence[str]]:
     labels = await read_labels(client, namespace)
     configuration = await read_configuration(client)
-    toucher = Toucher(policies, labels, datetime.now(UTC), configuration)
+    matcher = PolicyMatcher(policies, labels, datetime.now(UTC), configuration)
     within = f"/namespaces/{namespace}" if namespace else ""
     listed = await client.list(
-        f"/api/v1{within}/pods", lambda pod: _live(toucher, kept(pod, labels))
+        f"/api/v1{within}/pods", lambda pod: _live(matcher, relevant_pod(pod, labels))
     )
     makers = await read_pods(client, namespace, labels)
     templates = [
-        toucher.template(each)
+        matcher.template(each)
         for each in makers.makers
         if not (isinstance(each, Maker) and each.live)
     ]
-    return [pod for pod in listed.items if pod is not None], templates, makers.notes
+    notes = [*makers.notes, *sending_notes(configuration)]
+    if configuration is not None and (nothing := nothing_sent(configuration)):
+        notes.append(f"{nothing.reason}, so no policy is asked; {nothing.cure}")
+    return [pod for pod in listed.items if pod is not None], templates, notes
 
 
-def _live(toucher: Toucher, pod: dict[str, Any] | None) -> LivePod | None:
+def _live(matcher: PolicyMatcher, pod: dict[str, Any] | None) -> LivePod | None:
     if pod is None:
         return None
-    return toucher.pod(answered("v1", "Pod", pod))
+    return matcher.pod(from_answer("v1", "Pod", pod))
 
 
-class Toucher:
-    """Asks the policies of one set; `namespaces` are labels by name.
+class PolicyMatcher:
+    """Matches pods with the policies of one set; `namespaces` has labels by name.
 
-    `configuration` sends pods to the webhook; None if it is not known.
+    `configuration` sends pods to the webhook; None if unknown.
     """
 
     def __init__(
@@ -213,10 +221,10 @@ class Toucher:
         self._now = now
 
     def pod(self, pod: Object) -> LivePod | None:
-        """A live pod; None if it belongs to no run and was never touched."""
-        stamp = stamped.read(pod)
+        """A live pod; None if it has no run and no policy was applied to it."""
+        stamp = pod_stamp.read_stamp(pod)
         taken = tuple(stamp.policies) if stamp else ()
-        seen = self._seen(pod.value, pod.namespace)
+        seen = self._subject(pod.value, pod.namespace)
         if seen is None:
             return LivePod(pod.namespace, pod.name, taken, frozenset(), {}) if taken else None
         subject, arrival = seen
@@ -233,16 +241,16 @@ class Toucher:
         return LivePod(pod.namespace, pod.name, taken, matching, failed, excepted)
 
     def template(self, maker: Maker | Planned) -> Template:
-        """What makes pods: the policies that match some of them."""
+        """An object that creates pods, and the policies that match some of them."""
         found: set[str] = set()
         for pod in _pods(maker):
-            seen = self._seen(pod, maker.namespace)
+            seen = self._subject(pod, maker.namespace)
             if seen is not None and not self._unsent(seen[1]):
                 found |= self._matching(*seen)[0]
         return Template(maker.namespace, _title(maker), frozenset(found))
 
     def _unsent(self, arrival: Arrival) -> str:
-        """Why such a pod would not come to the webhook; empty if it would."""
+        """Why such a pod would not be sent to the webhook; empty if it would."""
         own = arrival.pod["metadata"].get("labels") or {}
         labels = arrival.namespace_labels
         found = unsent(own, arrival.namespace, labels, self._configuration)
@@ -251,18 +259,18 @@ class Toucher:
     def _matching(
         self, subject: Subject, arrival: Arrival
     ) -> tuple[frozenset[str], Mapping[str, str]]:
-        """The policies that would take part, and the exceptions, by policy that would not."""
+        """The policies that would be applied, and exceptions by the policy that they set aside."""
         policies = self._policies.policies
-        positions, aside = taking_part(self._policies, subject, arrival)
+        positions, aside = select_policies(self._policies, subject, arrival)
         excepted = {name: taken.exception.name for taken in aside.by for name in taken.policies}
         return frozenset(policies[at].name for at in positions), excepted
 
-    def _seen(self, pod: JsonObject, namespace: str) -> tuple[Subject, Arrival] | None:
+    def _subject(self, pod: JsonObject, namespace: str) -> tuple[Subject, Arrival] | None:
         labels = labels_of(namespace, self._namespaces)
         try:
-            own = pods.read(pod)
+            own = pods.parse_pod(pod)
         except InvalidPod:
-            return None  # the API server would not take it either
+            return None  # the API server would reject it too
         identity = identify(own.labels, own.annotations, labels)
         if identity is None:
             return None

@@ -1,4 +1,4 @@
-"""How a command finds the cluster, and one Run in it."""
+"""Connect to the cluster, and find a Run in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from webhook import names
-from webhook.cli.cluster_options import cluster_options, usual_kubeconfig
+from webhook.cli.options import cluster_options, usual_kubeconfig
 from webhook.errors import ClusterError, FairleadError
 
 if TYPE_CHECKING:
@@ -77,18 +77,18 @@ async def fetch_run(client: Client, namespace: str, name: str) -> dict[str, Any]
     except ClusterError as error:
         if error.status == HTTPStatus.NOT_FOUND:
             raise NoSuchRun(
-                f"this cluster knows no Runs: the CustomResourceDefinition {names.RUNS}."
-                f"{names.GROUP} is not installed. Is it the right cluster? kubectl config"
-                " current-context tells"
+                f"this cluster has no Runs: the CustomResourceDefinition {names.RUNS}."
+                f"{names.GROUP} is not installed. Is it the right cluster? Check with: "
+                "kubectl config current-context"
             ) from None
         raise
     raise NoSuchRun(await _absent(client, namespace, name, here.items))
 
 
 async def _absent(client: Client, namespace: str, name: str, here: list[str]) -> str:
-    said = f"run {name}: not found in namespace {namespace}"
+    problem = f"run {name}: not found in namespace {namespace}"
     if near := difflib.get_close_matches(name, here, 3):
-        return f"{said}. Did you mean {' or '.join(near)}?"
+        return f"{problem}. Did you mean {' or '.join(near)}?"
     elsewhere: list[str] = []
     try:
         everywhere = await client.list(
@@ -99,6 +99,6 @@ async def _absent(client: Client, namespace: str, name: str, here: list[str]) ->
     except ClusterError:
         pass  # not everybody may look into every namespace
     if elsewhere:
-        return f"{said}, but in {' and '.join(elsewhere)}: try -n {elsewhere[0]}"
+        return f"{problem}, but in {' and '.join(elsewhere)}: try -n {elsewhere[0]}"
     there = f"; there {'is' if len(here) == 1 else 'are'} {', '.join(sorted(here)[:5])}"
-    return f"{said}{there if here else ''}. kubectl get runs -A lists all that you may see"
+    return f"{problem}{there if here else ''}. kubectl get runs -A lists all that you may see"

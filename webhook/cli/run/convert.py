@@ -1,12 +1,25 @@
-"""`fairlead run convert`: a Polyaxonfile as a Run."""
+"""`fairlead run convert`: convert a Polyaxonfile to a Run."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from webhook.cli.exit_codes import FAILED
+from webhook.cli.output import output_option, print_result
+from webhook.errors import UnreadableInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.convert.polyaxon import ConversionOptions, Converted
+    from webhook.policy.findings import Finding
+
 _FILES = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=False)
+_MARK: Final = "warning:"
 
 
 @click.command("convert")
@@ -39,14 +52,7 @@ _FILES = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=False
     help="A param's value, as of polyaxon run -P. May be given more than once.",
 )
 @click.option("--strict", is_flag=True, help="Fail for warnings, too.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["yaml", "json"]),
-    default="yaml",
-    show_default=True,
-    help="How to print the Run.",
-)
+@output_option("How to print the Run.", ("yaml", "json"))
 @click.pass_context
 def command(
     context: click.Context,
@@ -61,8 +67,9 @@ def command(
     """Print the Run that a Polyaxonfile describes, without a cluster.
 
     Takes the old schema (version 1: experiments, jobs, notebooks, tensorboards), components, and
-    operations with their components. What has no meaning here is left out with a warning, which
-    says what to do instead. Errors and warnings go to stderr, with file, line, column and field.
+    operations with their components. Fields without a counterpart are left out with a warning,
+    which names the alternative. Errors and warnings go to stderr, with file, line, column and
+    field.
 
     \b
     Examples:
@@ -77,13 +84,49 @@ def command(
       1  errors (with --strict: or warnings), and nothing is printed, or a file cannot be read
       2  wrong usage
     """
-    from webhook.cli.run import convert_run
+    wanted = _conversion_options(name, image, params)
+    result = _convert(filenames if component is None else (*filenames, component), wanted)
+    for finding in result.findings:
+        click.echo(_line(finding), err=True)
+    found = result.document
+    if found is None or (strict and result.warnings):
+        context.exit(FAILED)
+    print_result(output, json=lambda: found, yaml=lambda: [found])
 
-    wanted = convert_run.wanted(name, image, params)
-    paths = filenames if component is None else (*filenames, component)
-    converted = convert_run.converted(paths, wanted)
-    for line in convert_run.lines(converted):
-        click.echo(line, err=True)
-    if converted.document is None or (strict and converted.warnings):
-        context.exit(1)
-    click.echo(convert_run.text(converted.document, as_json=output == "json"), nl=False)
+
+def _conversion_options(name: str, image: str, params: Sequence[str]) -> ConversionOptions:
+    """What the options say. Raises UsageError for a param without a value."""
+    from webhook.convert.polyaxon import ConversionOptions
+
+    given: dict[str, str] = {}
+    for param in params:
+        key, equals, value = param.partition("=")
+        if not equals or not key.strip():
+            raise click.UsageError(f"--param {param}: want NAME=VALUE")
+        given[key.strip()] = value
+    return ConversionOptions(name, image, given)
+
+
+def _convert(paths: Sequence[Path], asked: ConversionOptions) -> Converted:
+    """What becomes of the files. Raises UnreadableInput with all that cannot be read."""
+    from webhook.convert.polyaxon import convert
+
+    files: dict[str, bytes] = {}
+    problems: list[str] = []
+    for path in paths:
+        try:
+            content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+            files[str(path)] = content
+        except OSError as error:
+            problems.append(f"{path}: {error.strerror}")
+    if problems:
+        raise UnreadableInput(problems)
+    return convert(files, asked)
+
+
+def _line(finding: Finding) -> str:
+    place = f"{finding.file}:{finding.line}:{finding.column}:"
+    rest = str(finding).removeprefix(place)
+    if finding.severity == "warning":
+        rest = rest.replace(_MARK, click.style(_MARK, fg="yellow", bold=True), 1)
+    return click.style(place, bold=True) + rest

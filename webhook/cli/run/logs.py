@@ -1,4 +1,4 @@
-"""`fairlead run logs`: what the replicas of a Run write."""
+"""`fairlead run logs`: print the logs of a Run's replicas."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from webhook.cli.exit_codes import FAILED, INTERRUPTED
 from webhook.cli.run.cluster import (
     NoSuchRun,
     Target,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from webhook.cli.run.log_sources import Source, Wanted
+    from webhook.cli.run.log_reading import LogSelection, Source
     from webhook.kube.client import Client
     from webhook.run.model import RunStatus
 
@@ -67,11 +68,11 @@ def command(
     follow: bool,
     tail: int | None,
 ) -> None:
-    """Print what the replicas of the Run NAME write, each line with its replica before it.
+    """Print the logs of the replicas of the Run NAME, each line with its replica in front.
 
     Without --follow one replica's log comes after the other's, by role and index. With it lines
-    come as they are written, each replica's in order; up to 64 replicas can be followed. Which
-    replicas have no log, and why, is said on stderr.
+    come as they are written, each replica's in order; up to 64 replicas can be followed. Replicas
+    without a log are reported on stderr, with the reason.
 
     \b
     Examples:
@@ -85,34 +86,38 @@ def command(
       1  no such Run or replica, no log at all, or one that could not be read to its end
       2  wrong usage
     """
-    from webhook.cli.run.log_sources import Wanted
+    from webhook.cli.run.log_reading import LogSelection
 
     target = Target(kubeconfig, context, namespace)
-    wanted = Wanted(role, index, container)
+    wanted = LogSelection(role, index, container)
     try:
         fine = asyncio.run(_print(target, name, wanted, follow=follow, tail=tail))
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     if not fine:
-        ctx.exit(1)
+        ctx.exit(FAILED)
 
 
 async def _print(
-    target: Target, name: str, wanted: Wanted, *, follow: bool, tail: int | None
+    target: Target, name: str, wanted: LogSelection, *, follow: bool, tail: int | None
 ) -> bool:
     """Print the logs; whether every one could be read, and there was one."""
-    from webhook.cli.run import log_sources
-    from webhook.cli.run.log_reading import FOLLOWED, LogReader
-    from webhook.cli.run.log_text import Prefixes
+    from webhook.cli.run.log_reading import (
+        FOLLOWED,
+        LogReader,
+        Prefixes,
+        check_selection,
+        without_pods,
+    )
     from webhook.errors import FairleadError
     from webhook.run.model import RunStatus
 
     async with connected(target) as (client, namespace):
         run = await fetch_run(client, namespace, name)
         status = RunStatus.model_validate(run.get("status") or {})
-        log_sources.check(run, status, wanted)
+        check_selection(run, status, wanted)
         found = await _sources(client, namespace, run, wanted)
-        missing = list(log_sources.without_pods(status, found, wanted))
+        missing = list(without_pods(status, found, wanted))
         for replicas, why in missing:
             click.echo(f"{replicas}: {why}", err=True)
         if follow and len(found) > FOLLOWED:
@@ -136,7 +141,7 @@ async def _print(
             async for piece in pieces:
                 if piece.lines:
                     # The lines' own colours are theirs, wherever they go.
-                    text = prefixes.put(piece.source.name, piece.lines)
+                    text = prefixes.prefixed(piece.source.name, piece.lines)
                     click.echo(text, nl=False, color=True)
                 if piece.problem:
                     click.echo(f"{piece.source.name}: {piece.problem}", err=True)
@@ -145,19 +150,19 @@ async def _print(
 
 
 async def _sources(
-    client: Client, namespace: str, run: Mapping[str, Any], wanted: Wanted
+    client: Client, namespace: str, run: Mapping[str, Any], wanted: LogSelection
 ) -> list[Source]:
     from webhook import names
-    from webhook.cli.run import log_sources
+    from webhook.cli.run.log_reading import sources_of
 
     selector = f"{names.RUN_UID}={run['metadata']['uid']}"
     query = {"labelSelector": selector}
     pods = await client.list(pods_path(namespace), lambda pod: pod, query=query)
-    return log_sources.sources(run["metadata"]["name"], pods.items, wanted)
+    return sources_of(run["metadata"]["name"], pods.items, wanted)
 
 
 async def _now(
-    client: Client, namespace: str, run: Mapping[str, Any], wanted: Wanted
+    client: Client, namespace: str, run: Mapping[str, Any], wanted: LogSelection
 ) -> tuple[list[Source], bool]:
     """The logs there are now, and whether no more will come: the run has ended, or is gone."""
     try:
@@ -171,7 +176,7 @@ async def _now(
     return found, gone or phase in ("Succeeded", "Failed")
 
 
-def _names(status: RunStatus, wanted: Wanted) -> list[str]:
+def _names(status: RunStatus, wanted: LogSelection) -> list[str]:
     """The longest names that may come; prefixes are made as wide."""
     return [
         f"{role}-{counts.desired - 1}"

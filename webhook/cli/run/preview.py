@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from webhook.cli import noting
+from webhook.cli.exit_codes import FAILED
+from webhook.cli.output import output_option, print_notes, print_result, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.cli.run.previewed import Group, Judge
+    from webhook.cli.run.preview_report import Group, Judge
     from webhook.cli.run.run_files import Planned
     from webhook.placement.nodes import Node
 
@@ -47,14 +47,14 @@ _FILE = click.Path(exists=True, path_type=Path, dir_okay=False)
     default="default",
     show_default=True,
     metavar="NAME",
-    help="The namespace of Runs that name none.",
+    help="The namespace of Runs without one.",
 )
 @click.option(
     "--namespaces",
     "namespaces_file",
     type=_FILE,
     metavar="FILE",
-    help="What `kubectl get ns,priorityclass -o yaml` prints: labels that policies ask for, and "
+    help="What `kubectl get ns,priorityclass -o yaml` prints: labels that policies use, and "
     "the default PriorityClass.",
 )
 @click.option(
@@ -62,7 +62,8 @@ _FILE = click.Path(exists=True, path_type=Path, dir_okay=False)
     "nodes_file",
     type=_FILE,
     metavar="FILE",
-    help="What `kubectl get nodes -o yaml` (or json) prints: how many admit the pods?",
+    help="What `kubectl get nodes -o yaml` (or json) prints. Shows how many of them admit "
+    "the pods.",
 )
 @click.option(
     "--cluster-domain",
@@ -70,14 +71,10 @@ _FILE = click.Path(exists=True, path_type=Path, dir_okay=False)
     metavar="DOMAIN",
     help="As the controller's: appended to the replicas' addresses, such as cluster.local.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "yaml", "json"]),
-    default="text",
-    show_default=True,
-    help="text: replicas that are alike together, with who set what; yaml: every object as it "
-    "would be; json: objects, decisions and reasons.",
+@output_option(
+    "text: equal replicas together, with the policy that set each field; yaml: every object "
+    "as it would be created; json: objects, decisions and reasons.",
+    ("text", "yaml", "json"),
 )
 @click.pass_context
 def command(
@@ -90,11 +87,12 @@ def command(
     cluster_domain: str,
     output: str,
 ) -> None:
-    """Show what a Run would become, without a cluster.
+    """Preview a Run's objects and placement, without a cluster.
 
-    Every pod that would come: its container's resources, what its framework tells it, where it
-    may run, and which policy says so. The controller makes them by the same code, and the webhook
-    places them by the same code.
+    For every pod: its container's resources, its environment from the framework, where it may run,
+    and which policy decided. Controller and webhook use the same code. Pods of kube-system and
+    fairlead-system are not sent to the webhook; `fairlead explain run` also checks which other
+    namespaces an installation excludes.
 
     \b
     Examples:
@@ -111,31 +109,27 @@ def command(
       2  wrong usage
     """
     from webhook.cli.offline import read_nodes
-    from webhook.cli.run import preview_json, preview_text, previewed
+    from webhook.cli.run.preview_report import explanation, groups, lines, manifests
     from webhook.cli.run.run_files import read_plans
-    from webhook.cli.yaml_out import yaml_documents
 
     plans = read_plans(filenames, namespace, cluster_domain)
-    noting.tell(str(each) for planned in plans for each in planned.warnings)
+    print_notes(str(each) for planned in plans for each in planned.warnings)
     nodes = read_nodes(nodes_file) if nodes_file else None
     judge = _judge(policies, namespaces_file, plans, nodes)
-    shown = [(planned, previewed.groups(planned.plan, judge)) for planned in plans]
-    match output:
-        case "text":
-            texts = ("\n".join(preview_text.lines(*each, nodes)) for each in shown)
-            click.echo("\n\n".join(texts))
-        case "yaml":
-            for number, (planned, groups) in enumerate(shown):
-                if number:
-                    click.echo("---")
-                click.echo(yaml_documents(preview_json.manifests(planned.plan, groups)), nl=False)
-        case _:
-            runs = [preview_json.explanation(*each, nodes) for each in shown]
-            found = {"set": judge.policies.hash if judge else None, "runs": runs}
-            click.echo(json.dumps(found, indent=2, ensure_ascii=False))
-    rejected = _rejected(shown)
-    if rejected:
-        context.exit(1)
+    shown = [(planned, groups(planned.plan, judge)) for planned in plans]
+    print_result(
+        output,
+        json=lambda: {
+            "set": judge.policies.hash if judge else None,
+            "runs": [explanation(*each, nodes) for each in shown],
+        },
+        text=lambda: ["\n\n".join("\n".join(lines(*each, nodes)) for each in shown)],
+        yaml=lambda: (
+            manifest for planned, found in shown for manifest in manifests(planned.plan, found)
+        ),
+    )
+    if _rejected(shown):
+        context.exit(FAILED)
 
 
 def _judge(
@@ -148,20 +142,19 @@ def _judge(
     from datetime import UTC, datetime
 
     from webhook.admission.arrival import Cluster
-    from webhook.cli.cluster_file import read_cluster_file
-    from webhook.cli.offline import labels_of, read_policies
-    from webhook.cli.run.previewed import Judge
-    from webhook.cli.unknown_labels import unknown_labels
+    from webhook.cli.objects import read_cluster_file
+    from webhook.cli.offline import labels_of, read_policies, unknown_labels
+    from webhook.cli.run.preview_report import Judge
     from webhook.placement.nodes import by_name
 
     file = read_cluster_file(namespaces_file) if namespaces_file else None
     if not policies:
-        noting.tell(["without --policies, placement is what the Run itself asks for"])
+        print_notes(["without --policies, placement is what the Run itself requests"])
         return None
     policy_set = read_policies(policies)
     known = file.namespaces if file else {}
     used = [(planned.plan.run.namespace, None) for planned in plans]
-    noting.tell(unknown_labels(policy_set, used, known, "--namespaces"))
+    print_notes(unknown_labels(policy_set, used, known, "--namespaces"))
     default = file.default_priority_class if file else None
     now = datetime.now(UTC)
     cluster = Cluster(default or "", node=by_name(nodes))
@@ -170,7 +163,7 @@ def _judge(
 
 def _rejected(shown: Sequence[tuple[Planned, Sequence[Group]]]) -> bool:
     """Whether pods would be rejected; which, and why, is said on stderr."""
-    from webhook.cli.run.preview_text import subject
+    from webhook.cli.run.preview_report import subject
 
     found = False
     for planned, groups in shown:
@@ -179,6 +172,5 @@ def _rejected(shown: Sequence[tuple[Planned, Sequence[Group]]]) -> bool:
             if group.decision and not group.allowed:
                 found = True
                 who = f"Run/{run.name} in {run.namespace}, {subject(group)}"
-                click.secho("rejected: ", fg="red", bold=True, nl=False, err=True)
-                click.echo(f"{who}: {group.decision.reason}", err=True)
+                say("rejected", f"{who}: {group.decision.reason}")
     return found

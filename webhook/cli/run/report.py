@@ -1,28 +1,221 @@
-"""All that is told of a run at one moment."""
+"""The state of a Run and of its replicas: their pods, nodes, and why one has no pod.
+
+Longer than 300 lines: each row of the report is built from the parts above it.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.cli.run.cluster import fetch_run, pods_path
-from webhook.cli.run.node_words import fetch_words
-from webhook.cli.run.replicas import Replica, replicas
+from webhook.errors import ClusterError
+from webhook.run import observation
 from webhook.run.model import RunStatus
+from webhook.run.model.status import parse_intervals
 from webhook.run.rendezvous.table import ROLES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from webhook.crd.reported import Condition
+    from webhook.crd.conditions import Condition
     from webhook.kube.client import Client
+    from webhook.run.model.status import RoleStatus
+    from webhook.run.observed import OwnedPod
 
-# A pod's part that is needed here; a large run's pods are many.
+# The parts of a pod that the report needs; a large run has many pods.
 _KEPT: Final = ("metadata", "status")
-# These are as they should be while they are True; every other one while it is not.
+# Conditions that should be True; all others should not.
 _GOOD: Final = ("Created", "Scheduled", "Ready")
+# Labels whose value is the name of the pool.
+_POOLS: Final = (
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "karpenter.sh/nodepool",
+    "kubernetes.azure.com/agentpool",
+    "alpha.eksctl.io/nodegroup-name",
+)
+# Labels whose value is the kind of capacity; then labels that mean one kind by the value `true`.
+_CAPACITY: Final = (
+    "karpenter.sh/capacity-type",
+    "eks.amazonaws.com/capacityType",
+    "kubernetes.azure.com/scalesetpriority",
+    "app.iguazio.com/lifecycle",
+)
+_FLAGS: Final = {
+    "cloud.google.com/gke-spot": "spot",
+    "cloud.google.com/gke-preemptible": "preemptible",
+}
+# Up to this number, nodes are read one by one; beyond it, in one list.
+_ONE_BY_ONE: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One replica, or a pod of a run that serves: then `role` is empty.
+
+    state: a pod's phase, `Running, not ready`, or `Terminating`; of a replica without a pod
+        Succeeded, Waiting, or Missing.
+    note: why it is so; empty if there is nothing to say.
+    downs, since: how many times in a row it has gone down, and when it last did (RFC 3339); 0 and
+        empty for one that is stable.
+    """
+
+    role: str
+    index: int
+    pod: str
+    state: str
+    node: str = ""
+    pool: str = ""
+    capacity: str = ""
+    note: str = ""
+    downs: int = 0
+    since: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is called within its run."""
+        return f"{self.role}-{self.index}" if self.role else self.pod
+
+    @property
+    def fine(self) -> bool:
+        """Whether it needs no attention."""
+        return self.state in ("Running", "Succeeded") and not self.note and not self.downs
+
+
+def replicas(
+    name: str,
+    status: RunStatus,
+    raw_pods: Sequence[Mapping[str, Any]],
+    nodes: Mapping[str, NodeSummary],
+) -> list[Replica]:
+    """Every replica of the run by role, in the status's order, and by index; then other pods."""
+    pods = {
+        (pod.role, pod.index, pod.name): pod for raw in raw_pods if (pod := observation.pod(raw))
+    }
+    restarts = {raw["metadata"]["name"]: _restarts(raw) for raw in raw_pods}
+    found = []
+    for role, counts in status.replicas.items():
+        succeeded = parse_intervals(counts.succeeded_indexes)
+        for index in range(counts.desired):
+            pod = pods.pop((role, index, f"{name}-{role}-{index}"), None)
+            if pod is not None:
+                one = _with_pod(pod, nodes, _notes(pod))
+            elif index in succeeded:
+                one = Replica(role, index, "", "Succeeded")
+            else:
+                one = Replica(role, index, "", "Missing")
+            found.append(_with_history(one, counts))
+    for pod in pods.values():
+        times = restarts[pod.name]
+        notes = [*_notes(pod), *([f"restarted {times} times"] if times else [])]
+        found.append(_with_pod(pod, nodes, notes))
+    return found
+
+
+def _with_pod(pod: OwnedPod, nodes: Mapping[str, NodeSummary], notes: Iterable[str]) -> Replica:
+    summary = nodes.get(pod.node, _UNKNOWN)
+    return Replica(
+        role=pod.role,
+        index=pod.index,
+        pod=pod.name,
+        state=_state(pod),
+        node=pod.node,
+        pool=summary.pool,
+        capacity=summary.capacity,
+        note="; ".join(notes),
+    )
+
+
+def _with_history(replica: Replica, counts: RoleStatus) -> Replica:
+    """The replica with its recent failures, if it is not stable yet."""
+    for each in counts.recovering:
+        if replica.index in parse_intervals(each.indexes):
+            state = "Waiting" if replica.state == "Missing" else replica.state
+            return replace(
+                replica, state=state, downs=each.failures + each.disruptions, since=each.since
+            )
+    return replica
+
+
+def _state(pod: OwnedPod) -> str:
+    if pod.deleted_at:
+        return "Terminating"
+    if pod.phase == "Running" and not pod.ready:
+        return "Running, not ready"
+    return pod.phase
+
+
+def _notes(pod: OwnedPod) -> Iterator[str]:
+    """Why a pod is as it is, the reasons that people can do something about first."""
+    if pod.unscheduled:
+        # The scheduler's further sentences are about preemption.
+        yield pod.unscheduled.partition(". ")[0]
+    if pod.gates:
+        yield f"held back by {pod.gates} scheduling gate{'s' if pod.gates > 1 else ''}"
+    if pod.waiting:
+        reason, message = pod.waiting
+        yield f"{reason}: {message}" if message else reason
+    if pod.disruption:
+        reason, message, _ = pod.disruption
+        yield f"disrupted ({reason})" + (f": {message}" if message else "")
+    if pod.phase == "Failed":
+        if pod.exit:
+            why = f" ({pod.exit.reason})" if pod.exit.reason else ""
+            yield f"{pod.exit.container} exited with {pod.exit.code}{why}"
+        elif pod.reason:
+            yield f"{pod.reason}: {pod.message}" if pod.message else pod.reason
+
+
+def _restarts(raw: Mapping[str, Any]) -> int:
+    """How often a pod's containers restarted in place, as those of a Deployment do."""
+    statuses = (raw.get("status") or {}).get("containerStatuses") or ()
+    return sum(each.get("restartCount") or 0 for each in statuses)
+
+
+class NodeSummary(NamedTuple):
+    """Pool and capacity of a node; empty if no label has them."""
+
+    pool: str
+    capacity: str
+
+
+_UNKNOWN: Final = NodeSummary("", "")
+
+
+def summarize_labels(labels: Mapping[str, str]) -> NodeSummary:
+    """The summary by a node's labels. On-demand nodes rarely have a label for their capacity."""
+    pool = next((labels[key] for key in _POOLS if key in labels), "")
+    flagged = [word for key, word in _FLAGS.items() if labels.get(key) == "true"]
+    capacities = [labels[key].lower().replace("_", "-") for key in _CAPACITY if key in labels]
+    return NodeSummary(pool, next(iter([*flagged, *capacities]), ""))
+
+
+async def fetch_summaries(client: Client, nodes: Collection[str]) -> dict[str, NodeSummary]:
+    """Of each of these nodes; without those that are gone, and empty if nodes may not be seen."""
+    try:
+        if len(nodes) > _ONE_BY_ONE:
+            listed = await client.list("/api/v1/nodes", _summarize)
+            return {name: summary for name, summary in listed.items if name in nodes}
+        found: dict[str, NodeSummary] = {}
+        for name in sorted(nodes):
+            try:
+                found.update([_summarize(await client.get(f"/api/v1/nodes/{name}"))])
+            except ClusterError as error:
+                if error.status != HTTPStatus.NOT_FOUND:
+                    raise
+    except ClusterError as error:
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        return {}
+    return found
+
+
+def _summarize(node: Mapping[str, Any]) -> tuple[str, NodeSummary]:
+    return str(node["metadata"]["name"]), summarize_labels(node["metadata"].get("labels") or {})
 
 
 @dataclass(frozen=True)
@@ -35,19 +228,19 @@ class Report:
     framework: str
     created: str
     behind: bool
-    """Whether the controller has not looked at the Run as it is now."""
+    """Whether the controller has not reconciled the current generation."""
     deleted: bool
     status: RunStatus
     replicas: tuple[Replica, ...]
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will happen."""
+        """Whether the run has ended."""
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
     def telling_conditions(self) -> tuple[Condition, ...]:
-        """Those that say that something is not as it should be, or that the run has ended."""
+        """Conditions that report a problem, or the end of the run."""
         return tuple(
             each
             for each in self.status.conditions
@@ -76,14 +269,14 @@ async def fetch(client: Client, namespace: str, name: str) -> Report:
     run = await fetch_run(client, namespace, name)
     pods = await client.list(
         pods_path(namespace),
-        _kept,
+        _relevant_pod,
         query={"labelSelector": f"{names.RUN_UID}={run['metadata']['uid']}"},
     )
     nodes = {node for pod in pods.items if (node := pod["spec"]["nodeName"])}
     status = _in_order(
         RunStatus.model_validate(run.get("status") or {}), run["spec"].get("framework")
     )
-    told = replicas(name, status, pods.items, await fetch_words(client, nodes))
+    rows = replicas(name, status, pods.items, await fetch_summaries(client, nodes))
     spec, metadata = run["spec"], run["metadata"]
     return Report(
         namespace=namespace,
@@ -94,7 +287,7 @@ async def fetch(client: Client, namespace: str, name: str) -> Report:
         behind=status.observed_generation < (metadata.get("generation") or 0),
         deleted=bool(metadata.get("deletionTimestamp")),
         status=status,
-        replicas=tuple(told),
+        replicas=tuple(rows),
     )
 
 
@@ -106,7 +299,7 @@ def _in_order(status: RunStatus, framework: str | None) -> RunStatus:
     return status.model_copy(update={"replicas": dict(roles)})
 
 
-def _kept(pod: Mapping[str, Any]) -> dict[str, Any]:
+def _relevant_pod(pod: Mapping[str, Any]) -> dict[str, Any]:
     spec = pod.get("spec") or {}
     containers = {
         key: [{"name": each["name"], "restartPolicy": each.get("restartPolicy")} for each in listed]

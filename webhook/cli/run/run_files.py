@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.cli.decisions import steps
 from webhook.errors import InvalidDocuments, InvalidRun, UnreadableInput
-from webhook.run import source
+from webhook.run import run_documents
 from webhook.run.plan import Plan, plan
 from webhook.run.template_faults import faults, written_faults
 from webhook.server.folder import read_folder
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from webhook.pod_schema.fields import Fault
+    from webhook.pod_schema.field_checks import Fault
     from webhook.policy.findings import Finding
     from webhook.run.model import Run
 
 _STDIN: Final = "-"
-# The API server gives each Run an uid, by which its pods are selected; a file's has none yet.
+# The API server gives each Run a uid, by which its pods are selected; a Run in a file has none.
 _NO_UID: Final = "00000000-0000-0000-0000-000000000000"
 
 
@@ -39,17 +39,17 @@ class Planned:
 def read_plans(paths: Sequence[Path], namespace: str, cluster_domain: str) -> list[Planned]:
     """The Runs in files, folders and standard input (`-`), in order.
 
-    `namespace` is for those that give none. Raises UnreadableInput, also if there is no Run, and
+    `namespace` is for Runs without one. Raises UnreadableInput, also if there is no Run, and
     InvalidDocuments with every finding.
     """
-    runs = source.read(_contents(paths))
+    runs = run_documents.read_runs(_contents(paths))
     documents = runs.sound()
     if not documents:
         counts = Counter(each.kind for each in runs.foreign)
         there = ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts.items())
         where = ", ".join(map(str, paths))
         instead = f"only {there}" if there else "nothing"
-        raise UnreadableInput([f"{where}: no Run in there, {instead}"])
+        raise UnreadableInput([f"{where}: it has no Run, {instead}"])
     found: list[Planned] = []
     findings: list[Finding] = []
     for document in documents:
@@ -57,14 +57,14 @@ def read_plans(paths: Sequence[Path], namespace: str, cluster_domain: str) -> li
             planned = plan(_placed(document.model, namespace), cluster_domain=cluster_domain)
         except InvalidRun as error:
             wrong = [*_findings(document, error)]
-            told = {each.path for each in wrong}
+            known = {each.path for each in wrong}
             more = _faults(document, written_faults(document.model))
-            findings += wrong + [each for each in more if each.path not in told]
+            findings += wrong + [each for each in more if each.path not in known]
         else:
             line, column = document.locate(())
-            said = [*_faults(document, faults(planned))]
-            findings += [each for each in said if each.severity == "error"]
-            warnings = tuple(each for each in said if each.severity == "warning")
+            checked = [*_faults(document, faults(planned))]
+            findings += [each for each in checked if each.severity == "error"]
+            warnings = tuple(each for each in checked if each.severity == "warning")
             found.append(Planned(f"{document.file}:{line}:{column}", planned, warnings))
     if any(each.severity == "error" for each in findings):
         raise InvalidDocuments(sorted(findings))
@@ -82,7 +82,7 @@ def _contents(paths: Sequence[Path]) -> dict[str, bytes]:
 
 
 def _placed(run: Run, namespace: str) -> Run:
-    """The run as the API server would give it: in a namespace, and with an uid."""
+    """The run as the API server returns it: with a namespace and a uid."""
     meta = run.metadata
     added = {
         "namespace": meta.namespace if "namespace" in meta.model_fields_set else namespace,
@@ -91,12 +91,12 @@ def _placed(run: Run, namespace: str) -> Run:
     return run.model_copy(update={"metadata": meta.model_copy(update=added)})
 
 
-def _findings(document: source.Document, error: InvalidRun) -> Iterator[Finding]:
+def _findings(document: run_documents.Document, error: InvalidRun) -> Iterator[Finding]:
     for problem in error.problems:
         path, _, what = problem.partition(": ")
         yield document.finding(tuple(steps(path)), what)
 
 
-def _faults(document: source.Document, found: Iterable[Fault]) -> Iterator[Finding]:
+def _faults(document: run_documents.Document, found: Iterable[Fault]) -> Iterator[Finding]:
     for each in found:
         yield document.finding(each.path, each.message, each.severity, at_key=each.at_key)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from webhook.cli.output_option import output_option
+from webhook.cli.exit_codes import INTERRUPTED
+from webhook.cli.output import output_option, print_result
 from webhook.cli.run.cluster import Target, connected, target_options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 # Seconds between two looks of --watch.
@@ -28,9 +27,11 @@ PERIOD: Final = 2.0
     "--all",
     "everything",
     is_flag=True,
-    help="Every replica in a line of its own, however many there are.",
+    help="Show every replica in its own line.",
 )
-@click.option("-w", "--watch", is_flag=True, help="Print it anew when it changes, until it ends.")
+@click.option(
+    "-w", "--watch", is_flag=True, help="Print it again when it changes, until the Run ends."
+)
 @output_option("What to print. JSON has the status as it is, and every replica.")
 def command(
     name: str,
@@ -41,11 +42,11 @@ def command(
     watch: bool,
     output: str,
 ) -> None:
-    """Show how the Run NAME is: its phase and why, its replicas, and its last failure.
+    """Show the phase of the Run NAME and its reason, its replicas, and its last failure.
 
-    Of a large run those replicas that are as they should be are put together; a replica that waits
-    says why, in the words of the scheduler or the kubelet. Capacity and node pool are told by the
-    nodes' labels, if you may see nodes.
+    In a large run, replicas without problems are grouped. A replica that waits shows the reason
+    from the scheduler or the kubelet. Capacity and node pool come from the nodes' labels, if you
+    may read nodes.
 
     \b
     Examples:
@@ -65,7 +66,7 @@ def command(
     try:
         asyncio.run(_show(target, name, everything=everything, watch=watch, output=output))
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
 
 
 async def _show(target: Target, name: str, *, everything: bool, watch: bool, output: str) -> None:
@@ -76,19 +77,15 @@ async def _show(target: Target, name: str, *, everything: bool, watch: bool, out
 
     async with connected(target) as (client, namespace):
         report = await fetch(client, namespace, name)
-        if output == "json":
-            click.echo(json.dumps(report.document(), indent=2, ensure_ascii=False))
-            return
-        _print(list(status_text.lines(report, datetime.now(UTC), everything=everything)))
+
+        def lines() -> list[str]:
+            return list(status_text.lines(report, datetime.now(UTC), everything=everything))
+
+        print_result(output, json=report.document, text=lines)
         while watch and not report.ended:
             await asyncio.sleep(PERIOD)
             before, report = report, await fetch(client, namespace, name)
             if report != before:
                 click.echo()
                 click.clear()
-                _print(list(status_text.lines(report, datetime.now(UTC), everything=everything)))
-
-
-def _print(lines: Sequence[str]) -> None:
-    for line in lines:
-        click.echo(line)
+                print_result(output, json=report.document, text=lines)

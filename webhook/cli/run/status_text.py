@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from webhook import times
-from webhook.cli.harmless import harmless
-from webhook.cli.layout import shortened, table, wrapped
-from webhook.run import intervals
+from webhook.cli.layout import harmless, shortened, table, wrapped
+from webhook.run.model.status import format_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from webhook.cli.run.replicas import Replica
-    from webhook.cli.run.report import Report
+    from webhook.cli.run.report import Replica, Report
 
 _COLOURS: Final = {
     "Running": "green",
@@ -85,10 +83,10 @@ def _message(report: Report) -> str:
         return "is being deleted"
     if not report.status.observed_generation:
         return (
-            "no controller has looked at it yet. Is `fairlead controller` running? kubectl get"
-            " lease -A | grep fairlead tells who leads"
+            "no controller has reconciled it yet. Is `fairlead controller` running? This shows the "
+            "leader: kubectl get lease -A | grep fairlead"
         )
-    behind = " (its last change has not been looked at yet)" if report.behind else ""
+    behind = " (its last change has not been reconciled yet)" if report.behind else ""
     return harmless(report.status.message) + behind
 
 
@@ -174,12 +172,12 @@ def _grouped(replicas: Iterable[Replica], now: datetime) -> Iterator[tuple[str, 
 
 
 def _note(replica: Replica, now: datetime) -> str:
-    said = harmless(replica.note)
+    note = harmless(replica.note)
     if not replica.downs:
-        return said
+        return note
     times_in_a_row = "once" if replica.downs == 1 else f"{replica.downs} times in a row"
     history = f"went down {times_in_a_row}, last {_ago(replica.since, now)}"
-    return "; ".join(filter(None, (said, history)))
+    return "; ".join(filter(None, (note, history)))
 
 
 def _names(group: Sequence[Replica]) -> str:
@@ -187,7 +185,7 @@ def _names(group: Sequence[Replica]) -> str:
     if len(group) == 1:
         return first.name
     if first.role:
-        return f"{first.role} {intervals.written(one.index for one in group)}"
+        return f"{first.role} {format_intervals(one.index for one in group)}"
     return shortened([one.pod for one in group])
 
 
@@ -209,7 +207,7 @@ def _incidents(report: Report, now: datetime) -> Iterator[str]:
         if each.collateral:
             facts.append(f"other failures charged to it: {each.collateral}")
         if each.seconds_lost is not None:
-            facts.append(f"all ran again after {times.spoken(each.seconds_lost)}")
+            facts.append(f"all ran again after {times.format_span(each.seconds_lost)}")
         yield f"    {_CAUSES[each.cause]}: {'; '.join(facts)}"
 
 
@@ -237,4 +235,4 @@ def _coloured(state: str) -> str:
 
 
 def _ago(since: str, now: datetime) -> str:
-    return f"{times.spoken(times.elapsed(since, now))} ago" if since else "-"
+    return f"{times.format_span(times.elapsed(since, now))} ago" if since else "-"

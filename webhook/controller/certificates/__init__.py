@@ -1,1 +1,1 @@
-"""The keeper of the webhook's certificates: the edge around certs.rotation."""
+"""The edge around certs.rotation: keep the webhook's certificates."""

@@ -1,4 +1,7 @@
-"""Keeps an installation's certificates: looks, does the one thing that is next, looks again."""
+"""Keep an installation's certificates: observe, do the next step with one guarded write, repeat.
+
+Longer than 300 lines: each write has its guard, its errors and its limit of repetitions here.
+"""
 
 from __future__ import annotations
 
@@ -10,32 +13,41 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from http import HTTPStatus
 from random import Random
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from certs.bundle import same
 from certs.rotation import KeepAuthority, KeepServing, Publish, Wait, phase, step
+from webhook import names
 from webhook.backoff import CONFLICT_DELAYS, REWRITE_DELAYS
-from webhook.controller.certificates.carry_out import carry_out
+from webhook.controller.certificates.certificate_objects import (
+    OPAQUE,
+    TLS,
+    application,
+    bundles,
+    new_secret,
+    replaced_secret,
+)
 from webhook.errors import ClusterError, NotLeading
-from webhook.kube.backoff import Backoff
+from webhook.kube.rate_limit import Backoff
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Hashable
+    from collections.abc import Callable, Coroutine, Hashable, Mapping
     from typing import NoReturn
 
     from certs.rotation import Observed, Terms
-    from webhook.controller.certificates.carry_out import Writes
-    from webhook.controller.certificates.metrics import CertificateMetrics
+    from webhook.controller.certificates.certificate_metrics import CertificateMetrics
+    from webhook.controller.certificates.certificate_objects import Installation
     from webhook.controller.certificates.observe import ObservedCertificates, Observer
-    from webhook.controller.certificates.places import Installation
+    from webhook.kube.client import PatchType
 
 _logger = logging.getLogger(__name__)
 
-# Seconds. The wall clock decides what is due, and no timer follows it through a suspended machine
-# or a clock that is set. A watch may have missed what undoes our work, too.
+# Seconds. Renewal depends on the wall clock, and timers do not follow a suspended machine or a
+# clock that is set. A watch may also miss a change that reverts a write.
 LONGEST_REST: Final = 60.0
-# Several changes come together: what a `kubectl apply` writes, say.
+# Seconds to wait for related changes, for example those of one `kubectl apply`.
 GATHER: Final = 0.1
-FOLLOWS: Final = "kept by whoever leads"
+FOLLOWS: Final = "done by the leader"
 _OBJECTS: Final = {KeepAuthority: "authority", KeepServing: "serving", Publish: "bundle"}
 _PASSING: Final = (
     None,
@@ -45,16 +57,91 @@ _PASSING: Final = (
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 )
-# So often the same write is repeated at once: people and tools do undo a thing now and then.
+# How often the same write may be repeated without delay: users and tools occasionally revert one.
 FREE: Final = 5
-# Seconds without a write after which the count is forgotten.
+# Seconds without a write after which the count is reset.
 FORGOTTEN: Final = 600.0
+_APPLY: Final = {"fieldManager": names.CERTIFICATES_MANAGER, "force": "true"}
+
+
+class Writes(Protocol):
+    """The required methods of webhook.kube.writer.Writer or Client."""
+
+    async def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Create `body` in a collection."""
+
+    async def replace(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Replace an object."""
+
+    async def patch(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        patch_type: PatchType,
+        *,
+        query: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Patch an object."""
+
+
+async def carry_out(
+    step: KeepAuthority | KeepServing | Publish,
+    seen: ObservedCertificates,
+    installation: Installation,
+    writes: Writes,
+) -> None:
+    """Write the objects of `step`, at the versions that were observed.
+
+    Raises ClusterError; a 409 means that another client wrote first, and nothing was changed.
+    Several configurations are written one after the other. Each write stands alone, so a partial
+    result is valid: a configuration with the new bundle is correct.
+    """
+    match step:
+        case KeepAuthority(authority):
+            before = seen.observed.authority
+            # A rotation that was already in progress does not satisfy the request.
+            answered = authority.staged is not None and (
+                before is None or before.staged != authority.staged
+            )
+            data, kind = authority.data(), OPAQUE
+            await _keep(
+                installation.authority, kind, seen.authority, data, answered, installation, writes
+            )
+        case KeepServing(serving):
+            old = seen.observed.serving
+            answered = old is None or old.leaf != serving.leaf
+            data, kind = serving.data(), TLS
+            await _keep(
+                installation.serving, kind, seen.serving, data, answered, installation, writes
+            )
+        case Publish(bundle):
+            for place, configuration in seen.configurations:
+                held = bundles(configuration, installation).values()
+                if not all(same(each, bundle) for each in held):
+                    body = application(place, configuration, installation, bundle)
+                    await writes.patch(place.path, body, "apply", query=_APPLY)
+
+
+async def _keep(
+    name: str,
+    kind: str,
+    secret: Mapping[str, Any] | None,
+    data: Mapping[str, bytes],
+    answered: bool,
+    installation: Installation,
+    writes: Writes,
+) -> None:
+    if secret is None:
+        await writes.create(installation.secrets, new_secret(name, kind, data))
+    else:
+        body = replaced_secret(secret, data, answered=answered)
+        await writes.replace(installation.secret(name), body)
 
 
 def cause(step: KeepAuthority | KeepServing | Publish, observed: Observed) -> Hashable:
-    """What tells a write that is repeated from the next one of a rotation.
+    """Return a key that distinguishes a repeated write from the next step of a rotation.
 
-    Empty for what somebody asked for: they may ask as often as they like.
+    Empty for a requested renewal, which is not limited.
     """
     match step:
         case Publish(bundle):
@@ -65,7 +152,7 @@ def cause(step: KeepAuthority | KeepServing | Publish, observed: Observed) -> Ha
             return ("serving", why, sha256(serving.bundle).digest())
         case KeepAuthority(authority, why):
             if observed.authority is None:
-                # Another authority each time.
+                # Each new authority has a different bundle.
                 return ("authority", why)
             if observed.renew_authority and observed.authority.staged is None:
                 return ()
@@ -73,24 +160,24 @@ def cause(step: KeepAuthority | KeepServing | Publish, observed: Observed) -> Ha
 
 
 class Quarrel:
-    """Counts writes by cause. Times are seconds of any clock that only goes forward."""
+    """Counts writes by cause. Times are in seconds of a monotonic clock."""
 
     def __init__(self) -> None:
         self._written: dict[Hashable, tuple[int, float]] = {}
 
     def times(self, cause: Hashable) -> int:
-        """How often it has been written without a longer quiet."""
+        """Return the number of repeated writes since the last quiet period."""
         return self._written.get(cause, (0, 0.0))[0]
 
     def pause(self, cause: Hashable, now: float) -> float:
-        """Seconds for which this is better not written yet."""
+        """Return the seconds to wait before this write."""
         count, last = self._written.get(cause, (0, now))
         if count < FREE:
             return 0.0
         return max(0.0, last + REWRITE_DELAYS.after(count - FREE + 1) - now)
 
     def wrote(self, cause: Hashable, now: float) -> None:
-        """It has been written once more."""
+        """Record one write."""
         self._written = {
             each: (count, last)
             for each, (count, last) in self._written.items()
@@ -101,7 +188,7 @@ class Quarrel:
 
 
 def kind_of(error: ClusterError) -> str:
-    """One of metrics.ERRORS."""
+    """Return the error's label, one of certificate_metrics.ERRORS."""
     if error.status == HTTPStatus.CONFLICT:
         return "conflict"
     if error.status in (HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED):
@@ -109,8 +196,8 @@ def kind_of(error: ClusterError) -> str:
     return "unreachable" if error.status in _PASSING else "refused"
 
 
-def in_words(error: ClusterError) -> str:
-    """The API server's words, which name the right that is missing or the field, and the cure."""
+def describe_error(error: ClusterError) -> str:
+    """Return the API server's message, which names the missing right or the field, and a cure."""
     match kind_of(error):
         case "forbidden":
             return (
@@ -119,25 +206,25 @@ def in_words(error: ClusterError) -> str:
             )
         case "refused" if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
             return (
-                f"{error}. If this is a Secret that cannot be written, an immutable one or one of"
-                " a type that wants something else, delete it: it is made anew"
+                f"{error}. If this is a Secret that cannot be written, an immutable one or "
+                "one of another type, delete it: it is created again"
             )
     return str(error)
 
 
-class Rest(NamedTuple):
-    """How long to rest, in seconds, and whether a change ends it before."""
+class Pause(NamedTuple):
+    """The seconds until the next check, and whether a change ends the pause early."""
 
     seconds: float
     wakes: bool = False
 
 
 class Keeper:
-    """Looks after the certificates of one installation while this process leads.
+    """Keep the certificates of one installation current while this process leads.
 
-    Two that both believe to lead do no harm: each write holds for the version that was read.
-    `clock` is the wall clock, in UTC. `watch` runs beside it, and calls what it is given whenever
-    something has changed; without it a change is seen within a minute.
+    Two processes that both believe they lead do no harm: each write requires the version that was
+    read. `clock` is the wall clock, in UTC. `watch` runs concurrently and calls its argument after
+    each change; without it, a change is detected within LONGEST_REST seconds.
     """
 
     def __init__(
@@ -175,21 +262,21 @@ class Keeper:
 
     @property
     def ready(self) -> bool:
-        """False while this process leads and has never yet been through with a look."""
-        # What was right once stays ready: an API server that is away is no fault of ours.
+        """False while this process leads and has not yet completed a check."""
+        # Once ready, the keeper stays ready: an API server outage is not its failure.
         return not self._leading or self._settled or not self._trouble
 
     @property
     def reason(self) -> str:
-        """What the certificates are in the middle of, what is waited for, what went wrong last."""
+        """The step in progress, what it waits for, and the last error."""
         return f"{self._says}; {self._trouble}" if self._trouble else self._says
 
     async def lead(self) -> None:
-        """Go on until cancelled."""
+        """Keep the certificates current until cancelled."""
         self._leading = True
-        # Another may have led meanwhile.
+        # Another process may have led in the meantime.
         self._unchanged = None
-        self._says = "not looked at yet"
+        self._says = "not checked yet"
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._watched())
@@ -204,15 +291,15 @@ class Keeper:
             if self._watch:
                 await self._watch(self._changed.set)
         except Exception:
-            # Changes are seen within a minute then; and the runs' controller goes on.
+            # Without the watch, changes are still detected within LONGEST_REST seconds.
             _logger.exception("certificates are not watched any more: this is a bug")
 
     async def _keep(self) -> NoReturn:
         while True:
             self._changed.clear()
-            await self._rest(await self.look())
+            await self._pause(await self.take_step())
 
-    async def _rest(self, rest: Rest) -> None:
+    async def _pause(self, rest: Pause) -> None:
         if not rest.wakes:
             await asyncio.sleep(rest.seconds)
             return
@@ -223,8 +310,8 @@ class Keeper:
             return
         await asyncio.sleep(GATHER)
 
-    async def look(self) -> Rest:
-        """Look, and write at most one thing. Raises nothing but cancellation."""
+    async def take_step(self) -> Pause:
+        """Observe, and write at most one object. Raises nothing but cancellation."""
         try:
             seen = self._timed(await self._observer.observe())
             self._metrics.saw(seen.observed)
@@ -232,20 +319,20 @@ class Keeper:
         except ClusterError as error:
             return self._failed(error)
         except NotLeading as error:
-            # Whoever leads now goes on.
+            # The new leader continues.
             self._trouble = str(error)
-            return Rest(self._backoff.next())
+            return Pause(self._backoff.next())
         except Exception:
-            # A bug here must not take the runs with it.
+            # A bug here must not stop the controller of Runs.
             self._trouble = "this is a bug, see the log"
-            _logger.exception("certificates cannot be looked after: this is a bug")
-            return Rest(self._backoff.next())
+            _logger.exception("certificates cannot be reconciled: this is a bug")
+            return Pause(self._backoff.next())
         self._backoff.reset()
         self._conflicts.reset()
         return rest
 
     def _timed(self, seen: ObservedCertificates) -> ObservedCertificates:
-        """What was seen, with how long it has been so: a time in it is by any leader's clock."""
+        """Return `seen` with the time since its last change, measured on this process's clock."""
         versions = tuple(
             (each or {}).get("metadata", {}).get("resourceVersion")
             for each in (seen.authority, seen.serving)
@@ -256,7 +343,7 @@ class Keeper:
         unchanged = timedelta(seconds=now - self._unchanged[1])
         return replace(seen, observed=replace(seen.observed, unchanged=unchanged))
 
-    async def _act(self, seen: ObservedCertificates) -> Rest:
+    async def _act(self, seen: ObservedCertificates) -> Pause:
         now = self._clock()
         due = step(seen.observed, now, self._terms)
         in_phase = phase(seen.observed.authority)
@@ -269,7 +356,7 @@ class Keeper:
             self._trouble = ""
             self._settled = True
             seconds = (due.until - now).total_seconds()
-            return Rest(min(max(seconds, 0.0), LONGEST_REST), wakes=True)
+            return Pause(min(max(seconds, 0.0), LONGEST_REST), wakes=True)
         kept = _OBJECTS[type(due)]
         of = cause(due, seen.observed)
         if pause := self._quarrel.pause(of, self._steady_clock()):
@@ -279,28 +366,28 @@ class Keeper:
         self._metrics.wrote(kept)
         self._waits_for = ""
         _logger.info("certificates: %s written: %s", kept, due.why, extra={"phase": in_phase})
-        return Rest(0.0)
+        return Pause(0.0)
 
-    def _undone(self, kept: str, why: str, times: int, pause: float) -> Rest:
+    def _undone(self, kept: str, why: str, times: int, pause: float) -> Pause:
         self._trouble = (
-            f"{kept} was written {times} times ({why}), and somebody undoes it each time: look at"
-            f" the managedFields of the object for who that is; next in {pause:.0f} s"
+            f"{kept} was written {times} times ({why}), and another client reverts it each time: "
+            f"its managedFields name the client; next try in {pause:.0f} s"
         )
         self._metrics.failed("undone")
         _logger.warning("certificates: %s", self._trouble)
-        return Rest(pause)
+        return Pause(pause)
 
-    def _failed(self, error: ClusterError) -> Rest:
+    def _failed(self, error: ClusterError) -> Pause:
         kind = kind_of(error)
         self._metrics.failed(kind)
         if kind == "conflict":
-            _logger.debug("certificates: somebody was quicker: %s", error)
-            return Rest(self._conflicts.next())
-        words = in_words(error)
+            _logger.debug("certificates: another client wrote first: %s", error)
+            return Pause(self._conflicts.next())
+        words = describe_error(error)
         if words != self._trouble:
-            # Something else: what was wrong before has been put right.
+            # A different error means that the previous one was resolved.
             self._backoff.reset()
         self._trouble = words
         pause = max(self._backoff.next(), min(error.retry_after or 0.0, LONGEST_REST))
         _logger.warning("certificates: %s; again in %.1f s", self._trouble, pause)
-        return Rest(pause)
+        return Pause(pause)

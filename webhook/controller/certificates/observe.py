@@ -1,4 +1,4 @@
-"""Looks at everything that a rotation depends on, live, in the order that makes it safe."""
+"""Read everything that a rotation depends on, live and in a safe order, and watch for changes."""
 
 from __future__ import annotations
 
@@ -13,25 +13,29 @@ from cryptography import x509
 
 from certs.kept import Authority, Serving
 from certs.rotation import Observed
-from webhook.controller.certificates.published import bundles
-from webhook.controller.certificates.secrets import asks, data_of
+from webhook.controller.certificates.certificate_objects import (
+    bundles,
+    is_renewal_requested,
+)
 from webhook.errors import ClusterError
+from webhook.kube.named_object import NamedObject, data_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from typing import NoReturn
 
-    from webhook.controller.certificates.places import Installation, Place
+    from webhook.controller.certificates.certificate_objects import Installation, Place
     from webhook.kube.client import Client
 
 _SERVICE_LABEL: Final = "kubernetes.io/service-name"
-# Seconds for one handshake; a replica within a cluster takes some milliseconds.
+# Seconds for one TLS handshake; within a cluster it takes milliseconds.
 PATIENCE: Final = 2.0
 AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedCertificates:
-    """What was observed, and the objects as they were read, for their versions."""
+    """The observed state, and the objects as read, for their resource versions."""
 
     observed: Observed
     authority: Mapping[str, Any] | None
@@ -40,7 +44,7 @@ class ObservedCertificates:
 
 
 class Observer:
-    """Observes one installation. `ask` tells the serial number that a replica presents."""
+    """Observes one installation. `ask` returns the serial number that a replica presents."""
 
     def __init__(
         self,
@@ -56,10 +60,10 @@ class Observer:
     async def observe(self) -> ObservedCertificates:
         """Read everything once. Raises ClusterError.
 
-        The authority is read last (see certs.rotation.Observed): what is published or issued by it
-        is then never older than the object that it is written over.
+        The authority is read last (see certs.rotation.Observed). What is published or issued from
+        it is then never older than the object that is replaced.
         """
-        # Both to their ends, so that of two errors the first is always the one that is told.
+        # Both run to completion, so that of two errors always the first one is raised.
         configurations, replicas = await asyncio.gather(
             self._configurations(), self._replicas(), return_exceptions=True
         )
@@ -79,8 +83,8 @@ class Observer:
             Serving.read(data_of(serving)),
             tuple(published),
             replicas,
-            renew_authority=asks(authority),
-            renew_leaf=asks(serving),
+            renew_authority=is_renewal_requested(authority),
+            renew_leaf=is_renewal_requested(serving),
         )
         return ObservedCertificates(observed, authority, serving, configurations)
 
@@ -89,7 +93,7 @@ class Observer:
         return tuple((place, each) for place, each in found if each is not None)
 
     async def _replicas(self) -> tuple[int | None, ...]:
-        # Some thousand endpoints would be some hundred slices; there are three.
+        # One slice has up to 100 endpoints, and the usual number of replicas is three.
         listing = await self._client.list(
             f"/apis/discovery.k8s.io/v1/namespaces/{self._installation.namespace}/endpointslices",
             lambda each: each,
@@ -113,9 +117,9 @@ class Observer:
 async def serial_number(
     address: Address, server_name: str, *, patience: float = PATIENCE
 ) -> int | None:
-    """The serial number of the leaf that is presented; None if there was no handshake in time.
+    """Return the serial number of the presented leaf; None without a handshake in time.
 
-    Nothing is verified, and nothing is sent: what is presented is compared, not trusted.
+    Nothing is verified or sent: the certificate is compared, not trusted.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
@@ -134,14 +138,14 @@ async def serial_number(
     except ValueError:
         return None
     finally:
-        # A polite end would wait for the replica's.
+        # A graceful close would wait for the replica.
         writer.transport.abort()
 
 
 async def serial_numbers(
     addresses: Sequence[Address | None], ask: Callable[[Address], Awaitable[int | None]]
 ) -> tuple[int | None, ...]:
-    """Ask every address, several at once; None where there is none, or no answer."""
+    """Return the serial number per address; None for a missing address or answer."""
     turns = asyncio.Semaphore(AT_ONCE)
 
     async def one(address: Address | None) -> int | None:
@@ -154,7 +158,7 @@ async def serial_numbers(
 
 
 class Address(NamedTuple):
-    """An address, or a host's name, and a port."""
+    """A host name or an IP address, and a port."""
 
     host: str
     port: int
@@ -163,10 +167,10 @@ class Address(NamedTuple):
 def serving_addresses(
     slices: Iterable[Mapping[str, Any]], port_name: str
 ) -> tuple[Address | None, ...]:
-    """The address of each endpoint that serves, those that are about to end among them.
+    """Return the address of each endpoint that serves, including terminating ones.
 
-    The port is the one of that name, else a slice's only one; None where neither is there. (An
-    endpoint whose condition `serving` is unknown serves: discovery.k8s.io/v1.)
+    The port is the one of that name, else a slice's only one; None if neither exists. An endpoint
+    whose condition `serving` is unknown serves (discovery.k8s.io/v1).
     """
     return tuple(
         _address(endpoint, _port(each, port_name))
@@ -184,6 +188,31 @@ def _port(each: Mapping[str, Any], port_name: str) -> int | None:
 
 
 def _address(endpoint: Mapping[str, Any], port: int | None) -> Address | None:
-    # They are fungible: kube-proxy, too, takes the first.
+    # The addresses of an endpoint are fungible; kube-proxy uses the first as well.
     addresses = endpoint.get("addresses") or ()
     return Address(str(addresses[0]), port) if addresses and port else None
+
+
+async def watch(
+    client: Client, installation: Installation, changed: Callable[[], None]
+) -> NoReturn:
+    """Call `changed` after each change of one of the objects, until cancelled.
+
+    Each object is watched by name, so a right with resourceNames is enough. Only the versions are
+    kept, so that no cache holds the authority's private key.
+    """
+    objects = [
+        (installation.secrets, installation.authority),
+        (installation.secrets, installation.serving),
+        *((place.collection, place.name) for place in installation.places),
+    ]
+    async with asyncio.TaskGroup() as group:
+        for collection, name in objects:
+            watched = NamedObject(client, collection, name, _version)
+            watched.subscribe(lambda _: changed())
+            group.create_task(watched.run())
+    raise AssertionError("reflectors run until they are cancelled")
+
+
+def _version(seen: dict[str, Any]) -> str:
+    return str(seen["metadata"]["resourceVersion"])

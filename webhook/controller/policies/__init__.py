@@ -1,1 +1,1 @@
-"""Writes the statuses of policies and capacity classes, while this process leads."""
+"""Write the statuses of policies and capacity classes, while this process leads."""

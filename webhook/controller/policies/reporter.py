@@ -1,4 +1,4 @@
-"""Keeps the statuses of policies and capacity classes while this process leads."""
+"""Keep the statuses of policies and capacity classes, while this process leads."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import aiohttp
 
-from webhook.controller.policies.judging import Judging
-from webhook.controller.policies.reading import report_of
-from webhook.controller.policies.stored import StoredObjects
-from webhook.controller.policies.writing import INTERVAL, StatusWriter
+from webhook.controller.policies.policy_judging import Judging
+from webhook.controller.policies.replica_metrics import report_of
+from webhook.controller.policies.status_writer import INTERVAL, StatusWriter, StoredObjects
 from webhook.errors import ClusterError
 from webhook.kube.node_view import NodeView
-from webhook.policy.reporting.counting import Ledger, counted, met
+from webhook.policy.reporting.decision_counts import Ledger, counted, met
 from webhook.policy.reporting.statuses import Due, Knowledge, due
 from webhook.policy.status_model import Served
 from webhook.times import to_second
@@ -25,35 +24,35 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import NoReturn
 
-    from webhook.controller.policies.writing import Writes
+    from webhook.controller.policies.status_writer import Writes
     from webhook.kube.client import Client
-    from webhook.kube.replicas import Replica
-    from webhook.policy.reporting.counting import Report
+    from webhook.kube.webhook_replicas import Replica
+    from webhook.policy.reporting.decision_counts import Report
 
 _logger = logging.getLogger(__name__)
 
-FOLLOWS: Final = "kept by whoever leads"
+FOLLOWS: Final = "done by the leader"
 NO_SET: Final = "none"
-# Looks at the replicas for each time that counts may be written.
+# Reads of the replicas' metrics per interval of the counts.
 _LOOKS: Final = 4
-# So many looks in a row that a replica may leave unanswered before its hash is not shown any more.
+# A replica's hash is shown until the replica fails to answer this many reads in a row.
 _PATIENT_LOOKS: Final = 4
-# Seconds until a part that ended by a bug begins again.
+# Seconds until a part that ended with an unexpected exception restarts.
 _AFTER_A_BUG: Final = 30.0
-# Seconds for what is written once this process is to lead no more.
-LAST_WORD: Final = 2.0
-# Seconds that one replica has; within a cluster it takes some milliseconds.
+# Seconds for the final writes when this process stops leading.
+LAST_WRITES: Final = 2.0
+# Seconds for one replica to answer; within a cluster it takes milliseconds.
 PATIENCE: Final = 5.0
 AT_ONCE: Final = 8
-# Bytes. With 1,000 policies in 1,000 namespaces there are some ten million.
+# Bytes. The metrics of 1,000 policies in 1,000 namespaces take about ten million.
 _LONGEST: Final = 64 * 2**20
 
 
 class PolicyReporter:
-    """Writes what is known of policies and classes into their statuses.
+    """Writes the statuses of policies and capacity classes.
 
-    `replicas` tells where the webhook runs; `interval` is between the writes of one object's
-    counts, in seconds. `clock` is the wall clock, in UTC.
+    `replicas` returns the webhook's replicas; `interval` is the time between the writes of one
+    object's counts, in seconds. `clock` is the wall clock, in UTC.
     """
 
     def __init__(
@@ -74,12 +73,12 @@ class PolicyReporter:
 
     @property
     def reason(self) -> str:
-        """How the statuses fare, for a readiness detail."""
+        """The state of the status writer, for a readiness detail."""
         return self._tenure.reason() if self._tenure else FOLLOWS
 
     async def lead(self) -> None:
-        """Go on until cancelled. Nothing that goes wrong here ends it: runs go on beside it."""
-        # Anew each time: what is counted begins at what the statuses have by then.
+        """Write statuses until cancelled. Errors are logged, so that the controller continues."""
+        # A new one each time: counts continue from the values in the statuses.
         tenure = self._tenure = _Tenure(
             self._client, self._writer, self._replicas, self._interval, self._clock
         )
@@ -90,7 +89,7 @@ class PolicyReporter:
 
 
 class _Tenure:
-    """What is known from the moment when this process began to lead."""
+    """The state from the moment when this process started to lead."""
 
     def __init__(
         self,
@@ -110,7 +109,7 @@ class _Tenure:
         self._ledger = Ledger()
         self._served: tuple[Served, ...] | None = None
         self._silent: dict[str, int] = {}
-        self._unseen = ""
+        self._replicas_trouble = ""
 
     async def run(self) -> None:
         try:
@@ -120,22 +119,22 @@ class _Tenure:
                     self._nodes.run,
                     self._judging.judge,
                     self._judging.survey,
-                    self._look_again_and_again,
+                    self._poll_replicas,
                     self._write,
                 ):
                     group.create_task(_always(part))
         finally:
-            await self._last_word()
+            await self._write_last_counts()
 
-    async def _last_word(self) -> None:
-        """Write what was counted: whoever leads next counts on from what is written."""
+    async def _write_last_counts(self) -> None:
+        """Write the counts, because the next leader continues from the written values."""
         if self._ledger.there is None:
             # Nothing has been counted.
             return
         try:
-            async with asyncio.timeout(LAST_WORD):
+            async with asyncio.timeout(LAST_WRITES):
                 with suppress(ClusterError):
-                    self._learn(await ask(self._replicas, patience=LAST_WORD / 2))
+                    self._learn(await poll_replicas(self._replicas, patience=LAST_WRITES / 2))
                 await self._statuses.write_once()
         except TimeoutError:
             _logger.info("not all counts of policies were written in the end")
@@ -144,55 +143,56 @@ class _Tenure:
 
     def reason(self) -> str:
         judged = self._judging.acceptance
-        said = [f"{len(judged.said)} objects" if judged.said else "no object judged yet"]
+        conditions = judged.conditions
+        parts = [f"{len(conditions)} objects" if conditions else "no object judged yet"]
         if judged.faulty:
-            said.append(f"refused for {', '.join(judged.faulty[:3])}")
+            parts.append(f"refused for {', '.join(judged.faulty[:3])}")
         if self._served is not None:
-            said.append(f"{len(self._served)} replicas of the webhook")
-        parts = (
+            parts.append(f"{len(self._served)} replicas of the webhook")
+        troubles = (
             self._objects.trouble(),
-            self._unseen,
+            self._replicas_trouble,
             self._nodes.trouble(),
             self._statuses.trouble,
         )
-        return "; ".join([*said, *filter(None, parts)])
+        return "; ".join([*parts, *filter(None, troubles)])
 
     async def _write(self) -> None:
         await self._objects.wait_synced()
         await self._statuses.run()
 
-    async def _look_again_and_again(self) -> NoReturn:
+    async def _poll_replicas(self) -> NoReturn:
         await self._objects.wait_synced()
         while True:
             try:
-                self._learn(await ask(self._replicas))
-                self._unseen = ""
+                self._learn(await poll_replicas(self._replicas))
+                self._replicas_trouble = ""
             except ClusterError as error:
-                self._unseen = f"the webhook's replicas are not known: {error}"
+                self._replicas_trouble = f"the webhook's replicas are unknown: {error}"
             await asyncio.sleep(self._interval / _LOOKS)
 
-    def _learn(self, look: Look) -> None:
-        self._meet()
-        listed = {each.key for each in look.replicas}
+    def _learn(self, polled: ReplicaReports) -> None:
+        self._note_objects()
+        listed = {each.key for each in polled.replicas}
         self._silent = {
-            key: 0 if key in look.reports else self._silent.get(key, 0) + 1 for key in listed
+            key: 0 if key in polled.reports else self._silent.get(key, 0) + 1 for key in listed
         }
-        self._ledger = counted(self._ledger, listed, look.reports)
+        self._ledger = counted(self._ledger, listed, polled.reports)
         self._served = tuple(
-            Served(replica=each.name, hash=said.hash or NO_SET)
-            for each in look.replicas
+            Served(replica=each.name, hash=report.hash or NO_SET)
+            for each in polled.replicas
             if not each.leaving
             and self._silent[each.key] < _PATIENT_LOOKS
-            and (said := self._ledger.last.get(each.key)) is not None
+            and (report := self._ledger.last.get(each.key)) is not None
         )
         self._statuses.wake()
 
-    def _meet(self) -> None:
+    def _note_objects(self) -> None:
         seen = (each.seen for each in self._objects.objects().values())
         self._ledger = met(self._ledger, seen, to_second(self._clock()))
 
     def _due(self) -> Sequence[Due]:
-        self._meet()
+        self._note_objects()
         known = Knowledge(
             self._judging.acceptance, self._judging.satisfied, self._ledger, self._served
         )
@@ -209,19 +209,20 @@ async def _always(part: Callable[[], Awaitable[object]]) -> None:
         await asyncio.sleep(_AFTER_A_BUG)
 
 
-class Look(NamedTuple):
-    """The replicas that there are, and what those said that answered, by key."""
+class ReplicaReports(NamedTuple):
+    """The replicas, and the reports of those that answered, by key."""
 
     replicas: Sequence[Replica]
     reports: Mapping[str, Report]
 
 
-async def ask(
+async def poll_replicas(
     replicas: Callable[[], Awaitable[Sequence[Replica]]], *, patience: float = PATIENCE
-) -> Look:
-    """Look once, at several at a time. Raises ClusterError if it is not known who there is.
+) -> ReplicaReports:
+    """Read the replicas' metrics once, several concurrently.
 
-    A replica that does not answer, or no metrics, has no report; the next look may find it.
+    Raises ClusterError if the replicas cannot be listed. A replica that does not answer, or
+    answers something else, has no report; the next read may have one.
     """
     found = await replicas()
     turns = asyncio.Semaphore(AT_ONCE)
@@ -232,14 +233,16 @@ async def ask(
             async with turns:
                 try:
                     text = await _text(session, replica)
-                    # It takes milliseconds with many policies.
+                    # Parsing takes milliseconds with many policies.
                     return await asyncio.to_thread(report_of, text)
                 except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
                     return None
 
         reports = await asyncio.gather(*(one(replica) for replica in found))
-    said = zip(found, reports, strict=True)
-    return Look(found, {replica.key: report for replica, report in said if report is not None})
+    answered = zip(found, reports, strict=True)
+    return ReplicaReports(
+        found, {replica.key: report for replica, report in answered if report is not None}
+    )
 
 
 async def _text(session: aiohttp.ClientSession, replica: Replica) -> str:

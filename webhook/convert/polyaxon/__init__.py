@@ -1,6 +1,6 @@
-"""Polyaxonfiles to Runs: the old schema (version 1), and components and operations (1.1)."""
+"""Convert Polyaxonfiles to Runs: version 1, and components and operations (1.1)."""
 
-from webhook.convert.polyaxon.asked import Wanted
 from webhook.convert.polyaxon.convert import Converted, convert
+from webhook.convert.polyaxon.draft import ConversionOptions
 
-__all__ = ["Converted", "Wanted", "convert"]
+__all__ = ["ConversionOptions", "Converted", "convert"]

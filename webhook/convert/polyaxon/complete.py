@@ -1,4 +1,4 @@
-"""A draft as a Run: everything that its model and its plan say against it, at its place."""
+"""Complete a draft to a Run, and report errors at their place in the file."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 
 from webhook import names
-from webhook.convert.polyaxon.draft import given, items, settled, source, within
+from webhook.convert.polyaxon.draft import items, non_empty, settled, source, within
 from webhook.convert.polyaxon.item import Item
+from webhook.dns_names import MAX_LABEL
 from webhook.errors import InvalidRun
-from webhook.placement.schema.syntax import MAX_NAME
+from webhook.policy.document_parser import sentence
 from webhook.policy.findings import path_text
-from webhook.policy.messages import sentence
-from webhook.policy.scalars import Disputed
+from webhook.policy.yaml_tree import Disputed
 from webhook.run.model import Run, RunSpec
 from webhook.run.plan import plan
 from webhook.run.template_faults import faults, written_faults
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
     from pydantic_core import ErrorDetails
 
-    from webhook.convert.polyaxon.draft import Draft
-    from webhook.convert.polyaxon.made import Made
-    from webhook.convert.polyaxon.notes import Notes
-    from webhook.pod_schema.fields import Fault
+    from webhook.convert.polyaxon.draft import Converted, Draft, Notes
+    from webhook.pod_schema.field_checks import Fault
     from webhook.policy.findings import Path
 
 # What pydantic puts at the end of a path if it is the key of a mapping that is wrong.
 _KEY: Final = "[key]"
-_RENAMED: Final = "is no name of Kubernetes'; the Run is called {name}: --name gives it another"
+_RENAMED: Final = (
+    "is not a valid Kubernetes name; the Run is called {name}: --name sets another name"
+)
 _REPLICAS: Final = ("spec", "replicas")
 # How a template of Polyaxon's begins.
 _LEFT_AS_IT_IS: Final = "{{"
@@ -54,7 +54,7 @@ class Complete:
     run: Run
 
 
-def complete(made: Made, document: Item, name: str, notes: Notes) -> Complete | None:
+def complete(made: Converted, document: Item, name: str, notes: Notes) -> Complete | None:
     """The Run, or None if there are errors, which are noted; `name` is the person's, or ""."""
     draft: dict[str, Draft] = {
         "apiVersion": names.API_VERSION,
@@ -81,21 +81,21 @@ def complete(made: Made, document: Item, name: str, notes: Notes) -> Complete | 
     except InvalidRun as error:
         for problem in error.problems:
             refused.problem(problem)
-        told = {finding.path for finding in notes.errors}
-        found = [each for each in written_faults(run) if refused.where(each.path) not in told]
+        reported = {finding.path for finding in notes.errors}
+        found = [each for each in written_faults(run) if refused.where(each.path) not in reported]
     for fault in found:
         refused.fault(fault)
     return None if notes.errors else Complete(settled_document, run)
 
 
-def _metadata(made: Made, document: Item, name: str, notes: Notes) -> dict[str, Draft]:
+def _metadata(made: Converted, document: Item, name: str, notes: Notes) -> dict[str, Draft]:
     if not name:
-        own = made.name.written if made.name is not None else ""
+        own = made.name.as_text if made.name is not None else ""
         name = run_name(own or file_name(document.origin.file), _longest_suffix(made.spec))
         if made.name is not None and name != own:
             notes.warning(made.name, _RENAMED.format(name=name), key=False)
-    annotations = given(**{_DESCRIPTION: made.description})
-    return given(name=name, namespace=made.namespace, annotations=annotations)
+    annotations = non_empty(**{_DESCRIPTION: made.description})
+    return non_empty(name=name, namespace=made.namespace, annotations=annotations)
 
 
 def _longest_suffix(spec: dict[str, Draft]) -> int:
@@ -115,7 +115,7 @@ class _Refused:
     """Says what the Run's model or its plan refuses, where the Polyaxonfile has it."""
 
     draft: Draft
-    made: Made
+    made: Converted
     document: Item
     notes: Notes
 
@@ -127,16 +127,16 @@ class _Refused:
             path, at_key = path[:-1], True
         found = source(self.draft, path)
         written = found[0].text if found is not None and not found[1] and not at_key else ""
-        self.say(path, sentence(line, written or None), key=at_key)
+        self.add_error(path, sentence(line, written or None), key=at_key)
 
     def problem(self, problem: str) -> None:
         """One line of the plan's, such as `spec.template.spec.volumes[0]: …`."""
         text, colon, message = problem.partition(": ")
         if not colon or " " in text:
-            self.say((), problem)
+            self.add_error((), problem)
             return
         steps = _STEP.findall(text)
-        self.say(
+        self.add_error(
             tuple(int(inner) if inner.isdecimal() else name or inner for name, inner in steps),
             message,
         )
@@ -149,14 +149,14 @@ class _Refused:
     def fault(self, fault: Fault) -> None:
         """What the pod schema says; nothing about a template of Polyaxon's that was left there."""
         found = source(self.draft, fault.path)
-        if found is not None and _LEFT_AS_IT_IS in found[0].written:
+        if found is not None and _LEFT_AS_IT_IS in found[0].as_text:
             return
         if fault.severity == "error":
-            self.say(fault.path, fault.message, key=fault.at_key)
+            self.add_error(fault.path, fault.message, key=fault.at_key)
         elif found is not None:
             self.notes.warning(found[0], fault.message)
 
-    def say(self, path: Path, message: str, *, key: bool = False) -> None:
+    def add_error(self, path: Path, message: str, *, key: bool = False) -> None:
         """An error at the item that the path of the Run comes from, or at what is nearest to it."""
         found = source(self.draft, path)
         if found is not None:
@@ -178,7 +178,7 @@ def run_name(text: str, longest_suffix: int) -> str:
     label = _FOREIGN.sub("-", own.lower()).strip("-")
     if not _LETTER.match(label):
         label = f"{_FALLBACK}-{label}".strip("-")
-    return label[: MAX_NAME - longest_suffix].rstrip("-")
+    return label[: MAX_LABEL - longest_suffix].rstrip("-")
 
 
 def file_name(path: str) -> str:

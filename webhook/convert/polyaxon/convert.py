@@ -1,4 +1,4 @@
-"""Polyaxonfiles to a Run, with everything that is wrong with them or has no meaning here."""
+"""Convert Polyaxonfiles to a Run, with errors and notes."""
 
 from __future__ import annotations
 
@@ -6,31 +6,28 @@ import codecs
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.convert.polyaxon.asked import Wanted
 from webhook.convert.polyaxon.complete import complete
+from webhook.convert.polyaxon.components.component import convert_component as of_component
 from webhook.convert.polyaxon.components.compose import composed
-from webhook.convert.polyaxon.components.document import made as of_component
-from webhook.convert.polyaxon.item import Item, Origin, read
-from webhook.convert.polyaxon.notes import Notes
-from webhook.convert.polyaxon.old_schema.document import KINDS, REFUSED
-from webhook.convert.polyaxon.old_schema.document import made as of_old_schema
-from webhook.policy import nodes
-from webhook.policy.composer import Unreadable
-from webhook.policy.scalars import plain
-from webhook.policy.yaml_text import character_place, trees
-from webhook.strict import guess, shown
+from webhook.convert.polyaxon.draft import ConversionOptions, Notes
+from webhook.convert.polyaxon.item import Item, Origin, to_item
+from webhook.convert.polyaxon.old_schema.experiment import KINDS, REFUSED
+from webhook.convert.polyaxon.old_schema.experiment import convert_old_document as of_old_schema
+from webhook.policy import yaml_tree
+from webhook.policy.yaml_text import Unreadable, character_place, trees
+from webhook.policy.yaml_tree import plain
+from webhook.strict import guess, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.policy.composer import Fault
     from webhook.policy.findings import Finding, Path
-    from webhook.policy.yaml_text import Tree
+    from webhook.policy.yaml_text import Fault, Tree
     from webhook.run.model import Run
 
 _SEVERAL: Final = "is one {what} more; a Run is made of one, and {first} is one already"
 _MIXED: Final = "is of the old schema, and {first} is a component or an operation; give one alone"
-_NOTHING: Final = "there is no Polyaxonfile in it"
+_NOTHING: Final = "it has no Polyaxonfile"
 _COMMAND_LINE: Final = "--param"
 # Nobody writes more by hand.
 MAX_BYTES: Final = 2**20
@@ -68,17 +65,17 @@ class Converted:
         return tuple(each for each in self.findings if each.severity == "warning")
 
 
-def convert(files: Mapping[str, bytes], wanted: Wanted | None = None) -> Converted:
+def convert(files: Mapping[str, bytes], wanted: ConversionOptions | None = None) -> Converted:
     """The Run that the files describe: one of the old schema, a component, or an operation.
 
     An operation's component may stand in it, or in another document. Never raises, whatever is in
     the files. The order of the files does not matter.
     """
-    wanted = wanted or Wanted()
+    wanted = wanted or ConversionOptions()
     notes = Notes()
-    overrides = {name: _given(name, text) for name, text in wanted.params.items()}
+    overrides = {name: _parse_param(name, text) for name, text in wanted.params.items()}
     found = documents(files, notes)
-    document = None if found.broken else _chosen(found, files, notes)
+    document = None if found.broken else _select_document(found, files, notes)
     done = None
     if document is not None:
         of = of_old_schema if found.old else of_component
@@ -90,12 +87,12 @@ def convert(files: Mapping[str, bytes], wanted: Wanted | None = None) -> Convert
     return Converted(done.document, done.run, notes.in_order)
 
 
-def _given(name: str, text: str) -> Item:
+def _parse_param(name: str, text: str) -> Item:
     """A param of the command line, read as YAML would."""
     return Item(plain(text), Origin(_COMMAND_LINE, (1, 1), (1, 1), (name,)), text)
 
 
-def _chosen(found: Documents, files: Mapping[str, bytes], notes: Notes) -> Item | None:
+def _select_document(found: Documents, files: Mapping[str, bytes], notes: Notes) -> Item | None:
     """The one document to convert, composed if it has to be; None, and errors, if it is not."""
     for what, several in (
         ("document of the old schema", found.old),
@@ -144,7 +141,7 @@ def documents(files: Mapping[str, bytes], notes: Notes) -> Documents:
 
 
 def _read_file(file: str, content: bytes, notes: Notes) -> list[Item]:
-    def fault(place: nodes.Place, message: str, path: Path = ()) -> None:
+    def fault(place: yaml_tree.Place, message: str, path: Path = ()) -> None:
         notes.error(Origin(file, place, place, path), message)
 
     if len(content) > MAX_BYTES:
@@ -156,8 +153,8 @@ def _read_file(file: str, content: bytes, notes: Notes) -> list[Item]:
         for tree in trees(content.decode("utf-8")):
             for path, each in _with_paths(tree):
                 fault(each.place, each.message, path)
-            if not (isinstance(tree.root, nodes.Scalar) and tree.root.value is None):
-                result.append(read(tree.root, file))
+            if not (isinstance(tree.root, yaml_tree.Scalar) and tree.root.value is None):
+                result.append(to_item(tree.root, file))
     except UnicodeDecodeError as error:
         before = content[: error.start].decode("utf-8")
         place = character_place(before, len(before))
@@ -171,7 +168,7 @@ def _read_file(file: str, content: bytes, notes: Notes) -> list[Item]:
 def _with_paths(tree: Tree) -> list[tuple[Path, Fault]]:
     paths: dict[int, Path] = {}
     if tree.faults:
-        for path, node in nodes.walk(tree.root):
+        for path, node in yaml_tree.walk(tree.root):
             paths.setdefault(id(node), path)
     return [
         (paths.get(id(each.of), ()) + (() if each.key is None else (each.key,)), each)
@@ -185,15 +182,15 @@ def _file(item: Item, found: Documents, notes: Notes) -> None:
         notes.error(item, "want a Polyaxonfile: a mapping with version and kind")
         return
     kind_of = item.entries.get("kind")
-    kind = kind_of.written if kind_of is not None and kind_of.value is not None else _guessed(item)
+    kind = kind_of.as_text if kind_of is not None and kind_of.value is not None else _guessed(item)
     if kind == OPERATION:
         found.operations.append(item)
     elif kind == COMPONENT:
         found.components.append(item)
     elif kind in KINDS:
         version = item.entries.get("version")
-        if version is not None and version.written not in ("1", "1.0"):
-            notes.error(version, f"{_VERSION}, not {shown(version.written)}")
+        if version is not None and version.as_text not in ("1", "1.0"):
+            notes.error(version, f"{_VERSION}, not {quoted(version.text)}")
         found.old.append(item)
     elif kind in REFUSED and kind_of is not None:
         notes.error(kind_of, f"is {kind}: {REFUSED[kind]}")
@@ -203,7 +200,7 @@ def _file(item: Item, found: Documents, notes: Notes) -> None:
         known = (*KINDS, COMPONENT, OPERATION)
         hint = guess(kind, known)
         message = (
-            f"{shown(kind)} is not one of {', '.join(known)}{hint}"
+            f"{quoted(kind)} is not one of {', '.join(known)}{hint}"
             if kind
             else (f"is required: one of {', '.join(known)}")
         )
@@ -213,7 +210,7 @@ def _file(item: Item, found: Documents, notes: Notes) -> None:
 def _guessed(item: Item) -> str:
     """The kind of a document that does not say it, as Polyaxon allows since 2."""
     version = item.entries.get("version")
-    if version is not None and version.written == "1":
+    if version is not None and version.as_text == "1":
         return ""
     if any(name in item.entries for name in _OF_OPERATIONS):
         return OPERATION

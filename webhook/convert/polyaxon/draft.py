@@ -1,10 +1,15 @@
-"""The Run while it is made: plain values, with items of the Polyaxonfile among them."""
+"""A conversion: its options, its notes, and the Run under construction.
+
+A draft is made of plain values and of items of the Polyaxonfile.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from webhook.convert.polyaxon.item import Item, plain
+from webhook.convert.polyaxon.item import Item, Origin, plain
+from webhook.policy.findings import Finding, Severity, path_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +19,7 @@ if TYPE_CHECKING:
 Draft: TypeAlias = "Item | Mapping[str, Draft] | Sequence[Draft] | str | int | float | bool | None"
 
 
-def given(**fields: Draft) -> dict[str, Draft]:
+def non_empty(**fields: Draft) -> dict[str, Draft]:
     """The fields that have something in them, in this order."""
     return {name: value for name, value in fields.items() if not _nothing(value)}
 
@@ -59,7 +64,7 @@ def source(draft: Draft, path: Path) -> tuple[Item, Path] | None:
     if not isinstance(draft, Item):
         return None
     item, left = draft, path[step:]
-    while left and (below := _of(item, left[0])) is not None:
+    while left and (below := _child_item(item, left[0])) is not None:
         item, left = below, left[1:]
     return item, left
 
@@ -85,7 +90,71 @@ def _child(draft: Draft, step: str | int) -> Draft:
     return child
 
 
-def _of(item: Item, step: str | int) -> Item | None:
+def _child_item(item: Item, step: str | int) -> Item | None:
     if isinstance(step, str):
         return item.entries.get(step)
     return item.elements[step] if 0 <= step < len(item.elements) else None
+
+
+@dataclass
+class Converted:
+    """spec: of the Run. name, namespace, description: as the document has them, if it does.
+
+    replicas: the section that describes the replicas, for what is wrong with them as a whole.
+    """
+
+    spec: dict[str, Draft] = field(default_factory=dict)
+    name: Item | None = None
+    namespace: Item | None = None
+    description: Item | None = None
+    replicas: Item | None = None
+
+
+@dataclass(slots=True)
+class Notes:
+    """Collects findings while a file is converted; none is said twice."""
+
+    found: set[Finding] = field(default_factory=set)
+
+    def error(
+        self, at: Item | Origin, message: str, *, below: Path = (), key: bool = False
+    ) -> None:
+        """Something that has to be mended. `key` puts it at the field's name, not at its value.
+
+        `below` leads from the item to what is not there, or is only said of it.
+        """
+        self._add(at, message, "error", below, key=key)
+
+    def warning(self, at: Item | Origin, message: str, *, key: bool = True) -> None:
+        """Something that is left out, or comes to mean something else: why, and what to do."""
+        self._add(at, message, "warning", (), key=key)
+
+    def _add(
+        self, at: Item | Origin, message: str, severity: Severity, below: Path, *, key: bool
+    ) -> None:
+        origin = at if isinstance(at, Origin) else at.origin
+        place = origin.key if key else origin.place
+        path = path_text((*origin.path, *below))
+        self.found.add(Finding(origin.file, *place, path, message, severity))
+
+    @property
+    def in_order(self) -> tuple[Finding, ...]:
+        """All findings, by file and place."""
+        return tuple(sorted(self.found))
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that are errors, by file and place."""
+        return tuple(finding for finding in self.in_order if finding.severity == "error")
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionOptions:
+    """name: the Run's, or "". image: of every main container instead of the file's, or "".
+
+    params: values by name, as text; they win over the file's.
+    """
+
+    name: str = ""
+    image: str = ""
+    params: Mapping[str, str] = field(default_factory=dict)

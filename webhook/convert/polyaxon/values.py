@@ -1,4 +1,4 @@
-"""Items as values of the type that a field wants, or an error that says what it wants."""
+"""Convert items to the type that a field needs, or report an error."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic.alias_generators import to_camel
 
-from webhook.policy.scalars import Disputed
-from webhook.strict import guess, shown
+from webhook.policy.yaml_tree import Disputed
+from webhook.strict import guess, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from webhook.convert.polyaxon.draft import Notes
     from webhook.convert.polyaxon.item import Item
-    from webhook.convert.polyaxon.notes import Notes
 
 # As Polyaxon did, a number may stand in quotes: what a template makes is text first.
 _WHOLE: Final = re.compile(r"[0-9]{1,12}")
@@ -47,7 +47,7 @@ def want_text(item: Item, notes: Notes) -> str | None:
     if isinstance(item.value, dict | tuple) or item.value is None:
         notes.error(item, f"want text, not {noun(item)}")
         return None
-    return item.written
+    return item.as_text
 
 
 def want_texts(item: Item, notes: Notes) -> list[str]:
@@ -104,7 +104,7 @@ def want_one_of(item: Item, notes: Notes, allowed: Sequence[str]) -> str | None:
     if text is None or text in allowed:
         return text
     hint = guess(text, tuple(allowed))
-    notes.error(item, f"{shown(text)} is not one of {', '.join(allowed)}{hint}")
+    notes.error(item, f"{quoted(text)} is not one of {', '.join(allowed)}{hint}")
     return None
 
 
@@ -119,4 +119,4 @@ def noun(item: Item) -> str:
             return "null"
         case Disputed():
             return f"{item.text}, which can be read as {item.value.meaning}"
-    return shown(item.written)
+    return quoted(item.as_text)

@@ -1,1 +1,1 @@
-"""What is wrong with an installation: read once, judged by pure functions, each with its cure."""
+"""Diagnose an installation: read the cluster once, then run pure checks."""

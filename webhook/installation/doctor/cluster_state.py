@@ -1,15 +1,14 @@
-"""What was read of a cluster, for all checks at once."""
+"""The input of all checks, the state of a cluster, and their output, findings."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from webhook import names
-from webhook.installation.arguments import has_argument
-from webhook.installation.from_files import FROM_CLUSTER
-from webhook.installation.kinds import GUARD_BINDING
+from webhook.installation.manifests import FROM_CLUSTER, has_argument
+from webhook.installation.object_kinds import GUARD_BINDING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,14 +19,16 @@ if TYPE_CHECKING:
 
     Json = Mapping[str, Any]
 
+Severity = Literal["error", "warning", "note"]
 
-class Read(StrEnum):
-    """What is read of a cluster, in the words in which it is told that it could not be."""
+
+class ReadKind(StrEnum):
+    """What is read of a cluster, named as in the message that it could not be read."""
 
     POD_RULES = "the webhook configuration"
     JUDGING = "the validating configuration"
     PODS_OF_RUNS = "pods of runs"
-    METRICS = "the metrics of the webhook's replicas"
+    METRICS = "the metrics of Fairlead's replicas"
     DEFINITION = "the definition of Runs"
     PODS = "Fairlead's pods"
     DEPLOYMENTS = "deployments"
@@ -47,7 +48,7 @@ class Read(StrEnum):
 
 
 class Right(NamedTuple):
-    """One thing that somebody may want to do. Empty fields mean all, or none."""
+    """One permission. An empty field means all, or none."""
 
     verb: str
     group: str
@@ -56,15 +57,15 @@ class Right(NamedTuple):
     namespace: str = ""
 
     def __str__(self) -> str:
-        """As `kubectl auth can-i` would have it."""
+        """In the form of `kubectl auth can-i`."""
         whole = f"{self.resource}.{self.group}" if self.group else self.resource
         name = f" {self.name}" if self.name else ""
         place = f" in {self.namespace}" if self.namespace else ""
         return f"{self.verb} {whole}{name}{place}"
 
 
-class Asked(NamedTuple):
-    """Whether somebody has a right. `account` is a ServiceAccount's name; empty: who asks."""
+class AccessAnswer(NamedTuple):
+    """Whether a ServiceAccount has a right. An empty `account` is the caller."""
 
     account: str
     right: Right
@@ -72,7 +73,7 @@ class Asked(NamedTuple):
 
 
 class Unplaced(NamedTuple):
-    """A pod of a run without a stamp; `older`: than the webhook configuration."""
+    """A pod of a run without a stamp. `older`: created before the webhook configuration."""
 
     namespace: str
     name: str
@@ -81,26 +82,27 @@ class Unplaced(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """What there is. None where it is absent; `unread` says of what that cannot be told.
+    """The state of a cluster. None means absent, unless `unread` has the field's ReadKind.
 
     version: of this program; server: the API server's gitVersion.
     definition: of Runs in the cluster; shipped: as this version has it.
     deployments, by name, and pods, in Fairlead's namespace.
     endpoints: of the webhook's Service, each with whether it is ready.
     configuration: the MutatingWebhookConfiguration.
-    guard_objects: our admission policies and their bindings, by kind and name; shipped_guards:
-    those that every installation has, as this version has them.
-    judging: the ValidatingWebhookConfiguration; refused_policies: why a policy by dry run was not
-    judged, in the API server's words, though it should have been.
+    guard_objects: our admission policies and their bindings, by kind and name.
+    shipped_guards: those of every installation, as this version ships them.
+    judging: the ValidatingWebhookConfiguration.
+    refused_policies: the API server's message, if a policy by dry run should have been validated
+        and was not.
     serving: certificate and bundle (PEM) of the serving Secret; never its key.
-    silences: seconds since a replica heard of a resource, by the replica's name and the resource.
-    leader: who leads the controllers; empty if nobody does.
-    namespaces: labels by name. daemon_sets: those in namespaces that are placed as a whole.
-    nodes: the cluster's, if there is such a DaemonSet.
-    unplaced: pods of runs without a stamp, finished ones left out.
-    policies: the ConfigMap's files; or the cluster's objects, by resource and name, if the webhook
-    has its policies from there.
-    left_files: of the ConfigMap, where the webhook does not have its policies from there.
+    silences: seconds since a replica received an update, by the replica's name and the resource.
+    leader: the leading controller; empty if there is none.
+    namespaces: labels by name.
+    daemon_sets: DaemonSets in namespaces that are placed as a whole.
+    nodes: the cluster's nodes, if there is such a DaemonSet.
+    unplaced: pods of runs without a stamp that have not finished.
+    policies: what the webhook reads: the ConfigMap's files, or objects by resource and name.
+    left_files: the ConfigMap's files, if the webhook does not read them.
     unread: what could not be read, and why.
     """
 
@@ -126,9 +128,9 @@ class ClusterState:
     unplaced: Sequence[Unplaced] = ()
     policies: Mapping[str, bytes] | None = None
     left_files: Mapping[str, bytes] = field(default_factory=dict)
-    rights: Sequence[Asked] = ()
+    rights: Sequence[AccessAnswer] = ()
     probe: Probe | None = None
-    unread: Mapping[Read, str] = field(default_factory=dict)
+    unread: Mapping[ReadKind, str] = field(default_factory=dict)
 
     @property
     def entries(self) -> Sequence[Json]:
@@ -148,42 +150,74 @@ class ClusterState:
 
     @property
     def in_cluster(self) -> bool:
-        """Whether the webhook is meant to run in the cluster, behind its Service."""
+        """Whether the configuration calls the webhook in the cluster, behind its Service."""
         return not self.url
 
     @property
     def url(self) -> str:
-        """Where the webhook is, if it runs outside of the cluster; else empty."""
+        """The webhook's address if it runs outside the cluster; else empty."""
         urls = [str(each["clientConfig"].get("url") or "") for each in self.entries]
         return urls[0] if urls and all(urls) else ""
 
     @property
     def elsewhere(self) -> bool:
-        """Whether the webhook runs outside of the cluster, and nothing was installed in it."""
+        """Whether the webhook runs outside the cluster, and nothing is installed in the cluster."""
         installed = names.NAMESPACE in self.namespaces or self.deployments or self.leader
         return not self.in_cluster and not installed
 
     @property
-    def beyond(self) -> Sequence[Read]:
-        """What of the cluster's tells nothing of programs that run outside of it."""
+    def beyond(self) -> Sequence[ReadKind]:
+        """What the cluster does not show about programs that run outside it."""
         if self.in_cluster:
             return ()
         if not self.elsewhere:
-            return (Read.SERVED,)
-        return Read.METRICS, Read.ENDPOINTS, Read.SERVING, Read.POLICIES, Read.LEASE
+            return (ReadKind.SERVED,)
+        return (
+            ReadKind.METRICS,
+            ReadKind.ENDPOINTS,
+            ReadKind.SERVING,
+            ReadKind.POLICIES,
+            ReadKind.LEASE,
+        )
 
     @property
     def by_cert_manager(self) -> bool:
-        """Whether cert-manager, and not our controller, keeps the certificates."""
+        """Whether cert-manager, and not our controller, manages the certificates."""
         metadata = (self.configuration or {}).get("metadata") or {}
         return names.INJECTED_BY_CERT_MANAGER in (metadata.get("annotations") or {})
 
     @property
     def policies_from_cluster(self) -> bool:
-        """Whether the webhook has its policies from the cluster's objects."""
+        """Whether the webhook reads its policies from the cluster's objects."""
         return takes_policies_from_cluster(self.deployments)
 
 
 def takes_policies_from_cluster(deployments: Mapping[str, Json]) -> bool:
-    """Whether the webhook's Deployment, if it is among these, says so."""
+    """Whether the webhook's Deployment, if present, has the argument for it."""
     return names.WEBHOOK in deployments and has_argument(deployments[names.WEBHOOK], FROM_CLUSTER)
+
+
+class Finding(NamedTuple):
+    """One result of a check: what was found, and what to do about it.
+
+    Error: pods are rejected or not placed, now or soon. Warning: that may happen. Note: neither.
+    """
+
+    severity: Severity
+    what: str
+    cure: str = ""
+
+
+def error(what: str, cure: str) -> Finding:
+    """Return an error: pods are rejected or not placed, now or soon."""
+    return Finding("error", what, cure)
+
+
+def warning(what: str, cure: str) -> Finding:
+    """Return a warning: pods may be rejected or not placed later."""
+    return Finding("warning", what, cure)
+
+
+def note(what: str, cure: str = "") -> Finding:
+    """Return a note."""
+    return Finding("note", what, cure)

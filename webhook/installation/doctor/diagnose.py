@@ -1,82 +1,104 @@
-"""All checks, in the order in which somebody wants to read them."""
+"""All checks, in the order of the report."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.installation.doctor import (
-    agents,
-    certificates,
-    interception,
-    judgement,
-    pods,
-    policies,
-    programs,
-    rights,
+    certificate_checks,
+    daemon_set_checks,
+    guard_checks,
+    interception_checks,
+    permission_checks,
+    pod_checks,
+    policy_checks,
+    program_checks,
 )
-from webhook.installation.doctor.cluster_state import Read
-from webhook.installation.doctor.findings import error
+from webhook.installation.doctor.cluster_state import ReadKind, error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from webhook.installation.doctor.cluster_state import ClusterState
-    from webhook.installation.doctor.findings import Finding
+    from webhook.installation.doctor.cluster_state import ClusterState, Finding
 
 
 class Check(NamedTuple):
-    """One check: its name, what it finds, and what it reads, as in `ClusterState.unread`."""
+    """One check: its name, its function, and what it reads, as in `ClusterState.unread`."""
 
     name: str
     findings: Callable[[ClusterState], Iterable[Finding]]
-    reads: tuple[Read, ...] = ()
+    reads: tuple[ReadKind, ...] = ()
 
 
 class Outcome(NamedTuple):
-    """What a check has found. Nothing: all is well, unless what it reads is among `unread`."""
+    """The findings of a check. Without any, all is well, unless `unread` is not empty."""
 
     name: str
     findings: tuple[Finding, ...]
-    unread: tuple[Read, ...] = ()
+    unread: tuple[ReadKind, ...] = ()
 
 
 CHECKS: Final = (
-    Check("end to end", pods.end_to_end, (Read.POD_RULES,)),
-    Check("interception", interception.interception, (Read.POD_RULES, Read.GUARDS)),
-    Check("guards", interception.guards, (Read.GUARDS,)),
-    Check("selectors", interception.selectors, (Read.POD_RULES,)),
-    Check("programs", programs.programs, (Read.DEPLOYMENTS, Read.PODS)),
-    Check("watches", programs.watches, (Read.DEPLOYMENTS, Read.METRICS)),
-    Check("endpoints", programs.endpoints, (Read.POD_RULES, Read.ENDPOINTS)),
-    Check("certificates", certificates.certificates, (Read.SERVING,)),
-    Check("trust", certificates.trust, (Read.POD_RULES, Read.JUDGING, Read.SERVING)),
-    Check("leader", programs.leader, (Read.LEASE,)),
-    Check("policies", policies.policies, (Read.DEPLOYMENTS, Read.POLICIES, Read.SERVED)),
-    Check("judgement", judgement.judgement, (Read.DEPLOYMENTS, Read.JUDGING, Read.JUDGED)),
+    Check("end to end", pod_checks.end_to_end, (ReadKind.POD_RULES,)),
+    Check("interception", interception_checks.interception, (ReadKind.POD_RULES, ReadKind.GUARDS)),
+    Check("guards", guard_checks.guards, (ReadKind.GUARDS,)),
+    Check("selectors", interception_checks.selectors, (ReadKind.POD_RULES,)),
+    Check("programs", program_checks.programs, (ReadKind.DEPLOYMENTS, ReadKind.PODS)),
+    Check("watches", program_checks.watches, (ReadKind.DEPLOYMENTS, ReadKind.METRICS)),
+    Check("endpoints", program_checks.endpoints, (ReadKind.POD_RULES, ReadKind.ENDPOINTS)),
+    Check("certificates", certificate_checks.certificates, (ReadKind.SERVING,)),
+    Check(
+        "trust", certificate_checks.trust, (ReadKind.POD_RULES, ReadKind.JUDGING, ReadKind.SERVING)
+    ),
+    Check("leader", program_checks.leader, (ReadKind.LEASE,)),
+    Check(
+        "policies",
+        policy_checks.policies,
+        (ReadKind.DEPLOYMENTS, ReadKind.POLICIES, ReadKind.SERVED),
+    ),
+    Check(
+        "judgement",
+        policy_checks.judgement,
+        (ReadKind.DEPLOYMENTS, ReadKind.JUDGING, ReadKind.JUDGED),
+    ),
     Check(
         "policies left behind",
-        judgement.left_behind,
-        (Read.DEPLOYMENTS, Read.POLICIES, Read.LEFT_FILES),
+        policy_checks.left_behind,
+        (ReadKind.DEPLOYMENTS, ReadKind.POLICIES, ReadKind.LEFT_FILES),
     ),
-    Check("unplaced pods", pods.unplaced, (Read.POD_RULES, Read.NAMESPACES, Read.PODS_OF_RUNS)),
-    Check("namespaces", interception.marked_namespaces, (Read.NAMESPACES,)),
+    Check(
+        "unplaced pods",
+        pod_checks.unplaced,
+        (ReadKind.POD_RULES, ReadKind.NAMESPACES, ReadKind.PODS_OF_RUNS),
+    ),
+    Check("namespaces", interception_checks.marked_namespaces, (ReadKind.NAMESPACES,)),
     Check(
         "agents",
-        agents.agents,
-        (Read.DEPLOYMENTS, Read.NAMESPACES, Read.DAEMON_SETS, Read.NODES, Read.POLICIES),
+        daemon_set_checks.agents,
+        (
+            ReadKind.DEPLOYMENTS,
+            ReadKind.NAMESPACES,
+            ReadKind.DAEMON_SETS,
+            ReadKind.NODES,
+            ReadKind.POLICIES,
+        ),
     ),
-    Check("versions", programs.versions, (Read.DEPLOYMENTS,)),
-    Check("definition of Runs", programs.definition, (Read.DEFINITION,)),
-    Check("permissions", rights.permissions, (Read.OWN_RIGHTS, Read.PROGRAMS_RIGHTS)),
+    Check("versions", program_checks.versions, (ReadKind.DEPLOYMENTS,)),
+    Check("definition of Runs", program_checks.definition, (ReadKind.DEFINITION,)),
+    Check(
+        "permissions",
+        permission_checks.permissions,
+        (ReadKind.OWN_RIGHTS, ReadKind.PROGRAMS_RIGHTS),
+    ),
 )
 
 
 def diagnose(seen: ClusterState) -> list[Outcome]:
-    """What every check says of what was seen; of an empty cluster that it is empty."""
+    """Run every check on the state of a cluster. An empty cluster has one finding."""
     if not (seen.configuration or seen.deployments or seen.definition or seen.unread):
         cure = (
-            "fairlead install; or is it the wrong cluster? kubectl config current-context tells, "
-            "--context takes another"
+            "fairlead install; or is it the wrong cluster? Check with: kubectl config "
+            "current-context; --context selects another"
         )
         return [Outcome("installation", (error("Fairlead is not in this cluster", cure),))]
     unknown = {*seen.unread, *seen.beyond}

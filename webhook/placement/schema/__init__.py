@@ -1,22 +1,25 @@
-"""The placement schema of documents, typed and strict: camelCase outside, snake_case inside.
+"""The models of placement in documents: camelCase outside, snake_case inside.
 
 `model_dump(by_alias=True, exclude_none=True)` of any part gives the JSON that goes into a pod.
 """
 
-from webhook.placement.schema.affinity import (
+from webhook.placement.schema.placement import (
+    CapacitySetting,
+    Defaults,
+    PlacementModel,
+    PlacementSettings,
+)
+from webhook.placement.schema.scheduling import (
     Affinity,
     NodeAffinity,
     NodeSelector,
     PodAffinity,
     PodAffinityTerm,
     PreferredSchedulingTerm,
+    Taint,
+    Toleration,
+    TopologySpreadConstraint,
     WeightedPodAffinityTerm,
-)
-from webhook.placement.schema.placement import (
-    CapacitySetting,
-    Defaults,
-    PlacementModel,
-    PlacementSettings,
 )
 from webhook.placement.schema.security import (
     AppArmorProfile,
@@ -33,8 +36,6 @@ from webhook.placement.schema.selectors import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
 )
-from webhook.placement.schema.spread import TopologySpreadConstraint
-from webhook.placement.schema.taints import Taint, Toleration
 from webhook.strict import Strict
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The security context of a pod, as Kubernetes has it: v1.PodSecurityContext."""
+"""The security context of a pod (v1.PodSecurityContext)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
@@ -61,7 +61,7 @@ class SELinuxOptions(Strict):
 
 
 class WindowsSecurityContextOptions(Strict):
-    """What only pods on Windows nodes have."""
+    """Settings for pods on Windows nodes."""
 
     gmsa_credential_spec_name: ObjectName | None = Field(
         default=None, description="The name of the GMSA credential spec."
@@ -77,8 +77,9 @@ class WindowsSecurityContextOptions(Strict):
     )
     host_process: Literal[False] | None = Field(
         default=None,
-        description="Whether the containers run as processes of the host. Only false: true needs "
-        "the host's network too, which is no matter of placement.",
+        description="Whether the containers run as processes of the host. Only false is "
+        "allowed: true requires the host's network too, which is not a placement "
+        "field.",
     )
 
 
@@ -94,7 +95,7 @@ def _one_value_a_parameter(sysctls: list[Sysctl]) -> list[Sysctl]:
 
 
 class PodSecurityContext(Strict):
-    """The security settings of the pod as a whole. Merged key by key, as nodeSelector."""
+    """The security settings of the whole pod. They are merged key by key, like nodeSelector."""
 
     run_as_user: Id | None = Field(
         default=None, description="The numeric user that runs the processes; 0 is root."
@@ -133,5 +134,5 @@ class PodSecurityContext(Strict):
         default=None, description="Kernel parameters of the pod's namespaces."
     )
     windows_options: WindowsSecurityContextOptions | None = Field(
-        default=None, description="What only pods on Windows nodes have."
+        default=None, description="Settings for pods on Windows nodes."
     )

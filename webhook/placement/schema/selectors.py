@@ -1,4 +1,4 @@
-"""Label selectors, and the expressions that ask for a node."""
+"""Label selectors and node selector expressions."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 
 from webhook.placement.label_values import int64
 from webhook.placement.schema.syntax import LabelKey, LabelValue, ObjectName
-from webhook.strict import Problem, Strict, shown
+from webhook.strict import Problem, Strict, quoted
 
 _KEY = "The label's key."
 _LIST_OPERATORS = ("In", "NotIn")
@@ -29,7 +29,7 @@ def values_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
         elif count and isinstance(values[0], str) and int64(values[0]) is None:
             yield Problem(
                 ("values", 0),
-                f"{operator} compares whole numbers of 64 bits; {shown(values[0])} is none",
+                f"{operator} compares whole numbers of 64 bits; {quoted(values[0])} is none",
             )
 
 
@@ -38,8 +38,8 @@ class LabelSelectorRequirement(Strict):
 
     key: LabelKey = Field(description=_KEY)
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
-        description="How the label is judged. NotIn and DoesNotExist also hold where the label "
-        "is missing."
+        description="How the label is compared with the values. NotIn and DoesNotExist also "
+        "match if the label is missing."
     )
     values: list[LabelValue] | None = Field(
         default=None,
@@ -53,13 +53,13 @@ class LabelSelectorRequirement(Strict):
 
 
 class LabelSelector(Strict):
-    """Selects objects by their labels: all that is said here must hold. Empty selects all."""
+    """Selects objects whose labels match all that is given. An empty selector selects all."""
 
     match_labels: dict[LabelKey, LabelValue] | None = Field(
-        default=None, description="Labels that must be there, with exactly these values."
+        default=None, description="Labels that must be present with exactly these values."
     )
     match_expressions: list[LabelSelectorRequirement] | None = Field(
-        default=None, description="Expressions that must all hold."
+        default=None, description="Expressions, all of which must match."
     )
 
     @property
@@ -73,8 +73,8 @@ class NodeSelectorRequirement(Strict):
 
     key: LabelKey = Field(description=_KEY)
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"] = Field(
-        description="How the label is judged. NotIn and DoesNotExist also hold where the label "
-        "is missing; Gt and Lt compare whole numbers."
+        description="How the label is compared with the values. NotIn and DoesNotExist also "
+        "match if the label is missing. Gt and Lt compare whole numbers."
     )
     values: list[LabelValue] | None = Field(
         default=None,
@@ -89,7 +89,7 @@ class NodeSelectorRequirement(Strict):
 
 
 class NodeFieldRequirement(Strict):
-    """One expression on a field of a node; Kubernetes knows only its name."""
+    """One expression on a field of a node. Kubernetes allows only its name."""
 
     key: Literal["metadata.name"] = Field(description="The field: metadata.name, the node's name.")
     operator: Literal["In", "NotIn"] = Field(description="Whether the node must have this name.")
@@ -99,7 +99,7 @@ class NodeFieldRequirement(Strict):
 
 
 class NodeSelectorTerm(Strict):
-    """Expressions on one node that must all hold."""
+    """Expressions on a node, all of which must match."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -108,10 +108,10 @@ class NodeSelectorTerm(Strict):
     )
 
     match_expressions: list[NodeSelectorRequirement] | None = Field(
-        default=None, description="Expressions on the node's labels; all must hold."
+        default=None, description="Expressions on the node's labels, all of which must match."
     )
     match_fields: list[NodeFieldRequirement] | None = Field(
-        default=None, description="Expressions on the node's fields; all must hold."
+        default=None, description="Expressions on the node's fields, all of which must match."
     )
 
     @classmethod

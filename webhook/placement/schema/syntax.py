@@ -1,20 +1,27 @@
-"""Kubernetes' rules for what a label, an annotation key or a name may look like.
+"""The syntax of values in documents: labels, annotation keys, names, times, lengths of lists.
 
-Source: k8s.io/apimachinery/pkg/util/validation.
+Source: k8s.io/apimachinery/pkg/util/validation; of times RFC 3339, to the second, with a zone.
 """
 
 import re
-from collections.abc import Callable
-from typing import Annotated, Final
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from webhook.strict import own_error, shown
+from webhook.dns_names import (
+    LABEL,
+    MAX_LABEL,
+    MAX_SUBDOMAIN,
+    SERVICE_NAME,
+    SUBDOMAIN,
+    is_label,
+    is_service_name,
+    is_subdomain,
+)
+from webhook.strict import Problem, own_error, quoted
 
 _NAME: Final = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SERVICE_NAME: Final = r"[a-z]([-a-z0-9]*[a-z0-9])?"
-SUBDOMAIN_PATTERN: Final = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
 _SYSCTL_WORD: Final = r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL: Final = rf"({_SYSCTL_WORD}[./])*{_SYSCTL_WORD}"
 _SIGNS: Final = r'"/\\:;|=,+*?<>@\[\]\x00-\x1f\x7f'
@@ -24,28 +31,34 @@ _WINDOWS_USER: Final = (
     rf"[^{_SIGNS}]{{0,103}}[^{_SIGNS}. ]"
 )
 
+# Of the part after the slash of a key, and of a label's value.
 MAX_NAME: Final = 63
-MAX_SUBDOMAIN: Final = 253
 # A prefix, a slash and a name.
 MAX_KEY: Final = MAX_SUBDOMAIN + 1 + MAX_NAME
 
 _name = re.compile(_NAME, re.ASCII)
-_dns_label = re.compile(_DNS_LABEL, re.ASCII)
-_service_name = re.compile(_SERVICE_NAME, re.ASCII)
-_subdomain = re.compile(SUBDOMAIN_PATTERN, re.ASCII)
 _sysctl = re.compile(_SYSCTL, re.ASCII)
 _windows_user = re.compile(_WINDOWS_USER)
-
-
-def is_subdomain(text: str) -> bool:
-    """Whether `text` is a DNS-1123 subdomain, as most objects' names are."""
-    # The length first: the expressions need quadratic time for a long text that fails.
-    return len(text) <= MAX_SUBDOMAIN and _subdomain.fullmatch(text) is not None
-
-
-def is_dns_label(text: str) -> bool:
-    """Whether `text` is a DNS-1123 label, as a namespace's name is."""
-    return len(text) <= MAX_NAME and _dns_label.fullmatch(text) is not None
+# Of each list of objects in a placement. Without a limit the API server reckons with as many items
+# as a request of 3 MiB holds, and refuses rules that would cost too much then.
+MAX_LISTED: Final = 64
+# Fields that hold labels or annotations, by keys that anybody may choose; and lists of such keys.
+MAPPINGS: Final = ("nodeSelector", "labels", "annotations", "matchLabels")
+KEY_LISTS: Final = ("matchLabelKeys", "mismatchLabelKeys")
+# The days that each month has; of the years from 2000 to 2099 every fourth is a leap year.
+_DAY: Final = (
+    r"(20[0-9]{2}-((0[13578]|1[02])-31|(0[13-9]|1[0-2])-(29|30)"
+    r"|(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8]))|20([02468][048]|[13579][26])-02-29)"
+)
+# One form of the many of RFC 3339, so that whoever sorts or compares texts is not misled.
+MOMENT_PATTERN: Final = (
+    rf"^{_DAY}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
+)
+IS_NO_MOMENT: Final = (
+    "is not a valid timestamp: give date, time and zone, such as 2026-12-01T18:00:00Z or "
+    "2026-12-01T18:00:00+01:00"
+)
+_form = re.compile(MOMENT_PATTERN, re.ASCII)
 
 
 def qualified_name_fault(text: str) -> str:
@@ -78,7 +91,7 @@ def label_value_fault(text: str) -> str:
 def _checked(noun: str, fault: Callable[[str], str]) -> AfterValidator:
     def check(text: str) -> str:
         if reason := fault(text):
-            raise own_error(f"{shown(text)} is not {noun}: {reason}")
+            raise own_error(f"{quoted(text)} is not {noun}: {reason}")
         return text
 
     return AfterValidator(check)
@@ -100,24 +113,24 @@ def _subdomain_fault(text: str) -> str:
 
 
 def _dns_label_fault(text: str) -> str:
-    if is_dns_label(text):
+    if is_label(text):
         return ""
     return (
-        f"it must be 1 to {MAX_NAME} lower-case letters, digits or '-', "
+        f"it must be 1 to {MAX_LABEL} lower-case letters, digits or '-', "
         "with a letter or a digit at both ends"
     )
 
 
 def _service_name_fault(text: str) -> str:
-    if len(text) <= MAX_NAME and _service_name.fullmatch(text):
+    if is_service_name(text):
         return ""
     return (
-        f"it must be 1 to {MAX_NAME} lower-case letters, digits or '-', "
+        f"it must be 1 to {MAX_LABEL} lower-case letters, digits or '-', "
         "with a letter at the beginning and a letter or a digit at the end"
     )
 
 
-def _sysctl_fault(text: str) -> str:
+def sysctl_fault(text: str) -> str:
     if len(text) <= MAX_SUBDOMAIN and _sysctl.fullmatch(text):
         return ""
     return "it must be words of lower-case letters, digits, '-' or '_', joined by dots"
@@ -129,19 +142,17 @@ def _windows_user_fault(text: str) -> str:
     return "it must be USER or DOMAIN\\USER, the user of at most 104 characters and no signs"
 
 
-def _annotation_key_fault(text: str) -> str:
+def annotation_key_fault(text: str) -> str:
     # As Kubernetes does it: an annotation's prefix may be written in capitals.
     return qualified_name_fault(text.lower())
 
 
-_QUALIFIED = rf"({SUBDOMAIN_PATTERN}/)?{_NAME}"
+_QUALIFIED = rf"({SUBDOMAIN}/)?{_NAME}"
 # The pattern of a label's key in JSON Schemas, and one that counts the part after the slash too.
 KEY_PATTERN: Final = f"^{_QUALIFIED}$"
-COUNTED_KEY_PATTERN: Final = (
-    rf"^({SUBDOMAIN_PATTERN}/)?([A-Za-z0-9][-A-Za-z0-9_.]{{0,61}})?[A-Za-z0-9]$"
-)
+COUNTED_KEY_PATTERN: Final = rf"^({SUBDOMAIN}/)?([A-Za-z0-9][-A-Za-z0-9_.]{{0,61}})?[A-Za-z0-9]$"
 LABEL_VALUE_PATTERN: Final = f"^({_NAME})?$"
-OBJECT_NAME_PATTERN: Final = f"^{SUBDOMAIN_PATTERN}$"
+OBJECT_NAME_PATTERN: Final = f"^{SUBDOMAIN}$"
 _ANY_CASE = r"([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?/)?"
 
 LabelKey = Annotated[
@@ -152,20 +163,20 @@ LabelValue = Annotated[
 ]
 AnnotationKey = Annotated[
     str,
-    _checked("an annotation key", _annotation_key_fault),
+    _checked("an annotation key", annotation_key_fault),
     _schema(_ANY_CASE + _NAME, MAX_KEY),
 ]
 ResourceName = Annotated[
     str, _checked("a resource name", qualified_name_fault), _schema(_QUALIFIED, MAX_KEY)
 ]
 NamespaceName = Annotated[
-    str, _checked("a namespace's name", _dns_label_fault), _schema(_DNS_LABEL, MAX_NAME)
+    str, _checked("a namespace's name", _dns_label_fault), _schema(LABEL, MAX_LABEL)
 ]
 ServiceName = Annotated[
-    str, _checked("a Service's name", _service_name_fault), _schema(_SERVICE_NAME, MAX_NAME)
+    str, _checked("a Service's name", _service_name_fault), _schema(SERVICE_NAME, MAX_LABEL)
 ]
 SysctlName = Annotated[
-    str, _checked("a kernel parameter", _sysctl_fault), _schema(_SYSCTL, MAX_SUBDOMAIN)
+    str, _checked("a kernel parameter", sysctl_fault), _schema(_SYSCTL, MAX_SUBDOMAIN)
 ]
 WindowsUserName = Annotated[
     str,
@@ -173,5 +184,52 @@ WindowsUserName = Annotated[
     _schema(_WINDOWS_USER, MAX_SUBDOMAIN),
 ]
 ObjectName = Annotated[
-    str, _checked("an object's name", _subdomain_fault), _schema(SUBDOMAIN_PATTERN, MAX_SUBDOMAIN)
+    str, _checked("an object's name", _subdomain_fault), _schema(SUBDOMAIN, MAX_SUBDOMAIN)
+]
+
+
+def long_lists(value: object, at: tuple[str | int, ...]) -> Iterator[Problem]:
+    """Every list of objects below `value` that has more than MAX_LISTED items; `at` is its path."""
+    if isinstance(value, dict):
+        for key, child in value.items():
+            yield from long_lists(child, (*at, key))
+    elif isinstance(value, list):
+        if len(value) > MAX_LISTED and isinstance(value[0], dict):
+            yield Problem(at, f"want at most {MAX_LISTED} items, not {len(value)}")
+        for index, child in enumerate(value):
+            yield from long_lists(child, (*at, index))
+
+
+def crowded(value: object, at: tuple[str | int, ...]) -> Iterator[Problem]:
+    """As long_lists, and every mapping by free keys and list of keys with more than MAX_LISTED."""
+    yield from long_lists(value, at)
+    for path, child in _below(value, at):
+        free = isinstance(child, dict) and path[-1] in MAPPINGS
+        listed = isinstance(child, list) and path[-1] in KEY_LISTS
+        if (free or listed) and len(child) > MAX_LISTED:
+            what = "keys" if free else "items"
+            yield Problem(path, f"want at most {MAX_LISTED} {what}, not {len(child)}")
+
+
+def _below(value: object, at: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Each field of each mapping below `value`, with its path."""
+    if isinstance(value, dict):
+        for key, child in value.items():
+            yield (*at, key), child
+            yield from _below(child, (*at, key))
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            yield from _below(child, (*at, index))
+
+
+def _checked_moment(text: str) -> str:
+    if not _form.fullmatch(text):
+        raise own_error(f"{quoted(text)} {IS_NO_MOMENT}")
+    return text
+
+
+Moment = Annotated[
+    str,
+    AfterValidator(_checked_moment),
+    WithJsonSchema({"type": "string", "format": "date-time", "pattern": MOMENT_PATTERN}),
 ]

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of policies, classes and exceptions, made from their models."""
+"""The CustomResourceDefinitions of policies, classes and exceptions."""
 
 from webhook.policy.crd.definitions import RESOURCES, custom_resource_definitions
 

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of the kinds that policies are written in, as objects."""
+"""The CustomResourceDefinitions of policies, classes and exceptions, as objects."""
 
 from __future__ import annotations
 
@@ -7,28 +7,34 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic.json_schema import models_json_schema
 
 from webhook import names
-from webhook.crd.definition import TEXT, Called, Column, definition
-from webhook.crd.lists import by, placement_lists
-from webhook.crd.structural import Structural
-from webhook.placement.schema.limits import MAX_LISTED
-from webhook.placement.schema.syntax import COUNTED_KEY_PATTERN, KEY_PATTERN, MAX_SUBDOMAIN
-from webhook.policy.crd.rules import RULES
+from webhook.crd.definition import (
+    TEXT,
+    Called,
+    Column,
+    Structural,
+    definition,
+    list_by_keys,
+    placement_lists,
+)
+from webhook.dns_names import MAX_SUBDOMAIN
+from webhook.placement.schema.syntax import COUNTED_KEY_PATTERN, KEY_PATTERN, MAX_LISTED
+from webhook.policy.crd.policy_rules import RULES
 from webhook.policy.model import KNOWN
 from webhook.policy.status_model import ClassStatus, ExceptionStatus, PolicyStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.crd.lists import Lists
-    from webhook.crd.reported import Reported
+    from webhook.crd.conditions import Reported
+    from webhook.crd.definition import Lists
 
 Json = dict[str, Any]
 
 _CLUSTER: Final = "Cluster"
-# Not in `all`, which people mean of one namespace.
+# Not in `all`, which users expect to list the objects of one namespace.
 _CATEGORIES: Final = ("fairlead",)
 _ACCEPTED: Final = '.status.conditions[?(@.type=="Accepted")]'
-# Of a list in the spec the API server would print the JSON.
+# For a list in the spec, the API server would print JSON in the column.
 _SUMMARY: Final = ".status.summary"
 _AGE: Final = Column("Age", "date", ".metadata.creationTimestamp")
 _REASON: Final = Column("Reason", "string", f"{_ACCEPTED}.reason", wide=True)
@@ -87,7 +93,7 @@ _KINDS: Final[Mapping[str, tuple[Called, tuple[Column, ...], str, type[Reported]
 # The definitions' names by kind: resource and group.
 RESOURCES: Final[Mapping[str, str]] = {kind: each[0].resource for kind, each in _KINDS.items()}
 _PLACEMENTS: Final = ("Defaults", "PlacementSettings")
-# Rules look at each key.
+# Rules check each key.
 _MAPPINGS: Final = (
     *((name, field) for name in _PLACEMENTS for field in ("nodeSelector", "labels", "annotations")),
     ("LabelSelector", "matchLabels"),
@@ -106,18 +112,19 @@ LISTS: Final[Lists] = {
     **{at: {"maxItems": MAX_LISTED} for at in _KEY_LISTS},
     ("PolicySpec", "exclude"): {"maxItems": MAX_LISTED},
     ("ExceptionSpec", "policies"): {"x-kubernetes-list-type": "set"},
-    # Longer than any moment is: what is a little too long is told of in words, by its rule.
+    # Longer than any valid timestamp, so that a rule with a message reports values a little too
+    # long.
     ("ExceptionSpec", "until"): {"maxLength": MAX_SUBDOMAIN},
     ("CapacityClassSpec", "nodes"): {"maxItems": MAX_LISTED},
     ("Shape", "matchExpressions"): {"maxItems": MAX_LISTED},
     ("Shape", "taints"): {"maxItems": MAX_LISTED},
-    **{(name, "conditions"): by(0, "type") for name in _REPORTS},
-    **{(name, "servedHashes"): by(0, "replica") for name in _REPORTS},
+    **{(name, "conditions"): list_by_keys(0, "type") for name in _REPORTS},
+    **{(name, "servedHashes"): list_by_keys(0, "replica") for name in _REPORTS},
 }
 
 
 def custom_resource_definitions() -> Mapping[str, Json]:
-    """By kind the definition, as `kubectl apply` takes it (apiextensions.k8s.io/v1)."""
+    """Return the definition of each kind as an apiextensions.k8s.io/v1 object."""
     return {
         kind: definition(called, columns, _schema(kind, spec, status))
         for kind, (called, columns, spec, status) in _KINDS.items()
@@ -125,7 +132,7 @@ def custom_resource_definitions() -> Mapping[str, Json]:
 
 
 def _schema(kind: str, spec: str, status: type[Reported]) -> Json:
-    """The schema of the whole object. Of its metadata rules restrict the name alone."""
+    """Return the schema of the object. In metadata, rules restrict only the name."""
     definitions = _definitions(kind, status)
     structural = Structural(definitions, RULES, LISTS)
     fields = definitions[kind]["properties"]
@@ -140,7 +147,7 @@ def _schema(kind: str, spec: str, status: type[Reported]) -> Json:
             "spec": {**structural.definition(spec), "description": fields["spec"]["description"]},
             "status": {
                 **structural.definition(status.__name__),
-                # What a newer controller reports is kept, for whoever knows it.
+                # Keep the fields of newer controllers.
                 "x-kubernetes-preserve-unknown-fields": True,
             },
         },
@@ -149,12 +156,12 @@ def _schema(kind: str, spec: str, status: type[Reported]) -> Json:
 
 
 def _definitions(kind: str, status: type[Reported]) -> Mapping[str, Json]:
-    """What pydantic makes of the models of a kind, by class."""
+    """Return pydantic's schemas of the models of a kind, by class."""
     _, whole = models_json_schema(
         [(KNOWN[kind], "validation"), (status, "validation")], by_alias=True
     )
     definitions: Mapping[str, Json] = whole["$defs"]
-    # Whoever writes the status writes all that is known: nothing is filled in.
+    # The controller writes all fields of the status, so they need no defaults.
     for name in (status.__name__, "Condition", "Served"):
         for field in definitions[name]["properties"].values():
             field.pop("default", None)
@@ -163,7 +170,7 @@ def _definitions(kind: str, status: type[Reported]) -> Mapping[str, Json]:
 
 
 def _with_counted_keys(node: Any) -> Any:
-    """A schema whose keys of labels are judged as closely as a pattern can."""
+    """Return the schema with the strictest pattern for label keys."""
     if isinstance(node, list):
         return [_with_counted_keys(item) for item in node]
     if isinstance(node, dict):

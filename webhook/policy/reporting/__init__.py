@@ -1,1 +1,1 @@
-"""What is reported of policies and classes in a cluster: their statuses, as values."""
+"""The statuses of policies and classes in a cluster, as values."""

@@ -1,4 +1,4 @@
-"""The statuses of all objects, of what is known of them; and which of them are worth a write."""
+"""Compute the statuses of all objects, and which of them to write."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 import orjson
 
 from webhook import names
-from webhook.crd.conditions import Said, updated
-from webhook.placement.shortfall import cut
-from webhook.policy.reporting.acceptance import ACCEPTED
-from webhook.policy.reporting.counting import total
+from webhook.crd.conditions import ConditionUpdate, update_conditions
+from webhook.policy.reporting.conditions import ACCEPTED
+from webhook.policy.reporting.decision_counts import total
 from webhook.policy.status_model import PolicyStatus
+from webhook.shortening import fit
 from webhook.times import to_second
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from webhook.crd.reported import Condition, Time
-    from webhook.policy.reporting.acceptance import Acceptance
-    from webhook.policy.reporting.counting import Ledger
-    from webhook.policy.reporting.observed_object import ObservedObject, Version
-    from webhook.policy.status_model import ObjectStatus, Served
+    from webhook.crd.conditions import Condition, Time
+    from webhook.policy.reporting.conditions import Acceptance
+    from webhook.policy.reporting.decision_counts import Ledger
+    from webhook.policy.status_model import ObjectStatus, ObservedObject, Served, Version
 
 # now:    what is true of the object itself has changed
 # soon:   what all objects have in common has, or a message that counts nodes
@@ -34,14 +33,14 @@ _LONGEST_SUMMARY: Final = 120
 
 
 class Knowledge(NamedTuple):
-    """All that statuses are made of.
+    """The input of statuses.
 
-    satisfied: by place, for the version that it was judged of
-    served:    by the replicas' names, in order; None before they were looked at
+    satisfied: by place, for the version that was judged
+    served:    by the replicas' names, in order; None before they were read
     """
 
     acceptance: Acceptance
-    satisfied: Mapping[str, tuple[Version, Said]]
+    satisfied: Mapping[str, tuple[Version, ConditionUpdate]]
     ledger: Ledger
     served: tuple[Served, ...] | None
 
@@ -55,7 +54,7 @@ class Due(NamedTuple):
 
 
 def due(objects: Iterable[ObservedObject], known: Knowledge, now: Time) -> Iterator[Due]:
-    """Every status that differs. One whose object was not judged as it is now has to wait."""
+    """Every status that differs. An object whose current version was not judged has to wait."""
     for each in objects:
         status = _status(each, known, now)
         urgency = None if status is None else _urgency(each.status, status)
@@ -64,18 +63,18 @@ def due(objects: Iterable[ObservedObject], known: Knowledge, now: Time) -> Itera
 
 
 def _status(seen: ObservedObject, known: Knowledge, now: Time) -> ObjectStatus | None:
-    accepted = known.acceptance.said.get(seen.place)
+    accepted = known.acceptance.conditions.get(seen.place)
     if accepted is None or accepted[0] != seen.version:
         return None
-    said = [accepted[1]]
+    conditions = [accepted[1]]
     satisfied = known.satisfied.get(seen.place)
     if satisfied is not None and satisfied[0] == seen.version:
-        said.append(satisfied[1])
-    said += _in_force(seen, known.acceptance, now)
+        conditions.append(satisfied[1])
+    conditions += _in_force(seen, known.acceptance, now)
     before = seen.status
     fields: dict[str, object] = {
         "observed_generation": seen.generation,
-        "conditions": updated(before.conditions, said, seen.generation, now),
+        "conditions": update_conditions(before.conditions, conditions, seen.generation, now),
         "served_hashes": before.served_hashes if known.served is None else known.served,
         "summary": summary(seen.resource, seen.text),
     }
@@ -91,8 +90,8 @@ def _status(seen: ObservedObject, known: Knowledge, now: Time) -> ObjectStatus |
     return before.model_copy(update=fields)
 
 
-def _in_force(seen: ObservedObject, acceptance: Acceptance, now: Time) -> Iterator[Said]:
-    """Of an exception that the webhook goes by: whether it still takes policies away."""
+def _in_force(seen: ObservedObject, acceptance: Acceptance, now: Time) -> Iterator[ConditionUpdate]:
+    """For an exception that the webhook uses: whether it still suspends policies."""
     if seen.resource != names.PLACEMENT_EXCEPTIONS:
         return
     if acceptance.in_force.get(seen.place) == seen.version:
@@ -101,9 +100,11 @@ def _in_force(seen: ObservedObject, acceptance: Acceptance, now: Time) -> Iterat
         if not end:
             return
         if now < end:
-            yield Said(IN_FORCE, "True", "NotEnded", f"until {end}")
+            yield ConditionUpdate(IN_FORCE, "True", "NotEnded", f"until {end}")
         else:
-            yield Said(IN_FORCE, "False", "Ended", f"ended at {end}: it does nothing any more")
+            yield ConditionUpdate(
+                IN_FORCE, "False", "Ended", f"ended at {end}: it has no effect any more"
+            )
 
 
 def _end(text: bytes) -> Time:
@@ -124,14 +125,14 @@ def summary(resource: str, text: bytes) -> str:
     try:
         spec = orjson.loads(text)["spec"]
         if resource == names.PLACEMENT_POLICIES:
-            said = ", ".join((spec.get("rollout") or {}).get("namespaces") or ())
+            shown = ", ".join((spec.get("rollout") or {}).get("namespaces") or ())
         elif resource == names.PLACEMENT_EXCEPTIONS:
-            said = ", ".join(spec["policies"])
+            shown = ", ".join(spec["policies"])
         else:
-            said = " or ".join(map(_shape, spec.get("nodes") or ()))
+            shown = " or ".join(map(_shape, spec.get("nodes") or ()))
     except (ValueError, TypeError, KeyError, AttributeError):
         return ""
-    return cut(said, _LONGEST_SUMMARY)
+    return fit(shown, _LONGEST_SUMMARY)
 
 
 def _shape(shape: Mapping[str, Any]) -> str:
@@ -159,7 +160,7 @@ def _urgency(before: ObjectStatus, after: ObjectStatus) -> Urgency | None:
 
 
 def _truth(conditions: Iterable[Condition]) -> list[tuple[object, ...]]:
-    """What of the conditions is told at once: of messages that of Accepted, which quotes errors."""
+    """What is written at once if it changes. Of messages: that of Accepted, which has errors."""
     return [
         (
             each.type,

@@ -1,1 +1,1 @@
-"""What policies mean beside each other: warnings that no single document tells."""
+"""Check policies against each other."""

@@ -1,8 +1,11 @@
-"""Pairs of policies that may match one pod, and cannot both have their way with it.
+"""Pairs of policies that may match one pod and contradict each other.
 
-Requirements that cannot hold together reject each such pod. An override that no node can meet
-beside the other policy's is dropped. And of two overrides of equal priority that want one key the
-name alone decides: seldom what somebody means, while a higher priority says that it is.
+- Requirements that contradict each other reject each such pod.
+- An override that leaves no node together with the other policy's is dropped.
+- Of two overrides of equal priority that set one key, the name decides, which is seldom intended. A
+  higher priority makes it explicit.
+
+Above 300 lines: the conflicts of a pair, from the search to the message.
 """
 
 from __future__ import annotations
@@ -12,8 +15,11 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 from webhook.placement.fold import fold
 from webhook.placement.label_values import int64
 from webhook.placement.settings import CapacitySetting, MemberSetting, TolerationSetting
-from webhook.policy.findings import Kind, first_few
+from webhook.policy.findings import Kind
+from webhook.policy.load import later_marks_written
+from webhook.policy.refused_pods import refused_settings
 from webhook.policy.together.policy_view import limits
+from webhook.shortening import first_few
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -28,16 +34,17 @@ _Trouble: TypeAlias = Literal[Kind.SOME_PODS_REJECTED, Kind.DROPPED_BESIDE, Kind
 _TEXTS: Final[dict[_Trouble, str]] = {
     Kind.SOME_PODS_REJECTED: "contradicts what {} requires: a pod that both match is rejected",
     Kind.DROPPED_BESIDE: "is dropped from pods that {} matches too: no node meets both",
-    Kind.EQUAL_PRIORITY: "{} overrides it too, with equal priority: only the names decide",
+    Kind.EQUAL_PRIORITY: "{} overrides it too, with equal priority: the order of names decides",
 }
 _Gist: TypeAlias = tuple[str, str, str, str]
 _NAMED: Final = 3
-# Whether two policies may match one pod is asked so many times as often as two are folded.
+# How many times more pairs are tested for a common pod than are folded.
 _LOOKS: Final = 4
 
 
 class _Met(NamedTuple):
-    """What a setting meets in the other of two policies: which of the two says it, and where."""
+    """A conflict of a setting with the other of two policies: which of the two has it, and
+    where."""
 
     second: bool
     at: int
@@ -46,22 +53,22 @@ class _Met(NamedTuple):
 
 class _Fight(NamedTuple):
     policy: Policy
-    said: LocatedSetting
+    located: LocatedSetting
     trouble: _Trouble
     other: Policy
 
     @property
     def is_to_come(self) -> bool:
-        """Whether one of the two does nothing to pods so far."""
+        """Whether one of the two does not affect pods yet."""
         return bool(_audited((self.policy, self.other)))
 
 
 class Pairs:
     """All policies, which are given in their order.
 
-    What two policies of the same minds meet in each other is worked out once. At most `most` such
-    pairs are folded, and some times as many held against each other: of a thousand, each of a mind
-    of its own, not every pair can be looked at while somebody waits.
+    Conflicts of two policies with equal settings are computed once. At most `most` such pairs are
+    folded, and some times as many compared: of a thousand different policies, not every pair can be
+    checked while a client waits.
     """
 
     def __init__(self, policies: Sequence[Policy], most: int) -> None:
@@ -78,17 +85,17 @@ class Pairs:
             for token in _tokens(policies[first]):
                 self._by_token.setdefault(token, set()).add(mind)
 
-    def of(
+    def findings(
         self,
         chosen: Iterable[Policy],
         *,
         level: bool = True,
-        told: Collection[frozenset[Policy]] = (),
+        reported: Collection[frozenset[Policy]] = (),
     ) -> Iterator[Finding]:
-        """What is to be said of these policies beside any other.
+        """Findings about these policies with any other.
 
-        Without `level` nothing is said of overrides of equal priority. Of the pairs in `told` it is
-        known already that they reject pods.
+        Without `level`, overrides of equal priority are not reported. The pairs in `reported` are
+        already known to reject pods.
         """
         fights: dict[tuple[int, int, _Trouble, bool], list[_Fight]] = {}
         done: set[int] = set()
@@ -98,9 +105,14 @@ class Pairs:
             done.add(self._at[id(policy)])
             for fight in self._fights(policy, done, level=level):
                 pair = frozenset((fight.policy, fight.other))
-                if fight.trouble is Kind.SOME_PODS_REJECTED and pair in told:
+                if fight.trouble is Kind.SOME_PODS_REJECTED and pair in reported:
                     continue
-                key = (self._at[id(fight.policy)], id(fight.said), fight.trouble, fight.is_to_come)
+                key = (
+                    self._at[id(fight.policy)],
+                    id(fight.located),
+                    fight.trouble,
+                    fight.is_to_come,
+                )
                 fights.setdefault(key, []).append(fight)
         for found in fights.values():
             yield _finding(sorted(found, key=lambda each: self._at[id(each.other)]))
@@ -114,7 +126,7 @@ class Pairs:
                 if at in done or self._looks <= 0:
                     continue
                 self._looks -= policy.work_to_match + other.work_to_match - 1
-                # Most policies of a large set are for pods of their own.
+                # Most policies of a large set match different pods.
                 if not policy.apart(other):
                     one, two = (policy, other) if mine < at else (other, policy)
                     yield from _between(one, two, self._met(one, two), level=level)
@@ -130,17 +142,17 @@ class Pairs:
         return found
 
     def _own(self, policy: Policy) -> frozenset[_Gist]:
-        """What a policy meets in itself."""
+        """The conflicts of a policy with itself."""
         found = self._alone.get(policy.name)
         if found is None:
-            settings = [said.setting for said in policy.hard]
+            settings = [located.setting for located in policy.hard]
             trace = fold((policy.name,), settings).trace
             found = self._alone[policy.name] = frozenset(map(_gist, trace))
         return found
 
 
 def _between(one: Policy, two: Policy, met: Sequence[_Met], *, level: bool) -> Iterator[_Fight]:
-    """What two policies that may match one pod meet in each other."""
+    """The conflicts of two policies that may match one pod."""
     level = level and one.model.spec.priority == two.model.spec.priority
     for each in met:
         if level or each.trouble is not Kind.EQUAL_PRIORITY:
@@ -149,7 +161,9 @@ def _between(one: Policy, two: Policy, met: Sequence[_Met], *, level: bool) -> I
 
 
 def alone(policy: Policy) -> Iterator[Finding]:
-    """What a policy says that no node meets, by itself or beside what it says otherwise."""
+    """Settings of a policy that the API server rejects, or that contradict its other settings."""
+    yield from refused_settings(policy.document)
+    yield from later_marks_written(policy.document)
     required = policy.of_parts("requirements")
     if policy.contradictory:
         why = _fold(policy, required).contradictions[0]
@@ -164,34 +178,38 @@ def alone(policy: Policy) -> Iterator[Finding]:
         )
         return
     # Of a class another policy's requirement may come first.
-    sure = [said for said in required if not isinstance(said.setting, CapacitySetting)]
+    sure = [located for located in required if not isinstance(located.setting, CapacitySetting)]
     for part in ("overrides", "defaults"):
         before: list[LocatedSetting] = []
-        for said in policy.of_parts(part):
-            if not said.limits:
+        for located in policy.of_parts(part):
+            if not located.limits:
                 continue
-            if _is_dropped(policy, [], said):
-                what = (
-                    f"no pod gets it: no node can meet {said.setting.wanted}{_hint(said.setting)}"
+            if _is_dropped(policy, [], located):
+                value = f"{located.setting.describe_value}{_hint(located.setting)}"
+                what = f"no pod gets it: no node can meet {value}"
+                yield _impossible(policy, located, what)
+            elif _is_dropped(policy, sure, located):
+                what = "no pod gets it: no node meets both it and the policy's own requirements"
+                yield policy.document.finding(
+                    located.path, what, "warning", kind=Kind.NEVER_APPLIED
                 )
-                yield _impossible(policy, said, what)
-            elif _is_dropped(policy, sure, said):
-                what = "no pod gets it: no node meets it beside the policy's own requirements"
-                yield policy.document.finding(said.path, what, "warning", kind=Kind.NEVER_APPLIED)
-            elif _is_dropped(policy, before, said):
-                what = f"no pod gets it: no node meets it beside the other {part} of the policy"
-                yield _impossible(policy, said, what)
+            elif _is_dropped(policy, before, located):
+                # Pods for which another policy decides those settings do get this one.
+                what = f"no node meets both it and the other {part} of the policy"
+                yield _impossible(policy, located, what, Kind.CONTRADICTS_ITSELF)
             else:
-                before.append(said)
+                before.append(located)
 
 
-def _impossible(policy: Policy, said: LocatedSetting, what: str) -> Finding:
-    about = f"{policy.name} {said.setting.part} {said.setting.field}"
-    return policy.document.finding(said.path, what, about=about, kind=Kind.IMPOSSIBLE_SETTING)
+def _impossible(
+    policy: Policy, located: LocatedSetting, what: str, kind: Kind = Kind.IMPOSSIBLE_SETTING
+) -> Finding:
+    about = f"{policy.name} {located.setting.part} {located.setting.field}"
+    return policy.document.finding(located.path, what, about=about, kind=kind)
 
 
 def _hint(setting: PlacementSetting) -> str:
-    """Why no label meets a bound that looks as if some could."""
+    """Why no label meets a bound that looks possible."""
     requirements = (r for term in limits(setting) for r in term.get("matchExpressions") or ())
     below = (r for r in requirements if r.get("operator") == "Lt")
     if any((int64(value) or 0) <= 0 for r in below for value in r.get("values") or ()):
@@ -200,17 +218,17 @@ def _hint(setting: PlacementSetting) -> str:
 
 
 def _fold(policy: Policy, some: Iterable[LocatedSetting]) -> Bundle:
-    return fold((policy.name,), [said.setting for said in some])
+    return fold((policy.name,), [located.setting for located in some])
 
 
 def _first_rejected(policy: Policy, required: Sequence[LocatedSetting]) -> Path:
     rejected = {e.field for e in _fold(policy, required).trace if e.outcome == "rejected"}
-    return next(said.path for said in required if said.setting.field in rejected)
+    return next(located.path for located in required if located.setting.field in rejected)
 
 
-def _is_dropped(policy: Policy, before: Sequence[LocatedSetting], said: LocatedSetting) -> bool:
-    trace = _fold(policy, [*before, said]).trace
-    return any((line.outcome, line.field) == ("dropped", said.setting.field) for line in trace)
+def _is_dropped(policy: Policy, before: Sequence[LocatedSetting], located: LocatedSetting) -> bool:
+    trace = _fold(policy, [*before, located]).trace
+    return any((line.outcome, line.field) == ("dropped", located.setting.field) for line in trace)
 
 
 def _gist(line: Entry) -> _Gist:
@@ -219,12 +237,12 @@ def _gist(line: Entry) -> _Gist:
 
 
 def _meet(one: Policy, two: Policy, own: frozenset[_Gist]) -> Iterator[_Met]:
-    """What either of two policies, the earlier one first, meets in the other."""
-    both = fold((one.name, two.name), [said.setting for said in (*one.hard, *two.hard)])
+    """The conflicts of either of two policies with the other, the earlier one first."""
+    both = fold((one.name, two.name), [located.setting for located in (*one.hard, *two.hard)])
     lines = {line for line in both.trace if _gist(line) not in own}
     for policy, other in ((one, two), (two, one)):
-        for at, said in enumerate(policy.hard):
-            setting = said.setting
+        for at, located in enumerate(policy.hard):
+            setting = located.setting
             for line in lines:
                 if (line.policy, line.part, line.field) == (
                     policy.name,
@@ -249,16 +267,16 @@ def _trouble(line: Entry, setting: PlacementSetting, other: Policy) -> _Trouble 
 
 def _overrides(policy: Policy, setting: PlacementSetting) -> bool:
     return setting.part == "overrides" and any(
-        said.setting.field == setting.field for said in policy.of_parts("overrides")
+        located.setting.field == setting.field for located in policy.of_parts("overrides")
     )
 
 
 def _tokens(policy: Policy) -> set[str]:
-    """What two policies have to have in common to get into each other's way."""
+    """What two policies must have in common to conflict."""
     found: set[str] = set()
-    for said in policy.hard:
-        setting = said.setting
-        found.update(f"node {key}" for key in said.rivals)
+    for located in policy.hard:
+        setting = located.setting
+        found.update(f"node {key}" for key in located.rivals)
         if isinstance(setting, TolerationSetting):
             found.add(f"toleration {setting.toleration.get('key') or ''}")
         elif not (isinstance(setting, MemberSetting) and setting.map == "nodeSelector"):
@@ -267,7 +285,7 @@ def _tokens(policy: Policy) -> set[str]:
 
 
 def _finding(fights: Sequence[_Fight]) -> Finding:
-    policy, said, trouble, _ = fights[0]
+    policy, located, trouble, _ = fights[0]
     names = list(dict.fromkeys(repr(fight.other.name) for fight in fights))
     kind = "policy" if len(names) == 1 else "policies"
     text = _TEXTS[trouble].format(f"{kind} {first_few(names, _NAMED)}")
@@ -275,11 +293,11 @@ def _finding(fights: Sequence[_Fight]) -> Finding:
         text = text.replace(" requires:", " require:").replace(" matches too:", " match too:")
         text = text.replace(" overrides it", " override it")
     text += once_enforced([policy, *(fight.other for fight in fights)])
-    return policy.document.finding(said.path, text, "warning", about=trouble, kind=trouble)
+    return policy.document.finding(located.path, text, "warning", about=trouble, kind=trouble)
 
 
 def once_enforced(policies: Iterable[Policy]) -> str:
-    """When what is said of the policies comes true, if that is not now."""
+    """When a finding about the policies comes true, if not now."""
     names = [repr(each.name) for each in _audited(policies)]
     if not names:
         return ""

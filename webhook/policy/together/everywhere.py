@@ -1,8 +1,8 @@
-"""Requirements that reject every pod of a run, of a policy, or of one kind, role or namespace.
+"""Requirements that together reject every pod of a policy, kind, role or namespace.
 
-A requirement rejects where another one is enforced that it cannot hold beside. Of two policies that
-merely may match one pod `contradicting` tells. Here it is proved that each pod of a set of pods
-meets them all: the pods that a policy matches, or all those with a word that some match names.
+A requirement rejects a pod if an enforced one contradicts it. `contradicting` reports two policies
+that may match one pod. Here it is proved that each pod of a set matches all of the policies. A set
+is the pods that a policy matches, or all pods with a value that a match block names.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from webhook.placement.fold import fold
 from webhook.placement.settings import CapacitySetting, TolerationSetting
 from webhook.placement.tolerations import covers, normal
 from webhook.policy.conditions import FIELDS
-from webhook.policy.findings import Kind, first_few
+from webhook.policy.findings import Kind
 from webhook.policy.match_model import Match
 from webhook.policy.together.reach import Reach, atoms
+from webhook.shortening import first_few
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -26,14 +27,13 @@ if TYPE_CHECKING:
     from webhook.placement.bundle import Bundle
     from webhook.placement.settings import PlacementSetting
     from webhook.policy.findings import Finding
-    from webhook.policy.together.effort import Effort
-    from webhook.policy.together.policy_view import LocatedSetting, Policy
+    from webhook.policy.together.policy_view import Effort, LocatedSetting, Policy
 
 _ByAsked: TypeAlias = "dict[frozenset[str], list[_Sure]]"
 _NAMED: Final = 3
 # Of more that may get into each other's way only what wants one key is looked at.
 _MOST: Final = 20
-# What it takes to fold one policy with others.
+# The cost of folding one policy with others.
 _STEPS_OF_A_FOLD: Final = 10
 # So few that each is asked for first.
 _FEW: Final = 8
@@ -49,19 +49,19 @@ class _Pods(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sure:
-    """A policy with those of its requirements that no other policy can make give way.
+    """A policy with the requirements that no other policy can make yield.
 
-    One of a class does where another requires None of it, and a toleration where a wider one
-    stands before it. `tokens` are the labels of nodes and the fields that they are about.
+    A requirement of a class yields if another policy requires None of it, and a toleration if a
+    wider one comes before it. `tokens` are the node labels and fields that they restrict.
     """
 
     policy: Policy
-    said: tuple[LocatedSetting, ...]
+    settings: tuple[LocatedSetting, ...]
     tokens: frozenset[str]
 
 
 class Rejecting(NamedTuple):
-    """Policies in their order, none of which can be spared, and the pods that they reject."""
+    """A minimal group of policies, in their order, and the pods that they reject."""
 
     members: tuple[_Sure, ...]
     pods: tuple[str, ...]
@@ -72,26 +72,29 @@ class Rejecting(NamedTuple):
         return frozenset(each.policy for each in self.members)
 
     def finding(self) -> Finding:
-        """The error, at the one that leaves no room beside those before it."""
+        """The error, at the policy that contradicts those before it."""
         bundle = _folded(self.members)
         last = next(each for each in reversed(bundle.trace) if each.outcome == "rejected")
-        policy, said = next(
-            (each.policy, said)
+        policy, located = next(
+            (each.policy, located)
             for each in self.members
-            for said in each.said
-            if (each.policy.name, said.setting.field) == (last.policy, last.field)
+            for located in each.settings
+            if (each.policy.name, located.setting.field) == (last.policy, last.field)
         )
         what = f"every pod {first_few(self.pods, _NAMED)} is rejected: {bundle.contradictions[-1]}"
         about = " ".join(sorted(each.policy.name for each in self.members))
-        return policy.document.finding(said.path, what, about=about, kind=Kind.EVERY_POD_REJECTED)
+        return policy.document.finding(
+            located.path, what, about=about, kind=Kind.EVERY_POD_REJECTED
+        )
 
 
 def rejecting(
     policies: Sequence[Policy], chosen: Collection[Policy], effort: Effort
 ) -> Iterator[Rejecting]:
-    """Policies, given in their order, that reject whole sets of pods, the chosen among them.
+    """Groups of policies that reject whole sets of pods, each with one of the chosen.
 
-    To ask whether one is enforced for all of a set is a step, or more if it says much.
+    The policies are given in their order. One test whether a policy is enforced for a whole set
+    costs a step, or more for a large policy.
     """
     unsure = _Unsure(policies)
     sure = [_sure(each, unsure) for each in policies if each.enforced]
@@ -104,13 +107,13 @@ def rejecting(
                 break
             if not any(_requires_of(each, pods) for each in chosen):
                 continue
-        near = index.near(pods.reach)
+        near = index.possibly_overlapping(pods.reach)
         larger = pods.of.work_to_match - 1 if pods.of else 0
         if not effort.spend(sum(each.policy.work_to_match + larger for each in near)):
             break
         group = [each for each in near if _requires_of(each.policy, pods)]
         # By name: of several that contradict, a change of priority shall not choose others.
-        for core in cores.of(sorted(group, key=lambda each: each.policy.name)):
+        for core in cores.cores(sorted(group, key=lambda each: each.policy.name)):
             if any(each.policy in chosen for each in core):
                 found.setdefault(core, []).append(pods.text)
     for core, texts in found.items():
@@ -130,9 +133,9 @@ def _requires_of(policy: Policy, pods: _Pods) -> bool:
 def _by_several(
     sure: Sequence[_Sure], chosen: Collection[Policy], cores: _Cores
 ) -> Iterator[Rejecting]:
-    """Policies all of whose pods are rejected, some for the sake of one other and some of another.
+    """Policies all of whose pods are rejected, some by one other policy and some by another.
 
-    Such as one for workers beside one that is for jobs and one that is for all other kinds.
+    For example one for workers, with one for jobs and one for all other kinds.
     """
     by_token: dict[str, list[_Sure]] = defaultdict(list)
     for each in sure:
@@ -140,7 +143,7 @@ def _by_several(
             by_token[token].append(each)
     for one in sure:
         near = list(dict.fromkeys(other for token in one.tokens for other in by_token[token]))
-        if one.policy.rollout or not one.policy.matches_something or len(near) < 2:
+        if not one.policy.matches_something or len(near) < 2:
             continue
         if one.policy not in chosen and all(each.policy not in chosen for each in near):
             continue
@@ -153,20 +156,21 @@ def _by_several(
             and not each.policy.match.apart(one.policy.match)
             and cores.contradict((one, each))
         ]
-        text = f"that policy {one.policy.name!r} matches"
-        pods = _Pods(text, one.policy.match, one.policy)
-        # Of one that is for all of its pods it is known already.
+        pods = _pods_of(one.policy)
+        if not _requires_of(one.policy, pods):
+            continue
+        # A policy that matches all of its pods is already known.
         if any(_requires_of(each.policy, pods) for each in rivals):
             continue
         members = rivals and _covering(one.policy, rivals, cores.effort)
         if members and (one.policy in chosen or any(each.policy in chosen for each in members)):
-            yield Rejecting(_in_order((one, *members)), (text,))
+            yield Rejecting(_in_order((one, *members)), (pods.text,))
 
 
 def _covering(policy: Policy, rivals: Sequence[_Sure], effort: Effort) -> list[_Sure]:
-    """Those of the rivals that each pod of the policy meets one of; none if some pod may not."""
+    """The rivals of which each pod of the policy matches one; none if a pod may match none."""
     found: dict[_Sure, None] = {}
-    for atom in atoms(policy.model.spec.match or Match()):
+    for atom in atoms(policy.bound):
         pods = _Pods("", Reach(atom), policy)
         if pods.reach.unmet():
             continue
@@ -207,46 +211,58 @@ def _sets_of_pods(policies: Sequence[Policy]) -> Iterator[_Pods]:
         spec = policy.model.spec
         blocks = [block for block in (spec.match, *spec.exclude) if block]
         same = b"".join(block.model_dump_json(exclude_none=True).encode() for block in blocks)
+        same += spec.rollout.model_dump_json().encode() if spec.rollout else b""
         if policy.matches_something and (spec.exclude or same not in matches):
             matches.add(same)
-            yield _Pods(f"that policy {policy.name!r} matches", policy.match, policy)
+            yield _pods_of(policy)
+
+
+def _pods_of(policy: Policy) -> _Pods:
+    """The pods that a policy matches, or for which its rollout enforces it."""
+    verb = "is enforced for" if policy.rollout else "matches"
+    reach = Reach(policy.bound) if policy.rollout else policy.match
+    return _Pods(f"that policy {policy.name!r} {verb}", reach, policy)
 
 
 class _Index:
-    """Policies by what their matches ask for: of a thousand, few can take in a set of pods."""
+    """Policies by the conditions of their matches: of a thousand, few can match a whole set."""
 
     def __init__(self, policies: Iterable[_Sure]) -> None:
         self._by_start: dict[str, _ByAsked] = defaultdict(lambda: defaultdict(list))
         self._anywhere: _ByAsked = defaultdict(list)
         for each in policies:
             reach = each.policy.match
-            if not each.said:
+            if not each.settings:
                 continue
-            asked = reach.asked
+            asked = reach.conditions
             if "namespaces" in asked:
                 for start in reach.starts:
                     self._by_start[start][asked].append(each)
             else:
                 self._anywhere[asked].append(each)
 
-    def near(self, reach: Reach) -> list[_Sure]:
-        """Those that may take in all of these pods, and some others."""
-        told = reach.told
+    def possibly_overlapping(self, reach: Reach) -> list[_Sure]:
+        """Policies that may match all of these pods, and some others."""
+        guaranteed = reach.guarantees
         tables = [self._anywhere]
-        # Whoever takes in all of its namespaces takes in the first.
+        # A policy that matches all of its namespaces matches the first.
         for first in sorted(reach.spaces or ())[:1]:
             starts = (first[:end] for end in range(len(first) + 1))
             tables += [self._by_start[each] for each in starts if each in self._by_start]
-        found = (policies for table in tables for asked, policies in table.items() if asked <= told)
+        found = (
+            policies for table in tables for asked, policies in table.items() if asked <= guaranteed
+        )
         return list(dict.fromkeys(itertools.chain.from_iterable(found)))
 
 
 class _Unsure:
-    """The requirements that may give way to one of another policy."""
+    """The requirements that may yield to one of another policy."""
 
     def __init__(self, policies: Sequence[Policy]) -> None:
         self._classes = frozenset[str]().union(*(each.required_none for each in policies))
-        settings = (said.setting for each in policies for said in each.of_parts("requirements"))
+        settings = (
+            located.setting for each in policies for located in each.of_parts("requirements")
+        )
         self._tolerations = {
             normal(setting.toleration).reach: setting.toleration
             for setting in settings
@@ -265,11 +281,11 @@ class _Unsure:
 
 
 def _sure(policy: Policy, unsure: _Unsure) -> _Sure:
-    said = [each for each in policy.of_parts("requirements") if not unsure.has(each.setting)]
-    tokens = {token for each in said for token in each.rivals or {each.setting.field}}
+    located = [each for each in policy.of_parts("requirements") if not unsure.has(each.setting)]
+    tokens = {token for each in located for token in each.rivals or {each.setting.field}}
     # Prefer and Prevent contradict each other, though Prefer limits no nodes.
-    tokens |= {each.setting.field for each in said if isinstance(each.setting, CapacitySetting)}
-    return _Sure(policy, tuple(said), frozenset(tokens))
+    tokens |= {each.setting.field for each in located if isinstance(each.setting, CapacitySetting)}
+    return _Sure(policy, tuple(located), frozenset(tokens))
 
 
 class _Cores:
@@ -279,12 +295,12 @@ class _Cores:
         self.effort = effort
         self._known: dict[tuple[_Sure, ...], bool] = {}
 
-    def of(self, group: Sequence[_Sure]) -> Iterator[tuple[_Sure, ...]]:
-        """Some of which none can be spared: pairs, each with another second; else a larger one."""
+    def cores(self, group: Sequence[_Sure]) -> Iterator[tuple[_Sure, ...]]:
+        """Minimal groups: pairs, each with another second policy; else a larger group."""
         for connected in _connected(group) if len(group) > 1 else ():
             spared = set[_Sure]()
             for pair in _pairs(connected):
-                # One that must change anyway is told once.
+                # A policy that must change anyway is reported once.
                 if spared.isdisjoint(pair) and self.contradict(pair):
                     spared.add(pair[1])
                     yield pair
@@ -297,7 +313,7 @@ class _Cores:
                 yield tuple(rest)
 
     def contradict(self, some: Sequence[_Sure]) -> bool:
-        """Whether these cannot hold together."""
+        """Whether these contradict each other."""
         some = _in_order(some)
         found = self._known.get(some)
         if found is None:
@@ -313,11 +329,11 @@ def _in_order(some: Iterable[_Sure]) -> tuple[_Sure, ...]:
 
 def _folded(some: Sequence[_Sure]) -> Bundle:
     names = [each.policy.name for each in some]
-    return fold(names, [said.setting for each in some for said in each.said])
+    return fold(names, [located.setting for each in some for located in each.settings])
 
 
 def _connected(group: Sequence[_Sure]) -> list[list[_Sure]]:
-    """The policies in parts that have no label of nodes and no field in common, each in order."""
+    """The policies in groups without a common node label or field, each in order."""
     above: dict[str, str] = {}
 
     def top(token: str) -> str:
@@ -336,7 +352,7 @@ def _connected(group: Sequence[_Sure]) -> list[list[_Sure]]:
 
 
 def _pairs(group: Sequence[_Sure]) -> Iterator[tuple[_Sure, _Sure]]:
-    """Every two; of many, the first that wants something of a field with each other one."""
+    """All pairs; of many policies, the first for a field with each other one."""
     if len(group) <= _MOST:
         yield from itertools.combinations(group, 2)
         return

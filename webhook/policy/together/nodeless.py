@@ -1,7 +1,7 @@
-"""Policies each of which leaves nodes, and that together leave none of the nodes that there are.
+"""Policies that together leave no node, though each alone leaves some.
 
-What admission would say of a pod that all of them match. Told at the last of them, as an error if
-it is certain for each pod of one of them, else as a warning with such a pod.
+This is what admission would report for a pod that all of them match. The finding is at the last
+policy: an error if it is certain for each pod of one of them, else a warning with such a pod.
 """
 
 from __future__ import annotations
@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
+from webhook.placement.bundle import limits_nodes, node_settings
 from webhook.placement.fold import fold
-from webhook.placement.node_settings import limits_nodes, node_settings
 from webhook.policy.feasibility import Concern
-from webhook.policy.findings import Kind, first_few
-from webhook.policy.makers import Makers
+from webhook.policy.findings import Kind
 from webhook.policy.match_model import Match
-from webhook.policy.node_masks import NodeMasks
-from webhook.policy.node_settings import tolerations_of
+from webhook.policy.node_settings import Makers, NodeMasks, tolerations_of
 from webhook.policy.together.contradicting import once_enforced
-from webhook.policy.together.effort import UNFINISHED
+from webhook.policy.together.policy_view import UNFINISHED
 from webhook.policy.together.reach import Reach
 from webhook.policy.together.witness import find
+from webhook.shortening import first_few
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -59,9 +58,9 @@ def nodeless(
     nodes: Sequence[Node],
     most: int,
 ) -> Iterator[Concern]:
-    """What is to be said of policies, given in their order, for the sake of those chosen.
+    """Findings that involve the chosen policies; the policies are given in their order.
 
-    At most `most` times it is asked what nodes some of them leave.
+    At most `most` combinations are tested for the nodes that they leave.
     """
     if nodes:
         yield from _Search(policies, frozenset(chosen), classes, nodes, most).concerns()
@@ -83,7 +82,7 @@ class _Search:
         self._total = len(nodes)
         self._left = most
         self._is_over = False
-        # What is tolerated for every pod opens nodes to each of them.
+        # Tolerations that every pod gets count for each of them.
         self._tolerated = [
             toleration
             for each in policies
@@ -93,10 +92,10 @@ class _Search:
         self._groups = self._grouped(policies)
 
     def concerns(self) -> Iterator[Concern]:
-        """One for each policy, and for those that it leaves no node beside."""
+        """One finding for each policy, with those that leave no node together with it."""
         found: dict[tuple[Policy, Policy | None, bool], list[tuple[Policy, ...]]] = {}
         for policies in self._nodeless():
-            # The last first: it is told there.
+            # The last first: the finding is reported there.
             certain = next((e for e in reversed(policies) if self._is_certain(e, policies)), None)
             key = (policies[-1], certain, len(policies) > 2)
             found.setdefault(key, []).append(policies)
@@ -115,8 +114,8 @@ class _Search:
             standing = _standing([policy])
             limits = [setting for setting in standing if limits_nodes(setting)]
             tolerations = tuple(tolerations_of(standing))
-            mask = self._nodes.chosen(limits)
-            # One that leaves no node by itself is told without any other.
+            mask = self._nodes.mask_for(limits)
+            # A policy that leaves no node by itself is reported alone.
             if limits and policy.matches_something and self._open(mask, tolerations):
                 key = (mask, orjson.dumps(tolerations))
                 found.setdefault(key, _Group(mask, tolerations)).members.append(policy)
@@ -172,27 +171,27 @@ class _Search:
                 yield policies
 
     def _leave_none(self, policies: Sequence[Policy]) -> bool:
-        """Whether it holds of what stands where all of them match."""
+        """Whether they leave no node after folding, where all of them match."""
         bundle = _bundle(policies)
         if bundle.contradictions:
             return False
-        standing = _of(bundle)
+        standing = _node_settings(bundle)
         limits = [setting for setting in standing if limits_nodes(setting)]
         tolerations = [*tolerations_of(standing), *self._tolerated]
-        if self._open(self._nodes.chosen(limits), tolerations):
+        if self._open(self._nodes.mask_for(limits), tolerations):
             return False
-        return not self._makers.of(limits, tolerations)
+        return not self._makers.makers_for(limits, tolerations)
 
     def _is_certain(self, one: Policy, policies: Sequence[Policy]) -> bool:
         """Whether it holds for each pod of one of the policies, which is enforced itself.
 
-        All the others are enforced for each of them; and nobody else says anything of nodes to some
-        of them, for that may decide what these say, or open nodes.
+        All the others are enforced for each of these pods, and no further policy restricts nodes
+        for some of them, because that may override these settings, or allow nodes.
         """
         if not one.enforced or not all(each.outruns(one) for each in policies):
             return False
         beside = (each for each in self._policies if each not in policies and not each.apart(one))
-        return not any(_speaks_of_nodes(each) for each in beside)
+        return not any(_concerns_nodes(each) for each in beside)
 
     def _concern(
         self, policy: Policy, sets: Sequence[tuple[Policy, ...]], certain: Policy | None
@@ -202,9 +201,9 @@ class _Search:
         kind = "policy" if len(names) == 1 else "policies"
         together = len(sets[0]) > 2 or len(names) == 1
         beside = f"{kind} {first_few(names, _NAMED)}"
-        what = f"leaves none of the {self._total} nodes beside {beside}"
+        what = f"leaves none of the {self._total} nodes together with {beside}"
         if not together:
-            what = f"leaves none of the {self._total} nodes beside any of {beside}"
+            what = f"leaves none of the {self._total} nodes together with any of {beside}"
         if certain:
             which = "it" if certain is policy else f"policy {certain.name!r}"
             what += f": every pod that {which} matches stays Pending"
@@ -215,25 +214,25 @@ class _Search:
         else:
             what += ": a pod that both match stays Pending"
         what += once_enforced([policy, *others])
-        limiting = [said.path for said in policy.said if said.limits]
+        limiting = [located.path for located in policy.settings if located.limits]
         path = limiting[0] if len(limiting) == 1 else ("spec",)
         severity: Severity = "error" if certain else "warning"
         return Concern("PlacementPolicy", policy.name, path, what, severity, Kind.NO_NODE)
 
 
 def _bundle(policies: Sequence[Policy]) -> Bundle:
-    settings = [said.setting for each in policies for said in each.said]
+    settings = [located.setting for each in policies for located in each.settings]
     return fold([each.name for each in policies], settings)
 
 
-def _speaks_of_nodes(policy: Policy) -> bool:
+def _concerns_nodes(policy: Policy) -> bool:
     standing = _standing([policy])
     return any(limits_nodes(setting) for setting in standing) or any(tolerations_of(standing))
 
 
-def _of(bundle: Bundle) -> list[PlacementSetting]:
+def _node_settings(bundle: Bundle) -> list[PlacementSetting]:
     return [*node_settings(bundle), *bundle.tolerations]
 
 
 def _standing(policies: Sequence[Policy]) -> list[PlacementSetting]:
-    return _of(_bundle(policies))
+    return _node_settings(_bundle(policies))

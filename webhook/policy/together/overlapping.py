@@ -1,7 +1,7 @@
-"""Policies that merely overlap, of which no two contradict, and that together leave no node.
+"""Three or more policies that together leave no node, though no two contradict.
 
-Told where a pod is found that all of them match. Where they are for all pods of one of them,
-`everywhere` tells it.
+Reported if a pod is found that all of them match. If all match each pod of one of them,
+`everywhere` reports it.
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from webhook.placement import label_values
-from webhook.policy.findings import Kind, first_few
-from webhook.policy.together.effort import Effort
+from webhook.placement import label_values, node_affinity
+from webhook.policy.findings import Kind
+from webhook.policy.together.policy_view import Effort, limits
 from webhook.policy.together.witness import find
+from webhook.shortening import first_few
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import Requirement, Term
     from webhook.policy.findings import Finding
     from webhook.policy.together.policy_view import Policy
-    from webhook.policy.together.required import Required
     from webhook.policy.together.witness import Witness
 
 _NAMED: Final = 3
@@ -30,25 +31,58 @@ _MOST_SHAPES: Final = 64
 # Of policies that require the same: how many are tried, and asked whether they are to be.
 _MOST_ALIKE: Final = 4
 _MOST_ASKED: Final = 100
-# What it takes to look for a pod.
+# The cost of the search for a pod.
 _STEPS_OF_A_POD: Final = 50
 # By label what must hold of it, which some value does; a field has a slash before its name.
 Shape: TypeAlias = "Mapping[str, Sequence[Requirement]]"
 
 
+class Required(NamedTuple):
+    """The node requirements of a policy that is enforced everywhere, and the labels they limit."""
+
+    policy: Policy
+    keys: frozenset[str]
+    settings: Sequence[PlacementSetting]
+
+    @property
+    def conditions(self) -> list[Sequence[Term]]:
+        """The conditions that a node has to meet, each by one of its terms."""
+        return [limits(setting) for setting in self.settings]
+
+
+def required(policies: Sequence[Policy]) -> Iterator[Required]:
+    """The certain node requirements of policies that are enforced everywhere, in their order."""
+    # Another requirement of such a class may have to yield.
+    unsure = frozenset[str]().union(*(each.required_none for each in policies))
+    for policy in policies:
+        sure = [each for each in policy.sure if each.setting.field not in unsure]
+        if sure:
+            keys = frozenset[str]().union(*(each.limits for each in sure))
+            yield Required(policy, keys, [each.setting for each in sure])
+
+
+def possible(group: Iterable[Required]) -> bool:
+    """Whether a node may meet all requirements of a group."""
+    conditions = (condition for each in group for condition in each.conditions)
+    try:
+        return node_affinity.satisfiable(node_affinity.conjunction(conditions), {})
+    except node_affinity.TooManyTerms:
+        return True
+
+
 class Overlap(NamedTuple):
-    """Policies in their order that leave no node, none of which can be spared; a pod of theirs."""
+    """A minimal group of policies, in their order, that leave no node, and a pod they match."""
 
     policies: tuple[Policy, ...]
     pod: Witness
 
     def finding(self) -> Finding:
-        """What is to be said, at the last of them."""
+        """The finding, at the last of them."""
         *others, policy = self.policies
         what = (
-            f"leaves no node beside what policies "
-            f"{first_few([repr(each.name) for each in others], _NAMED)} require: a pod that all of "
-            f"them match is rejected, such as one {self.pod}"
+            "leaves no node together with the requirements of policies "
+            f"{first_few([repr(each.name) for each in others], _NAMED)}: a pod that all of them "
+            f"match is rejected, such as one {self.pod}"
         )
         return policy.document.finding(
             ("spec", "requirements"), what, "warning", about="overlap", kind=Kind.SOME_PODS_REJECTED
@@ -58,31 +92,31 @@ class Overlap(NamedTuple):
 def overlapping(
     required: Sequence[Required], chosen: Collection[Policy], each: int, most: int
 ) -> Iterator[Overlap]:
-    """What is to be said of policies, given in their order, for the sake of those chosen.
+    """Findings that involve the chosen policies; the policies are given in their order.
 
-    Of the policies at which it is said, once of each. At most `each` steps are taken for one that
-    is chosen, and `most` for all.
+    At most one finding for each policy. At most `each` steps are taken for a chosen policy, and
+    `most` for all.
     """
-    told: set[Policy] = set()
+    reported: set[Policy] = set()
     for policy in required:
         if policy.policy in chosen and most > 0:
             effort = Effort(min(each, most))
             for overlap in _Search(policy, required, effort).overlaps():
-                if overlap.policies[-1] not in told:
-                    told.add(overlap.policies[-1])
+                if overlap.policies[-1] not in reported:
+                    reported.add(overlap.policies[-1])
                     yield overlap
             most -= each - effort.left
 
 
 class _Group(NamedTuple):
-    """Policies that require the same, and whose pods are not certain to be others than one's."""
+    """Policies with the same requirements, whose pods may be pods of the given policy."""
 
     conditions: Sequence[Sequence[Shape]]
     members: Sequence[Policy]
 
 
 class _Search:
-    """Looks for what one policy leaves no node beside."""
+    """Searches for policies that leave no node together with one policy."""
 
     def __init__(self, policy: Required, required: Sequence[Required], effort: Effort) -> None:
         self._required = required
@@ -92,7 +126,7 @@ class _Search:
 
     def overlaps(self) -> Iterator[Overlap]:
         """Small ones first."""
-        first = self._left([self._mine])
+        first = self._remaining_shapes([self._mine])
         if not first:
             return
         narrowing = [
@@ -112,7 +146,9 @@ class _Search:
                         return
                     left = self._narrowed(shapes_left, groups[at].conditions)
                     if left == []:
-                        yield from self._told([self._mine, *(groups[i] for i in (*chosen, at))])
+                        yield from self._find_overlap(
+                            [self._mine, *(groups[i] for i in (*chosen, at))]
+                        )
                     elif left and left != shapes_left and size < _MOST:
                         longer.append(((*chosen, at), left))
             level = longer
@@ -132,8 +168,8 @@ class _Search:
             if members:
                 yield _Group(_conditions(group[0]), members)
 
-    def _left(self, groups: Sequence[_Group]) -> list[Shape] | None:
-        """What all of these leave a node to be; None if that takes too much to say."""
+    def _remaining_shapes(self, groups: Sequence[_Group]) -> list[Shape] | None:
+        """The shapes that all of these leave; None if there are too many."""
         (start, *more), *others = (group.conditions for group in groups)
         left: list[Shape] | None = list(start)
         for each in (more, *others):
@@ -143,7 +179,7 @@ class _Search:
     def _narrowed(
         self, left: list[Shape], conditions: Sequence[Sequence[Shape]]
     ) -> list[Shape] | None:
-        """What is left under these conditions; None if that takes too much to say."""
+        """The shapes under these conditions; None if there are too many."""
         for condition in conditions:
             count = len(left) * len(condition)
             if count > _MOST_SHAPES or not self._effort.spend(1 + count):
@@ -151,10 +187,12 @@ class _Search:
             left = narrowed(left, condition)
         return left
 
-    def _told(self, groups: Sequence[_Group]) -> Iterator[Overlap]:
-        """One choice of policies that require this, and that a pod is found for."""
-        if any(self._left([g for g in groups if g is not each]) == [] for each in groups):
-            return  # one of them can be spared
+    def _find_overlap(self, groups: Sequence[_Group]) -> Iterator[Overlap]:
+        """One choice of policies with these requirements, with a pod that they match."""
+        if any(
+            self._remaining_shapes([g for g in groups if g is not each]) == [] for each in groups
+        ):
+            return  # the group is not minimal
         for policies in itertools.product(*(group.members for group in groups)):
             if not self._effort.spend():
                 return
@@ -199,7 +237,7 @@ def _shape(term: Term) -> Shape:
 
 
 def narrowed(some: Sequence[Shape], condition: Sequence[Shape]) -> list[Shape]:
-    """What a node may be that is of one of both; empty if there can be none."""
+    """The nodes that match both lists of shapes; empty if there can be none."""
     found: list[Shape] = []
     for one in some:
         narrow = [_both(one, other) for other in condition]
@@ -211,7 +249,7 @@ def narrowed(some: Sequence[Shape], condition: Sequence[Shape]) -> list[Shape]:
 
 
 def _both(one: Shape, other: Shape) -> Shape | None:
-    """The shape of nodes that are of both; None if there are none."""
+    """The conjunction of two shapes; None if no node can match it."""
     found = dict(one)
     for key, group in other.items():
         mine = one.get(key, ())

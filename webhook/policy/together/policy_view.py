@@ -1,4 +1,4 @@
-"""A policy as those beside it see it: its settings with their places, and the pods it is for."""
+"""A policy as the other checks see it: settings with places, and the pods it matches."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.placement import label_values, node_affinity
+from webhook.placement.bundle import condition_of
 from webhook.placement.fields import Shape
 from webhook.placement.fold import fold
-from webhook.placement.node_settings import condition_of
 from webhook.placement.pod import AFFINITY_LISTS, REQUIRED
 from webhook.placement.settings import (
     PARTS,
@@ -21,19 +21,18 @@ from webhook.placement.settings import (
 )
 from webhook.policy import compile as compiling
 from webhook.policy import operating_system
+from webhook.policy.findings import Kind
 from webhook.policy.match_model import Match
-from webhook.policy.together.nothing import nothing
-from webhook.policy.together.reach import Reach
+from webhook.policy.together.reach import Reach, shared, unmatchable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.shapes import Term
-    from webhook.policy.findings import Path
-    from webhook.policy.model import PlacementPolicy
-    from webhook.policy.source import Document
-
+    from webhook.policy.findings import Finding, Path
+    from webhook.policy.model import PlacementPolicy, PolicySpec
+    from webhook.policy.policy_documents import Document
 
 # Characters of what is small; the longest policy that ships has three thousand.
 _LIGHT: Final = 2_000
@@ -44,10 +43,38 @@ _TERMS: Final = "/terms"
 # Terms of a condition that are few; settings of a policy that are.
 _FEW_TERMS: Final = 5
 _FEW: Final = 8
+UNFINISHED: Final = (
+    "not all is checked: there are too many policies, or too large ones, to hold each against all "
+    "others; make the largest smaller, or remove what is not needed"
+)
+
+
+class Effort:
+    """A budget of steps; one step takes some 5 µs."""
+
+    def __init__(self, most: int) -> None:
+        self.left = most
+
+    def spend(self, steps: int = 1) -> bool:
+        """Spend steps; return False if too few are left."""
+        self.left -= steps
+        return self.left >= 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the budget was exceeded."""
+        return self.left < 0
+
+
+def unfinished(policy: Policy) -> Finding:
+    """The warning at a policy for which not everything was checked."""
+    return policy.document.finding(
+        ("spec",), UNFINISHED, "warning", about=Kind.NOT_CHECKED, kind=Kind.NOT_CHECKED
+    )
 
 
 class LocatedSetting(NamedTuple):
-    """One setting, where it stands in its document, and which node labels and fields it limits."""
+    """One setting, its place in its document, and the node labels and fields that it limits."""
 
     setting: PlacementSetting
     path: Path
@@ -55,7 +82,7 @@ class LocatedSetting(NamedTuple):
 
     @property
     def rivals(self) -> frozenset[str]:
-        """What another setting has to have in common with it, if no node is to meet both."""
+        """What another setting must have in common with it to leave no node."""
         terms = limits(self.setting)
         values = sum(
             len(requirement.get("values") or ())
@@ -65,7 +92,7 @@ class LocatedSetting(NamedTuple):
                 *(term.get("matchFields") or ()),
             )
         )
-        # Terms multiply, whatever they are about, and may become more than are computed.
+        # Terms multiply, and may become too many to compute.
         return self.limits | {_TERMS} if len(terms) > 1 or values > _FEW_VALUES else self.limits
 
 
@@ -73,19 +100,20 @@ class LocatedSetting(NamedTuple):
 class Policy:
     """One policy. `order`: higher priority first, then by name.
 
-    said: every setting of it
-    hard: those of requirements and overrides, `mind` as a text that is equal where they are
+    settings: all of its settings
+    hard: those of requirements and overrides; `mind`: a text that is equal if they are
     sure: requirements that limit nodes, if it is enforced everywhere; else none
-    rollout: the pods that it is enforced for, if only for some
+    rollout: the pods for which it is enforced, if not all
+    bound: its match within its rollout; its match alone if that leaves no pod
     contradictory: whether its own requirements reject every pod
-    work: to fold it with another policy takes so many times the work of a small one
-    work_to_match: the same, of asking which pods it is for
+    work: the cost of folding it with another policy, relative to a small policy
+    work_to_match: the same for testing which pods it matches
     required_none: classes of which it requires None, by the field of such a setting
     """
 
     document: Document
     model: PlacementPolicy
-    said: tuple[LocatedSetting, ...]
+    settings: tuple[LocatedSetting, ...]
     hard: tuple[LocatedSetting, ...]
     mind: bytes
     sure: tuple[LocatedSetting, ...]
@@ -93,6 +121,7 @@ class Policy:
     match: Reach
     exclude: tuple[Reach, ...]
     rollout: Reach | None
+    bound: Match
     matches_something: bool
     contradictory: bool
     work: int
@@ -106,15 +135,15 @@ class Policy:
 
     @property
     def order(self) -> tuple[int, str]:
-        """What policies are sorted by."""
+        """The sort key of policies."""
         return -self.model.spec.priority, self.model.name
 
     def of_parts(self, *parts: str) -> list[LocatedSetting]:
         """The settings of these parts."""
-        return [each for each in self.said if each.setting.part in parts]
+        return [each for each in self.settings if each.setting.part in parts]
 
     def apart(self, other: Policy) -> bool:
-        """Whether it is certain that no pod is given settings of both."""
+        """Whether certainly no pod gets settings of both."""
         systems = {each.system[1] for each in (self, other) if each.system}
         if len(systems) > 1 and not (
             self.of_parts("requirements") or other.of_parts("requirements")
@@ -132,15 +161,15 @@ class Policy:
         return self.model.spec.enforcement == "Enforce"
 
     def outruns(self, other: Policy) -> bool:
-        """Whether it is certain to change every pod that the other one may change."""
+        """Whether it certainly changes every pod that the other one may change."""
         return self is other or (self.rollout is None and self.enforced_for(other.match, other))
 
     def enforced_for(
         self, pods: Reach, of: Policy | None = None, *, required: bool = False
     ) -> bool:
-        """Whether it is certain to change or reject all of these pods; `of` matches them, if any.
+        """Whether it certainly changes or rejects all of these pods; `of` matches them, if any.
 
-        A policy for one operating system is not for pods of another, but for what is `required`.
+        Of a policy for another operating system, only `required` parts apply to a pod.
         """
         if not self.enforced or (self.rollout and not self.rollout.covers(pods)):
             return False
@@ -164,29 +193,31 @@ def policy(
 ) -> Policy:
     """The policy of a document. Raises KeyError for a class that `classes` does not hold."""
     settings = compiling.settings(model, classes)
-    said = tuple(_said(settings))
+    located = tuple(_located(settings))
     spec = model.spec
     everywhere = spec.enforcement == "Enforce" and spec.rollout is None
-    required = [each for each in said if each.setting.part == "requirements"]
+    required = [each for each in located if each.setting.part == "requirements"]
     parts = (spec.requirements, spec.overrides)
-    blocks = (spec.match or Match(), *spec.exclude)
+    match = spec.match or Match()
+    blocks = (match, *spec.exclude)
     texts = [part.model_dump_json(exclude_none=True) if part else "" for part in parts]
     return Policy(
         document,
         model,
-        said,
-        tuple(each for each in said if not each.setting.is_default),
+        located,
+        tuple(each for each in located if not each.setting.is_default),
         "\n".join(texts).encode(),
         tuple(each for each in required if everywhere and each.limits),
         frozenset(each.setting.field for each in required if _is_none(each.setting)),
-        Reach(spec.match or Match()),
+        Reach(match),
         tuple(Reach(block) for block in spec.exclude),
         Reach(Match(namespaces=spec.rollout.namespaces)) if spec.rollout else None,
-        nothing(spec.match or Match(), spec.exclude) is None,
+        _bound(spec),
+        unmatchable(match, spec.exclude) is None,
         bool(fold((model.name,), [each.setting for each in required]).contradictions),
         max(
             _work(sum(map(len, texts)), _LIGHT),
-            _work(len(said), _FEW),
+            _work(len(located), _FEW),
             _work(max((len(limits(setting)) for setting in settings), default=0), _FEW_TERMS),
         ),
         _work(sum(len(each.model_dump_json(exclude_none=True)) for each in blocks), _LIGHT),
@@ -194,8 +225,18 @@ def policy(
     )
 
 
+def _bound(spec: PolicySpec) -> Match:
+    match = spec.match or Match()
+    if spec.rollout is None:
+        return match
+    listed = match.namespaces
+    spaces = shared(listed, spec.rollout.namespaces) if listed else spec.rollout.namespaces
+    narrowed = match.model_copy(update={"namespaces": list(spaces)})
+    return narrowed if spaces and unmatchable(narrowed, spec.exclude) is None else match
+
+
 def _work(size: int, small: int) -> int:
-    """How many times the work of what is small it takes to compare all in it, each with each."""
+    """The cost of comparing all pairs, relative to a small number of items."""
     return 1 + (size // small) ** 2
 
 
@@ -204,13 +245,13 @@ def _is_none(setting: PlacementSetting) -> bool:
 
 
 def limits(setting: PlacementSetting) -> Sequence[Term]:
-    """The terms of which a node must meet one for the setting's sake; none if any node will do."""
+    """The terms of which a node must meet one for the setting; none if it allows every node."""
     if isinstance(setting, MemberSetting) and setting.map == "nodeSelector":
         return [{"matchExpressions": [label_values.equal(setting.key, str(setting.value))]}]
     return condition_of(setting) or ()
 
 
-def _said(settings: Iterable[PlacementSetting]) -> Iterator[LocatedSetting]:
+def _located(settings: Iterable[PlacementSetting]) -> Iterator[LocatedSetting]:
     seen: Counter[tuple[str, type[PlacementSetting]]] = Counter()
     for setting in settings:
         kind = (setting.part, type(setting))
@@ -221,7 +262,7 @@ def _said(settings: Iterable[PlacementSetting]) -> Iterator[LocatedSetting]:
 
 
 def _place(setting: PlacementSetting, before: int) -> Path:
-    """Where in its part a setting stands, after so many of its type."""
+    """The path of a setting in its part, after `before` settings of its type."""
     match setting:
         case MemberSetting():
             return (setting.map, setting.key)
@@ -233,11 +274,11 @@ def _place(setting: PlacementSetting, before: int) -> Path:
 
 
 def _keys(terms: Sequence[Term]) -> frozenset[str]:
-    """Labels and fields; no label's key begins with a slash."""
+    """Keys of labels and fields; no label's key begins with a slash."""
     fields = (f"/{each.get('key')}" for term in terms for each in term.get("matchFields") or ())
     return node_affinity.keys(terms) | frozenset(fields)
 
 
-def rank(said: LocatedSetting, at: int) -> tuple[int, int]:
-    """When the setting of the policy at this position is folded; lower is earlier."""
-    return PARTS.index(said.setting.part), at
+def rank(located: LocatedSetting, at: int) -> tuple[int, int]:
+    """The position of a setting in the fold, for the policy at `at`; lower is earlier."""
+    return PARTS.index(located.setting.part), at

@@ -1,7 +1,7 @@
-"""How far a block of conditions reaches: whether it takes in another's pods, or none of them.
+"""Whether one match block includes or excludes the pods of another, or can match no pod at all.
 
-Both questions are answered on the safe side: "yes" is proved of every pod there can be, "no" says
-only that it is not.
+All answers are on the safe side: "yes" is proved for every possible pod, "no" means only that it is
+not proved. One module: the last question is a case of the first two.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import functools
 import itertools
 import math
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook import names
 from webhook.interception import EXCLUDED_NAMESPACES
 from webhook.placement import label_values
-from webhook.placement.nodes import written
+from webhook.placement.nodes import format_requirement
 from webhook.policy.conditions import fields_of, given_fields, is_glob
 from webhook.policy.selectors import compile_selector
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from webhook.placement.schema import LabelSelector
     from webhook.placement.shapes import Requirement
+    from webhook.policy.findings import Path
     from webhook.policy.match_model import Match
 
 _NAMES: Final = fields_of("name")
@@ -33,12 +34,12 @@ _SETS: Final = fields_of("value", "values")
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 # Blocks of which each value is looked at by itself.
 _MOST_ATOMS: Final = 100
-# Globs that are held against each other for one answer; each takes some half a µs.
+# Pairs of globs that are compared for one answer; each takes some half a µs.
 _MOST_PAIRS: Final = 500
 
 
 class _Names:
-    """Names and globs of which a pod's one is."""
+    """Names and globs, one of which the pod's name must match."""
 
     __slots__ = ("all", "any", "globs", "literals")
 
@@ -56,7 +57,7 @@ class _Names:
         )
 
     def apart(self, other: _Names) -> bool:
-        """Whether no name is of both."""
+        """Whether no name matches both."""
         if not self.literals.isdisjoint(other.literals):
             return False
         held = len(self.globs) * len(other.all) + len(other.globs) * len(self.literals)
@@ -70,7 +71,7 @@ class _Names:
 
 
 class Reach:
-    """One match or exclude block, made ready to be held against many others."""
+    """One match or exclude block, prepared for comparison with many others."""
 
     __slots__ = ("_coordinator", "_labels", "_names", "_sets", "_within", "_words")
 
@@ -85,15 +86,18 @@ class Reach:
         self._sets: Mapping[str, frozenset[object]] = {
             name: frozenset(fields[name]) for name in _SETS if name in fields
         }
-        # What is said of a pod in other words, too: its labels, and that it leads.
-        self._words = {**self._sets, **dict(_told(self._sets, self._labels["pod_selector"]))}
+        # Conditions that other fields imply too: labels, and coordinator.
+        self._words = {
+            **self._sets,
+            **dict(_selector_guarantees(self._sets, self._labels["pod_selector"])),
+        }
         if self._coordinator is False and "roles" in self._words:
             self._words["roles"] -= names.COORDINATOR_ROLES
         self._names = {name: _Names(frozenset(fields[name])) for name in _NAMES if name in fields}
         self._within = {**self._names, **self._narrow_namespaces()}
 
     def _narrow_namespaces(self) -> dict[str, _Names]:
-        """The namespaces that are left by the label of their name, if a selector gives it."""
+        """The namespaces that a selector on the name label leaves, if there is one."""
         labels = self._labels["namespace_selector"].get(_NAME_LABEL, ())
         named = [each["values"] for each in labels if each["operator"] == "In"]
         if not named:
@@ -114,23 +118,23 @@ class Reach:
 
     @property
     def _leads(self) -> bool | None:
-        """Whether all of its pods lead their run; None if that is not said."""
+        """Whether all of its pods lead their run; None if the block has no such condition."""
         roles = self._words.get("roles")
         if self._coordinator is None and roles and roles <= names.COORDINATOR_ROLES:
             return True
         return self._coordinator
 
     @property
-    def asked(self) -> frozenset[str]:
-        """What the block asks of a pod. It covers no block that does not tell all of it."""
+    def conditions(self) -> frozenset[str]:
+        """The conditions of the block. It covers only blocks that guarantee all of them."""
         found = {*self._sets, *self._label_keys}
         if self._coordinator is not None:
             found.add("coordinator")
         return frozenset(found | {name for name, listed in self._names.items() if not listed.any})
 
     @property
-    def told(self) -> frozenset[str]:
-        """What the block tells of its pods, as `asked` has it."""
+    def guarantees(self) -> frozenset[str]:
+        """What the block guarantees about its pods, in the form of `asked`."""
         found = {*self._words, *self._label_keys, *self._within}
         if self._leads is not None:
             found.add("coordinator")
@@ -174,17 +178,23 @@ class Reach:
         return any(_never_both(self._labels[name], other._labels[name]) for name in _LABELS)
 
     def unmet(self) -> tuple[str, str] | None:
-        """Why no pod meets the block, if it is certain: the field that rules all out, and why."""
+        """Why certainly no pod meets the block: the field that excludes all, and the reason."""
         for name, field in _LABELS.items():
             for group in self._labels[name].values():
                 if not label_values.satisfiable(group):
-                    return field.written, f"no labels meet {' and '.join(map(written, group))}"
+                    return (
+                        field.document_name,
+                        f"no labels meet {' and '.join(map(format_requirement, group))}",
+                    )
         for name, field in _VALUE.items():
             if name in self._sets and not self._words[name]:
-                said = ", ".join(map(str, sorted(self._sets[name], key=str)))
+                listed = ", ".join(map(str, sorted(self._sets[name], key=str)))
                 if name == "roles" and self._coordinator is False:
-                    return "coordinator", f"pods of role {said} always lead their run"
-                return "podSelector", f"{field.label} says otherwise than {field.written}: {said}"
+                    return "coordinator", f"pods of role {listed} always lead their run"
+                return (
+                    "podSelector",
+                    f"{field.label} contradicts {field.document_name}: {listed}",
+                )
         for name, within in self._within.items():
             if why := self._explain_unmet_names(name, within):
                 return why
@@ -192,18 +202,18 @@ class Reach:
 
     def _explain_unmet_names(self, name: str, within: _Names) -> tuple[str, str] | None:
         field = _NAMES[name]
-        said = ", ".join(sorted(self._names[name].all)) if name in self._names else ""
-        if not within.all and said:
-            return "namespaceSelector", f"{_NAME_LABEL} names none of the namespaces {said}"
+        listed = ", ".join(sorted(self._names[name].all)) if name in self._names else ""
+        if not within.all and listed:
+            return "namespaceSelector", f"{_NAME_LABEL} matches none of the namespaces {listed}"
         if not any(_is_possible(each, field.longest) for each in within.all):
-            return field.written, f"no {field.noun} can have the name {said}"
+            return field.document_name, f"no {field.noun} can have the name {listed}"
         if name == "namespaces" and within.all <= {*EXCLUDED_NAMESPACES}:
-            return "namespaces", f"pods in {said or ', '.join(within.all)} never reach Fairlead"
+            return "namespaces", f"pods in {listed or ', '.join(within.all)} never reach Fairlead"
         return None
 
 
 def atoms(match: Match) -> Iterator[Match]:
-    """Blocks of which each pod of the block meets one; the block itself if they are too many."""
+    """Smaller blocks that together match the same pods; the block itself if they are too many."""
     lists: dict[str, Sequence[object]] = {}
     for name, field in {**_VALUE, **_NAMES}.items():
         values = getattr(match, name)
@@ -221,26 +231,26 @@ def atoms(match: Match) -> Iterator[Match]:
         yield match.model_copy(update={**one, "coordinator": coordinator})
 
 
-def _told(
+def _selector_guarantees(
     sets: Mapping[str, frozenset[object]], labels: Mapping[str, Sequence[Requirement]]
 ) -> Iterator[tuple[str, frozenset[object]]]:
-    """By field what a selector of our own labels leaves of it, where it says that for certain."""
+    """By field the values that a selector of our labels certainly leaves."""
     for name, field in _VALUE.items():
-        said = frozenset[object]()
+        listed = frozenset[object]()
         for each in labels.get(field.label, ()):
             if each["operator"] == "In":
                 values = {field.parse_label(value) for value in each["values"]}
                 if None not in values:
-                    said = said & values if said else frozenset(values)
-        if said:
-            yield name, said & sets[name] if name in sets else said
+                    listed = listed & values if listed else frozenset(values)
+        if listed:
+            yield name, listed & sets[name] if name in sets else listed
 
 
 def includes(wide: str, narrow: str) -> bool:
-    """Whether a glob takes in every name that another one, or a name, does."""
+    """Whether a glob matches every name that another glob or name matches."""
     if wide == narrow or not is_glob(wide):
         return wide == narrow
-    # Of a thousand policies each is held against each other: most differ where they begin.
+    # Each of a thousand policies is compared with each other: most differ at the start.
     return narrow.startswith(literal(wide)) and _pattern(wide).fullmatch(narrow) is not None
 
 
@@ -250,10 +260,22 @@ def _pattern(glob: str) -> re.Pattern[str]:
     return _compiled(glob, one="[^*]")
 
 
-def overlap(one: str, two: str) -> bool:
-    """Whether a namespace can have a name that both of two globs or names match.
+def shared(some: Sequence[str], others: Sequence[str]) -> Sequence[str]:
+    """Globs and names that match every name that both lists match, and few others."""
+    if len(some) * len(others) > _MOST_PAIRS:
+        return some
+    found: dict[str, None] = {}
+    for one in some:
+        for other in others:
+            if overlap(one, other):
+                found[other if includes(one, other) else one] = None
+    return list(found)
 
-    It says so, too, of a few pairs whose shared names would all be too long or begin with "-".
+
+def overlap(one: str, two: str) -> bool:
+    """Whether an object can have a name that two globs or names both match.
+
+    True also for a few pairs whose shared names would all be too long or begin with "-".
     """
     first, second = literal(one), literal(two)
     if not first.startswith(second) and not second.startswith(first):
@@ -271,13 +293,13 @@ def overlap(one: str, two: str) -> bool:
 
 
 def _is_possible(glob: str, longest: int) -> bool:
-    """Whether a name of at most so many characters can match it."""
+    """Whether a name of at most `longest` characters can match it."""
     return len(glob.replace("*", "")) <= longest and overlap(glob, "*")
 
 
 @functools.lru_cache(maxsize=8192)
 def literal(glob: str) -> str:
-    """What every name begins with."""
+    """The common start of all names that match."""
     return re.split("[*?]", glob, maxsplit=1)[0]
 
 
@@ -302,7 +324,7 @@ def _compiled(glob: str, one: str, same: str = "{}") -> re.Pattern[str]:
 
 
 def requirements(selector: LabelSelector | None) -> Iterator[Requirement]:
-    """What a selector says of labels, expression by expression."""
+    """The expressions of a selector."""
     for condition in compile_selector(selector).conditions if selector else ():
         requirement: Requirement = {"key": condition.key, "operator": condition.operator}
         if condition.values:
@@ -320,7 +342,7 @@ def _by_key(selector: LabelSelector | None) -> dict[str, list[Requirement]]:
 def _implied(
     wanted: Mapping[str, Sequence[Requirement]], given: Mapping[str, Sequence[Requirement]]
 ) -> bool:
-    """Whether labels that meet all that is given meet all that is wanted."""
+    """Whether labels that meet all given requirements meet all wanted ones."""
     # No condition holds for every value and for absence too: each wanted key has to be given.
     return wanted.keys() <= given.keys() and all(
         not label_values.satisfiable([*given[key], label_values.negated(each)])
@@ -335,3 +357,29 @@ def _never_both(
     return any(
         not label_values.satisfiable([*one[key], *other[key]]) for key in one.keys() & other.keys()
     )
+
+
+class Unmatchable(NamedTuple):
+    """Why no pod matches; `at` is the path below spec."""
+
+    at: Path
+    why: str
+
+
+def unmatchable(match: Match, exclude: Sequence[Match] = ()) -> Unmatchable | None:
+    """Why no pod can match without being excluded; None if a pod can."""
+    reach = Reach(match)
+    if unmet := reach.unmet():
+        field, why = unmet
+        return Unmatchable(("match", field), why)
+    blocks = [Reach(each) for each in exclude]
+    for at, block in enumerate(blocks):
+        if block.covers(reach):
+            return Unmatchable(("exclude", at), "it excludes every pod that match selects")
+    if blocks and all(_is_excluded(Reach(atom), blocks) for atom in atoms(match)):
+        return Unmatchable(("exclude",), "together they exclude every pod that match selects")
+    return None
+
+
+def _is_excluded(atom: Reach, blocks: Sequence[Reach]) -> bool:
+    return atom.unmet() is not None or any(block.covers(atom) for block in blocks)

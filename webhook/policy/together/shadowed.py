@@ -1,9 +1,8 @@
-"""Settings that no pod can get: for each pod that they are for, an earlier one has decided already.
+"""Settings that never take effect, because an earlier policy always decides the field.
 
-It is said only of what is certain. The deciding setting belongs to a policy which is enforced for
-every pod of the other one, and it stands in the fold of whatever policies match beside (see
-`placement.fold`), or has lost to another one that stands in the same place. Exceptions to policies
-do not count: they end.
+Only certain cases are reported. The deciding setting belongs to a policy that is enforced for every
+pod of the other one. It is accepted in the fold with any other policies (see `placement.fold`), or
+has lost to another one in the same place. Exceptions do not count, because they end.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _Rank = tuple[int, int]
 class _Placed(NamedTuple):
     rank: _Rank
     policy: Policy
-    said: LocatedSetting
+    located: LocatedSetting
 
 
 class Shadows:
@@ -56,14 +55,14 @@ class Shadows:
         self._with_maximum: set[str] = set()
         conditions: dict[bytes, Sequence[Term]] = {}
         for each in _in_order(policies):
-            setting = each.said.setting
-            self._ranks[id(each.said)] = each.rank
+            setting = each.located.setting
+            self._ranks[id(each.located)] = each.rank
             self._by_key.setdefault(_key(setting), []).append(each)
-            for key in each.said.limits:
+            for key in each.located.limits:
                 self._first.setdefault(key, each.rank)
                 if not isinstance(setting, MemberSetting):
                     self._first_terms.setdefault(key, each.rank)
-            if each.said.limits and not isinstance(setting, MemberSetting):
+            if each.located.limits and not isinstance(setting, MemberSetting):
                 terms = limits(setting)
                 conditions[orjson.dumps(terms)] = terms
             if isinstance(setting, CapacitySetting) and setting.part == "requirements":
@@ -73,53 +72,60 @@ class Shadows:
         self._few_terms = _few(conditions.values())
 
     def over(self, policy: Policy) -> Iterator[Finding]:
-        """What the policy says in vain."""
-        for said in policy.said:
-            decides = self._winner(policy, said)
+        """Settings of the policy that never take effect."""
+        for located in policy.settings:
+            decides = self._winner(policy, located)
             if decides is not None:
-                yield _finding(policy, said, decides)
+                yield _finding(policy, located, decides)
 
     def under(self, policy: Policy) -> Iterator[Finding]:
-        """What other policies say in vain because of this one."""
-        for said in policy.said:
-            for other in self._by_key[_key(said.setting)]:
+        """Settings of other policies that never take effect because of this one."""
+        for located in policy.settings:
+            for other in self._by_key[_key(located.setting)]:
                 if (
                     other.policy is not policy
-                    and self._decides(said, other.said)
+                    and self._decides(located, other.located)
                     and policy.outruns(other.policy)
-                    and self._winner(other.policy, other.said) == (policy, said)
+                    and self._winner(other.policy, other.located) == (policy, located)
                 ):
-                    yield _finding(other.policy, other.said, (policy, said))
+                    yield _finding(other.policy, other.located, (policy, located))
 
-    def _winner(self, policy: Policy, said: LocatedSetting) -> tuple[Policy, LocatedSetting] | None:
-        """The first that decides for every pod of the policy what the setting is about."""
-        if said.setting.part == "requirements":
+    def _winner(
+        self, policy: Policy, located: LocatedSetting
+    ) -> tuple[Policy, LocatedSetting] | None:
+        """The first setting that decides the field for every pod of the policy."""
+        if located.setting.part == "requirements":
             return None  # it never loses in silence
-        mine = self._ranks[id(said)]
-        for rank_of, other, rival in self._by_key[_key(said.setting)]:
-            if rank_of > mine or rival is said:
+        mine = self._ranks[id(located)]
+        for rank_of, other, rival in self._by_key[_key(located.setting)]:
+            if rank_of > mine or rival is located:
                 return None
-            if self._decides(rival, said) and other.outruns(policy):
+            if self._decides(rival, located) and other.outruns(policy):
                 return other, rival
         return None
 
-    def _decides(self, rival: LocatedSetting, said: LocatedSetting) -> bool:
-        """Whether the setting never stands where the earlier rival takes part."""
-        if said.setting.part == "requirements" or self._ranks[id(rival)] > self._ranks[id(said)]:
+    def _decides(self, rival: LocatedSetting, located: LocatedSetting) -> bool:
+        """Whether the setting never takes effect where the earlier rival applies."""
+        if (
+            located.setting.part == "requirements"
+            or self._ranks[id(rival)] > self._ranks[id(located)]
+        ):
             return False
         return (
-            _other(rival.setting, said.setting) and self._stands(rival) and self._loses(rival, said)
+            _other(rival.setting, located.setting)
+            and self._never_dropped(rival)
+            and self._loses(rival, located)
         )
 
-    def _loses(self, rival: LocatedSetting, said: LocatedSetting) -> bool:
-        """Whether a setting loses to this one, which stands, or to what this one has lost to."""
-        setting, before = said.setting, rival.setting
+    def _loses(self, rival: LocatedSetting, located: LocatedSetting) -> bool:
+        """Whether a setting loses to this accepted one, or to the one that this one lost to."""
+        setting, before = located.setting, rival.setting
         match setting, before:
             case CapacitySetting(), CapacitySetting():
                 if setting.is_default:
                     return True
                 if before.part == "requirements":
-                    # Of None it cannot be told to what it has lost.
+                    # With None it is unknown to which setting it has lost.
                     if setting.mode.does_nothing or before.mode.does_nothing:
                         return setting.mode.does_nothing
                     return not before.mode.compatible(setting.mode)
@@ -131,41 +137,41 @@ class Shadows:
                 return setting.is_default and before.is_default
         return True
 
-    def _stands(self, said: LocatedSetting) -> bool:
-        """Whether the setting is never dropped for want of a node.
+    def _never_dropped(self, located: LocatedSetting) -> bool:
+        """Whether the setting is never dropped because it leaves no node.
 
         A requirement is not: the pod is rejected. Others are if an earlier one limits the same
         labels, or if all of them together make too many terms; and a pod that Kueue admitted may
         have limits of its own, which go before overrides.
         """
-        setting = said.setting
-        if setting.part == "requirements" or not said.limits:
+        setting = located.setting
+        if setting.part == "requirements" or not located.limits:
             return True
-        mine = self._ranks[id(said)]
+        mine = self._ranks[id(located)]
         if isinstance(setting, MemberSetting):
-            return self._few_terms and not self._limited(self._first_terms, said, mine)
+            return self._few_terms and not self._limited(self._first_terms, located, mine)
         return (
             setting.is_default
             and self._few_terms
-            and not self._limited(self._first, said, mine)
+            and not self._limited(self._first, located, mine)
             and node_affinity.satisfiable(limits(setting), {})
         )
 
-    def _limited(self, first: dict[str, _Rank], said: LocatedSetting, mine: _Rank) -> bool:
-        return any(key in first and first[key] <= mine for key in said.limits)
+    def _limited(self, first: dict[str, _Rank], located: LocatedSetting, mine: _Rank) -> bool:
+        return any(key in first and first[key] <= mine for key in located.limits)
 
 
 def _in_order(policies: Sequence[Policy]) -> list[_Placed]:
     placed = [
-        _Placed(rank(said, at), policy, said)
+        _Placed(rank(located, at), policy, located)
         for at, policy in enumerate(policies)
-        for said in policy.said
+        for located in policy.settings
     ]
     return sorted(placed, key=lambda each: each.rank)
 
 
 def _few(conditions: Iterable[Sequence[Term]]) -> bool:
-    """Whether the conditions, whichever of them come together, never make too many terms."""
+    """Whether no combination of the conditions makes too many terms."""
     listed = list(conditions)
     most = math.prod(min(len(terms), node_affinity.MAX_TERMS + 1) for terms in listed)
     longest = sum(
@@ -204,9 +210,9 @@ def _other(one: PlacementSetting, two: PlacementSetting) -> bool:
 
 
 def _finding(
-    policy: Policy, said: LocatedSetting, decides: tuple[Policy, LocatedSetting]
+    policy: Policy, located: LocatedSetting, decides: tuple[Policy, LocatedSetting]
 ) -> Finding:
     other, rival = decides
     who = "the policy's own" if other is policy else f"policy {other.name!r}:"
-    what = f"no pod gets it: {who} {rival.setting.part} always decide it first"
-    return policy.document.finding(said.path, what, "warning", kind=Kind.NEVER_APPLIED)
+    what = f"no pod gets it: {who} {rival.setting.part} always set it first"
+    return policy.document.finding(located.path, what, "warning", kind=Kind.NEVER_APPLIED)

@@ -1,4 +1,4 @@
-"""The warnings of a whole set of documents, or of some of its policies beside all others."""
+"""All warnings about a set of policies, or about some of them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.policy.model import PlacementPolicy
 from webhook.policy.together import contradicting
-from webhook.policy.together.effort import Effort, unfinished
 from webhook.policy.together.everywhere import rejecting
-from webhook.policy.together.overlapping import overlapping
-from webhook.policy.together.policy_view import Policy, policy
-from webhook.policy.together.required import required
+from webhook.policy.together.overlapping import overlapping, required
+from webhook.policy.together.policy_view import Effort, Policy, policy, unfinished
 from webhook.policy.together.shadowed import Shadows
 
 if TYPE_CHECKING:
@@ -20,23 +18,23 @@ if TYPE_CHECKING:
 
     from webhook.placement.capacity import CapacityClass
     from webhook.policy.findings import Finding
-    from webhook.policy.source import Document
+    from webhook.policy.policy_documents import Document
 
-# Pairs that are looked at, of a whole set and while somebody waits; each takes some 50 µs.
+# Pairs that are checked, for a whole set and while a client waits; each takes some 50 µs.
 MOST_PAIRS: Final = 20_000
 MOST_WRITTEN: Final = 1_000
-# Steps by which those are looked for that reject whole sets of pods. Each takes some 5 µs.
+# Steps of the search for policies that reject whole sets of pods. Each takes some 5 µs.
 MOST_LOOKS: Final = 50_000
 MOST_LOOKS_OF_ALL: Final = 250_000
-# Steps by which three and more are looked for that merely overlap: for one policy, for several
-# while somebody waits, and for a whole set. Each takes some 5 µs.
+# Steps of the search for three or more that overlap: for one policy, for several while a client
+# waits, and for a whole set. Each takes some 5 µs.
 MOST_STEPS: Final = 500
 MOST_STEPS_WRITTEN: Final = 2_000
 MOST_STEPS_OF_ALL: Final = 40_000
 
 
 class Memory:
-    """What policies were made ready as, kept for the next look: of a thousand a write has one."""
+    """A cache of prepared policies: a write changes one of a thousand."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Document, list[CapacityClass], Policy]] = {}
@@ -64,17 +62,17 @@ class Memory:
 
 
 def classes_of(model: PlacementPolicy) -> list[str]:
-    """The names of the classes that a policy wants something of, in order."""
+    """The names of the classes in a policy's capacity settings, in order."""
     return list(dict.fromkeys(setting.class_name for _, setting in model.capacity_settings()))
 
 
 def warnings(policies: Sequence[Policy]) -> list[Finding]:
-    """All that is to be said of the policies, given in their order."""
-    return _of(policies, policies, MOST_PAIRS)
+    """All findings about the policies, given in their order."""
+    return _findings(policies, policies, MOST_PAIRS)
 
 
 def faults(policies: Sequence[Policy]) -> list[Finding]:
-    """The errors alone: those with which a set serves all the same."""
+    """Only the errors with which a stored set still serves."""
     found = [each for policy in policies for each in contradicting.alone(policy)]
     sound = [each for each in policies if not each.contradictory]
     effort = Effort(MOST_LOOKS_OF_ALL)
@@ -83,21 +81,21 @@ def faults(policies: Sequence[Policy]) -> list[Finding]:
 
 
 def of_policy(policies: Sequence[Policy], name: str) -> list[Finding]:
-    """What is to be said of one of the policies, and of others for its sake."""
+    """Findings about one of the policies, and about others because of it."""
     chosen = [each for each in policies if each.name == name]
-    return _of(policies, chosen, MOST_WRITTEN, others=True)
+    return _findings(policies, chosen, MOST_WRITTEN, others=True)
 
 
 def of_classes(policies: Sequence[Policy], classes: AbstractSet[str]) -> list[Finding]:
-    """What is to be said of the policies that name one of the classes, and may depend on it."""
+    """Findings about policies that name one of the classes, and may depend on it."""
     chosen = [each for each in policies if not classes.isdisjoint(classes_of(each.model))]
     pairs = contradicting.Pairs(policies, MOST_WRITTEN)
     found = {found for each in chosen for found in contradicting.alone(each)}
-    told, groups = _groups(policies, chosen, MOST_STEPS_WRITTEN)
-    return sorted(found.union(groups, pairs.of(chosen, level=False, told=told)))
+    reported, groups = _groups(policies, chosen, MOST_STEPS_WRITTEN)
+    return sorted(found.union(groups, pairs.findings(chosen, level=False, reported=reported)))
 
 
-def _of(
+def _findings(
     policies: Sequence[Policy], chosen: Sequence[Policy], most: int, *, others: bool = False
 ) -> list[Finding]:
     shadows, pairs = Shadows(policies), contradicting.Pairs(policies, most)
@@ -106,10 +104,10 @@ def _of(
     }
     if others:
         found.update(found for each in chosen for found in shadows.under(each))
-    # Of what reaches no pod there is no more to say.
+    # A setting that reaches no pod has no further findings.
     dead = {(each.file, each.path) for each in found}
-    told, groups = _groups(policies, chosen, MOST_STEPS if others else MOST_STEPS_OF_ALL)
-    beside = pairs.of(chosen, told=told)
+    reported, groups = _groups(policies, chosen, MOST_STEPS if others else MOST_STEPS_OF_ALL)
+    beside = pairs.findings(chosen, reported=reported)
     found.update(each for each in beside if (each.file, each.path) not in dead)
     return sorted(found.union(groups))
 
@@ -117,7 +115,7 @@ def _of(
 def _groups(
     policies: Sequence[Policy], chosen: Sequence[Policy], steps: int
 ) -> tuple[set[frozenset[Policy]], list[Finding]]:
-    """Policies that reject all pods of a set of pods; what is to be said of them, and of overlaps.
+    """Groups of policies that reject all pods of a set; findings about them, and about overlaps.
 
     A policy that contradicts itself is left out: it rejects all of its pods without any other.
     """
@@ -125,11 +123,11 @@ def _groups(
     some = frozenset(chosen)
     effort = Effort(MOST_LOOKS if len(some) < len(policies) else MOST_LOOKS_OF_ALL)
     everywhere = list(rejecting(sound, some, effort))
-    told = {each.policies for each in everywhere}
-    told |= {frozenset(two) for each in everywhere for two in combinations(each.policies, 2)}
+    reported = {each.policies for each in everywhere}
+    reported |= {frozenset(two) for each in everywhere for two in combinations(each.policies, 2)}
     overlaps = overlapping(list(required(sound)), some, MOST_STEPS, steps)
     found = [each.finding() for each in everywhere]
-    found += [each.finding() for each in overlaps if frozenset(each.policies) not in told]
+    found += [each.finding() for each in overlaps if frozenset(each.policies) not in reported]
     if effort.is_over:
         found.append(unfinished(chosen[-1]))
-    return told, found
+    return reported, found

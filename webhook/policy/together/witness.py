@@ -1,6 +1,6 @@
-"""A pod that several policies match: found by trying, and proved by their very conditions.
+"""Find a pod that several policies match.
 
-The run's kind, framework, role and index are taken as Fairlead's own labels, which tell them of a
+The run's kind, framework, role and index are given by Fairlead's own labels, which are valid for a
 pod of any system (see `webhook.identity`).
 """
 
@@ -15,11 +15,11 @@ from webhook.identity import identify
 from webhook.interception import EXCLUDED_NAMESPACES
 from webhook.placement import label_values
 from webhook.policy import conditions
-from webhook.policy.findings import first_few
 from webhook.policy.match_model import Match
 from webhook.policy.subject import Subject
 from webhook.policy.together.reach import requirements
 from webhook.run.rendezvous.table import WORKER_ZERO_LEADS
+from webhook.shortening import first_few
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,46 +30,46 @@ if TYPE_CHECKING:
 
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _USUAL_NAMES: Final = ("default", "example", "other")
-# What is tried: names for one pod, and pods for one question.
+# The limits of the search: names for one pod, and pods for one question.
 _MOST_NAMES: Final = 100
 _MOST_PODS: Final = 12
 _NAMED: Final = 5
 
 
 class Witness(NamedTuple):
-    """A pod, and the operating system that it is for (empty: it says none)."""
+    """A pod, and its operating system (empty: none)."""
 
     subject: Subject
     system: str
 
     def __str__(self) -> str:
         pod = self.subject
-        said = [f"in namespace {pod.namespace}"]
+        parts = [f"in namespace {pod.namespace}"]
         if spaces := _pairs(pod.namespace_labels, _NAME_LABEL):
-            said[0] += f" ({spaces})"
+            parts[0] += f" ({spaces})"
         if labels := _pairs(pod.labels, names.RUN):
-            said.append(f"with {labels}")
+            parts.append(f"with {labels}")
         for field in conditions.FIELDS:
             value = attrgetter(field.subject)(pod)
             if field.phrase and value != Subject._field_defaults[field.subject]:
                 values = [value] if field.form == "name" else sorted(value)
-                said.append(f"{field.phrase} {first_few(values, _NAMED)}")
+                parts.append(f"{field.phrase} {first_few(values, _NAMED)}")
         if self.system:
-            said.append(f"for {self.system}")
-        return ", ".join(said)
+            parts.append(f"for {self.system}")
+        return ", ".join(parts)
 
 
 def _pairs(labels: Mapping[str, str], but: str) -> str:
     return first_few([f"{k}={v}" for k, v in sorted(labels.items()) if k != but], _NAMED)
 
 
-class _Wanted(NamedTuple):
+class _Conditions(NamedTuple):
     """Conditions that must all hold.
 
-    one_of:  fields, each with a list of which the pod's name matches one, or it has one
-    none_of: the same of lists of which it matches or has none
-    labels:  fields of selectors, each with what is said of one label
-    coordinator: all that is said of whether the pod leads
+    one_of:  fields, each with a list of which the pod must match or have one
+    none_of: fields, each with a list of which the pod must match or have none
+    labels:  fields of selectors, each with a condition on one label
+    coordinator: the conditions on whether the pod leads
     """
 
     one_of: tuple[tuple[str, Sequence[str]], ...] = ()
@@ -77,22 +77,22 @@ class _Wanted(NamedTuple):
     labels: tuple[tuple[str, Requirement], ...] = ()
     coordinator: tuple[bool, ...] = ()
 
-    def beside(self, other: _Wanted) -> _Wanted:
+    def beside(self, other: _Conditions) -> _Conditions:
         """The conditions of both."""
-        return _Wanted._make(one + two for one, two in zip(self, other, strict=True))
+        return _Conditions._make(one + two for one, two in zip(self, other, strict=True))
 
 
-def _want_label(key: str, operator: str, values: Iterable[object]) -> _Wanted:
+def _want_label(key: str, operator: str, values: Iterable[object]) -> _Conditions:
     """A condition on a label of the pod."""
     requirement: Requirement = {"key": key, "operator": operator, "values": [*map(str, values)]}
-    return _Wanted(labels=(("pod_selector", requirement),))
+    return _Conditions(labels=(("pod_selector", requirement),))
 
 
 def find(policies: Sequence[Policy]) -> Witness | None:
     """A pod of a run that all of the policies match, and none of them excludes; None: not found.
 
-    What is found is proved: the policies' conditions were asked about it. There may be such a pod
-    though none is found.
+    A pod that is found is proved: the policies' conditions were tested on it. There may be such a
+    pod even if none is found.
     """
     systems = {each.system[1] for each in policies if each.system}
     if len(systems) > 1:
@@ -100,7 +100,7 @@ def find(policies: Sequence[Policy]) -> Witness | None:
     specs = [each.model.spec for each in policies]
     matches = [spec.match or Match() for spec in specs]
     excludes = [block for spec in specs for block in spec.exclude]
-    left = [_collect_wanted(matches)]
+    left = [_collect_conditions(matches)]
     for _ in range(_MOST_PODS):
         if not left:
             return None
@@ -120,46 +120,46 @@ def find(policies: Sequence[Policy]) -> Witness | None:
     return None
 
 
-def _collect_wanted(blocks: Iterable[Match]) -> _Wanted:
+def _collect_conditions(blocks: Iterable[Match]) -> _Conditions:
     """What a pod needs to meet every block."""
-    wanted = _Wanted()
+    wanted = _Conditions()
     for block in blocks:
         for field, value in conditions.given_fields(block):
             wanted = wanted.beside(_translate_field(field, value))
     return wanted
 
 
-def _translate_field(field: MatchField, value: Any) -> _Wanted:
+def _translate_field(field: MatchField, value: Any) -> _Conditions:
     match field.form:
         case "labels":
-            return _Wanted(labels=tuple((field.name, each) for each in requirements(value)))
+            return _Conditions(labels=tuple((field.name, each) for each in requirements(value)))
         case "value":
             return _want_label(field.label, "In", value)
         case "flag":
-            return _Wanted(coordinator=(value,))
-    return _Wanted(one_of=((field.name, value),))
+            return _Conditions(coordinator=(value,))
+    return _Conditions(one_of=((field.name, value),))
 
 
-def _list_ways_around(block: Match) -> Iterator[_Wanted]:
-    """Conditions of which each keeps a pod from meeting the block."""
+def _list_ways_around(block: Match) -> Iterator[_Conditions]:
+    """Conditions, each of which prevents a match of the block."""
     for field, value in conditions.given_fields(block):
         match field.form:
             case "labels":
                 for each in requirements(value):
-                    yield _Wanted(labels=((field.name, label_values.negated(each)),))
+                    yield _Conditions(labels=((field.name, label_values.negated(each)),))
             case "value" if field.always:
-                # Without a label the pod has one of the words all the same.
+                # Without a label the pod still has one of the values.
                 yield _want_label(field.label, "In", [w for w in field.words if w not in value])
             case "value":
                 yield _want_label(field.label, "NotIn", value)
             case "flag":
-                yield _Wanted(coordinator=(not value,))
+                yield _Conditions(coordinator=(not value,))
             case _:
-                yield _Wanted(none_of=((field.name, value),))
+                yield _Conditions(none_of=((field.name, value),))
 
 
-def _list_ways_to_lead(leads: bool) -> Iterator[_Wanted]:
-    """Labels of which each makes a pod lead its run, or keeps it from that."""
+def _list_ways_to_lead(leads: bool) -> Iterator[_Conditions]:
+    """Label conditions, each of which makes a pod lead its run, or not lead."""
     first = (
         (names.REPLICA_INDEX, ["0"]),
         (names.FRAMEWORK, sorted(WORKER_ZERO_LEADS)),
@@ -167,7 +167,7 @@ def _list_ways_to_lead(leads: bool) -> Iterator[_Wanted]:
     )
     if leads:
         yield _want_label(names.ROLE, "In", sorted(names.COORDINATOR_ROLES))
-        wanted = _Wanted()
+        wanted = _Conditions()
         for key, values in first:
             wanted = wanted.beside(_want_label(key, "In", values))
         yield wanted
@@ -177,8 +177,8 @@ def _list_ways_to_lead(leads: bool) -> Iterator[_Wanted]:
         yield no_role.beside(_want_label(key, "NotIn", values))
 
 
-def _build_subject(wanted: _Wanted) -> Subject | None:
-    """A pod of a run that has all that is wanted; None if none is found."""
+def _build_subject(wanted: _Conditions) -> Subject | None:
+    """A pod of a run that meets all conditions; None if none is found."""
     found: dict[str, Any] = {}
     for field in conditions.FIELDS:
         lists = [listed for name, listed in wanted.one_of if name == field.name]
@@ -189,11 +189,13 @@ def _build_subject(wanted: _Wanted) -> Subject | None:
             found[field.subject] = _choose_each(lists, others)
         elif field.form == "labels":
             named = field.name == "namespace_selector" and found["namespace"]
-            said = [each for name, each in wanted.labels if name == field.name]
-            found[field.subject] = _labels(said, {_NAME_LABEL: named} if named else {})
+            parts = [each for name, each in wanted.labels if name == field.name]
+            found[field.subject] = _labels(parts, {_NAME_LABEL: named} if named else {})
     if None in found.values():
         return None
-    if not any(each == "pod_selector" and said["key"] == names.RUN for each, said in wanted.labels):
+    if not any(
+        each == "pod_selector" and parts["key"] == names.RUN for each, parts in wanted.labels
+    ):
         found["labels"][names.RUN] = "example"
     identity = identify(found["labels"], {}, found["namespace_labels"])
     return Subject(identity=identity, **found) if identity else None
@@ -206,7 +208,7 @@ def _choose_each(lists: Sequence[Sequence[str]], but: Sequence[str]) -> frozense
 
 
 def _labels(wanted: Sequence[Requirement], given: Mapping[str, str]) -> dict[str, str] | None:
-    """Labels that meet all that is wanted, the given ones among them; None if there are none."""
+    """Labels that meet all conditions, including the given labels; None if there are none."""
     by_key: dict[str, list[Requirement]] = {}
     for each in wanted:
         by_key.setdefault(each["key"], []).append(each)
@@ -228,7 +230,7 @@ def _holds(group: Sequence[Requirement], value: str | None) -> bool:
 
 
 def _values(group: Sequence[Requirement]) -> Iterator[str | None]:
-    """No label, the values that are spoken of, and one that is not."""
+    """Candidates: no label, the values in the conditions, and another value."""
     yield None
     listed = [value for each in group for value in each.get("values") or ()]
     yield from dict.fromkeys(listed)
@@ -236,7 +238,7 @@ def _values(group: Sequence[Requirement]) -> Iterator[str | None]:
 
 
 def _choose_name(
-    field: MatchField, wanted: _Wanted, lists: Sequence[Sequence[str]], others: Sequence[str]
+    field: MatchField, wanted: _Conditions, lists: Sequence[Sequence[str]], others: Sequence[str]
 ) -> str | None:
     patterns = [conditions.globs(each) for each in lists]
     is_space = field.name == "namespaces"
@@ -258,7 +260,7 @@ def _choose_name(
 
 
 def _names(lists: Sequence[Sequence[str]], spoken: Sequence[str]) -> Iterator[str]:
-    """Names that are spoken of, then some that the globs are of, then any."""
+    """Candidate names: those in the conditions, some that match the globs, then others."""
     yield from spoken
     listed = [each for globs in lists for each in globs]
     globs = [each for each in listed if conditions.is_glob(each)]

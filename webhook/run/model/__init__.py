@@ -1,11 +1,9 @@
-"""The Run's model, typed and strict; the CustomResourceDefinition is made from it."""
+"""The models of the Run."""
 
-from webhook.crd.reported import Condition
-from webhook.run.model.checks import DEFAULT_ROLE, SERVING
-from webhook.run.model.environment import Environment
-from webhook.run.model.replica import IndexSpec, ReplicaSpec, Resources
-from webhook.run.model.run import Run, RunMetadata
-from webhook.run.model.spec import Port, RunSpec
+from webhook.crd.conditions import Condition
+from webhook.run.model.replica import Environment, IndexSpec, ReplicaSpec, Resources
+from webhook.run.model.run_checks import DEFAULT_ROLE, SERVING
+from webhook.run.model.spec import Port, Run, RunMetadata, RunSpec
 from webhook.run.model.status import (
     Incident,
     LastFailure,

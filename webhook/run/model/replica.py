@@ -1,4 +1,4 @@
-"""The replicas of one role of a Run, and where single ones differ."""
+"""The replicas of one role of a Run, and the environment of each level."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,16 +7,16 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, WithJsonSchema
 from pydantic_core import InitErrorDetails
 
+from webhook.placement.schema.placement import PlacementModel
 from webhook.placement.schema.syntax import ResourceName
-from webhook.run.model.checks import environment_problems, index_problems
-from webhook.run.model.environment import Environment
+from webhook.run.model.run_checks import environment_problems, index_problems
 from webhook.strict import (
     UNKNOWN_FIELD,
     Problem,
     Strict,
     distinct,
     own_error,
-    shown,
+    quoted,
 )
 
 RestartPolicy: TypeAlias = Literal["Never", "OnFailure", "ExitCode"]
@@ -25,19 +25,23 @@ JsonObject: TypeAlias = dict[str, Any]
 MAX_REPLICAS = 10000
 MAX_OVERRIDES = 1000
 
-# resource.Quantity, of k8s.io/apimachinery: a number with a suffix.
+# The syntax of resource.Quantity (k8s.io/apimachinery): a number with a suffix.
 _NUMBER = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
 _QUANTITY = rf"^[+-]?{_NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE][+-]?{_NUMBER}))?$"
 _quantity_text = re.compile(_QUANTITY, re.ASCII)
 
 
+class Environment(PlacementModel):
+    """The placement that a run, a role or a single replica requests."""
+
+
 def _quantity(value: object) -> object:
     if isinstance(value, float):
-        raise own_error(f"{value} is written in quotes, or in thousandths: {value * 1000:g}m")
+        raise own_error(f"write {value} in quotes, or as {value * 1000:g}m")
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise own_error("want a quantity: a whole number, or text such as 500m or 16Gi")
     if isinstance(value, str) and not _quantity_text.fullmatch(value):
-        raise own_error(f"{shown(value)} is not a quantity, such as 4, 500m or 16Gi")
+        raise own_error(f"{quoted(value)} is not a quantity, such as 4, 500m or 16Gi")
     return value
 
 
@@ -78,7 +82,7 @@ PodTemplate: TypeAlias = Annotated[
                 },
                 "spec": {
                     "type": "object",
-                    "description": "A pod's spec, as any pod has it.",
+                    "description": "The spec of a pod (v1.PodSpec).",
                     "additionalProperties": True,
                 },
             },
@@ -92,7 +96,7 @@ class ResourceClaim(Strict):
 
     name: str = Field(min_length=1, description="Its name in the pod's resourceClaims.")
     request: str | None = Field(
-        default=None, description="The one request of the claim that is meant. Default: all."
+        default=None, description="The request within the claim. Default: all requests."
     )
 
 
@@ -101,34 +105,34 @@ def _one_entry_a_claim(claims: list[ResourceClaim]) -> list[ResourceClaim]:
 
 
 class Resources(Strict):
-    """What the main container asks for; as in a container, quantities by resource name."""
+    """The resources of the main container: quantities by resource name."""
 
     requests: dict[ResourceName, Quantity] | None = Field(
-        default=None, description="What is reserved for it."
+        default=None, description="The resources that are reserved for the container."
     )
     limits: dict[ResourceName, Quantity] | None = Field(
-        default=None, description="What it may not exceed."
+        default=None, description="The maximum resources of the container."
     )
     claims: Annotated[list[ResourceClaim], AfterValidator(_one_entry_a_claim)] | None = Field(
-        default=None, description="The pod's resourceClaims that it uses."
+        default=None, description="The pod's resourceClaims that the container uses."
     )
 
 
 class IndexSpec(Strict):
-    """Where one replica differs from the others of its role."""
+    """Settings for one replica of a role."""
 
-    index: int = Field(ge=0, lt=MAX_REPLICAS, description="Which replica, from 0.")
+    index: int = Field(ge=0, lt=MAX_REPLICAS, description="The index of the replica, from 0.")
     resources: Resources | None = Field(
         default=None,
-        description="What its main container asks for; replaces the role's whole.",
+        description="The resources of its main container; they replace all of the role's.",
     )
     environment: Environment | None = Field(
-        default=None, description="Its own placement, upon the role's."
+        default=None, description="The replica's placement, merged over the role's."
     )
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Lists have a limit."""
+        """Check the lengths of lists."""
         yield from environment_problems(given)
 
 
@@ -139,33 +143,34 @@ def _one_entry_an_index(entries: list[IndexSpec]) -> list[IndexSpec]:
 class ReplicaSpec(Strict):
     """The replicas of one role."""
 
-    count: int = Field(default=1, ge=1, le=MAX_REPLICAS, description="How many there are.")
+    count: int = Field(default=1, ge=1, le=MAX_REPLICAS, description="The number of replicas.")
     resources: Resources | None = Field(
         default=None,
-        description="What each main container asks for; replaces the template's whole.",
+        description="The resources of each main container; they replace all of the template's.",
     )
     environment: Environment | None = Field(
-        default=None, description="The role's own placement, upon the run's."
+        default=None, description="The role's placement, merged over the run's."
     )
     template: PodTemplate | None = Field(
         default=None,
-        description="Where the role's pods differ from the run's template: a pod template, "
-        "merged as kubectl apply would: containers, volumes and variables by name.",
+        description="A pod template that is merged over the run's template, as kubectl apply "
+        "does: containers, volumes and variables by name.",
     )
     restart_policy: RestartPolicy = Field(
         default="OnFailure",
-        description="After a failure of the program: Never gives up; OnFailure starts the "
-        "replica again; ExitCode does so after 128 and above, and gives up after 1 to 127 or out "
-        "of memory. A replica whose node went away is started again under each of them.",
+        description="What happens after a failure of the program. Never: the run fails. OnFailure: "
+        "the replica restarts. ExitCode: the replica restarts after an exit code of 128 or above; "
+        "the run fails after 1 to 127, or out of memory. After a disruption the replica restarts "
+        "under each policy.",
     )
     by_index: Annotated[list[IndexSpec], AfterValidator(_one_entry_an_index)] | None = Field(
         default=None,
         max_length=MAX_OVERRIDES,
-        description="Single replicas that differ, at most 1000.",
+        description="Settings for single replicas that replace the role's, at most 1000.",
     )
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """An override is about a replica that there is, and lists have a limit."""
+        """Check that overrides refer to existing replicas, and the lengths of lists."""
         yield from index_problems(given)
         yield from environment_problems(given)

@@ -1,13 +1,21 @@
-"""What a Run asks for."""
+"""The Run as the API server stores it, and its spec."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, Field, create_model
 
-from webhook.run.model.checks import DEFAULT_ROLE, SERVING, environment_problems, spec_problems
-from webhook.run.model.environment import Environment
-from webhook.run.model.replica import PodTemplate, ReplicaSpec
+from webhook.dns_names import LABEL, MAX_LABEL, SERVICE_NAME
+from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue, ServiceName
+from webhook.run.model.replica import Environment, PodTemplate, ReplicaSpec
+from webhook.run.model.run_checks import (
+    DEFAULT_ROLE,
+    SERVING,
+    environment_problems,
+    name_problems,
+    spec_problems,
+)
+from webhook.run.model.status import RunStatus
 from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
 from webhook.strict import Problem, Strict, distinct, own_error
 
@@ -19,8 +27,6 @@ else:
 _INT32 = 2**31 - 1
 MAX_PORTS = 16
 MAX_EXIT_CODES = 16
-_CONTAINER_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-_PORT_NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 
 
 ExitCode: TypeAlias = Annotated[int, Field(ge=1, le=255)]
@@ -35,13 +41,16 @@ class Port(Strict):
 
     name: str | None = Field(
         default=None,
-        pattern=_PORT_NAME,
+        pattern=f"^{SERVICE_NAME}$",
         max_length=15,
-        description="The port's name; needed where there are several.",
+        description="The port's name; required if there are several ports.",
     )
     port: int = Field(ge=1, le=65535, description="The port of the Service.")
     target_port: int | None = Field(
-        default=None, ge=1, le=65535, description="The container's port. Default: the same."
+        default=None,
+        ge=1,
+        le=65535,
+        description="The container's port. Default: the value of port.",
     )
 
 
@@ -56,11 +65,11 @@ _Spec = TypeVar("_Spec", bound=Strict)
 
 
 def _with_settings(spec: type[_Spec]) -> type[_Spec]:
-    """The model with a field for each framework's settings, by the framework's name."""
+    """Add a field for each framework's settings to the model, named after the framework."""
     fields: dict[str, Any] = {
         name: (
             framework.settings | None,
-            Field(default=None, description=f"For {framework.title}."),
+            Field(default=None, description=f"Settings of {framework.title}."),
         )
         for name, framework in FRAMEWORKS.items()
     }
@@ -71,117 +80,118 @@ def _with_settings(spec: type[_Spec]) -> type[_Spec]:
 
 @_with_settings
 class RunSpec(Strict):
-    """What a run is, and what its replicas are."""
+    """The spec of a run: its kind, framework and replicas."""
 
     kind: RunKind = Field(
         default="job",
-        description="What the run is. experiment, job and build come to an end; notebook, "
-        "tensorboard and service stay: a Deployment of one pod and a Service before it.",
+        description="The kind of the run. experiment, job and build finish. notebook, tensorboard "
+        "and service run until they are stopped, as a Deployment of one pod with a Service.",
     )
     framework: Framework | None = Field(
         default=None,
-        description="The framework that connects the replicas: it decides which roles there are "
-        "and which variables each replica is told. Left out, replicas know nothing of each other.",
+        description="The framework that connects the replicas. It determines the valid roles and "
+        "the variables of each replica. Default: none, and the replicas are independent.",
     )
     environment: Environment | None = Field(
-        default=None, description="The run's own placement: every replica starts from it."
+        default=None,
+        description="The placement of all replicas; a role or replica may override it.",
     )
     template: PodTemplate = Field(
-        description="An ordinary pod template, the bottom layer of every replica: metadata with "
-        "labels and annotations, spec with containers, volumes, service account.",
+        description="The pod template of every replica: metadata with labels and annotations, spec "
+        "with containers, volumes and service account.",
     )
     main_container: str | None = Field(
         default=None,
-        pattern=_CONTAINER_NAME,
-        max_length=63,
-        description="The container that gets resources and rendezvous variables, and whose exit "
-        "code counts. Default: the first.",
+        pattern=f"^{LABEL}$",
+        max_length=MAX_LABEL,
+        description="The container that gets the resources and the rendezvous variables, and whose "
+        "exit code counts. Default: the first container.",
     )
     replicas: dict[str, ReplicaSpec] | None = Field(
         default=None,
         min_length=1,
-        description="The replicas by role. Left out, the run is one pod, of role master. The "
-        "set of roles is fixed at creation.",
+        description="The replicas by role. Default: one pod of role master. The set of roles is "
+        "immutable.",
     )
     restart_scope: Literal["Replica", "Role", "Run"] = Field(
         default="Replica",
-        description="What starts again when one replica has to: itself, all replicas of its "
+        description="Which replicas restart together with a failed one: only itself, all of its "
         "role, or all of the run.",
     )
     backoff_limit: int = Field(
         default=3,
         ge=0,
         le=_INT32,
-        description="How many failures of the program are started again; the next one fails the "
-        "run.",
+        description="The number of program failures after which replicas restart; the next one "
+        "fails the run.",
     )
     disruption_limit: int | None = Field(
         default=None,
         ge=0,
         le=_INT32,
-        description="How many disruptions (nodes that went away, evictions, preemptions) are "
-        "started again; the next one fails the run. Left out: any number.",
+        description="The number of disruptions (lost nodes, evictions, preemptions) after which "
+        "replicas restart; the next one fails the run. Default: no limit.",
     )
     disruption_exit_codes: Annotated[list[ExitCode], AfterValidator(_distinct_codes)] | None = (
         Field(
             default=None,
             min_length=1,
             max_length=MAX_EXIT_CODES,
-            description="Exit codes of the main container by which a program says that it was told "
-            "to go and has saved its state: a disruption, and no failure. Default: none.",
+            description="Exit codes of the main container that count as a disruption and not as a "
+            "failure: the program was asked to stop and has saved its state. Default: none.",
         )
     )
     active_deadline_seconds: int | None = Field(
         default=None,
         ge=1,
         le=_INT32,
-        description="After so many seconds of activity the run fails. Suspension starts the "
-        "count anew.",
+        description="The number of seconds after its start at which an active run fails. "
+        "Suspension resets the start.",
     )
     ttl_seconds_after_finished: int | None = Field(
         default=None,
         ge=0,
         le=_INT32,
-        description="So many seconds after its end the Run is deleted, and all that it owns. "
-        "Left out: never.",
+        description="The number of seconds after its end at which the Run and all objects that it "
+        "owns are deleted. Default: never.",
     )
     clean_pod_policy: Literal["Running", "All", "None"] = Field(
         default="Running",
-        description="Which pods are deleted at the run's end: those that still run, all, or none.",
+        description="The pods to delete at the run's end: those still running, all, or none.",
     )
     suspend: bool = Field(
         default=False,
-        description="Whether the run is to rest: its pods are deleted, its counts are kept.",
+        description="Suspends the run: its pods are deleted, and its counts are kept.",
     )
     ports: Annotated[list[Port], AfterValidator(_distinct_ports)] | None = Field(
         default=None,
         min_length=1,
         max_length=MAX_PORTS,
         description="For notebook, tensorboard and service: the ports of the Service. Default: "
-        "those that the main container names.",
+        "the ports of the main container.",
     )
     max_age_seconds: int | None = Field(
         default=None,
         ge=1,
         le=_INT32,
-        description="For notebook, tensorboard and service: so many seconds after its start the "
-        "run is over.",
+        description="For notebook, tensorboard and service: the number of seconds after its start "
+        "at which the run ends.",
     )
 
     @property
     def serving(self) -> bool:
-        """Whether the run stays until somebody ends it."""
+        """True if the run continues until it is stopped."""
         return self.kind in SERVING
 
     @property
     def settings(self) -> Strict | None:
-        """The framework's own settings, if the run has any."""
+        """The framework's settings, if the run has any."""
         settings: Strict | None = getattr(self, self.framework) if self.framework else None
         return settings
 
     @property
     def roles(self) -> Mapping[str, ReplicaSpec]:
-        """The replicas by role, in the framework's order; one master if none are named."""
+        """The replicas by role, in the framework's order; one master by default."""
         if self.replicas is None:
             return {DEFAULT_ROLE: ReplicaSpec()}
         order = ROLES[self.framework].known
@@ -189,6 +199,62 @@ class RunSpec(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Roles that the framework knows, and fields that mean something here."""
+        """Check roles against the framework, and fields against the kind."""
         yield from spec_problems(given)
         yield from environment_problems(given)
+
+
+class RunMetadata(Strict):
+    """The metadata of a run: its name, and fields that the API server sets."""
+
+    name: ServiceName = Field(
+        description="The name of the run and of its Service. The names of its pods start with it, "
+        "such as mnist-worker-0, and have at most 63 characters."
+    )
+    generate_name: Any = Field(default=None, description="The prefix of a generated name.")
+    namespace: str = Field(default="default", description="The namespace of the run's pods.")
+    labels: dict[LabelKey, LabelValue] | None = Field(
+        default=None, description="Labels of the Run itself; its pods get the template's labels."
+    )
+    annotations: dict[AnnotationKey, str] | None = Field(
+        default=None, description="Annotations of the Run itself."
+    )
+    uid: str = Field(default="", description="Set by the API server.")
+    resource_version: str = Field(default="", description="Set by the API server.")
+    generation: int = Field(default=1, description="Set by the API server.")
+    creation_timestamp: str | None = Field(default=None, description="Set by the API server.")
+    deletion_timestamp: str | None = Field(default=None, description="Set by the API server.")
+    deletion_grace_period_seconds: Any = Field(default=None, description="Set by the API server.")
+    finalizers: Any = Field(default=None, description="Set by controllers.")
+    owner_references: Any = Field(default=None, description="Set by controllers.")
+    managed_fields: Any = Field(default=None, description="Set by the API server.")
+    self_link: Any = Field(default=None, description="Set by API servers before Kubernetes 1.20.")
+
+
+class Run(Strict):
+    """A run of machine-learning work: one pod, or the replicas of distributed training."""
+
+    api_version: Literal["fairlead.dev/v1alpha1"] = Field(description="The version of the schema.")
+    kind: Literal["Run"] = Field(description="The kind of this object.")
+    metadata: RunMetadata = Field(description="The run's name, labels and annotations.")
+    spec: RunSpec = Field(description="The desired state of the run.")
+    status: RunStatus = Field(default=RunStatus(), description="Set by Fairlead.")
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """The run's namespace."""
+        return self.metadata.namespace
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """Check that the names of the pods are valid hostnames."""
+        yield from name_problems(given)
+
+    def pod_name(self, role: str, index: int) -> str:
+        """Return the name of one replica's pod."""
+        return f"{self.name}-{role}-{index}"

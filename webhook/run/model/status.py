@@ -1,19 +1,19 @@
-"""What the controller reports of a Run, and all that it remembers of it."""
+"""The status of a Run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import Field
 
-from webhook.crd.reported import Condition, Reported, Time
+from webhook.crd.conditions import Condition, Reported, Time
 
 Phase: TypeAlias = Literal[
     "Pending", "Starting", "Running", "Restarting", "Suspended", "Succeeded", "Failed"
 ]
-# Sets of indexes as intervals: "0-3,5".
+# Sets of replica indexes as text, as in completedIndexes of Jobs: "0-3,5".
 Indexes: TypeAlias = str
 
-# What a role's status holds for the controller and not for people, by its outer names.
+# Fields of a role's status that only the controller uses, by their outer names.
 _REMEMBERED: Final = (
     "attempt",
     "countsFrom",
@@ -25,56 +25,62 @@ _REMEMBERED: Final = (
 
 
 class Recovering(Reported):
-    """Replicas that wait for their next start, or have started again not long ago."""
+    """Replicas that wait for their next start, or restarted recently."""
 
-    indexes: Indexes = Field(description="Which replicas, as intervals.")
+    indexes: Indexes = Field(description="The indexes of the replicas, as intervals.")
     failures: int = Field(
         default=0,
-        description="How many failures there were without a stable time in between, of the "
-        "program or by a kubelet that refused the pod.",
+        description="The number of failures since the replicas were last stable: of the program, "
+        "and kubelet refusals.",
     )
-    disruptions: int = Field(default=0, description="The same of disruptions.")
+    disruptions: int = Field(
+        default=0, description="The number of disruptions since the replicas were last stable."
+    )
     refusals: int = Field(
-        default=0, description="How many times in a row the kubelet has refused the pod."
+        default=0, description="The number of consecutive times that kubelets refused the pod."
     )
     wait_milliseconds: int | None = Field(
-        default=None, description="How long they wait before they start again."
+        default=None, description="The time until the restart, from `since`."
     )
-    since: Time = Field(description="When they last went down.")
+    since: Time = Field(description="The last time that the replicas went down.")
 
 
 class RoleStatus(Reported):
     """The replicas of one role."""
 
-    desired: int = Field(default=0, description="How many there are to be.")
-    active: int = Field(default=0, description="Pods that are there and have not ended.")
-    ready: int = Field(default=0, description="Pods that are ready.")
-    succeeded: int = Field(default=0, description="Replicas that have finished their work.")
+    desired: int = Field(default=0, description="The desired number of replicas.")
+    active: int = Field(default=0, description="The number of pods that exist and have not ended.")
+    ready: int = Field(default=0, description="The number of ready pods.")
+    succeeded: int = Field(default=0, description="The number of replicas that have succeeded.")
     failed: int = Field(
         default=0,
-        description="Failures of the program so far: those of incidents that were no disruption.",
+        description="The number of program failures, without those that a disruption has caused.",
     )
-    restarts: int = Field(default=0, description="How often replicas were started again.")
+    restarts: int = Field(default=0, description="The number of restarts of replicas.")
     disruptions: int = Field(
         default=0,
-        description="Incidents that nodes which went away, evictions or preemptions have caused.",
+        description="The number of incidents caused by lost nodes, evictions or preemptions.",
     )
     attempt: int = Field(
         default=0,
-        description="How often all replicas of the role were begun anew; pods of an earlier "
-        "attempt do not count.",
+        description="The number of times that all replicas of the role restarted. Pods of an "
+        "earlier attempt do not count.",
     )
     counts_from: int = Field(
         default=0,
-        description="The attempt from which on successes count. A suspension begins a new "
-        "attempt and leaves this as it is: what had finished stays finished.",
+        description="The first attempt whose successes count. A suspension starts a new attempt "
+        "and keeps this value, so that finished replicas stay finished.",
     )
-    succeeded_indexes: Indexes = Field(default="", description="Which replicas have finished.")
-    active_indexes: Indexes = Field(default="", description="Which replicas had a pod when seen.")
+    succeeded_indexes: Indexes = Field(
+        default="", description="The indexes of replicas that have succeeded."
+    )
+    active_indexes: Indexes = Field(
+        default="", description="The indexes of replicas that had a pod at the last reconcile."
+    )
     counted_uids: tuple[str, ...] = Field(
         default=(),
         alias="countedUIDs",
-        description="Pods that have ended, are counted, and not gone yet.",
+        description="The uids of ended pods that are counted and not deleted yet.",
     )
     recovering: tuple[Recovering, ...] = Field(
         default=(), description="Replicas that went down and are not stable yet."
@@ -85,74 +91,74 @@ class LastFailure(Reported):
     """The last time a replica went down."""
 
     replica: str = Field(description="The pod's name.")
-    node: str = Field(default="", description="The node that it ran on.")
+    node: str = Field(default="", description="The pod's node.")
     exit_code: int | None = Field(default=None, description="The main container's exit code.")
-    reason: str = Field(description="What happened, in one word.")
-    message: str = Field(default="", description="The last lines that it wrote, or what is known.")
+    reason: str = Field(description="The reason, in one word.")
+    message: str = Field(default="", description="The last lines of the log, or other details.")
     disruption: bool = Field(
-        default=False, description="Whether it was the node's doing and not the program's."
+        default=False, description="Whether it was a disruption and not a failure of the program."
     )
-    time: Time = Field(description="When.")
+    time: Time = Field(description="The time when the replica went down.")
 
 
 class Incident(Reported):
-    """Replicas that went down together: why, and what it cost."""
+    """Replicas that went down together: the cause and the cost."""
 
     cause: Literal["Unknown", "Failure", "Disruption"] = Field(
-        description="What is charged. Unknown: a disruption may still come to light."
+        description="The cause that is charged. Unknown: a disruption may still be detected."
     )
-    reason: str = Field(description="What happened, in one word.")
-    message: str = Field(default="", description="What happened, for a person.")
-    replica: str = Field(description="The pod that went down first; of a disruption, its pod.")
-    node: str = Field(default="", description="The node that it ran on.")
+    reason: str = Field(description="The reason, in one word.")
+    message: str = Field(default="", description="A description for people.")
+    replica: str = Field(description="The first pod that went down, or the pod that was disrupted.")
+    node: str = Field(default="", description="The pod's node.")
     capacity_class: str = Field(
         default="",
         validation_alias="class",
         serialization_alias="class",
-        description="The capacity class of that node, as far as known.",
+        description="The capacity class of that node, if it is known.",
     )
-    began: Time = Field(description="When the first replica was seen to go down.")
+    began: Time = Field(description="The time when the first replica was observed to be down.")
     decided: Time | None = Field(
         default=None,
-        description="When the cause was decided. After the incident window it does not change.",
+        description="The time when the cause was decided. It is final after the incident window.",
     )
     ended: Time | None = Field(
         default=None,
-        description="Of a disruption: since when no pod of the run is on a node that is not "
-        "ready. Failures within the incident window after that belong to it.",
+        description="For a disruption: the time since which no pod of the run is on a node that is "
+        "not ready. Failures within the incident window after that belong to the disruption.",
     )
     failures: Mapping[str, int] = Field(
         default_factory=dict,
-        description="Failures by role. They are charged if the cause is decided to be Failure.",
+        description="The number of failures by role. They are charged if the cause is Failure.",
     )
     permanent: bool = Field(
         default=False,
-        description="Whether the run is over if they are charged, by the role's restartPolicy.",
+        description="Whether the run fails if they are charged, because of the restartPolicy.",
     )
     collateral: int = Field(
-        default=0, description="Failures of programs that are charged to the disruption."
+        default=0, description="The number of program failures charged to the disruption."
     )
     seconds_lost: int | None = Field(
-        default=None, description="From its beginning until all replicas ran again."
+        default=None, description="The seconds from the start until all replicas ran again."
     )
 
 
 class RunStatus(Reported):
-    """The state of a run: written by the controller alone."""
+    """The state of a run, written only by the controller."""
 
-    phase: Phase = Field(default="Pending", description="Where the run is in its life.")
-    message: str = Field(default="", description="Why it is there, for a person.")
-    observed_generation: int = Field(default=0, description="The generation that was looked at.")
+    phase: Phase = Field(default="Pending", description="The phase of the run.")
+    message: str = Field(default="", description="The reason for the phase, for people.")
+    observed_generation: int = Field(default=0, description="The generation last reconciled.")
     start_time: Time | None = Field(
-        default=None, description="When it was begun; anew after a suspension."
+        default=None, description="The start time; reset after a suspension."
     )
-    completion_time: Time | None = Field(default=None, description="When it ended.")
-    duration: str | None = Field(default=None, description="From its beginning to its end.")
+    completion_time: Time | None = Field(default=None, description="The time when the run ended.")
+    duration: str | None = Field(default=None, description="The time from start to end.")
     replicas_ready: str | None = Field(default=None, description="Ready and desired replicas.")
-    restarts: int = Field(default=0, description="Restarts of all roles.")
-    disruptions: int = Field(default=0, description="Disruptions of all roles.")
+    restarts: int = Field(default=0, description="The number of restarts in all roles.")
+    disruptions: int = Field(default=0, description="The number of disruptions in all roles.")
     address: str | None = Field(
-        default=None, description="Where a notebook, a tensorboard or a service is reached."
+        default=None, description="The URL of a notebook, a tensorboard or a service."
     )
     replicas: Mapping[str, RoleStatus] = Field(
         default_factory=dict, description="The replicas by role."
@@ -161,16 +167,14 @@ class RunStatus(Reported):
         default=None, description="The last time that a replica went down."
     )
     incidents: tuple[Incident, ...] = Field(
-        default=(), description="The last times that replicas went down, the latest at the end."
+        default=(), description="The last incidents in which replicas went down, the latest last."
     )
-    conditions: tuple[Condition, ...] = Field(
-        default=(), description="What is true of the run, each with its reason."
-    )
+    conditions: tuple[Condition, ...] = Field(default=(), description="The conditions of the run.")
 
-    def written(self) -> dict[str, Any]:
-        """The status as the API server is to keep it: of what is remembered nothing that is empty.
+    def to_json(self) -> dict[str, Any]:
+        """Return the status as JSON, without the controller's own fields that are empty.
 
-        `kubectl describe` shows every field that is there.
+        `kubectl describe` shows every field that is present.
         """
         document = self.model_dump(mode="json", by_alias=True, exclude_none=True)
         for role in document["replicas"].values():
@@ -180,3 +184,33 @@ class RunStatus(Reported):
         if not document["incidents"]:
             del document["incidents"]
         return document
+
+
+def format_intervals(indexes: Iterable[int]) -> str:
+    """Return the shortest text for the set; empty for the empty set."""
+    return ",".join(
+        str(first) if first == last else f"{first}-{last}" for first, last in _spans(indexes)
+    )
+
+
+def parse_intervals(text: str) -> frozenset[int]:
+    """Parse the result of `format_intervals`. Raises ValueError for anything else."""
+    indexes: set[int] = set()
+    for span in filter(None, text.split(",")):
+        first, _, last = span.partition("-")
+        indexes.update(range(int(first), int(last or first) + 1))
+    return frozenset(indexes)
+
+
+def _spans(indexes: Iterable[int]) -> Iterator[tuple[int, int]]:
+    first = last = None
+    for index in sorted(set(indexes)):
+        if first is None or last is None:
+            first = last = index
+        elif index == last + 1:
+            last = index
+        else:
+            yield first, last
+            first = last = index
+    if first is not None and last is not None:
+        yield first, last

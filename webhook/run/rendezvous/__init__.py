@@ -1,1 +1,1 @@
-"""What each framework's replicas are told, so that they find each other."""
+"""Frameworks: the variables and files by which replicas find each other."""

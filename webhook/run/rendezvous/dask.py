@@ -1,16 +1,15 @@
-"""Dask: where the scheduler is, and what each worker is called.
+"""Dask: the scheduler's address and each worker's name.
 
-Every variable `DASK_X_Y` is the setting `x-y` (`dask/config.py`, `collect_env`);
-`scheduler-address` is read by `Client()`, by `dask worker` and by its nanny
-(`distributed/client.py`, `cli/dask_worker.py`, `nanny.py`; read and tried in 2026.8.0). A worker's
-name Dask takes from its command line only: `dask worker --name $(DASK_WORKER_NAME)`, as Dask's own
-operator has it.
+Dask maps every variable `DASK_X_Y` to the setting `x-y` (`dask/config.py`, `collect_env`).
+`Client()`, `dask worker` and its nanny read `scheduler-address` (`distributed/client.py`,
+`cli/dask_worker.py`, `nanny.py`; read and tested in 2026.8.0). Dask takes a worker's name only from
+its command line: `dask worker --name $(DASK_WORKER_NAME)`, as Dask's own operator does.
 
-The scheduler is told its own address too: a program in its pod is a client like any other.
+The scheduler gets its own address too, because a program in its pod is a client as well.
 
-Roles are those of Dask's own operator, with the driver of Fairlead's contract. A client gives up
-after 30 s without the scheduler (`distributed.comm.timeouts.connect`), so the driver's pod is made
-when the scheduler runs. Workers wait as long as it takes.
+The roles are those of Dask's own operator, plus the driver of Fairlead's contract. A client gives
+up after 30 s without the scheduler (`distributed.comm.timeouts.connect`), so the driver's pod is
+created when the scheduler runs. Workers wait without a limit.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from webhook.run.rendezvous.framework import (
 from webhook.strict import Strict
 
 if TYPE_CHECKING:
-    from webhook.run.gang import Gang
+    from webhook.run.replica_group import Gang
 
 PORT: Final = 8786
 
@@ -40,7 +39,7 @@ class Dask(Strict):
 
 
 def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
-    """The scheduler's address, and to a worker its name."""
+    """Return the scheduler's address, and a worker's name."""
     env = {"DASK_SCHEDULER_ADDRESS": f"tcp://{gang.host('scheduler', 0)}:{gang.port}"}
     if role == "worker":
         env["DASK_WORKER_NAME"] = gang.pod(role, index)

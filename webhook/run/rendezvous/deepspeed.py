@@ -1,17 +1,17 @@
-"""DeepSpeed: a hostfile for its launcher, which starts the processes by SSH or pod by pod.
+"""DeepSpeed: the launcher's hostfile, and SSH or pod-by-pod start.
 
-Read in DeepSpeed 0.19.6: `deepspeed/launcher/runner.py` (the hostfile's lines, `--no_ssh` with
-`--node_rank`, `--master_addr`, `--master_port`) and `multinode_runner.py` (PDSHRunner). No variable
-names the hostfile: the command line does. `MASTER_ADDR` and `MASTER_PORT` are names of
-torch.distributed, `NODE_RANK` is Lightning's; a container hands them to DeepSpeed's options.
+Source: DeepSpeed 0.19.6, `deepspeed/launcher/runner.py` (the format of the hostfile, `--no_ssh`
+with `--node_rank`, `--master_addr`, `--master_port`) and `multinode_runner.py` (PDSHRunner). The
+hostfile is named on the command line; no variable names it. `MASTER_ADDR` and `MASTER_PORT` are
+variables of torch.distributed, `NODE_RANK` is Lightning's; a container passes them as options.
 
-- Workers alone: each runs `deepspeed --no_ssh`, and needs no SSH.
-- With a launcher: it runs `deepspeed`, which calls the workers by pdsh. pdsh takes options for ssh
+- Workers only: each runs `deepspeed --no_ssh`, and needs no SSH.
+- With a launcher: it runs `deepspeed`, which starts the workers by pdsh. pdsh takes options for ssh
   from `PDSH_SSH_ARGS_APPEND` (pdsh(1)). Keys, configuration and sshd are those of MPI. The
-  launcher's pod is made when the workers run, and takes no GPU that it did not ask for.
+  launcher's pod is created when the workers run, and gets only the GPUs that it requests.
 
-Worker 0 keeps the store of torch.distributed in both, so it leads. The port is DeepSpeed's own
-(TORCH_DISTRIBUTED_DEFAULT_PORT in `deepspeed/constants.py`).
+In both cases worker 0 hosts the store of torch.distributed, so it leads. The port is DeepSpeed's
+default (TORCH_DISTRIBUTED_DEFAULT_PORT in `deepspeed/constants.py`).
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from webhook.run.rendezvous.mpi import (
     NO_DEVICES,
     SSH_CONFIG,
     SSH_OPTIONS,
+    keys_field,
+    slots_field,
     ssh_config,
     sshd_command,
 )
@@ -43,7 +45,7 @@ from webhook.strict import Strict
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.run.gang import Gang
+    from webhook.run.replica_group import Gang
 
 PORT: Final = 29500
 
@@ -51,19 +53,9 @@ PORT: Final = 29500
 class DeepSpeed(Strict):
     """DeepSpeed's own settings."""
 
-    slots_per_worker: int | None = Field(
-        default=None,
-        ge=1,
-        le=1000,
-        description="Processes on each worker. Default: the GPUs of its main container's limits, "
-        "else 1.",
-    )
-    ssh_auth_mount_path: str = Field(
-        default="/root/.ssh",
-        pattern=r"^/[^:]*$",
-        max_length=1024,
-        description="With a launcher: where the run's SSH keys are mounted in every replica's main "
-        "container.",
+    slots_per_worker: int | None = slots_field()
+    ssh_auth_mount_path: str = keys_field(
+        "With a launcher: where the run's SSH keys are mounted in every replica's main container."
     )
     ssh_port: int | None = Field(
         default=None,
@@ -75,7 +67,7 @@ class DeepSpeed(Strict):
 
 
 def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
-    """The master; for a launcher the way by ssh, for its workers sshd, for workers alone a rank."""
+    """Return the master's address, and ssh options (launcher), sshd (its workers) or a rank."""
     own = gang.settings(DeepSpeed)
     master = {"MASTER_ADDR": _find_address(gang)("worker", 0), "MASTER_PORT": str(gang.port)}
     if role == "launcher":
@@ -87,12 +79,12 @@ def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
 
 
 def render_shared(gang: Gang) -> SharedConfig:
-    """The hostfile; with a launcher SSH's keys and configuration too.
+    """Return the hostfile; with a launcher also SSH keys and configuration.
 
-    Raises InvalidRun if DeepSpeed could not pass the hosts on: `--world_info` lists them all.
+    Raises InvalidRun if the hosts are too many for DeepSpeed's `--world_info`, which lists all.
     """
     own, address = gang.settings(DeepSpeed), _find_address(gang)
-    size = gang.once(_find_address_and_size)[1]
+    size = gang.cached(_find_address_and_size)[1]
     if size > MAX_VARIABLE:
         problem = (
             f"spec.replicas: DeepSpeed's --world_info of {gang.counts['worker']} workers would "
@@ -100,7 +92,7 @@ def render_shared(gang: Gang) -> SharedConfig:
             f"{MAX_VARIABLE} are the most: give the run fewer workers, or a shorter name"
         )
         raise InvalidRun([problem])
-    hosts = gang.once(_count_slots)
+    hosts = gang.cached(_count_slots)
     text = "".join(f"{address('worker', i)} slots={slots}\n" for i, slots in enumerate(hosts))
     if "launcher" not in gang.counts:
         return SharedConfig({HOSTFILE: text})
@@ -114,11 +106,11 @@ def _count_slots(gang: Gang) -> tuple[int, ...]:
 
 
 def _find_address(gang: Gang) -> Callable[[str, int], str]:
-    return gang.once(_find_address_and_size)[0]
+    return gang.cached(_find_address_and_size)[0]
 
 
 def _find_address_and_size(gang: Gang) -> tuple[Callable[[str, int], str], int]:
-    """Whole addresses, or short ones where --world_info would be too long, and its bytes."""
+    """Return the function for addresses (short if --world_info is too long), and its size."""
     size = _world_info_size(gang, gang.host)
     if size <= MAX_VARIABLE:
         return gang.host, size
@@ -126,8 +118,8 @@ def _find_address_and_size(gang: Gang) -> tuple[Callable[[str, int], str], int]:
 
 
 def _world_info_size(gang: Gang, address: Callable[[str, int], str]) -> int:
-    """The bytes of `encode_world_info`: JSON of the hosts with their slots, in base64."""
-    slots = enumerate(gang.once(_count_slots))
+    """Return the bytes of `encode_world_info`: JSON of the hosts with their slots, in base64."""
+    slots = enumerate(gang.cached(_count_slots))
     world = json.dumps({address("worker", index): list(range(count)) for index, count in slots})
     return -(-len(world) // 3) * 4
 

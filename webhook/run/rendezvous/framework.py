@@ -1,7 +1,7 @@
-"""The form in which each module of this package describes its framework.
+"""The description of a framework, which each module of this package provides.
 
-A module holds everything that is particular to one framework: roles, port, settings, checks, the
-variables and files of its replicas, and its names in other systems. Tables elsewhere are made of
+A module defines everything that is specific to one framework: roles, port, settings, checks, the
+variables and files of its replicas, and its names in other systems. Other tables are computed from
 `webhook.run.rendezvous.table`, which lists the modules.
 """
 
@@ -15,28 +15,27 @@ from pydantic import Field
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from webhook.run.gang import Gang
+    from webhook.run.replica_group import Gang
     from webhook.strict import Problem, Strict
 
-# Where a run's ConfigMap and its SSH keys are mounted in the main container.
+# Mount paths of a run's ConfigMap and SSH keys in the main container.
 FILES: Final = "/etc/fairlead"
-# What the run's SSH keys are called there: the names that ssh looks for by itself, and those that
-# Kubeflow's mpi-operator gives them.
+# File names of the SSH keys: the defaults of ssh, and the names of Kubeflow's mpi-operator.
 SSH_PRIVATE_KEY: Final = "id_rsa"
 SSH_PUBLIC_KEY: Final = "id_rsa.pub"
 SSH_AUTHORIZED_KEYS: Final = "authorized_keys"
-# Linux takes no argument or variable of 128 KiB (MAX_ARG_STRLEN); a quarter is left to spare.
+# Linux limits an argument or variable to 128 KiB (MAX_ARG_STRLEN); this leaves a quarter free.
 MAX_VARIABLE: Final = 96 * 1024
-# The most bytes of a ConfigMap (MaxSecretSize in Kubernetes' core/v1 types).
+# Maximum bytes of a ConfigMap (MaxSecretSize in Kubernetes' core/v1 types).
 MAX_CONFIG_MAP: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaEnv:
-    """What one replica gets to find the others.
+    """The configuration by which one replica finds the others.
 
     env: variables for its main container, by name.
-    command: what that container runs if its template names neither command nor args.
+    command: the command of that container if its template sets neither command nor args.
     """
 
     env: Mapping[str, str] = field(default_factory=dict)
@@ -45,11 +44,11 @@ class ReplicaEnv:
 
 @dataclass(frozen=True, slots=True)
 class SharedConfig:
-    """What all replicas of a run share beside variables.
+    """The configuration that all replicas of a run share, apart from variables.
 
-    files: name -> text, kept in the run's ConfigMap and mounted read-only at FILES.
-    ssh_keys_at: where the run's SSH keys are mounted, or "" if it has none.
-    searches: DNS search domains that all pods need beside their own.
+    files: name -> text, stored in the run's ConfigMap and mounted read-only at FILES.
+    ssh_keys_at: the mount path of the run's SSH keys, or "" without keys.
+    searches: additional DNS search domains of all pods.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
@@ -61,13 +60,13 @@ class SharedConfig:
 class Roles:
     """The roles of one framework.
 
-    known: every role that a run may have, in the order in which replicas are listed.
-    single: those of which a run has one replica at most.
-    required: those without which the framework cannot start; of each tuple one is enough.
-    ends: whose success is the run's; the first of these that the run has, all its replicas.
-    after: a role -> the roles whose replicas must all run before its own are made, if there are
-        any.
-    newer: a role -> the one that it replaces; a run has one of the two.
+    known: every valid role, in the order in which replicas are listed.
+    single: roles with at most one replica.
+    required: roles without which the framework cannot start; one of each tuple is enough.
+    ends: roles whose success is the run's success; the first that the run has counts, with all its
+    replicas.
+    after: a role -> the roles (if present) whose replicas must all run before its own are created.
+    newer: a role -> the role that it replaces; a run has one of the two.
     """
 
     known: tuple[str, ...]
@@ -83,8 +82,8 @@ class PolyaxonRuntime:
     """One kind under `run` of a Polyaxon component.
 
     kind: the Run's. framework: the Run's, or "" for a single pod.
-    roles: the role of a Run -> the field with its replicas.
-    groups: the field whose replicas come in named groups, or "".
+    roles: the Run's role -> the field with its replicas.
+    groups: the field with named groups of replicas, or "".
     """
 
     kind: str
@@ -94,24 +93,24 @@ class PolyaxonRuntime:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields that hold replicas."""
+        """The fields with replicas."""
         return (*self.roles.values(), self.groups) if self.groups else tuple(self.roles.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """One framework, as its module describes it.
+    """The description of one framework.
 
     name: the value of a Run's spec.framework, and the field of the spec with its settings.
     title: its name in prose.
     settings: the model of that field; its `port` replaces the default one.
-    port: where the replicas of the leading role listen by default.
-    render_env: a gang, a role and an index -> what that replica gets.
-    render_shared: a gang -> what all its replicas share; None: nothing.
-        Raises InvalidRun if no replica of this gang could be given what it needs.
-    worker_zero_leads: whether worker 0 leads, since no role of the framework does.
-    find_problems: the raw settings, of any type, and the number of all replicas -> what is wrong
-        between the two, by paths below the spec.
+    port: the default port of the replicas of the leading role.
+    render_env: gang, role and index -> the configuration of that replica.
+    render_shared: gang -> the configuration that its replicas share; None: none.
+    Raises InvalidRun if the gang cannot be configured.
+    worker_zero_leads: True if worker 0 leads, because no role of the framework does.
+    find_problems: the raw settings, of any type, and the number of all replicas -> problems between
+    the two, with paths below the spec.
     rules: the same in CEL, for the CustomResourceDefinition: expression, message, path.
     polyaxon: its kinds under `run` of a Polyaxon component, by name.
     """
@@ -130,7 +129,7 @@ class Framework:
 
 
 def port_field(default: int, what: str) -> int | None:
-    """The field `port` of a framework's settings; `what` says whose port it is."""
+    """Return the field `port` of a framework's settings; `what` describes the port."""
     port: int | None = Field(
         default=None, ge=1, le=65535, description=f"{what} Default: {default}."
     )
@@ -138,7 +137,7 @@ def port_field(default: int, what: str) -> int | None:
 
 
 def same_names(*roles: str) -> dict[str, str]:
-    """Roles that another system calls as we do.
+    """Return a mapping for roles that have the same name in another system.
 
     >>> same_names("master", "worker")
     {'master': 'master', 'worker': 'worker'}

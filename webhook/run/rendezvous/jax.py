@@ -1,9 +1,9 @@
-"""JAX: where worker 0, the coordinator, is, how many processes there are, and which one this is.
+"""JAX: the coordinator's address, the number of processes, and each process's number.
 
-JAX itself reads `JAX_COORDINATOR_ADDRESS` alone (`jax/_src/distributed.py`, read and tried in
-0.10.2); the number of processes and the process' own it takes as arguments of
-`jax.distributed.initialize`, or from clusters that it knows, of which a Run is none.
-`JAX_NUM_PROCESSES` and `JAX_PROCESS_ID` are the names that Kubeflow's Trainer 2.2.0 gives them
+JAX itself reads only `JAX_COORDINATOR_ADDRESS` (`jax/_src/distributed.py`, read and tested in
+0.10.2). It takes the number of processes and the process's own as arguments of
+`jax.distributed.initialize`, or from clusters that it detects, which do not include Runs.
+`JAX_NUM_PROCESSES` and `JAX_PROCESS_ID` are the names in Kubeflow's Trainer 2.2.0
 (`pkg/runtime/framework/plugins/jax`). The older four are those of its training operator 1.9.2
 (`pkg/controller.v1/jax/envvar.go`), where the address has no port.
 
@@ -18,7 +18,7 @@ from webhook.run.rendezvous.framework import Framework, ReplicaEnv, Roles, port_
 from webhook.strict import Strict
 
 if TYPE_CHECKING:
-    from webhook.run.gang import Gang
+    from webhook.run.replica_group import Gang
 
 PORT: Final = 6666
 
@@ -30,7 +30,7 @@ class Jax(Strict):
 
 
 def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
-    """The coordinator's address, the number of processes, and this one's."""
+    """Return the coordinator's address, the number of processes, and this process's number."""
     count, process = str(gang.size), str(gang.rank(role, index))
     return ReplicaEnv(
         {

@@ -1,20 +1,22 @@
-"""MPI: a hostfile for the launcher's mpirun, and SSH by which it reaches the workers.
+"""MPI: a hostfile for mpirun, and SSH from the launcher to the workers.
 
-As Kubeflow's mpi-operator 0.6.0 does it (`pkg/controller/mpi_job_controller.go`), with what it
-lacks: Open MPI 5 reads PRRTE's variables (`src/runtime/prte_mca_params.c`, `plm_ssh_component.c`;
-kubeflow/mpi-operator#842), MPICH reads `HYDRA_LAUNCHER_EXTRA_ARGS` (Hydra's launchers), and ssh
-gets a configuration by which it finds its key and asks nothing, where mpi-operator's images bring
-their own. It is a file, for PRRTE hands ssh's arguments on to its daemons only as far as the first
-`=` (seen in 5.0.11). Tried with Open MPI 5.0.11 and 4.1.8, MPICH 5.0.2 and OpenSSH's `ssh -G`.
+This follows Kubeflow's mpi-operator 0.6.0 (`pkg/controller/mpi_job_controller.go`), with additions.
+Open MPI 5 reads PRRTE's variables (`src/runtime/prte_mca_params.c`, `plm_ssh_component.c`;
+kubeflow/mpi-operator#842), and MPICH reads `HYDRA_LAUNCHER_EXTRA_ARGS` (Hydra's launchers). ssh
+gets a configuration with its key and without prompts, which mpi-operator's images contain
+themselves. The configuration is a file, because PRRTE passes ssh's arguments to its daemons only up
+to the first `=` (observed in 5.0.11). Tested with Open MPI 5.0.11 and 4.1.8, MPICH 5.0.2 and
+OpenSSH's `ssh -G`.
 
-Only the launcher gets MPI's variables. A worker is told a command, sshd, for a template without
-one. `K_MPI_JOB_ROLE` tells both which they are. A launcher that computes nothing gets NVIDIA's
-variables empty: an image that sets them to all GPUs of the node would have them without asking.
+Only the launcher gets MPI's variables. A worker whose template has no command gets one, sshd.
+`K_MPI_JOB_ROLE` is the role of both. A launcher that does not compute gets NVIDIA's variables
+empty: an image that sets them to all GPUs of the node would otherwise get these without a request.
 
-`discover_hosts.sh` prints the hosts whose pods are there, for elastic Horovod.
+`discover_hosts.sh` prints the hosts whose pods exist, for elastic Horovod.
 
-Roles are mpi-operator's, save that workers are not required: the launcher may do all the work
-itself. Its pod is made when the workers run, for it calls them by ssh. The port is ssh's own.
+The roles are mpi-operator's, except that workers are optional: the launcher may do all the work
+itself. Its pod is created when the workers run, because it calls them by ssh. The port is ssh's
+own.
 """
 
 from __future__ import annotations
@@ -42,14 +44,14 @@ from webhook.strict import Strict
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from webhook.run.gang import Gang
+    from webhook.run.replica_group import Gang
 
 HOSTFILE: Final = "hostfile"
 SSH_CONFIG: Final = "ssh_config"
 DISCOVER: Final = "discover_hosts.sh"
 _PATH: Final = f"{FILES}/{HOSTFILE}"
 SSH_OPTIONS: Final = f"-F {FILES}/{SSH_CONFIG}"
-# The run's Service publishes an address as soon as a pod is there, and none before.
+# The run's Service publishes a pod's address as soon as the pod has one.
 _DISCOVER: Final = (
     "#!/bin/sh\n"
     f"sed 's/[ :].*//' {_PATH} | while read -r host; do\n"
@@ -57,7 +59,7 @@ _DISCOVER: Final = (
     "done\n"
 )
 NO_DEVICES: Final = dict.fromkeys(("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"), "")
-# What mpi-operator assumes as well; the search domain must be written out.
+# mpi-operator's default too; the search domain needs the full name.
 CLUSTER_DOMAIN: Final = "cluster.local"
 PORT: Final = 22
 
@@ -68,34 +70,45 @@ class _Host(NamedTuple):
     slots: int
 
 
-class Mpi(Strict):
-    """MPI's own settings."""
-
-    implementation: Literal["OpenMPI", "Intel", "MPICH"] = Field(
-        default="OpenMPI", description="Whose mpirun it is: the hostfile's form follows it."
-    )
-    slots_per_worker: int | None = Field(
+def slots_field() -> int | None:
+    """Return the field `slotsPerWorker` of settings with a hostfile."""
+    slots: int | None = Field(
         default=None,
         ge=1,
         le=1000,
         description="Processes on each worker. Default: the GPUs of its main container's limits, "
         "else 1.",
     )
-    ssh_auth_mount_path: str = Field(
-        default="/root/.ssh",
-        pattern=r"^/[^:]*$",
-        max_length=1024,
-        description="Where the run's SSH keys are mounted in every replica's main container.",
+    return slots
+
+
+def keys_field(description: str) -> str:
+    """Return the field `sshAuthMountPath` of settings with SSH."""
+    path: str = Field(
+        default="/root/.ssh", pattern=r"^/[^:]*$", max_length=1024, description=description
+    )
+    return path
+
+
+class Mpi(Strict):
+    """MPI's own settings."""
+
+    implementation: Literal["OpenMPI", "Intel", "MPICH"] = Field(
+        default="OpenMPI", description="The MPI implementation, which determines the hostfile."
+    )
+    slots_per_worker: int | None = slots_field()
+    ssh_auth_mount_path: str = keys_field(
+        "Where the run's SSH keys are mounted in every replica's main container."
     )
     launcher_as_worker: bool = Field(
-        default=False, description="Whether the launcher's pod is in the hostfile too."
+        default=False, description="Whether the hostfile also contains the launcher's pod."
     )
     port: int | None = port_field(PORT, "The port of the workers' sshd.")
 
 
 def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:  # noqa: ARG001  workers are alike
-    """The launcher: the hostfile and how to use ssh. A worker: sshd. Both: their role."""
-    own, hosts = gang.settings(Mpi), gang.once(_hosts)
+    """Return hostfile and ssh options for a launcher, sshd for a worker, and the role of each."""
+    own, hosts = gang.settings(Mpi), gang.cached(_hosts)
     if not hosts:
         return ReplicaEnv()
     which = {"K_MPI_JOB_ROLE": role}
@@ -108,12 +121,12 @@ def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:  # noqa: ARG001
 
 
 def render_shared(gang: Gang) -> SharedConfig:
-    """The hostfile, SSH's keys and its configuration; nothing if no host is listed.
+    """Return the hostfile, SSH keys and configuration; nothing if no host is listed.
 
-    MPICH and Intel MPI have the workers call back to the launcher by its bare hostname, which
-    takes a search domain. Raises InvalidRun if the hostfile is too large for a ConfigMap.
+    In MPICH and Intel MPI the workers call the launcher by its bare hostname, which needs a search
+    domain. Raises InvalidRun if the hostfile is too large for a ConfigMap.
     """
-    own, hosts = gang.settings(Mpi), gang.once(_hosts)
+    own, hosts = gang.settings(Mpi), gang.cached(_hosts)
     if not hosts:
         return SharedConfig()
     text = _hostfile(own, hosts, gang.host)
@@ -155,17 +168,17 @@ def _hostfile(own: Mpi, hosts: tuple[_Host, ...], address: Callable[[str, int], 
 
 
 def ssh_config(keys: str, port: int | None) -> str:
-    """ssh_config(5) for keys mounted at `keys`; the first value of an option holds.
+    """Return ssh_config(5) for keys mounted at `keys`; the first value of an option applies.
 
-    So the image's own files set the rest: without `port` the port too, for mpi-operator's images
-    listen on 2222.
+    The image's own files set the other options. Without `port` they set the port too, because
+    mpi-operator's images listen on 2222.
     """
     line = "" if port is None else f"    Port {port}\n"
     return (
         "Host *\n"
         # A worker's pod runs before its sshd listens.
         "    ConnectionAttempts 10\n"
-        # Hosts' keys are the image's, or made anew in each pod: they prove nothing.
+        # Host keys come from the image, or are generated in each pod: they prove nothing.
         "    StrictHostKeyChecking no\n"
         "    UserKnownHostsFile /dev/null\n"
         "    LogLevel ERROR\n"
@@ -176,18 +189,18 @@ def ssh_config(keys: str, port: int | None) -> str:
 
 
 def sshd_command(keys: str, port: int | None) -> tuple[str, ...]:
-    """sshd for keys mounted at `keys`, on `port` or the image's own."""
+    """Return the sshd command for keys mounted at `keys`, on `port` or the image's own port."""
     listen = () if port is None else ("-p", str(port))
     file = f"AuthorizedKeysFile={keys}/{SSH_AUTHORIZED_KEYS}"
-    # A mounted Secret's folder may be written by all, which strict modes forbid.
+    # The directory of a mounted Secret is writable for all, which strict modes reject.
     return ("/usr/sbin/sshd", "-De", "-o", "StrictModes=no", "-o", file, *listen)
 
 
 def _open_mpi(slots: int | None) -> dict[str, str]:
-    """Open MPI up to 4 (ORTE), and the twins that 5 reads (PRRTE)."""
+    """Return the variables of Open MPI up to 4 (ORTE), and the same for 5 (PRRTE)."""
     env = {
         "OMPI_MCA_orte_default_hostfile": _PATH,
-        # Without it hosts are told apart by the first part of their names alone.
+        # Otherwise hosts are distinguished only by the first part of their names.
         "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
         "OMPI_MCA_plm_rsh_args": SSH_OPTIONS,
         "PRTE_MCA_prte_default_hostfile": _PATH,

@@ -1,11 +1,10 @@
-"""MXNet: where ps-lite's scheduler is, how many servers and workers there are, and what this is.
+"""MXNet: the variables of ps-lite.
 
-Read in ps-lite (`src/postoffice.cc`, `src/van.cc` and `src/zmq_van.h`: with
-`DMLC_USE_KUBERNETES` the scheduler binds 0.0.0.0 rather than the name under which it is reached)
-and in Kubeflow's training operator 1.8.1 (`pkg/controller.v1/mxnet/mxnet.go`). Our roles are
-ps-lite's own words for them.
+Source: ps-lite (`src/postoffice.cc`, `src/van.cc` and `src/zmq_van.h`: with `DMLC_USE_KUBERNETES`
+the scheduler binds 0.0.0.0 instead of its public name) and Kubeflow's training operator 1.8.1
+(`pkg/controller.v1/mxnet/mxnet.go`). The roles are those of ps-lite.
 
-A run ends with its workers. The scheduler, at whose end MXJob looks, ends just after them.
+A run ends with its workers. MXJob ends with the scheduler, which ends just after them.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from webhook.run.rendezvous.framework import (
 from webhook.strict import Strict
 
 if TYPE_CHECKING:
-    from webhook.run.gang import Gang
+    from webhook.run.replica_group import Gang
 
 PORT: Final = 9091
 
@@ -35,7 +34,7 @@ class MXNet(Strict):
 
 
 def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:  # noqa: ARG001  ps-lite counts them itself
-    """The scheduler's address, the numbers of servers and workers, and the replica's role."""
+    """Return the scheduler's address, the numbers of servers and workers, and the role."""
     return ReplicaEnv(
         {
             "DMLC_PS_ROOT_URI": gang.host("scheduler", 0),

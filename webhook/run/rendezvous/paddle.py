@@ -1,17 +1,18 @@
 """Paddle: the variables of `paddle.distributed.launch`.
 
-Read in Paddle 3.3.1: `distributed/launch/context/args_envs.py` (every variable there overrides the
-option of its name), `controllers/master.py` and `controllers/ps.py`; and in Kubeflow's training
+Source: Paddle 3.3.1, `distributed/launch/context/args_envs.py` (each variable there overrides the
+option of its name), `controllers/master.py` and `controllers/ps.py`; and Kubeflow's training
 operator 1.8.1 (`pkg/controller.v1/paddlepaddle/envvar.go`).
 
-The launcher becomes the rendezvous' server only if the address that it is told is 127.0.0.1 or its
-own IP: the leader (the master; else server 0; else worker 0) is told the former, and gives the
-others its IP when it has begun. Ranks are ours (`PADDLE_RANK`), not those of random names.
+The launcher becomes the rendezvous server only if its master address is 127.0.0.1 or its own IP. So
+the leader (the master; else server 0; else worker 0) gets 127.0.0.1, and sends the others its IP
+after the start. Ranks are set explicitly (`PADDLE_RANK`), because Paddle would use random names.
 
-With servers, each server is told that it has one server, and each worker that it has one trainer.
-Up to 3.3.1 the launcher starts at least one of both in every pod nevertheless.
+With servers, each server gets a count of one server, and each worker a count of one trainer. Up to
+3.3.1 the launcher nevertheless starts at least one of both in every pod.
 
-A PaddleJob's Master is a parameter server. Ours leads, and servers have a role of their own.
+A PaddleJob's Master is a parameter server. In a Run the master leads, and servers have their own
+role.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from webhook.run.rendezvous.framework import (
 from webhook.strict import Strict
 
 if TYPE_CHECKING:
-    from webhook.run.gang import Gang
+    from webhook.run.replica_group import Gang
 
 PORT: Final = 36543
 
@@ -41,7 +42,7 @@ class Paddle(Strict):
 
 
 def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
-    """The leader's address, the number of pods, the run's name, and this pod's rank."""
+    """Return the leader's address, the number of pods, the run's name, and this pod's rank."""
     rank = gang.rank(role, index)
     env = {
         "PADDLE_MASTER": f"{gang.leader if rank else '127.0.0.1'}:{gang.port}",

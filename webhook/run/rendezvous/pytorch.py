@@ -1,15 +1,15 @@
 """PyTorch: the variables of torch.distributed, and of torchrun.
 
-`MASTER_ADDR`, `MASTER_PORT`, `WORLD_SIZE` and `RANK` are read by the `env://` rendezvous
-(`torch/distributed/rendezvous.py`), where the program is started by itself; torchrun sets them
-anew for each of its processes. torchrun takes every option from the variable `PET_<OPTION>`
+The `env://` rendezvous reads `MASTER_ADDR`, `MASTER_PORT`, `WORLD_SIZE` and `RANK`
+(`torch/distributed/rendezvous.py`) if the program is started directly; torchrun sets them for each
+of its processes. torchrun takes every option from the variable `PET_<OPTION>`
 (`torch/distributed/argparse_util.py`, and `get_args_parser` in `torch/distributed/run.py`; both
-read, and tried, in 2.15.0). A flag is parsed there as a number, so `PET_STANDALONE` is never set:
-empty, it would be a ValueError.
+read and tested in 2.15.0). It parses a flag as a number, so `PET_STANDALONE` is never set: an empty
+value would raise ValueError.
 
-Rank 0 is the master; in a run of workers alone, worker 0. It listens on the port.
+Rank 0 is the master, or worker 0 without a master. It listens on the port.
 
-An elastic PyTorchJob ends with the first worker that does; a run ends with its master, or with all
+An elastic PyTorchJob ends with the first worker that ends; a run ends with its master, or with all
 its workers.
 """
 
@@ -29,12 +29,12 @@ from webhook.run.rendezvous.framework import (
     port_field,
     same_names,
 )
-from webhook.strict import Problem, Strict, own_error, shown
+from webhook.strict import Problem, Strict, own_error, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.run.gang import Gang
+    from webhook.run.replica_group import Gang
 
 PORT: Final = 23456
 _MOST_PROCESSES: Final = 1000
@@ -42,11 +42,11 @@ _WORDS: Final = ("auto", "gpu", "cpu")
 
 
 class Elastic(Strict):
-    """Between how many nodes an elastic PyTorch run may have."""
+    """The limits of an elastic PyTorch run."""
 
-    min_replicas: int = Field(ge=1, le=10000, description="As few nodes are enough to go on.")
+    min_replicas: int = Field(ge=1, le=10000, description="The minimum number of nodes.")
     max_restarts: int = Field(
-        default=3, ge=0, le=2**31 - 1, description="How often torchrun begins anew within the pods."
+        default=3, ge=0, le=2**31 - 1, description="The maximum restarts by torchrun in the pods."
     )
 
 
@@ -57,7 +57,7 @@ def _processes_per_node(value: object) -> object:
         return value
     raise own_error(
         f"want a whole number from 1 to {_MOST_PROCESSES}, or {', '.join(_WORDS)}: "
-        f"not {shown(value)}"
+        f"not {quoted(value)}"
     )
 
 
@@ -81,43 +81,43 @@ class PyTorch(Strict):
     nproc_per_node: Processes | None = Field(
         default=None,
         description="Processes in each replica, for torchrun. Default: the GPUs of the main "
-        "container's limits if each replica has as many, else 1.",
+        "container's limits if all replicas have the same number, else 1.",
     )
     elastic: Elastic | None = Field(
         default=None,
-        description="For torchrun: the run goes on with fewer replicas. The most are those of "
-        "all roles together.",
+        description="For torchrun: allows the run to continue with fewer replicas. The maximum is "
+        "the number of replicas in all roles.",
     )
     port: int | None = port_field(PORT, "The master's port.")
 
 
 def find_problems(settings: object, replicas: int) -> Iterator[Problem]:
-    """An elastic run that wants more replicas than it has."""
+    """Yield a problem if minReplicas exceeds the number of replicas."""
     elastic = settings.get("elastic") if isinstance(settings, dict) else None
     least = elastic.get("minReplicas") if isinstance(elastic, dict) else None
     if isinstance(least, int) and least > replicas:
         yield Problem(
             ("pytorch", "elastic", "minReplicas"),
-            f"{least} is more than all replicas together, which are {replicas}",
+            f"{least} exceeds the total number of replicas, {replicas}",
         )
 
 
 def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
-    """The variables of torch.distributed and torchrun.
+    """Return the variables of torch.distributed and torchrun.
 
-    WORLD_SIZE is replicas x processes per node. Where only torchrun can count the processes
-    (`auto`, `gpu` and `cpu`, unless all replicas have as many GPUs), it is the number of replicas;
-    torchrun tells its processes the true one.
+    WORLD_SIZE is replicas x processes per node. If only torchrun can count the processes (`auto`,
+    `gpu` and `cpu`, unless all replicas have the same number of GPUs), it is the number of
+    replicas; torchrun sets the correct value for its processes.
     """
     own = gang.settings(PyTorch)
     address, port, rank = gang.leader, str(gang.port), str(gang.rank(role, index))
     env = {
         "MASTER_ADDR": address,
         "MASTER_PORT": port,
-        "WORLD_SIZE": str(gang.size * gang.once(_processes)),
+        "WORLD_SIZE": str(gang.size * gang.cached(_processes)),
         "RANK": rank,
         "PET_NNODES": str(gang.size),
-        "PET_NPROC_PER_NODE": str(own.nproc_per_node or gang.once(_devices)),
+        "PET_NPROC_PER_NODE": str(own.nproc_per_node or gang.cached(_devices)),
         "PET_NODE_RANK": rank,
         "PET_MASTER_ADDR": address,
         "PET_MASTER_PORT": port,
@@ -127,7 +127,7 @@ def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
             "PET_NNODES": f"{own.elastic.min_replicas}:{gang.size}",
             "PET_RDZV_BACKEND": "c10d",
             "PET_RDZV_ENDPOINT": f"{address}:{port}",
-            # The store is the leader's own, so the name tells runs apart well enough.
+            # The leader hosts the store, so the run's name is unique enough.
             "PET_RDZV_ID": gang.run,
             "PET_MAX_RESTARTS": str(own.elastic.max_restarts),
         }
@@ -135,7 +135,7 @@ def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
 
 
 def render_shared(gang: Gang) -> SharedConfig:
-    """No files. Raises InvalidRun if an elastic run wants more replicas than it has."""
+    """Return no files. Raises InvalidRun if minReplicas exceeds the number of replicas."""
     elastic = gang.settings(PyTorch).elastic
     if elastic is not None and elastic.min_replicas > gang.size:
         problem = (
@@ -147,15 +147,15 @@ def render_shared(gang: Gang) -> SharedConfig:
 
 
 def _processes(gang: Gang) -> int:
-    """Processes in each replica, as far as they are known before torchrun counts."""
+    """Return the processes of each replica, as far as they are known before torchrun starts."""
     own = gang.settings(PyTorch).nproc_per_node
     if isinstance(own, int):
         return own
-    return 1 if own == "cpu" else gang.once(_devices)
+    return 1 if own == "cpu" else gang.cached(_devices)
 
 
 def _devices(gang: Gang) -> int:
-    """The GPUs of each replica if all have as many, and any; else 1."""
+    """Return the GPUs of each replica if all have the same number above zero; else 1."""
     seen = {gpus for role in gang.counts for gpus in gang.gpus(role)}
     return seen.pop() or 1 if len(seen) == 1 else 1
 

@@ -1,17 +1,17 @@
-"""Ray: where the head is.
+"""Ray: the head's address.
 
-`RAY_ADDRESS` is what `ray.init()` and `--address=auto` use (`ray/_private/worker.py`,
-`services.py`; `ray job submit` too, `ray/dashboard/utils.py`; all read in 2.60.0). `ray start`
-looks at no variable by itself: the head runs `ray start --head --port=$RAY_PORT`, a worker
-`ray start --address=$RAY_ADDRESS`. `RAY_PORT` is KubeRay's name for the port.
+`ray.init()` and `--address=auto` use `RAY_ADDRESS` (`ray/_private/worker.py`, `services.py`), and
+so does `ray job submit` (`ray/dashboard/utils.py`; all read in 2.60.0). `ray start` reads no
+variable: the head runs `ray start --head --port=$RAY_PORT`, a worker `ray start
+--address=$RAY_ADDRESS`. `RAY_PORT` is KubeRay's name for the port.
 
-`ray.init()` with host:port wants a Ray node in its own pod. A driver has none, so its RAY_ADDRESS
-is that of Ray Client, whose server the head starts on port 10001; and `RAY_API_SERVER_ADDRESS` is
-where `ray job submit` finds the head's dashboard (port 8265).
+`ray.init()` with host:port needs a Ray node in its own pod. A driver has none, so its RAY_ADDRESS
+is that of Ray Client, whose server the head starts on port 10001. `RAY_API_SERVER_ADDRESS` is where
+`ray job submit` finds the head's dashboard (port 8265).
 
-Roles are those of KubeRay, with the driver of Fairlead's contract. A worker tries for some 20 s to
-reach the head, then fails (`NUM_REDIS_GET_RETRIES` in `ray/_private/ray_constants.py`): workers and
-drivers are made when the head runs.
+The roles are those of KubeRay, plus the driver of Fairlead's contract. A worker tries to reach the
+head for about 20 s, then fails (`NUM_REDIS_GET_RETRIES` in `ray/_private/ray_constants.py`). So
+workers and drivers are created when the head runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from webhook.run.rendezvous.framework import (
 from webhook.strict import Strict
 
 if TYPE_CHECKING:
-    from webhook.run.gang import Gang
+    from webhook.run.replica_group import Gang
 
 # Ray's own defaults: `ray/scripts/scripts.py` and DEFAULT_DASHBOARD_PORT in `ray_constants.py`.
 CLIENT_PORT: Final = 10001
@@ -44,7 +44,7 @@ class Ray(Strict):
 
 
 def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:  # noqa: ARG001  one of a role is as another
-    """The head's address and port."""
+    """Return the head's address and port."""
     head = gang.host("head", 0)
     env = {"RAY_ADDRESS": f"{head}:{gang.port}", "RAY_PORT": str(gang.port)}
     if role == "driver":

@@ -1,16 +1,16 @@
-"""Spark: the configuration by which the driver makes executors that belong to the run.
+"""Spark: the configuration with which the driver creates executors of the run.
 
 A driver in a pod is in client mode: `spark-submit --master k8s://https://kubernetes.default.svc`.
-What it has to know comes as Java system properties in `SPARK_SUBMIT_OPTS`, which spark-submit,
-spark-shell and pyspark hand to the driver's JVM (`SparkSubmitCommandBuilder.java`); a SparkConf
-begins with those whose names start with `spark.`, and `--conf`, the properties file and the program
-go before them (`SparkSubmitArguments.scala`, `toSparkConf`). So the image's own SPARK_CONF_DIR
-stays as it is, and its user has the last word.
+Its configuration is passed as Java system properties in `SPARK_SUBMIT_OPTS`, which spark-submit,
+spark-shell and pyspark pass to the driver's JVM (`SparkSubmitCommandBuilder.java`). A SparkConf
+starts with the properties whose names begin with `spark.`; `--conf`, the properties file and the
+program override them (`SparkSubmitArguments.scala`, `toSparkConf`). So the image's own
+SPARK_CONF_DIR stays unchanged, and users can override everything.
 
-The settings are those that Spark's `docs/running-on-kubernetes.md` asks for in client mode: where
-executors find the driver, which pod owns them, their namespace, labels and service account. The
-image of the executors, `spark.kubernetes.container.image`, is for the program to say.
-`SPARK_DRIVER_BIND_ADDRESS` is what the official image's `entrypoint.sh` reads.
+The settings are those that Spark's `docs/running-on-kubernetes.md` requires in client mode: the
+driver's address for executors, the pod that owns them, their namespace, labels and service account.
+The program sets the executors' image, `spark.kubernetes.container.image`. The official image's
+`entrypoint.sh` reads `SPARK_DRIVER_BIND_ADDRESS`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from webhook.run.rendezvous.framework import Framework, ReplicaEnv, Roles, port_
 from webhook.strict import Strict
 
 if TYPE_CHECKING:
-    from webhook.run.gang import Gang
+    from webhook.run.replica_group import Gang
 
-# Labels of the driver's pod alone, and those by which the controller selects what it has made.
+# Labels only of the driver's pod, and labels by which the controller selects its own objects.
 _OWN: Final = frozenset(
     {names.ROLE, names.REPLICA_INDEX, names.RUN_UID, names.ATTEMPT, names.MANAGED_BY}
 )
-# The driver begins before its name resolves, so it cannot bind to that.
+# The driver starts before its name resolves, so it cannot bind to the name.
 _ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  a pod's address is its own
 
 
@@ -44,13 +44,13 @@ class Spark(Strict):
         default=None,
         ge=0,
         le=100000,
-        description="How many executors the driver asks for: spark.executor.instances.",
+        description="The number of executors that the driver requests: spark.executor.instances.",
     )
     port: int | None = port_field(PORT, "The driver's port.")
 
 
 def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
-    """The driver's configuration, as options of its JVM."""
+    """Return the driver's configuration, as options of its JVM."""
     properties = {
         "spark.driver.host": gang.host(role, index),
         "spark.driver.bindAddress": _ANY_ADDRESS,
@@ -76,7 +76,7 @@ def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
 
 
 def executor_labels(gang: Gang) -> dict[str, str]:
-    """The labels by which the webhook knows an executor as a pod of the run."""
+    """Return the labels by which the webhook recognizes an executor as a pod of the run."""
     shared = {key: value for key, value in gang.labels.items() if key not in _OWN}
     own = {names.RUN: gang.run, names.FRAMEWORK: "spark", names.ROLE: "executor"}
     return shared | own

@@ -1,4 +1,4 @@
-"""The frameworks that a Run may name, and the tables made of their modules."""
+"""The table of frameworks."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from webhook.run.rendezvous.framework import ReplicaEnv, Roles, SharedConfig
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.run.gang import Gang
     from webhook.run.rendezvous.framework import Framework, PolyaxonRuntime
+    from webhook.run.replica_group import Gang
 
-# In the order in which documentation, schemas and messages list them.
+# In the order of documentation, schemas and messages.
 FRAMEWORKS: Final[Mapping[str, Framework]] = {
     framework.name: framework
     for framework in (
@@ -43,7 +43,7 @@ FRAMEWORKS: Final[Mapping[str, Framework]] = {
     )
 }
 ROLES: Final[Mapping[str | None, Roles]] = {
-    # A run of no framework is one pod, or some that know nothing of each other.
+    # A run without a framework is one pod, or several independent ones.
     None: Roles(("master", "worker"), frozenset({"master"}), (), ("master", "worker")),
     **{name: framework.roles for name, framework in FRAMEWORKS.items()},
 }
@@ -59,14 +59,14 @@ POLYAXON_RUNTIMES: Final[Mapping[str, PolyaxonRuntime]] = {
 
 
 def end_role(framework: str | None, roles: Mapping[str, object]) -> str:
-    """The role of `roles` whose success is the run's."""
+    """Return the role of `roles` whose success is the run's success."""
     return next((role for role in ROLES[framework].ends if role in roles), next(iter(roles)))
 
 
 def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
-    """What one replica gets to find the others; nothing in a run of no framework.
+    """Return the configuration of one replica; empty without a framework.
 
-    Raises InvalidRun where there is no such thing, as `render_shared` does for all at once.
+    Raises InvalidRun if there is none, as `render_shared` does for all replicas.
     """
     if gang.framework is None:
         return ReplicaEnv()
@@ -74,9 +74,9 @@ def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
 
 
 def render_shared(gang: Gang) -> SharedConfig:
-    """What all replicas share beside variables.
+    """Return the configuration that all replicas share.
 
-    Raises InvalidRun if any replica cannot be given what it needs: call it first.
+    Raises InvalidRun if any replica cannot be configured, so call it first.
     """
     render = FRAMEWORKS[gang.framework].render_shared if gang.framework else None
     return SharedConfig() if render is None else render(gang)

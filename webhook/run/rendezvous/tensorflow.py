@@ -1,18 +1,17 @@
-"""TensorFlow: TF_CONFIG, the cluster and the replica's own place in it.
+"""TensorFlow: TF_CONFIG.
 
-Read in TensorFlow's `distribute/cluster_resolver/tfconfig_cluster_resolver.py` (the keys
-`cluster` and `task`, with `type` and `index`) and `distribute/multi_worker_util.py` (which task
-types there are; that a task has to be listed in the cluster that it is told; that at most one
-chief is, and that worker 0 leads where none is), and in Kubeflow's training operator 1.8.1
-(`pkg/controller.v1/tensorflow`: port 2222, and no TF_CONFIG for a single replica).
+Source: TensorFlow's `distribute/cluster_resolver/tfconfig_cluster_resolver.py` (the keys `cluster`
+and `task`, with `type` and `index`) and `distribute/multi_worker_util.py`: the task types; a task
+must be listed in its own cluster; at most one chief; worker 0 leads without a chief. Also
+Kubeflow's training operator 1.8.1 (`pkg/controller.v1/tensorflow`: port 2222, no TF_CONFIG for one
+replica).
 
-`environment` is for programs of TensorFlow before 1.4, whose default is a cluster of one machine.
+`environment` is for TensorFlow before 1.4, whose default is a cluster of one machine.
 
-The evaluator stands beside the cluster that trains: it is listed in its own TF_CONFIG alone. In
-all the others the cluster is the same, byte for byte.
+The evaluator does not belong to the training cluster: only its own TF_CONFIG lists it. All other
+replicas have identical clusters.
 
-A run of workers alone ends when all of them have; TFJob looks at worker 0 only, unless told
-otherwise.
+A run of workers ends when all of them have ended; TFJob by default checks only worker 0.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ from webhook.strict import Strict
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.run.gang import Gang
+    from webhook.run.replica_group import Gang
 
 NAME: Final = "TF_CONFIG"
 EVALUATOR: Final = "evaluator"
 LEADERS: Final = frozenset({"master", "chief"})
-# From here on addresses are short, which needs the pod's own search domains to be understood.
+# Above this size, addresses are short, which depend on the pod's DNS search domains.
 LONG: Final = 64 * 1024
 PORT: Final = 2222
 
@@ -58,30 +57,30 @@ class TensorFlow(Strict):
 
     master_task_type: Literal["chief", "master"] = Field(
         default="chief",
-        description="What TF_CONFIG calls the first replica's task. tf.distribute knows chief; "
-        "old Estimator code wants master.",
+        description="The task type of the first replica in TF_CONFIG. tf.distribute uses chief; "
+        "old Estimator code needs master.",
     )
     port: int | None = port_field(PORT, "The port of every replica's server in TF_CONFIG.")
 
 
 def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
-    """TF_CONFIG; nothing for a single replica. Raises InvalidRun if it would be too large."""
+    """Return TF_CONFIG; empty for a single replica. Raises InvalidRun if it is too large."""
     if gang.size == 1:
         return ReplicaEnv()
-    clusters = gang.once(_clusters)
+    clusters = gang.cached(_clusters)
     cluster = clusters.evaluator if role == EVALUATOR else clusters.training
     return ReplicaEnv({NAME: _text(cluster, task_type(gang, role), index)})
 
 
 def render_shared(gang: Gang) -> SharedConfig:
-    """No files: TF_CONFIG has no such form. Raises InvalidRun as `render_env` does."""
+    """Return no files, because TF_CONFIG is a variable. Raises InvalidRun as `render_env` does."""
     if gang.size > 1:
-        gang.once(_clusters)
+        gang.cached(_clusters)
     return SharedConfig()
 
 
 def task_type(gang: Gang, role: str) -> str:
-    """What TF_CONFIG calls a role: the first replica is chief, or master if the run says so."""
+    """Return a role's task type: chief for the leader, or master if the run sets that."""
     return gang.settings(TensorFlow).master_task_type if role in LEADERS else role
 
 
@@ -91,9 +90,9 @@ def _text(cluster: str, kind: str, index: int) -> str:
 
 
 def _clusters(gang: Gang) -> _Clusters:
-    clusters = _written(gang, gang.host)
+    clusters = _format_cluster(gang, gang.host)
     if _largest(gang, clusters) > LONG:
-        clusters = _written(gang, gang.short_host)
+        clusters = _format_cluster(gang, gang.short_host)
     size = _largest(gang, clusters)
     if size > MAX_VARIABLE:
         problem = (
@@ -105,7 +104,7 @@ def _clusters(gang: Gang) -> _Clusters:
     return clusters
 
 
-def _written(gang: Gang, host: Callable[[str, int], str]) -> _Clusters:
+def _format_cluster(gang: Gang, host: Callable[[str, int], str]) -> _Clusters:
     listed = {
         task_type(gang, role): [f"{host(role, index)}:{gang.port}" for index in range(count)]
         for role, count in gang.counts.items()

@@ -1,17 +1,17 @@
-"""XGBoost: where the tracker is, and which of its workers this replica is.
+"""XGBoost: the tracker's address and the worker's number.
 
-The tracker runs in the master, beside the worker of rank 0: all replicas train. XGBoost takes the
-names in capitals as arguments of `xgboost.collective.CommunicatorContext`
-(`src/collective/comm_group.cc`: `DMLC_TRACKER_URI`, `DMLC_TRACKER_PORT`, `DMLC_TASK_ID`; the task's
-id settles its rank), its older rabit from the environment. Together with `DMLC_NUM_WORKER` they are
-what Kubeflow's Trainer 2.2.0 sets (`pkg/runtime/framework/plugins/xgboost`); the others are those
-of its training operator 1.8.1 (`pkg/controller.v1/xgboost`). Tried with XGBoost 3.2.0.
+The tracker runs in the master, next to the worker of rank 0: all replicas train. XGBoost takes the
+upper-case names as arguments of `xgboost.collective.CommunicatorContext`
+(`src/collective/comm_group.cc`: `DMLC_TRACKER_URI`, `DMLC_TRACKER_PORT`, `DMLC_TASK_ID`; the task
+id sets the rank); its older rabit takes them from the environment. Kubeflow's Trainer 2.2.0 sets
+them together with `DMLC_NUM_WORKER` (`pkg/runtime/framework/plugins/xgboost`); the others are those
+of its training operator 1.8.1 (`pkg/controller.v1/xgboost`). Tested with XGBoost 3.2.0.
 
-`WORKER_ADDRS` and `WORKER_PORT` are there for programs of LightGBM, which make their list of
-machines of them and the master's.
+LightGBM programs use `WORKER_ADDRS` and `WORKER_PORT`: they build their list of machines from these
+and the master's address.
 
-Roles, port and end are those of the training operator. A worker gives up after some seconds
-without the tracker (`dmlc_retry`), which is no failure of the program: its pod is made when the
+Roles, port and end are those of the training operator. A worker gives up after some seconds without
+the tracker (`dmlc_retry`), which is not a failure of the program: its pod is created when the
 master runs.
 """
 
@@ -31,7 +31,7 @@ from webhook.run.rendezvous.framework import (
 from webhook.strict import Strict
 
 if TYPE_CHECKING:
-    from webhook.run.gang import Gang
+    from webhook.run.replica_group import Gang
 
 PORT: Final = 9999
 
@@ -43,7 +43,7 @@ class XGBoost(Strict):
 
 
 def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
-    """The tracker's address, the number of workers (the master is one), and this one's rank."""
+    """Return the tracker's address, the number of workers including the master, and the rank."""
     port, size, rank = str(gang.port), str(gang.size), str(gang.rank(role, index))
     env = {
         "DMLC_TRACKER_URI": gang.leader,
@@ -55,13 +55,13 @@ def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
         "WORLD_SIZE": size,
         "RANK": rank,
     }
-    if addresses := gang.once(_worker_addresses):
+    if addresses := gang.cached(_worker_addresses):
         env |= {"WORKER_ADDRS": addresses, "WORKER_PORT": port}
     return ReplicaEnv(env)
 
 
 def _worker_addresses(gang: Gang) -> str:
-    """The workers' addresses; none where they would be too long, for XGBoost needs none."""
+    """Return the workers' addresses; empty if they are too long, as XGBoost does not need them."""
     count = gang.counts.get("worker", 0)
     for host in (gang.host, gang.short_host):
         text = ",".join(host("worker", index) for index in range(count))

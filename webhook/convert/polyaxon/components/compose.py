@@ -1,4 +1,4 @@
-"""An operation over its component, or either alone: one document with a runtime.
+"""Combine an operation and its component into one document.
 
 Read in polyaxon 2.18 (`_polyaxonfile/specs/polyaxonfile.py`: compose_polyaxonfile).
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.convert.polyaxon.components import shortcuts
-from webhook.convert.polyaxon.components.patch import DEFAULT, STRATEGIES, patched
-from webhook.convert.polyaxon.components.spread import spread
+from webhook.convert.polyaxon.components.runtime_patch import DEFAULT, STRATEGIES, patched
+from webhook.convert.polyaxon.components.shortcuts import spread
 from webhook.convert.polyaxon.values import camel, want_mapping, want_one_of
 
 if TYPE_CHECKING:
+    from webhook.convert.polyaxon.draft import Notes
     from webhook.convert.polyaxon.item import Item
-    from webhook.convert.polyaxon.notes import Notes
 
 # Fields of an operation that say where its component is.
 _REFERENCES: Final = ("hubRef", "pathRef", "urlRef", "dagRef")
@@ -33,7 +33,7 @@ _APART: Final = frozenset(
         *shortcuts.FIELDS,
     }
 )
-_ELSEWHERE: Final = "only Polyaxon can follow it; give the component's file too: --component FILE"
+_ELSEWHERE: Final = "only Polyaxon can resolve it; also give the component's file: --component FILE"
 _NO_COMPONENT: Final = (
     "is required: what the operation runs; give the component's file too: --component FILE"
 )
@@ -94,7 +94,7 @@ def _layer(base: Item | None, document: Item, notes: Notes) -> Item | None:
 def _over(run: Item, own: Item, strategy: str) -> Item:
     """A runtime over another; one of a different kind takes its place, or leaves it."""
     kinds = [each.entries.get("kind") for each in (run, own)]
-    known = [kind.written for kind in kinds if kind is not None]
+    known = [kind.as_text for kind in kinds if kind is not None]
     if len(known) == 2 and known[0] != known[1]:
         return own if strategy in ("post_merge", "replace") else run
     return patched(run, spread(run, own), strategy)

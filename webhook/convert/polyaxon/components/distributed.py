@@ -1,30 +1,36 @@
-"""Runtimes of many pods: a role of the Run for each kind of replica."""
+"""Distributed runtimes: one role of the Run for each kind of replica.
+
+Source of the commands of Ray's pods, which KubeRay would add: KubeRay
+(`ray-operator/controllers/ray/common/pod.go`: ray start with the parameters as flags; `job.go`: the
+entrypoint is submitted to the head's dashboard). Above 300 lines: Ray is one of the runtimes.
+"""
 
 from __future__ import annotations
 
+import json
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.convert.polyaxon.components import ray
-from webhook.convert.polyaxon.components.pod import Pod, pod
-from webhook.convert.polyaxon.draft import given, settled
-from webhook.convert.polyaxon.section import Section
+from webhook.convert.polyaxon.components.component_pod import Pod, pod
+from webhook.convert.polyaxon.draft import non_empty, settled
+from webhook.convert.polyaxon.item import Section, plain
+from webhook.convert.polyaxon.placement import texts
 from webhook.convert.polyaxon.values import want_mapping, want_text, want_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.convert.polyaxon.components.pod import Given
-    from webhook.convert.polyaxon.draft import Draft
+    from webhook.convert.polyaxon.components.component_pod import SharedSettings
+    from webhook.convert.polyaxon.draft import Draft, Notes
     from webhook.convert.polyaxon.item import Item
-    from webhook.convert.polyaxon.notes import Notes
     from webhook.run.rendezvous.framework import PolyaxonRuntime
 
 _GANG: Final = (
     "Fairlead does not schedule pods as a gang; a scheduler that does is named under "
     "environment.schedulerName"
 )
-_SCALING: Final = "Fairlead does not scale a run; replicas says how many there are"
+_SCALING: Final = "Fairlead does not scale a run; replicas sets the number"
 _LEFT_OUT: Final = {
     "scheduling_policy": _GANG,
     "success_policy": "a Run ends with its chief, or with all workers if it has none",
@@ -44,12 +50,12 @@ _TUNER: Final = "Fairlead tunes nothing; a run of MXNet has a scheduler, servers
 _REFUSED: Final = dict.fromkeys(("tuner", "tuner_tracker", "tuner_server"), _TUNER)
 # Ray's and Dask's operators run the program once.
 _NOT_AGAIN: Final = "Never"
-_ALWAYS: Final = "a replica that has ended well is not started again; it is OnFailure here"
+_ALWAYS: Final = "a replica that succeeded is not started again; it is OnFailure here"
 _GROUPS: Final = (
     "a Run has one role worker; make the groups one, or write a Run for each: there are {names}"
 )
 _MOST: Final = "the most replicas are those of all roles together"
-_RENDEZVOUS: Final = "replicas meet by c10d at the master; Fairlead tells them where"
+_RENDEZVOUS: Final = "replicas meet by c10d at the master; Fairlead sets the address"
 _OPTIONS_LEFT_OUT: Final = {
     "max_replicas": _MOST,
     "rdvz_backend": _RENDEZVOUS,
@@ -63,6 +69,19 @@ _OPTIONS_LEFT_OUT: Final = {
 }
 # torchrun says words as well as numbers here.
 _WORDS: Final = ("auto", "gpu", "cpu")
+HEAD: Final = "head"
+DRIVER: Final = "driver"
+_SHELL: Final = ("/bin/sh", "-c")
+_START: Final = {
+    HEAD: "ray start --head --port=$RAY_PORT --dashboard-host=0.0.0.0",
+    "worker": "ray start --address=$RAY_ADDRESS",
+}
+# Set above, or by the resources of the container.
+_OURS: Final = frozenset({"port", "address", "dashboard-host", "block", "head"})
+# The driver is told where the dashboard is: RAY_API_SERVER_ADDRESS.
+_WAIT: Final = "until ray job list >/dev/null 2>&1; do sleep 2; done"
+_VARIABLES: Final = "env_vars"
+_KEPT: Final = ("name", "image", "imagePullPolicy", "volumeMounts")
 
 
 @dataclass
@@ -75,7 +94,7 @@ class _Role:
 
     def replica(self, rest: dict[str, Draft]) -> dict[str, Draft]:
         """As a Run has it; `rest` is what its pods' spec has beside the run's template."""
-        return given(
+        return non_empty(
             count=self.count,
             resources=self.pod.resources,
             environment=self.pod.environment.placement,
@@ -84,7 +103,9 @@ class _Role:
         )
 
 
-def distributed(section: Section, runtime: PolyaxonRuntime, shared: Given) -> dict[str, Draft]:
+def distributed(
+    section: Section, runtime: PolyaxonRuntime, shared: SharedSettings
+) -> dict[str, Draft]:
     """The spec's part of a distributed runtime. The section is not closed."""
     notes = section.notes
     section.leave(_LEFT_OUT)
@@ -94,7 +115,7 @@ def distributed(section: Section, runtime: PolyaxonRuntime, shared: Given) -> di
     roles = _roles(section, runtime, shared)
     if not roles:
         fields = ", ".join(runtime.fields)
-        notes.error(section.item, f"has no replicas; they stand under {fields}")
+        notes.error(section.item, f"has no replicas; they are under {fields}")
         return {}
     parts = split({name: role.pod.spec(with_resources=False) for name, role in roles.items()})
     template: Draft = {"spec": parts.base} if parts.base else {}
@@ -102,19 +123,19 @@ def distributed(section: Section, runtime: PolyaxonRuntime, shared: Given) -> di
         "framework": runtime.framework,
         "template": template,
         "replicas": {name: role.replica(parts.rest[name]) for name, role in roles.items()},
-        **given(**{runtime.framework: own}),
+        **non_empty(**{runtime.framework: own}),
     }
 
 
-def _roles(section: Section, runtime: PolyaxonRuntime, shared: Given) -> dict[str, _Role]:
+def _roles(section: Section, runtime: PolyaxonRuntime, shared: SharedSettings) -> dict[str, _Role]:
     notes = section.notes
     roles: dict[str, _Role] = {}
     for name, field in runtime.roles.items():
-        item = section.given(field)
+        item = section.non_empty(field)
         role = None if item is None else _role(item, name, runtime, shared, notes)
         if role is not None:
             roles[name] = role
-    groups = section.given(runtime.groups) if runtime.groups else None
+    groups = section.non_empty(runtime.groups) if runtime.groups else None
     if groups is not None and len(want_mapping(groups, notes)) > 1:
         names = ", ".join(groups.entries)
         notes.error(groups, _GROUPS.format(names=names), key=True)
@@ -122,37 +143,37 @@ def _roles(section: Section, runtime: PolyaxonRuntime, shared: Given) -> dict[st
         (item,) = groups.entries.values()
         if (role := _role(item, "worker", runtime, shared, notes)) is not None:
             roles["worker"] = role
-    entrypoint = section.given("entrypoint") if runtime.framework == "ray" else None
+    entrypoint = section.non_empty("entrypoint") if runtime.framework == "ray" else None
     text = want_text(entrypoint, notes) if entrypoint is not None else None
     if text is None:
         section.leave({"runtime_env": _NO_PROGRAM})
-    elif entrypoint is not None and ray.HEAD in roles and roles[ray.HEAD].pod.main:
-        head = roles[ray.HEAD].pod
-        submitter = ray.driver(head.main, text, section.given("runtime_env"), notes)
+    elif entrypoint is not None and HEAD in roles and roles[HEAD].pod.main:
+        head = roles[HEAD].pod
+        submitter = driver(head.main, text, section.non_empty("runtime_env"), notes)
         pod_of = Pod(submitter, head.around, [], environment=head.environment)
-        roles[ray.DRIVER] = _Role(pod_of, restart_policy=entrypoint.saying(_NOT_AGAIN))
+        roles[DRIVER] = _Role(pod_of, restart_policy=entrypoint.saying(_NOT_AGAIN))
     return roles
 
 
 def _role(
-    item: Item, name: str, runtime: PolyaxonRuntime, shared: Given, notes: Notes
+    item: Item, name: str, runtime: PolyaxonRuntime, shared: SharedSettings, notes: Notes
 ) -> _Role | None:
     """The replicas of one role; None if there are to be none of them."""
     section = Section(item, notes, camel=True)
     made = pod(section, shared)
-    count_of = section.given("replicas")
+    count_of = section.non_empty("replicas")
     count = want_whole(count_of, notes) if count_of is not None else 1
     if runtime.framework == "ray":
-        params = section.given("ray_start_params")
+        params = section.non_empty("ray_start_params")
         if made.main:
-            ray.start(name, made.main, params, notes)
+            start(name, made.main, params, notes)
         section.leave({"min_replicas": _SCALING, "max_replicas": _SCALING})
     section.close()
     policy = made.environment.restart_policy
-    if policy is not None and policy.written == "Always":
+    if policy is not None and policy.text == "Always":
         notes.warning(policy, _ALWAYS, key=False)
         policy = policy.saying("OnFailure")
-    if policy is None and name == ray.DRIVER:
+    if policy is None and name == DRIVER:
         policy = item.saying(_NOT_AGAIN)
     if count == 0:
         return None
@@ -228,30 +249,71 @@ def _containers(spec: Mapping[str, Draft]) -> list[Mapping[str, Draft]]:
 def options(section: Section, runtime: PolyaxonRuntime) -> dict[str, Draft]:
     """Fields of the Run's `pytorch` or `mpi`; other frameworks' runtimes have none."""
     if runtime.framework == "mpi":
-        return given(slotsPerWorker=_whole(section.given("slots_per_worker"), section.notes, 1))
+        return non_empty(
+            slotsPerWorker=_whole(section.non_empty("slots_per_worker"), section.notes, 1)
+        )
     if runtime.framework != "pytorch":
         return {}
-    processes = section.given("n_proc_per_node")
-    policy = section.given("elastic_policy")
+    processes = section.non_empty("n_proc_per_node")
+    policy = section.non_empty("elastic_policy")
     elastic: dict[str, Draft] = {}
     if policy is not None:
         own = Section(policy, section.notes, camel=True)
-        elastic = given(
-            minReplicas=_whole(own.given("min_replicas"), section.notes, 1) or policy.holding(1),
-            maxRestarts=_whole(own.given("max_restarts"), section.notes, 0),
+        elastic = non_empty(
+            minReplicas=_whole(own.non_empty("min_replicas"), section.notes, 1)
+            or policy.holding(1),
+            maxRestarts=_whole(own.non_empty("max_restarts"), section.notes, 0),
         )
-        processes = processes or own.given("n_proc_per_node")
+        processes = processes or own.non_empty("n_proc_per_node")
         own.leave(_OPTIONS_LEFT_OUT)
         own.close()
-    return given(nprocPerNode=_processes(processes, section.notes), elastic=elastic)
+    return non_empty(nprocPerNode=_processes(processes, section.notes), elastic=elastic)
 
 
 def _processes(item: Item | None, notes: Notes) -> Item | None:
-    if item is not None and item.written in _WORDS:
-        return item.saying(item.written)
+    if item is not None and item.as_text in _WORDS:
+        return item.saying(item.text)
     return _whole(item, notes, 1)
 
 
 def _whole(item: Item | None, notes: Notes, least: int) -> Item | None:
     number = None if item is None else want_whole(item, notes, least=least)
     return None if item is None or number is None else item.holding(number)
+
+
+def start(role: str, main: dict[str, Draft], params: Item | None, notes: Notes) -> None:
+    """Gives the main container of a head or a worker its command, if it has none of its own."""
+    if role not in _START or main.get("command") or main.get("args"):
+        return
+    flags = []
+    for name, value in want_mapping(params, notes).items() if params is not None else ():
+        text = want_text(value, notes)
+        if name not in _OURS and text is not None:
+            flags.append(f"--{name}={shlex.quote(text)}")
+    main["command"] = list(_SHELL)
+    main["args"] = [" ".join([f"exec {_START[role]}", *flags, "--block"])]
+
+
+def driver(
+    head: dict[str, Draft], entrypoint: str, runtime_env: Item | None, notes: Notes
+) -> dict[str, Draft]:
+    """The main container of the replica that submits the program, and ends with it.
+
+    runtime_env: what Ray sets up for the program, its variables among it, as KubeRay submits it.
+    """
+    container: dict[str, Draft] = {name: head[name] for name in _KEPT if name in head}
+    container["command"] = list(_SHELL)
+    flag = ""
+    if runtime_env is not None and (fields := want_mapping(runtime_env, notes)):
+        flag = f" --runtime-env-json {shlex.quote(_as_json(fields, notes))}"
+    container["args"] = [f"{_WAIT}; exec ray job submit{flag} -- {entrypoint}"]
+    return container
+
+
+def _as_json(runtime_env: Mapping[str, Item], notes: Notes) -> str:
+    """With variables as text, as Ray wants them, and what readers of YAML dispute as written."""
+    values = {
+        name: plain(texts(item, notes) if name == _VARIABLES else item)
+        for name, item in runtime_env.items()
+    }
+    return json.dumps(values, ensure_ascii=False, default=lambda disputed: disputed.text)

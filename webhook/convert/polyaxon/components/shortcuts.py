@@ -1,23 +1,25 @@
-"""What Polyaxon 2 lets stand beside `run`, as a patch of the runtime.
+"""The runtimes of components, and fields beside `run` as a patch of the runtime.
 
-Read in polyaxon 2.18 (`_flow/polyaxonfile.py`: apply_shortcuts). ports choose a service where there
-is no runtime yet, the others a job; cmd is one script and never merged.
+Sources in polyaxon 2.18, and in the releases before it for runtimes that it dropped: `_flow/run/`
+(runtimes); `_flow/polyaxonfile.py`, apply_shortcuts (ports choose a service where there is no
+runtime yet, the others a job; cmd is one script and never merged); `_flow/run/patch.py`,
+validate_run_patch (a patch that does not fit the runtime is one of each of its replicas).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.convert.polyaxon.components.patch import patched
-from webhook.convert.polyaxon.components.runtimes import JOB, SERVICE
-from webhook.convert.polyaxon.components.spread import spread
+from webhook.convert.polyaxon.components.runtime_patch import patched
 from webhook.convert.polyaxon.values import want_mapping, want_text, want_texts
+from webhook.run.rendezvous.framework import PolyaxonRuntime
+from webhook.run.rendezvous.table import POLYAXON_RUNTIMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from webhook.convert.polyaxon.draft import Notes
     from webhook.convert.polyaxon.item import Item
-    from webhook.convert.polyaxon.notes import Notes
 
 FIELDS: Final = (
     "ports",
@@ -33,11 +35,35 @@ FIELDS: Final = (
 )
 _GPU: Final = ("gpu", "nvidia.com/gpu")
 _NO_DEVICES: Final = ("cpu", "memory")
+JOB: Final = "job"
+SERVICE: Final = "service"
+RUNTIMES: Final[Mapping[str, PolyaxonRuntime]] = {
+    JOB: PolyaxonRuntime("job"),
+    SERVICE: PolyaxonRuntime("service"),
+    **POLYAXON_RUNTIMES,
+}
+# What was a runtime there and can be no Run.
+REFUSED: Final[Mapping[str, str]] = {
+    "dag": "a Run is one run; write one for each operation of the dag",
+    "matrix": "a Run is one run; write one for each combination",
+    "schedule": "a Run starts once; a CronJob that creates Runs starts them by the clock",
+    "spark": "write a Run of framework spark: a driver, which makes its own executors",
+    "flink": "there are no runs of Flink",
+    "notifier": "Fairlead sends no notifications; watch the Run's events and conditions",
+    "tuner": "Fairlead tunes nothing; Katib does",
+    "watchdog": "Fairlead has no watchdogs; set termination.timeout",
+    "cleaner": "Fairlead keeps no artifacts that would have to be cleaned",
+    "builder": "Fairlead builds no images; kaniko does, in a Run of kind build that you write",
+}
+# Fields that a replica has, and a distributed runtime has not.
+_OF_REPLICAS: Final = frozenset(
+    {"replicas", "environment", "connections", "volumes", "init", "sidecars", "container"}
+)
 
 
 def applied(run: Item | None, document: Item, strategy: str, notes: Notes) -> Item | None:
     """The runtime with the document's shortcuts upon it; None if there is no runtime at all."""
-    run = run or _chosen(document)
+    run = run or _shortcut_runtime(document)
     for name in FIELDS:
         item = document.entries.get(name)
         if run is None or item is None or item.value is None:
@@ -66,7 +92,7 @@ def _patch(name: str, item: Item, notes: Notes) -> Item:
     return item.holding({name: item})
 
 
-def _chosen(document: Item) -> Item | None:
+def _shortcut_runtime(document: Item) -> Item | None:
     """The runtime that shortcuts choose where no other is given."""
     given = [name for name in FIELDS if document.entries.get(name) is not None]
     if not given:
@@ -122,3 +148,41 @@ def _where_silent(patch: Item, run: Item) -> Item:
         if key != "container" and key in run.entries
     }
     return patch.holding({**patch.entries, **below})
+
+
+def replicas_of(run: Item) -> dict[str, Item]:
+    """The replicas of a distributed runtime by their fields; of groups by group. {} if it is none.
+
+    A group's key is `workers/<name>`.
+    """
+    kind = run.entries.get("kind")
+    runtime = RUNTIMES.get(kind.as_text) if kind is not None else None
+    if runtime is None or not runtime.roles:
+        return {}
+    entries = run.entries
+    found = {
+        name: entries[name]
+        for name in runtime.roles.values()
+        if name in entries and entries[name].value is not None
+    }
+    groups = entries.get(runtime.groups) if runtime.groups else None
+    for name, group in groups.entries.items() if groups is not None else ():
+        found[f"{runtime.groups}/{name}"] = group
+    return found
+
+
+def spread(run: Item, patch: Item) -> Item:
+    """The patch as one of the runtime."""
+    replicas = replicas_of(run)
+    if not replicas or not patch.entries or not set(patch.entries) <= _OF_REPLICAS:
+        return patch
+    result: dict[str, Item] = {}
+    groups: dict[str, Item] = {}
+    for name in replicas:
+        field, _, group = name.partition("/")
+        if group:
+            groups[group] = patch
+            result[field] = patch.holding(groups)
+        else:
+            result[field] = patch
+    return patch.holding(result)

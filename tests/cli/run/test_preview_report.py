@@ -1,0 +1,62 @@
+"""Replicas of which the same becomes are together, and each kind is decided on once."""
+
+from __future__ import annotations
+
+from tests.policy_tests.writing import CLASS, policy
+from tests.run.runs import a_run, containers, spec_of
+from webhook.admission.arrival import Cluster
+from webhook.cli.run.preview_report import Group, Judge, groups
+from webhook.policy.load import load
+from webhook.run.plan import plan
+
+
+def judge(*texts: str) -> Judge:
+    """Who decides by these policies."""
+    policies = load({"policies.yaml": (CLASS + "".join(texts)).encode()}).policies
+    return Judge(policies, Cluster(), lambda _: {})
+
+
+def grouped(count: int, special: int | None, *texts: str) -> list[tuple[list[int], list[str]]]:
+    """Indexes and policies of each group of the workers of a run."""
+    resources = {"limits": {"cpu": 1}}
+    by_index = [] if special is None else [{"index": special, "resources": resources}]
+    spec = {
+        "template": spec_of(containers("main")),
+        "framework": "jax",
+        "replicas": {"worker": {"count": count, "byIndex": by_index}},
+    }
+    found = groups(plan(a_run("r", spec)), judge(*texts))
+    return [(each.indexes, list(each.decision.policies if each.decision else ())) for each in found]
+
+
+FIRST = policy("first", "match: {replicaIndexes: [0]}, overrides: {nodeSelector: {a: b}}")
+
+
+def test_replicas_that_are_alike_are_together() -> None:
+    """What they are made of tells them apart, and what policies make of them."""
+    assert grouped(5, 2) == [([0, 1, 3, 4], []), ([2], [])]
+    assert grouped(4, 2, FIRST) == [([0], ["first"]), ([1, 3], []), ([2], [])]
+
+
+def test_replicas_after_the_thousandth_are_as_the_last_before() -> None:
+    """Those that are made otherwise are decided on all the same."""
+    last = policy("last", "match: {replicaIndexes: [1200]}, overrides: {nodeSelector: {a: b}}")
+    usual = [index for index in range(1500) if index != 1200]
+    assert grouped(1500, 1200, last) == [(usual, []), ([1200], ["last"])]
+    assert grouped(1500, None, last) == [(list(range(1500)), [])]
+
+
+def test_the_patch_of_a_group_fits_each_of_its_pods() -> None:
+    """It is made for the first of them."""
+    spec = {
+        "template": spec_of(containers("main")),
+        "framework": "jax",
+        "replicas": {"worker": {"count": 3}},
+    }
+    everywhere = policy("all", "overrides: {nodeSelector: {a: b}}")
+    (group,) = groups(plan(a_run("r", spec)), judge(everywhere))
+    assert isinstance(group, Group)
+    pods = list(group.pods())
+    assert [pod["metadata"]["name"] for pod in pods] == ["r-worker-0", "r-worker-1", "r-worker-2"]
+    assert all(pod["spec"]["nodeSelector"] == {"a": "b"} for pod in pods)
+    assert "nodeSelector" not in group.pod["spec"], "the pod as it came is left as it is"

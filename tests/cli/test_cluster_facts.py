@@ -1,0 +1,141 @@
+"""Facts of the cluster, as readiness has them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from tests.admission.reviews import POOL, pod, policy_set
+from tests.kube.fake_api import Answer, Request, client_of, fake_api, until
+from tests.kube.nodes_api import listing, node
+from tests.kube.scripted import events
+from tests.wording import Wording, mentions
+from webhook import names
+from webhook.admission.arrival import Arrival, Cluster
+from webhook.admission.engine import decide
+from webhook.cli import cluster_facts
+from webhook.cli.cluster_facts import ServedNodes, nodes_of, synced
+from webhook.errors import ClusterError
+from webhook.kube.cache import Cache
+from webhook.kube.reflector import Reflector
+from webhook.server.webhook_metrics import Metrics
+
+
+def test_a_cache_that_hears_nothing_stays_ready_and_says_that_it_is_out_of_date() -> None:
+    """Nobody else would know more; whoever looks sees since when, and why."""
+    now = 0.0
+    cache: Cache[int] = Cache(lambda _: 1, clock=lambda: now)
+    error = ClusterError("GET /things: no")
+    reflector = cast(Reflector[Any], SimpleNamespace(last_error=error))
+    assert not synced(cache, reflector).ready
+    cache.touch()
+    cache.replace({})
+    fresh = synced(cache, reflector)
+    now = names.SILENT + 1
+    late = synced(cache, reflector)
+    assert fresh.ready
+    assert late.ready
+    assert "out of date" not in fresh.reason
+    mentions(late.reason, "out of date", "121 s", "GET /things: no")
+
+
+Json = dict[str, Any]
+
+
+def said(nodes: ServedNodes) -> str:
+    """What is said of a pod that wants the pool experiments."""
+    policies = policy_set(POOL)
+    decision = decide(Arrival(pod(), "ml-team", {}, "someone"), policies, Cluster())
+    return nodes.unplaceable(pod(), decision, policies)
+
+
+@asynccontextmanager
+async def watching(
+    handle: Callable[[Request, Answer], Awaitable[None]], folder: Path
+) -> AsyncIterator[ServedNodes]:
+    """Nodes as serve has them, while their watch of this API runs."""
+    async with fake_api(handle) as api, client_of(api, folder) as client:
+        nodes = nodes_of(client, Metrics())
+        (work,) = nodes.background
+        running = asyncio.ensure_future(work())
+        try:
+            yield nodes
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
+
+
+def test_nothing_is_said_until_the_nodes_are_known_nor_once_they_are_stale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording: Wording
+) -> None:
+    """And at no time is that a reason not to serve."""
+    listed, changed = asyncio.Event(), asyncio.Event()
+
+    async def handle(request: Request, answer: Answer) -> None:
+        if request.is_watch:
+            await changed.wait()
+            came = ("ADDED", node("b", 11, pool="experiments"))
+            await events(came, ends=False)(answer)
+        else:
+            await listed.wait()
+            await answer.json(listing(node("a")))
+
+    async def run() -> None:
+        async with watching(handle, tmp_path) as nodes:
+            condition = nodes.conditions["nodes"]
+            assert (said(nodes), nodes.known()) == ("", None)
+            assert condition().ready
+            mentions(condition().reason, "not listed yet", "no warnings")
+            listed.set()
+            await until(lambda: nodes.known() is not None)
+            mentions(said(nodes), "0 of 1 nodes", "pool=experiments")
+            assert re.match(r"1 known, .*\b\d+ s ago", condition().reason)
+            wording(said(nodes))
+            wording(re.sub(r"\d+ s ", "SOME s ", condition().reason))
+            with monkeypatch.context() as patch:
+                patch.setattr(cluster_facts, "STALE", -1.0)
+                assert (said(nodes), nodes.known()) == ("", None)
+                assert condition().ready
+                assert re.match(r"1 known, .*\b\d+ s ago, .*no warnings", condition().reason)
+                wording(re.sub(r"\d+ s ", "SOME s ", condition().reason))
+            changed.set()
+            await until(lambda: said(nodes) == "")
+
+    asyncio.run(run())
+
+
+def test_a_right_that_is_missing_is_told_with_its_cure(tmp_path: Path, wording: Wording) -> None:
+    """Ready all the same, and silent of pods."""
+    words = 'User "system:serviceaccount:a:b" cannot list resource "nodes"'
+
+    async def handle(_: Request, answer: Answer) -> None:
+        await answer.status(403, "Forbidden", words)
+
+    async def run() -> None:
+        async with watching(handle, tmp_path) as nodes:
+            condition = nodes.conditions["nodes"]
+            await until(lambda: words in condition().reason)
+            assert condition().ready
+            mentions(
+                condition().reason, "not listed yet", "no warnings", "fairlead install --nodes"
+            )
+            wording(condition().reason.partition(words)[0])
+            wording(condition().reason.partition(words)[2])
+            assert (said(nodes), nodes.known()) == ("", None)
+
+    asyncio.run(run())
+
+
+def test_without_nodes_nothing_is_said() -> None:
+    """No condition, and nothing to run."""
+    nodes = ServedNodes()
+    assert (said(nodes), nodes.known()) == ("", None)
+    assert not nodes.conditions
+    assert not nodes.background

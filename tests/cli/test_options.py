@@ -1,0 +1,176 @@
+"""Values of options: paths or the cluster, finite numbers within bounds, and durations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from tests.wording import Wording, mentions
+from webhook.cli import fairlead
+from webhook.cli.controller import ControllerSettings
+from webhook.cli.controller import command as controller
+from webhook.cli.options import (
+    CLUSTER,
+    Duration,
+    Number,
+    Where,
+    paths_of,
+    setting,
+    settings_options,
+    text,
+)
+from webhook.cli.serve import ServeSettings
+from webhook.cli.serve import command as serve
+
+A, B = Path("a"), Path("b")
+
+
+@pytest.mark.parametrize(
+    ("policies", "paths"), [((), []), ((CLUSTER,), []), ((A, B), [A, B]), ((A,), [A])]
+)
+def test_without_a_path_the_cluster_s_policies_are_meant(
+    policies: tuple[Where, ...], paths: list[Path]
+) -> None:
+    """Whether the word stands there or nothing."""
+    assert paths_of(policies) == paths
+
+
+@pytest.mark.parametrize("policies", [(CLUSTER, A), (A, CLUSTER), (A, B, CLUSTER)])
+def test_the_cluster_and_paths_are_not_one_set(
+    policies: tuple[Where, ...], wording: Wording
+) -> None:
+    """In whichever order they are named, neither is left out in silence."""
+    with pytest.raises(click.UsageError) as refused:
+        paths_of(policies)
+    mentions(refused.value.message, "cluster", "paths")
+    wording(refused.value.message)
+
+
+def options(command: click.Command) -> Iterator[click.Parameter]:
+    """Every parameter of a command and of those below it."""
+    yield from command.params
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            if below := command.get_command(context, name):
+                yield from options(below)
+
+
+def test_every_option_with_a_fraction_has_bounds() -> None:
+    """click's own types let nan through, and most of them infinity and 1e300."""
+    of_floats = (click.types.FloatParamType, click.FloatRange)
+    found = [each for each in options(fairlead) if isinstance(each.type, of_floats)]
+    assert len(found) >= 13
+    assert [each.name for each in found if not isinstance(each.type, Number)] == []
+
+
+def test_both_bounds_are_values() -> None:
+    """As the help shows them."""
+    number = Number(0.1, 3600)
+    assert [number.convert(text, None, None) for text in ("0.1", "3600", "2e1")] == [0.1, 3600, 20]
+
+
+@pytest.mark.parametrize("written", ["nan", "-nan", "inf", "-inf", "1e18", "3600.1", "0.09", "-1"])
+def test_what_is_not_within_the_bounds_is_refused(written: str, wording: Wording) -> None:
+    """With the value found, and those allowed."""
+    with pytest.raises(click.BadParameter) as refused:
+        Number(0.1, 3600).convert(written, None, None)
+    mentions(refused.value.message, written, "0.1 to 3600")
+    wording(refused.value.message)
+
+
+SPAN = Duration(timedelta(seconds=1), timedelta(hours=24))
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds", "read"),
+    [
+        ("15m", 900, "15 min"),
+        ("90s", 90, "1 min 30 s"),
+        ("1h30m", 5400, "1 h 30 min"),
+        ("24h", 86400, "24 h"),
+        ("1s", 1, "1 s"),
+    ],
+)
+def test_spans_are_read_and_written(written: str, seconds: int, read: str) -> None:
+    """In hours, minutes and seconds."""
+    span = SPAN.convert(written, None, None)
+    assert span == timedelta(seconds=seconds)
+    assert text(span) == read
+    assert SPAN.convert(span, None, None) is span
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted"),
+    [
+        ("", "15m, 90s, 1h30m"),
+        ("15", "15m, 90s, 1h30m"),
+        ("15 m", "15m, 90s, 1h30m"),
+        ("-5m", "15m, 90s, 1h30m"),
+        ("30m1h", "15m, 90s, 1h30m"),
+        ("1.5h", "15m, 90s, 1h30m"),
+        ("٣m", "15m, 90s, 1h30m"),
+        ("0m", "1 s to 24 h"),
+        ("25h", "1 s to 24 h"),
+        ("9999h", "1 s to 24 h"),
+    ],
+)
+def test_nonsense_is_refused(written: str, wanted: str, wording: Wording) -> None:
+    """With what is wanted."""
+    with pytest.raises(click.BadParameter) as refused:
+        SPAN.convert(written, None, None)
+    mentions(refused.value.message, written, wanted)
+    wording(refused.value.message)
+
+
+def test_nothing_is_nothing() -> None:
+    """Not the empty text."""
+    assert text(timedelta()) == "0 s"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Of a process."""
+
+    port: int = setting("--port", type=int, default=80, show_default=True, help="Where.")
+    wide: bool = setting("--wide/--narrow", default=True, help="How.")
+    others: tuple[str, ...] = setting("--name", multiple=True, help="Who.")
+
+
+@click.command()
+@settings_options(Settings)
+def command(settings: Settings) -> None:
+    """Print settings."""
+    click.echo(repr(settings))
+
+
+def test_settings_are_read_from_their_options() -> None:
+    """By the field's name, whatever the option is called; defaults where none is given."""
+    given = CliRunner().invoke(command, ["--port", "81", "--narrow", "--name=a", "--name=b"])
+    assert given.stdout == f"{Settings(port=81, wide=False, others=('a', 'b'))}\n"
+    assert CliRunner().invoke(command, []).stdout == f"{Settings(port=80, wide=True, others=())}\n"
+
+
+def test_help_lists_settings_in_the_order_of_the_fields() -> None:
+    """Under the command's own text."""
+    text = CliRunner().invoke(command, ["--help"]).stdout
+    places = [text.index(each) for each in ("Print settings.", "--port", "--wide", "--name")]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("process", "settings"),
+    [(serve, ServeSettings), (controller, ControllerSettings)],
+    ids=["serve", "controller"],
+)
+def test_a_process_has_no_option_that_is_not_a_setting(
+    process: click.Command, settings: type[ServeSettings] | type[ControllerSettings]
+) -> None:
+    """Its options are its settings' fields, in their order, each with a help text."""
+    assert [each.name for each in process.params] == [each.name for each in fields(settings)]

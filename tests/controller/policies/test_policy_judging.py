@@ -1,0 +1,103 @@
+"""Objects are judged when they change, and nodes when they do; a status is no change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+
+from tests.controller.policies.memory import Cluster, raw_policy
+from tests.kube.fake_api import until
+from webhook.controller.policies.policy_judging import Judging
+from webhook.placement.nodes import Node
+
+PLACE = "placementpolicies/a"
+
+
+class View:
+    """Nodes that are not known before a test says so."""
+
+    def __init__(self) -> None:
+        self.known: Sequence[Node] | None = None
+        self.said = ""
+        self.listeners: list[Callable[[], None]] = []
+
+    def nodes(self) -> Sequence[Node] | None:
+        return self.known
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        self.listeners.append(listener)
+
+    def trouble(self) -> str:
+        return self.said
+
+    def become(self, *nodes: Node) -> None:
+        """The cluster has these nodes now."""
+        self.known = nodes
+        for listener in self.listeners:
+            listener()
+
+
+def play(
+    cluster: Cluster, view: View, story: Callable[[Judging, list[int]], Awaitable[None]]
+) -> None:
+    """Judge beside a story, which is told how often there was news."""
+
+    async def work() -> None:
+        news: list[int] = []
+        judging = Judging(cluster.watched, view, lambda: news.append(1))
+        tasks = [asyncio.create_task(each()) for each in (judging.judge, judging.survey)]
+        await story(judging, news)
+        for task in tasks:
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(work())
+
+
+def said(judging: Judging) -> tuple[str, str, str]:
+    """Version, status and reason of the policy's acceptance."""
+    (_, generation), found = judging.acceptance.conditions[PLACE]
+    return str(generation), found.status, found.reason
+
+
+def test_an_edit_is_judged_and_a_status_is_not() -> None:
+    """What the controller writes itself is no news to it."""
+    cluster = Cluster(raw_policy("a"))
+
+    async def story(judging: Judging, news: list[int]) -> None:
+        await until(lambda: PLACE in judging.acceptance.conditions)
+        assert said(judging) == ("1", "True", "Accepted")
+        cluster.put(raw_policy("a", version=6, status={"podsDecided": 3}))
+        await asyncio.sleep(0.5)
+        assert len(news) == 1
+        edited = raw_policy("a", version=7, priority="high")
+        edited["metadata"]["generation"] = 2
+        cluster.put(edited)
+        await until(lambda: said(judging) == ("2", "False", "InvalidPolicy"))
+
+    play(cluster, View(), story)
+
+
+def test_nodes_are_waited_for_unless_they_cannot_be_had() -> None:
+    """At first nothing is said of them; that they are not known only if that is an answer."""
+    cluster, view = Cluster(raw_policy("a")), View()
+
+    async def story(judging: Judging, _: list[int]) -> None:
+        await until(lambda: PLACE in judging.acceptance.conditions)
+        await asyncio.sleep(0.5)
+        assert judging.satisfied == {}
+        view.said = "nodes is forbidden"
+        await until(lambda: PLACE in judging.satisfied)
+        assert judging.satisfied[PLACE][1].reason == "NodesNotKnown"
+        view.said, view.known = "", ()
+        await until(lambda: judging.satisfied[PLACE][1].reason == "NoNodes")
+        view.become(Node("n", {"pool": "b"}, []))
+        await until(lambda: judging.satisfied[PLACE][1].reason == "NoNode")
+        view.become(Node("n", {"pool": "b"}, []), Node("m", {"pool": "a"}, []))
+        await until(lambda: judging.satisfied[PLACE][1].reason == "NodesFound")
+        assert judging.satisfied[PLACE][0] == ("uid-a", 1)
+
+    play(cluster, view, story)

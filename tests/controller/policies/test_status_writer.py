@@ -1,0 +1,226 @@
+"""Statuses are written when they differ: what is urgent at once, the rest slowly, counts seldom."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from copy import deepcopy
+
+import pytest
+
+from tests.controller.policies.memory import Cluster, raw_policy
+from tests.controller.runs import refused
+from tests.kube import virtual_time
+from webhook import names
+from webhook.controller.policies.status_writer import PACES, SPACING, StatusWriter, stored
+from webhook.errors import ClusterError, NotLeading
+from webhook.policy.reporting.statuses import Due, Urgency
+from webhook.policy.status_model import PolicyStatus
+
+
+class Wanted:
+    """What statuses ought to be, as a test sets it: how many pods each has."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.pods: dict[str, int] = {}
+        self.urgency: Urgency = "now"
+
+    def due(self) -> Sequence[Due]:
+        found = []
+        for each in self.cluster.objects().values():
+            status = PolicyStatus(pods_decided=self.pods.get(each.seen.name, 0), since="t")
+            if status != each.seen.status:
+                found.append(Due(each.seen, status, self.urgency))
+        return found
+
+
+def play(cluster: Cluster, story: Callable[[StatusWriter, Wanted], Awaitable[None]]) -> None:
+    """Run a writer beside a story, in time that passes as fast as one can think."""
+
+    async def work() -> None:
+        wanted = Wanted(cluster)
+        writer = StatusWriter(
+            cluster, cluster.watched, wanted.due, interval=60.0, clock=virtual_time.now
+        )
+        task = asyncio.create_task(writer.run())
+        await story(writer, wanted)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    virtual_time.run(work())
+
+
+def test_what_does_not_differ_is_never_written() -> None:
+    """Not even when it is looked at again and again."""
+    cluster = Cluster(raw_policy("a"))
+
+    async def story(writer: StatusWriter, _: Wanted) -> None:
+        await asyncio.sleep(1)
+        for _again in range(10):
+            writer.wake()
+            await asyncio.sleep(100)
+
+    play(cluster, story)
+    assert cluster.writes == ["a"]
+
+
+def test_counts_are_written_once_a_minute() -> None:
+    """However often they change."""
+    cluster = Cluster(raw_policy("a"))
+
+    async def story(writer: StatusWriter, wanted: Wanted) -> None:
+        await asyncio.sleep(1)
+        wanted.urgency = "counts"
+        for second in range(300):
+            wanted.pods["a"] = second
+            writer.wake()
+            await asyncio.sleep(1)
+
+    play(cluster, story)
+    assert len(cluster.writes) == 1 + 5
+
+
+def test_what_is_shared_is_written_slowly_and_what_is_urgent_overtakes_it() -> None:
+    """One edit changes the hash that every status shows."""
+    cluster = Cluster(*(raw_policy(f"p{at:03}") for at in range(100)))
+
+    async def story(writer: StatusWriter, wanted: Wanted) -> None:
+        await asyncio.sleep(100 / PACES["now"] + 1)
+        assert len(cluster.writes) == 100
+        cluster.writes.clear()
+        wanted.urgency = "soon"
+        wanted.pods = dict.fromkeys(cluster.raw, 1)
+        writer.wake()
+        await asyncio.sleep(2)
+        assert len(cluster.writes) <= 2 * PACES["soon"] + 1
+        wanted.urgency = "now"
+        writer.wake()
+        await asyncio.sleep(100 / PACES["now"] + 1)
+
+    play(cluster, story)
+    assert sorted(cluster.writes) == sorted(cluster.raw)
+
+
+def test_somebody_who_writes_the_same_status_is_not_fought_in_a_tight_loop() -> None:
+    """What they write is put right, twice a second at most."""
+    cluster = Cluster(raw_policy("a"))
+
+    async def story(_: StatusWriter, wanted: Wanted) -> None:
+        wanted.pods["a"] = 7
+        for _again in range(200):
+            cluster.version += 1
+            cluster.put(raw_policy("a", version=cluster.version, status={"podsDecided": 1}))
+            await asyncio.sleep(0.01)
+
+    play(cluster, story)
+    assert 2 <= len(cluster.writes) <= 2 / SPACING + 2
+
+
+@pytest.mark.parametrize("refusal", [refused(404, "NotFound"), refused(409, "Conflict")])
+def test_an_object_that_changed_or_went_meanwhile_is_no_trouble(refusal: ClusterError) -> None:
+    """The watch tells of it; the others are written."""
+    cluster = Cluster(raw_policy("a"), raw_policy("b"))
+    cluster.refusals["a"] = refusal
+
+    async def story(writer: StatusWriter, _: Wanted) -> None:
+        await asyncio.sleep(2)
+        assert writer.trouble == ""
+        assert "status" in cluster.raw["b"]
+        cluster.refusals.clear()
+        newer = deepcopy(cluster.raw["a"])
+        newer["metadata"]["resourceVersion"] = "6"
+        cluster.put(newer)
+        await asyncio.sleep(2)
+        assert "status" in cluster.raw["a"]
+
+    play(cluster, story)
+
+
+def test_one_object_that_is_refused_does_not_keep_the_others() -> None:
+    """It is said, and tried again."""
+    cluster = Cluster(raw_policy("a"), raw_policy("b"))
+    cluster.refusals["a"] = refused(403, "Forbidden", "a may not be written")
+
+    async def story(writer: StatusWriter, _: Wanted) -> None:
+        await asyncio.sleep(10)
+        assert "a may not be written" in writer.trouble
+        assert "status" in cluster.raw["b"]
+        cluster.refusals.clear()
+        await asyncio.sleep(60)
+        assert writer.trouble == ""
+        assert "status" in cluster.raw["a"]
+
+    play(cluster, story)
+
+
+@pytest.mark.parametrize("refusal", [refused(503, "ServiceUnavailable"), ClusterError("no route")])
+def test_an_api_server_in_trouble_is_left_alone_for_a_while(refusal: ClusterError) -> None:
+    """Everything is written once it is back."""
+    cluster = Cluster(*(raw_policy(f"p{at}") for at in range(20)))
+    cluster.refusals = dict.fromkeys(cluster.raw, refusal)
+
+    async def story(writer: StatusWriter, _: Wanted) -> None:
+        await asyncio.sleep(60)
+        assert writer.trouble
+        assert len(cluster.writes) < 20
+        cluster.refusals.clear()
+        await asyncio.sleep(60)
+        assert all("status" in each for each in cluster.raw.values())
+
+    play(cluster, story)
+
+
+def test_who_does_not_lead_any_more_says_nothing() -> None:
+    """Whoever leads now writes what there is to write."""
+    cluster = Cluster(raw_policy("a"))
+    cluster.refusals["a"] = NotLeading("another may hold the lease")
+
+    async def story(writer: StatusWriter, _: Wanted) -> None:
+        await asyncio.sleep(10)
+        assert writer.trouble == ""
+
+    play(cluster, story)
+    assert "status" not in cluster.raw["a"]
+
+
+def test_the_last_word_is_written_however_lately_an_object_was() -> None:
+    """Once, what is urgent first; what the API server refuses of one keeps no other."""
+    cluster = Cluster(raw_policy("a"), raw_policy("b"), raw_policy("c"))
+
+    async def work() -> None:
+        wanted = Wanted(cluster)
+        writer = StatusWriter(cluster, cluster.watched, wanted.due, clock=virtual_time.now)
+        await writer.write_once()
+        wanted.urgency, wanted.pods = "counts", dict.fromkeys("abc", 7)
+        cluster.refusals["a"] = refused(403, "Forbidden", "a may not be written")
+        await writer.write_once()
+        cluster.refusals = dict.fromkeys("abc", ClusterError("no route"))
+        wanted.pods = dict.fromkeys("abc", 8)
+        await writer.write_once()
+
+    virtual_time.run(work())
+    assert cluster.writes == [*"abc", *"abc", "a"]
+    counted = [cluster.raw[name]["status"]["podsDecided"] for name in "abc"]
+    assert counted == [0, 7, 7]
+
+
+def test_the_text_is_what_the_webhook_reads_and_the_status_is_apart() -> None:
+    """A status that is written makes no other policy."""
+    before = stored(names.PLACEMENT_POLICIES, raw_policy("a"))
+    raw = raw_policy("a", version=6, status={"podsDecided": 3, "later": "unknown"})
+    after = stored(names.PLACEMENT_POLICIES, raw)
+    assert before.seen.text == after.seen.text
+    assert set(json.loads(after.seen.text)) == {"apiVersion", "kind", "metadata", "spec"}
+    assert after.seen.status == PolicyStatus(pods_decided=3)
+    assert after.seen.version == ("uid-a", 1)
+    assert after.version == "6"
+    assert after.path == "/apis/fairlead.dev/v1alpha1/placementpolicies/a/status"
+
+
+def test_a_status_that_is_none_is_written_anew() -> None:
+    """Whoever wrote it, it ends nothing."""
+    odd = stored(names.PLACEMENT_POLICIES, raw_policy("a", status={"conditions": "many"}))
+    assert odd.seen.status == PolicyStatus()

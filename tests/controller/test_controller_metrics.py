@@ -1,0 +1,78 @@
+"""The controller's metrics."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry
+
+from tests.controller.runs import Api, stored_run
+from webhook.controller.controller_metrics import RESULTS, ControllerMetrics
+from webhook.controller.informers import Informers
+from webhook.controller.observed_state import ObservedState
+
+
+def metrics() -> tuple[CollectorRegistry, ControllerMetrics]:
+    registry = CollectorRegistry()
+    return registry, ControllerMetrics(registry)
+
+
+def test_what_is_done_is_counted() -> None:
+    """Each with the labels that tell it apart."""
+    registry, counted = metrics()
+    counted.reconciled("done", 0.02)
+    counted.transition("Pending", "Running")
+    counted.pod_created()
+    counted.pod_deleted()
+    counted.creation_refused("QuotaExceeded")
+    counted.count_request("POST", 201)
+    counted.count_request("GET", None)
+    counted.leads(leads=True)
+
+    def value(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(f"fairlead_{name}", labels)
+
+    assert value("reconciles_total", result="done") == 1
+    assert value("reconcile_duration_seconds_count") == 1
+    assert value("run_transitions_total", before="Pending", after="Running") == 1
+    assert value("pods_created_total") == value("pods_deleted_total") == 1
+    assert value("creations_refused_total", reason="QuotaExceeded") == 1
+    assert value("api_requests_total", verb="POST", code="201") == 1
+    assert value("api_requests_total", verb="GET", code="none") == 1
+    assert value("leader") == 1
+    counted.leads(leads=False)
+    assert value("leader") == 0
+
+
+def test_every_result_has_its_series_from_the_start() -> None:
+    """One that begins with its first event hides that event from rate()."""
+    registry, _ = metrics()
+    for result in RESULTS:
+        assert registry.get_sample_value("fairlead_reconciles_total", {"result": result}) == 0
+
+
+def test_runs_caches_and_numbers_are_read_at_each_scrape() -> None:
+    """Runs by phase, a run of no phase yet among the pending; caches by resource."""
+    registry, counted = metrics()
+    known = ObservedState(clock=lambda: 100.0)
+    informers = Informers(Api().client, known)
+    depth = [3.0]
+    numbers = (
+        ("fairlead_queue_depth", "Waiting.", lambda: depth[0]),
+        ("fairlead_api_throttled_total", "Told to wait.", lambda: 7.0),
+    )
+    counted.watch(known, informers, numbers)
+    known.runs.put("lab/a", stored_run(name="a"))
+    known.runs.put("lab/b", stored_run(name="b", status={"phase": "Running"}))
+    known.pods.touch()
+
+    def value(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(f"fairlead_{name}", labels)
+
+    assert value("runs", phase="Pending") == value("runs", phase="Running") == 1
+    assert value("runs", phase="Failed") == 0
+    assert value("cache_age_seconds", resource="pods") == 0
+    assert value("cache_age_seconds", resource="runs") == float("inf")
+    assert value("watches_total", resource="pods") == 0
+    assert value("lists_total", resource="pods") == 0
+    assert (value("queue_depth"), value("api_throttled_total")) == (3, 7)
+    depth[0] = 5.0
+    assert value("queue_depth") == 5

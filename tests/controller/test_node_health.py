@@ -1,0 +1,147 @@
+"""What is remembered of nodes, and whether they may be interrupted."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tests.controller.runs import Json, raw_node
+from webhook.controller.node_health import Nodes
+from webhook.run.observed import NodeHealth
+
+NOW = datetime(2026, 11, 21, 20, 15, tzinfo=UTC)
+SPOT = {"lifecycle": "spot"}
+
+
+def raw_class(name: str, **spec: Any) -> Json:
+    """A CapacityClass, as a list gives it."""
+    return {"metadata": {"name": name, "uid": name, "generation": 1}, "spec": spec, "status": {}}
+
+
+class Stage:
+    """A view that has been listed."""
+
+    def __init__(self, *nodes: Json, classes: tuple[Json, ...] = ()) -> None:
+        self.view = Nodes(now=lambda: NOW)
+        cache = self.view.cache
+        kept = {each["metadata"]["name"]: cache.keep(each) for each in nodes}
+        cache.replace({name: node for name, node in kept.items() if node}, "1")
+        for each in classes:
+            self.put(each)
+
+    def put(self, raw: Json) -> None:
+        """A class is heard of."""
+        self.view.classes.put(raw["metadata"]["name"], self.view.classes.keep(raw))
+
+    def of(self, name: str) -> NodeHealth:
+        """What is known of a node."""
+        found = self.view.get(name)
+        assert found is not None
+        return found
+
+
+def test_nothing_is_said_before_the_first_list() -> None:
+    """That no node is known would say that all are gone."""
+    assert Nodes().health(["a"]) is None
+    assert Stage().view.health(["a"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "trouble"),
+    [
+        ({}, ""),
+        ({"ready": "False"}, "NodeNotReady"),
+        ({"ready": "Unknown"}, "NodeNotReady"),
+        ({"ready": "False", "shut_down": True}, "NodeNotReady"),
+        ({"ready": "Unknown", "shut_down": True}, "NodeShutdown"),
+        ({"ready": "True", "shut_down": True}, ""),
+    ],
+)
+def test_what_is_wrong_with_a_node_is_told_by_its_condition_and_taint(
+    changes: Any, trouble: str
+) -> None:
+    """The taint of a shutdown stays for a moment after the machine is back."""
+    health = Stage(raw_node("a", **changes)).of("a")
+    assert health.trouble == trouble
+    assert health.since == ("2026-11-21T20:00:00Z" if changes.get("ready") else "") or not trouble
+
+
+def test_a_node_without_a_word_of_its_kubelet_is_not_ready() -> None:
+    """One that was made just now, say. That is no silence, whatever a taint says."""
+    raw = raw_node("a", shut_down=True)
+    raw["status"] = {}
+    assert Stage(raw).of("a").trouble == "NodeNotReady"
+
+
+def test_a_node_that_is_deleted_is_gone_since_that_was_heard() -> None:
+    """Until one of that name is there again."""
+    stage = Stage(raw_node("a"))
+    stage.view.cache.put("a", None)
+    assert stage.of("a") == NodeHealth("a", since="2026-11-21T20:15:00Z")
+    stage.view.cache.put("a", stage.view.cache.keep(raw_node("a", uid="new")))
+    assert stage.of("a").trouble == ""
+
+
+def test_a_heartbeat_changes_nothing() -> None:
+    """Each node has one every few minutes, and many more changes that do not matter."""
+    heard: list[object] = []
+    stage = Stage(raw_node("a"))
+    stage.view.cache.subscribe(heard.append)
+    raw = raw_node("a", version=10)
+    for condition in raw["status"]["conditions"]:
+        condition["lastHeartbeatTime"] = "2026-11-21T20:19:00Z"
+    raw["status"]["images"] = [{"names": ["example.invalid/none"]}]
+    stage.view.cache.put("a", stage.view.cache.keep(raw))
+    assert heard == []
+
+
+def test_a_node_that_cannot_be_read_whole_is_known_to_be_there() -> None:
+    """Whether it is ready can be told all the same."""
+    raw = raw_node("a", ready="Unknown")
+    raw["spec"]["taints"] = "none"
+    assert Stage(raw).of("a").trouble == "NodeNotReady"
+
+
+def test_any_node_may_be_interrupted_where_no_class_says_which() -> None:
+    """A class that only tells its nodes says nothing of that."""
+    health = Stage(raw_node("a"), classes=(raw_class("spot", nodes=[{"labels": SPOT}]),)).of("a")
+    assert (health.interruptible, health.capacity_class) == (True, "")
+
+
+@pytest.mark.parametrize(
+    ("labels", "interruptible", "of"),
+    [
+        (SPOT, True, "spot"),
+        ({"pool": "solid"}, False, "solid"),
+        *(({}, True, ""), ({"gpu": "yes"}, True, "")),
+    ],
+)
+def test_a_node_may_be_interrupted_unless_a_class_of_its_own_says_no(
+    labels: dict[str, str], interruptible: bool, of: str
+) -> None:
+    """Told by the class's labels. A class of spot nodes says nothing of the others."""
+    spot = raw_class("spot", nodes=[{"labels": SPOT}], interruptible=True)
+    solid = raw_class("solid", nodes=[{"labels": {"pool": "solid"}}], interruptible=False)
+    gpu = raw_class("gpu", nodes=[{"labels": {"gpu": "yes"}}])
+    health = Stage(raw_node("a", labels=labels), classes=(spot, solid, gpu)).of("a")
+    assert (health.interruptible, health.capacity_class) == (interruptible, of)
+
+
+def test_a_complement_and_a_class_that_says_no_count_too() -> None:
+    """Of two that disagree the one that says yes does."""
+    solid = raw_class("solid", nodes=[{"labels": {"pool": "solid"}}], interruptible=False)
+    rest = raw_class("rest", complementOf="solid", interruptible=True)
+    nodes = (raw_node("a", labels={"pool": "solid"}), raw_node("b"))
+    stage = Stage(*nodes, classes=(solid, rest))
+    assert (stage.of("a").interruptible, stage.of("b").capacity_class) == (False, "rest")
+    stage.put(raw_class("also", nodes=[{"labels": {"pool": "solid"}}], interruptible=True))
+    assert stage.of("a").interruptible
+
+
+def test_a_class_that_cannot_be_read_says_nothing() -> None:
+    """Its own status says what is wrong with it."""
+    wrong = raw_class("spot", nodes=[{"labels": SPOT, "colour": "red"}], interruptible=True)
+    lonely = raw_class("rest", complementOf="nobody", interruptible=True)
+    assert Stage(raw_node("a"), classes=(wrong, lonely)).of("a").interruptible

@@ -1,0 +1,53 @@
+"""Whose the policies in the ConfigMap are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.wording import Wording, mentions
+from webhook.errors import InstallationError
+from webhook.installation.manifests import MAX_BYTES, changed_by_others, with_policies
+
+Json = dict[str, Any]
+EMPTY: Json = {"metadata": {"name": "c", "annotations": {"a": "b"}}}
+SHIPPED = with_policies(EMPTY, {"a.yaml": "1"})
+NEWER = with_policies(EMPTY, {"a.yaml": "2"})
+
+
+def test_what_was_applied_may_be_brought_up_to_date() -> None:
+    """Other annotations stay."""
+    assert not changed_by_others(SHIPPED, NEWER)
+    assert SHIPPED["metadata"]["annotations"]["a"] == "b"
+    assert EMPTY == {"metadata": {"name": "c", "annotations": {"a": "b"}}}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"data": {"a.yaml": "mine"}},
+        {"data": {"a.yaml": "1", "b.yaml": "mine"}},
+        {"data": {}},
+        {"data": None},
+        {"binaryData": {"b.yaml": "bWluZQ=="}},
+        {"metadata": {"name": "c"}},
+    ],
+)
+def test_what_somebody_changed_or_made_is_not_ours(change: Json) -> None:
+    """A file more, a file less, another text; or nothing says that we put it there."""
+    assert changed_by_others({**SHIPPED, **change}, NEWER)
+
+
+def test_what_is_as_it_should_be_is_nobodys_change() -> None:
+    """Whoever wrote it."""
+    made_by_kubectl = {"metadata": {"name": "c"}, "data": {"a.yaml": "2"}}
+    assert not changed_by_others(made_by_kubectl, NEWER)
+
+
+def test_what_no_config_map_can_hold_is_an_error(wording: Wording) -> None:
+    """Before anything is sent."""
+    with pytest.raises(InstallationError) as refused:
+        with_policies(EMPTY, {"a.yaml": "é" * (MAX_BYTES // 2 + 1)})
+    mentions(str(refused.value), "ConfigMap", "leave out")
+    wording(str(refused.value))

@@ -1,0 +1,60 @@
+"""Waiting, and no longer than was said."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+
+from tests.wording import Wording, mentions
+from webhook.errors import ClusterError
+from webhook.installation.waiting import NotInTime, Patience
+
+
+def wait(seconds: float, answers: list[str | ClusterError]) -> int:
+    """Wait with a clock that goes on by a second each time it is read; the looks that it took."""
+    time = iter(range(1000))
+    looks = 0
+
+    def missing() -> Callable[[], Awaitable[str]]:
+        left: Iterator[str | ClusterError] = iter(answers)
+
+        async def look() -> str:
+            nonlocal looks
+            looks += 1
+            answer = next(left)
+            if isinstance(answer, ClusterError):
+                raise answer
+            return answer
+
+        return look
+
+    patience = Patience(seconds, period=0, clock=lambda: next(time))
+    asyncio.run(patience.until("the end", missing()))
+    return looks
+
+
+def test_it_returns_once_nothing_is_missing() -> None:
+    """Not a look later."""
+    assert wait(100, ["much", "little", "", "never asked"]) == 3
+
+
+def test_when_the_time_is_over_it_says_what_was_missing_last(wording: Wording) -> None:
+    """And that nothing was lost."""
+    with pytest.raises(NotInTime) as late:
+        wait(3, ["much", "much", "little", "little"])
+    mentions(str(late.value), "the end: ", "3 s", "little", "Nothing is undone")
+    wording(str(late.value))
+
+
+def test_an_api_server_that_fails_for_a_while_is_waited_for() -> None:
+    """It may be what was just restarted."""
+    assert wait(100, [ClusterError("no answer"), ClusterError("busy", status=503), ""]) == 3
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_what_is_not_allowed_is_not_waited_for(status: int) -> None:
+    """Nobody's patience changes it."""
+    with pytest.raises(ClusterError, match="no"):
+        wait(100, [ClusterError("no", status=status)])

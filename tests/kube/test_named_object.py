@@ -1,0 +1,57 @@
+"""One object by its name: asked for by that name alone, and followed."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import TYPE_CHECKING, Any
+
+from tests.kube.fake_api import Answer, Request, client_of, fake_api, until
+from webhook.kube.named_object import NamedObject, data_of, secrets
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def secret(version: int, data: dict[str, str] | None) -> dict[str, Any]:
+    """A Secret as the API server tells of it."""
+    metadata = {"name": "tls", "namespace": "ns", "resourceVersion": str(version)}
+    return {"metadata": metadata, "data": data}
+
+
+def test_an_object_is_followed_by_its_name_alone(tmp_path: Path) -> None:
+    """List and watch name it, as a role with resourceNames wants; its end is told as None."""
+    told: list[dict[str, bytes] | None] = []
+    go_on = asyncio.Event()
+
+    async def answer(request: Request, to: Answer) -> None:
+        assert request.query["fieldSelector"] == "metadata.name=tls"
+        assert request.path == "/api/v1/namespaces/ns/secrets"
+        if not request.is_watch:
+            await to.json({"metadata": {"resourceVersion": "1"}, "items": []})
+            return
+        await to.begin()
+        await to.event("ADDED", secret(2, {"a": base64.b64encode(b"one").decode()}))
+        await go_on.wait()
+        await to.event("DELETED", secret(3, None))
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        async with fake_api(answer) as api, client_of(api, tmp_path) as client:
+            named = NamedObject(client, secrets("ns"), "tls", data_of)
+            named.subscribe(told.append)
+            assert named.value is None
+            running = asyncio.create_task(named.run())
+            await until(lambda: named.value == {"a": b"one"})
+            go_on.set()
+            await until(lambda: named.cache.synced and named.value is None)
+            running.cancel()
+
+    asyncio.run(main())
+    assert told == [{"a": b"one"}, None]
+
+
+def test_data_is_decoded_and_what_is_no_base64_is_empty() -> None:
+    """The API server never sends it, and nothing may end the watch."""
+    assert data_of({}) == {}
+    assert data_of({"data": {"a": "b25l", "b": "x"}}) == {"a": b"one", "b": b""}

@@ -1,0 +1,389 @@
+"""What is counted when replicas go down, and which begin again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.run.scene import BEGIN, Scene, led, workers
+from tests.wording import Wording, mentions
+from webhook.backoff import RESTART_DELAYS, Delays
+from webhook.run.actions import CreatePod, DeletePod
+from webhook.run.model import Recovering
+from webhook.run.restarts import (
+    JITTER,
+    MOST_REFUSALS,
+    STABLE,
+    BackoffState,
+    backoff_state,
+    entries_by_index,
+    fill_in_wait,
+    jitter,
+    remaining_wait,
+    to_entries,
+)
+from webhook.times import to_second
+
+TARGET = ("EvictionByEvictionAPI", "drained", "2026-11-21T20:15:00Z")
+
+
+def attempts(scene: Scene) -> dict[str, int]:
+    """Each pod's attempt."""
+    return {name: scene.pod(name).attempt for name in scene.pods}
+
+
+def counts(scene: Scene, role: str) -> tuple[int, int, int]:
+    """Failures, disruptions and restarts of a role."""
+    one = scene.role(role)
+    return one.failed, one.disruptions, one.restarts
+
+
+def test_an_end_is_written_before_its_pod_is_deleted() -> None:
+    """Its uid stays in the status for as long as the pod is there, and is counted once."""
+    scene = Scene(**workers(2)).runs()
+    uid = scene.pod("worker-1").uid
+    scene.exits("worker-1", 1).later(3)
+    assert scene.role("worker").counted_uids == (uid,)
+    assert counts(scene, "worker") == (1, 0, 1)
+    scene.later(7)
+    assert DeletePod("mnist-worker-1", uid) in scene.did
+    assert scene.role("worker").counted_uids == ()
+    assert counts(scene, "worker") == (1, 0, 1)
+
+
+def test_restart_scope_replica_starts_one_replica_again() -> None:
+    """The default: the attempt stays, and so do all others."""
+    scene = Scene(**led("pytorch", 2)).runs()
+    kept = {name: scene.pod(name).uid for name in ("master-0", "worker-0")}
+    scene.exits("worker-1", 1).later(10)
+    assert {name: scene.pod(name).uid for name in kept} == kept
+    assert attempts(scene) == {"master-0": 0, "worker-0": 0, "worker-1": 0}
+    assert scene.pod("worker-1").phase == "Pending"
+
+
+def test_restart_scope_role_begins_the_role_anew() -> None:
+    """All its replicas, and no other role's; that is one restart."""
+    scene = Scene(**led("pytorch", 2), restartScope="Role").runs()
+    kept = scene.pod("master-0").uid
+    scene.exits("worker-1", 1)
+    assert scene.pods == ["master-0"]
+    scene.later(10)
+    assert attempts(scene) == {"master-0": 0, "worker-0": 1, "worker-1": 1}
+    assert scene.pod("master-0").uid == kept
+    assert counts(scene, "worker") == (1, 0, 1)
+    assert counts(scene, "master") == (0, 0, 0)
+
+
+def test_restart_scope_run_begins_every_role_anew() -> None:
+    """Charged is the role of the replica that went down."""
+    scene = Scene(**led("pytorch", 2), restartScope="Run").runs().fails("worker-1", exit=None)
+    assert scene.pods == []
+    scene.later(10)
+    assert attempts(scene) == {"master-0": 1, "worker-0": 1, "worker-1": 1}
+    assert counts(scene, "worker") == (1, 0, 1)
+    assert counts(scene, "master") == (0, 0, 0)
+
+
+@pytest.mark.parametrize("scope", ["Role", "Run"])
+def test_what_goes_down_together_is_one_restart(scope: str) -> None:
+    """Programs fail when a peer is taken from them: the disruption is the cause."""
+    scene = Scene(**workers(3), restartScope=scope, backoffLimit=0).runs()
+    scene.set("worker-0", phase="Failed")
+    scene.set("worker-1", phase="Failed", disruption=TARGET)
+    scene.fails("worker-2")
+    assert counts(scene, "worker") == (0, 1, 1)
+    assert scene.status.last_failure is not None
+    assert scene.status.last_failure.replica == "mnist-worker-1"
+    scene.later(10)
+    assert attempts(scene) == {f"worker-{index}": 1 for index in range(3)}
+
+
+def test_under_restart_scope_replica_each_failure_counts() -> None:
+    """Each is started again by itself."""
+    scene = Scene(**workers(3)).runs()
+    scene.set("worker-0", phase="Failed")
+    scene.fails("worker-1")
+    assert counts(scene, "worker") == (2, 0, 2)
+
+
+def test_pods_of_an_earlier_attempt_are_never_counted() -> None:
+    """The controller took them down itself."""
+    scene = Scene(**workers(2), restartScope="Role", backoffLimit=0).runs()
+    scene.fails("worker-0", disruption=TARGET)
+    assert counts(scene, "worker") == (0, 1, 1)
+    assert all(action.attempt == 0 for action in scene.did if isinstance(action, CreatePod))
+    scene.later(10).runs()
+    assert counts(scene, "worker") == (0, 1, 1)
+
+
+def test_a_role_that_begins_anew_forgets_who_had_finished() -> None:
+    """A rendezvous needs every member."""
+    scene = Scene(**workers(2), restartScope="Role").runs().exits("worker-0", 0)
+    assert scene.role("worker").succeeded_indexes == "0"
+    scene.exits("worker-1", 1)
+    assert scene.role("worker").succeeded_indexes == ""
+    scene.later(10)
+    assert attempts(scene) == {"worker-0": 1, "worker-1": 1}
+
+
+def test_a_finished_replica_whose_pod_is_gone_never_runs_again() -> None:
+    """PodGC deletes succeeded pods of nodes that are gone."""
+    scene = Scene(**workers(2)).runs().exits("worker-0", 0).vanishes("worker-0").later(1000)
+    assert scene.pods == ["worker-1"]
+    assert counts(scene, "worker") == (0, 0, 0)
+    assert (scene.role("worker").succeeded, scene.role("worker").succeeded_indexes) == (1, "0")
+
+
+def test_a_pod_that_vanished_is_a_disruption_and_is_made_anew() -> None:
+    """It is looked up live first."""
+    scene = Scene(**workers(2)).runs().vanishes("worker-1")
+    assert counts(scene, "worker") == (0, 1, 1)
+    assert scene.status.last_failure is not None
+    assert scene.status.last_failure.disruption
+    assert scene.later(10).pods == ["worker-0", "worker-1"]
+
+
+def test_a_name_is_waited_for_until_its_pod_is_gone(wording: Wording) -> None:
+    """A pod that somebody deletes is counted when that is asked, and replaced when it is gone."""
+    scene = Scene(**workers(1)).runs()
+    scene.set("worker-0", deleted_at="2026-11-21T20:15:00Z")
+    scene.look().later(60)
+    assert counts(scene, "worker") == (0, 1, 1)
+    assert not any(isinstance(action, DeletePod) for action in scene.did)
+    mentions(scene.status.message, "mnist-worker-0", "node-a", "gone")
+    wording(scene.status.message)
+    scene.vanishes("worker-0")
+    assert scene.pods == ["worker-0"]
+    assert counts(scene, "worker") == (0, 1, 1)
+
+
+def test_a_suspension_keeps_the_counts_and_who_had_finished() -> None:
+    """It frees the pods, and their end is not counted."""
+    scene = Scene(**workers(3)).runs().exits("worker-0", 0).exits("worker-1", 1)
+    scene.spec(suspend=True)
+    assert scene.pods == ["worker-0"]
+    assert counts(scene, "worker") == (1, 0, 1)
+    scene.later(1000).spec(suspend=False)
+    assert attempts(scene) == {"worker-0": 0, "worker-1": 1, "worker-2": 1}
+    assert counts(scene, "worker") == (1, 0, 1)
+    assert scene.role("worker").succeeded_indexes == "0"
+
+
+def test_the_last_failure_is_kept() -> None:
+    """Which replica, where, its exit code, and the last that it wrote."""
+    scene = Scene(**workers(1)).runs().exits("worker-0", 137, message="epoch 3\nkilled")
+    last: Any = scene.status.last_failure
+    assert (last.replica, last.node, last.exit_code) == ("mnist-worker-0", "node-a", 137)
+    assert (last.reason, last.message) == ("SIGKILL", "epoch 3\nkilled")
+    assert last.time == "2026-11-21T20:15:00Z"
+    assert not last.disruption
+    assert scene.later(10).runs().status.last_failure == last
+
+
+def waits(scene: Scene) -> float:
+    """Seconds until worker-0 is made again, looked at as often as the run asks for."""
+    begin = scene.now
+    while "worker-0" not in scene.pods or scene.pod("worker-0").phase == "Failed":
+        assert scene.after is not None
+        scene.later(scene.after)
+    return (scene.now - begin).total_seconds()
+
+
+def test_the_delay_doubles_from_10_seconds_to_6_minutes() -> None:
+    """As in Kubernetes' Job controller and kubelet."""
+    assert [RESTART_DELAYS.after(row) for row in range(1, 9)] == [
+        10,
+        20,
+        40,
+        80,
+        160,
+        320,
+        360,
+        360,
+    ]
+    assert RESTART_DELAYS.after(10**6) == 360
+
+
+def test_a_replica_that_fails_again_and_again_waits_ever_longer() -> None:
+    """The pod that failed stays until then: its log can be read."""
+    scene = Scene(**workers(1), backoffLimit=9)
+    waited = []
+    for _ in range(7):
+        scene.runs().exits("worker-0", 1)
+        assert scene.pods == ["worker-0"]
+        waited.append(waits(scene))
+    assert waited == [10, 20, 40, 80, 160, 320, 360]
+
+
+def test_an_admin_sets_the_first_and_the_longest_wait() -> None:
+    """The wait doubles in between, as it does by default."""
+    scene = Scene(**workers(1), backoffLimit=9, restart_delays=Delays(first=2.0, longest=6.0))
+    waited = []
+    for _ in range(4):
+        scene.runs().exits("worker-0", 1)
+        waited.append(waits(scene))
+    assert waited == [2, 4, 6, 6]
+
+
+def test_the_first_restart_after_a_disruption_comes_at_once_and_others_wait() -> None:
+    """A node that evicts everything would be asked without end."""
+    scene = Scene(**workers(1))
+    waited = []
+    for _ in range(4):
+        scene.runs().vanishes("worker-0")
+        assert scene.pods == []
+        waited.append(waits(scene))
+    assert 0 < waited[0] < JITTER
+    assert waited[1:] == [10, 20, 40]
+
+
+def test_failures_and_disruptions_wait_by_rows_of_their_own() -> None:
+    """Neither makes the other wait longer."""
+    scene = Scene(**workers(1), backoffLimit=9)
+    scene.runs().exits("worker-0", 1)
+    assert waits(scene) == 10
+    scene.runs().vanishes("worker-0")
+    assert waits(scene) < JITTER
+    scene.runs().exits("worker-0", 1)
+    assert waits(scene) == 20
+    scene.runs().vanishes("worker-0")
+    assert waits(scene) == 10
+
+
+def test_disruptions_are_forgiven_after_a_stable_time() -> None:
+    """The next one is the first again."""
+    scene = Scene(**workers(1))
+    for _ in range(3):
+        scene.runs().vanishes("worker-0")
+        waits(scene)
+    scene.runs().later(STABLE).vanishes("worker-0")
+    assert waits(scene) < JITTER
+
+
+def test_runs_begin_again_at_different_moments() -> None:
+    """Those that lose their nodes at the same time; one run always at the same."""
+    moments = {jitter(f"run-{number}", "now") for number in range(50)}
+    assert len(moments) > 40
+    assert all(0 <= each < JITTER for each in moments)
+    assert jitter("run-1", "now") in moments
+
+
+@pytest.mark.parametrize("reason", ["NodeAffinity", "OutOfcpu", "UnexpectedAdmissionError"])
+def test_a_pod_that_its_kubelet_refuses_waits_as_after_a_failure(reason: str) -> None:
+    """Else it would be made and refused without end: the scheduler's view is the same."""
+    scene = Scene(**workers(1), backoffLimit=0)
+    waited = []
+    for _ in range(3):
+        scene.fails("worker-0", reason=reason, node="node-a")
+        waited.append(waits(scene))
+    assert waited == [10, 20, 40]
+    assert (scene.role("worker").failed, scene.role("worker").restarts) == (0, 3)
+
+
+def test_a_pod_that_kubelets_refuse_again_and_again_ends_the_run(wording: Wording) -> None:
+    """After half an hour; a pod that was admitted in between begins the count again."""
+    scene = Scene(**workers(1))
+    for _ in range(MOST_REFUSALS - 1):
+        scene.fails("worker-0", reason="OutOfcpu", node="node-a")
+        waits(scene)
+    scene.runs().vanishes("worker-0")
+    waits(scene)
+    for _ in range(MOST_REFUSALS - 1):
+        scene.fails("worker-0", reason="OutOfcpu", node="node-a")
+        waits(scene)
+    assert scene.status.phase != "Failed"
+    scene.fails("worker-0", reason="OutOfcpu", node="node-a")
+    failed = scene.condition("Failed")
+    assert failed is not None
+    assert failed.reason == "PodRefused"
+    mentions(failed.message, "worker-0", "OutOfcpu", "node-a", str(MOST_REFUSALS))
+    wording(failed.message)
+
+
+def test_a_replica_that_was_stable_begins_at_10_seconds_again() -> None:
+    """It has shown that it can run."""
+    scene = Scene(**workers(1), backoffLimit=9)
+    for _ in range(3):
+        scene.runs().exits("worker-0", 1)
+        waits(scene)
+    scene.runs().later(STABLE)
+    assert scene.role("worker").recovering == ()
+    scene.exits("worker-0", 1)
+    assert waits(scene) == 10
+
+
+def test_each_replica_waits_for_itself() -> None:
+    """The others are left alone."""
+    scene = Scene(**workers(3), backoffLimit=9).runs()
+    kept = scene.pod("worker-1").uid
+    scene.exits("worker-0", 1).later(5).exits("worker-2", 1)
+    assert scene.after == 5
+    scene.later(5)
+    assert [scene.pod(each).phase for each in scene.pods] == ["Pending", "Running", "Failed"]
+    scene.later(5)
+    assert [scene.pod(each).phase for each in scene.pods] == ["Pending", "Running", "Pending"]
+    assert scene.pod("worker-1").uid == kept
+
+
+def test_a_clock_that_was_set_back_holds_nobody_longer_than_the_whole_delay() -> None:
+    """A failure of tomorrow waits no longer than one of now."""
+    tomorrow = to_second(BEGIN + timedelta(days=1))
+    entry = Recovering(indexes="0", failures=2, wait_milliseconds=20_000, since=tomorrow)
+    assert remaining_wait(entry, BEGIN) == 20
+    assert remaining_wait(None, BEGIN) == 0
+
+
+@pytest.mark.parametrize(
+    ("delays", "wait"), [(RESTART_DELAYS, 20), (Delays(first=100.0, longest=150.0), 150)]
+)
+def test_a_status_without_a_wait_is_read_by_its_failures(delays: Delays, wait: float) -> None:
+    """An older controller wrote none: replicas in backoff wait as the admin's settings say."""
+    scene = Scene(**workers(1), backoffLimit=9, restart_delays=delays).runs().exits("worker-0", 1)
+    waits(scene)
+    before = scene.runs().exits("worker-0", 1).role("worker")
+    older = tuple(each.model_copy(update={"wait_milliseconds": None}) for each in before.recovering)
+    replicas = {"worker": before.model_copy(update={"recovering": older})}
+    status = scene.status.model_copy(update={"replicas": replicas})
+    scene.run = scene.run.model_copy(update={"status": status})
+    scene.look()
+    assert scene.after == wait
+    assert scene.role("worker").recovering == before.recovering
+
+
+def test_a_disruption_without_a_wait_waits_for_nothing() -> None:
+    """Only failures have a backoff."""
+    entry = Recovering(indexes="0", disruptions=1, since=to_second(BEGIN))
+    assert remaining_wait(fill_in_wait(entry, RESTART_DELAYS), BEGIN) == 0
+    assert backoff_state(entry) == BackoffState(0, 1, 0, 0.0, to_second(BEGIN))
+
+
+def test_a_clock_that_was_ahead_holds_a_run_no_longer_than_its_longest_wait() -> None:
+    """What it wrote of the future counts from now on: backoff, and failures that wait."""
+    scene = Scene(incident_window=90.0, **workers(2), backoffLimit=9).runs()
+    scene.now += timedelta(days=1)
+    scene.exits("worker-0", 1)
+    scene.now -= timedelta(days=1)
+    scene.look()
+    assert scene.after == 10
+    scene.later(10)
+    assert scene.pod("worker-0").phase == "Pending"
+    scene.later(80)
+    assert scene.role("worker").failed == 1
+
+
+ONE = BackoffState(1, 0, 0, 10.0, "a")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [{}, {0: ONE, 1: ONE, 3: BackoffState(2, 0, 1, 20.0, "a"), 2: BackoffState(1, 3, 0, 0.5, "b")}],
+)
+def test_what_waits_is_kept_together_and_read_again(rows: dict[int, BackoffState]) -> None:
+    """A gang of thousands that went down at once is one entry."""
+    entries = to_entries(rows)
+    assert {
+        index: backoff_state(entry) for index, entry in entries_by_index(entries).items()
+    } == rows
+    assert len(entries) == len(set(rows.values()))

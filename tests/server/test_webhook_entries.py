@@ -1,0 +1,116 @@
+"""What the API server is told to trust is read from the entries that go to our Service."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from webhook import names
+from webhook.interception import webhooks
+from webhook.server.webhook_entries import Published, Reach, Service, published, reach
+
+SERVICE = Service("fairlead-system", "fairlead-webhook")
+OURS = Service(names.NAMESPACE, names.WEBHOOK)
+ML = {"kubernetes.io/metadata.name": "ml"}
+RUN = {names.RUN: "r"}
+TRAINING = {"training.kubeflow.org/job-name": "train"}
+
+
+def entry(name: str, bundle: bytes | None, service: Service | None = SERVICE) -> dict[str, Any]:
+    """An entry of a configuration, by Service or by URL."""
+    client: dict[str, Any] = {"url": "https://127.0.0.1/mutate"}
+    if service:
+        client = {"service": {"namespace": service.namespace, "name": service.name}}
+    if bundle is not None:
+        client["caBundle"] = base64.b64encode(bundle).decode()
+    return {"name": name, "clientConfig": client}
+
+
+def test_every_bundle_of_ours_counts_and_equal_ones_once() -> None:
+    """Entries to other Services, and to an address, are not ours."""
+    configuration = {
+        "webhooks": [
+            entry("a", b"one"),
+            entry("b", b"one"),
+            entry("c", b"two"),
+            entry("d", b"three", Service("elsewhere", "fairlead-webhook")),
+            entry("e", b"four", None),
+        ]
+    }
+    assert published(configuration, SERVICE) == (
+        Published("caBundle of webhook a", b"one"),
+        Published("caBundle of webhook c", b"two"),
+    )
+
+
+def test_a_bundle_that_is_not_there_or_no_base64_is_empty() -> None:
+    """Which is not the same as no entry."""
+    garbled = entry("b", None)
+    garbled["clientConfig"]["caBundle"] = "a"
+    for one in (entry("a", None), garbled):
+        (found,) = published({"webhooks": [one]}, SERVICE)
+        assert found.bundle == b""
+    assert published({"webhooks": None}, SERVICE) == ()
+
+
+def test_the_name_that_the_api_server_checks_is_the_services() -> None:
+    """And no other of its names."""
+    assert SERVICE.host == "fairlead-webhook.fairlead-system.svc"
+
+
+def configuration(*sources: str, **changes: Any) -> dict[str, Any]:
+    """The configuration for these sources, with members of its entries changed."""
+    return {"webhooks": [entry | changes for entry in webhooks(sources)]}
+
+
+def reach_of(*sources: str, **changes: Any) -> Reach:
+    """Its reach."""
+    found = reach(configuration(*sources, **changes), OURS)
+    assert found
+    return found
+
+
+def test_a_pod_comes_by_its_mark() -> None:
+    """Of the sources that are intercepted, and of no other."""
+    assert reach_of("fairlead").selects(RUN, ML)
+    assert not reach_of("fairlead").selects(TRAINING, ML)
+    assert reach_of("fairlead", "kubeflow-training").selects(TRAINING, ML)
+
+
+def test_a_pod_comes_by_its_namespace() -> None:
+    """Where the namespace is placed as a whole."""
+    placed = {**ML, names.PLACE: names.PLACE_ALL}
+    assert reach_of("fairlead", "namespace").selects({}, placed)
+    assert not reach_of("fairlead", "namespace").selects({}, ML)
+
+
+def test_no_pod_comes_from_where_fairlead_stays_away() -> None:
+    """From the namespaces that are excluded."""
+    home = {"kubernetes.io/metadata.name": names.NAMESPACE}
+    assert not reach_of("fairlead").selects(RUN, home)
+
+
+def test_matching_labels_count_as_expressions_do() -> None:
+    """People write either."""
+    only = reach_of("fairlead", objectSelector={"matchLabels": {"team": "a"}})
+    assert only.selects({"team": "a"}, ML)
+    assert not only.selects(RUN, ML)
+
+
+def test_no_pod_comes_while_the_entries_have_no_rules() -> None:
+    """`fairlead disable` takes them away for a time."""
+    assert not reach_of("fairlead", rules=[]).selects(RUN, ML)
+
+
+def test_entries_without_selectors_take_every_pod() -> None:
+    """That is what the API server makes of them."""
+    assert reach_of("fairlead", objectSelector=None, namespaceSelector=None).selects({}, {})
+
+
+@pytest.mark.parametrize("client", [{"url": "https://localhost"}, {}, None])
+def test_entries_that_lead_elsewhere_tell_nothing(client: object) -> None:
+    """Who is reached by another way cannot know what comes."""
+    assert reach(configuration("fairlead", clientConfig=client), OURS) is None
+    assert reach({}, OURS) is None

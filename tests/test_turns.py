@@ -1,0 +1,200 @@
+"""Turns go round the names, and so many may be under way at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.kube.virtual_time import run
+from webhook.turns import Window
+
+
+def test_the_size_doubles_by_the_round() -> None:
+    """One, two, four, ... up to the most."""
+
+    async def main() -> list[int]:
+        window, sizes = Window(10), []
+        for _ in range(6):
+            sizes.append(window.size)
+            for _ in range(window.size):
+                await window.enter()
+            for _ in range(window.inside):
+                window.grow()
+                window.leave()
+        return sizes
+
+    assert run(main()) == [1, 2, 4, 8, 10, 10]
+
+
+def test_after_a_refusal_it_goes_one_by_one() -> None:
+    """Those who are inside stay; nobody else comes in before all but one have left."""
+
+    async def main() -> None:
+        window = Window(4)
+        for _ in range(3):
+            window.grow()
+        for _ in range(4):
+            await window.enter()
+        window.shrink()
+        waiting = asyncio.create_task(window.enter())
+        for _ in range(3):
+            await asyncio.sleep(1)
+            window.leave()
+            assert not waiting.done()
+        window.leave()
+        await waiting
+        assert (window.size, window.inside) == (1, 1)
+
+    run(main())
+
+
+def test_lines_take_turns() -> None:
+    """A crowd in one holds back who comes to another by one place."""
+
+    async def main() -> list[str]:
+        window, came = Window(1), []
+        await window.enter()
+
+        async def caller(line: str) -> None:
+            await window.enter(line)
+            came.append(line)
+            window.leave()
+
+        lines = ["crowd"] * 5 + ["small"] * 2
+        tasks = [asyncio.create_task(caller(line)) for line in lines]
+        await asyncio.sleep(1)
+        tasks[1].cancel()
+        assert window.waiting == 7
+        await asyncio.sleep(1)
+        assert window.waiting == 6
+        window.leave()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return came
+
+    assert run(main()) == ["crowd", "small", "crowd", "small", "crowd", "crowd"]
+
+
+@settings(deadline=None)
+@given(
+    st.integers(1, 8),
+    st.lists(st.sampled_from(["enter", "leave", "grow", "shrink", "cancel", "let"]), max_size=60),
+)
+def test_places_go_in_order_and_none_is_lost(most: int, steps: list[str]) -> None:
+    """Whoever is cancelled, while waiting or as the place comes, gives it on."""
+
+    async def main() -> None:
+        window, left = Window(most), 0
+        entered: list[int] = []
+        callers: list[asyncio.Task[None]] = []
+
+        async def caller(number: int) -> None:
+            await window.enter()
+            entered.append(number)
+
+        for step in steps:
+            if step == "enter":
+                callers.append(asyncio.create_task(caller(len(callers))))
+            elif step == "leave" and left < len(entered):
+                left += 1
+                window.leave()
+            elif step == "grow":
+                window.grow()
+            elif step == "shrink":
+                window.shrink()
+            elif step == "cancel" and callers:
+                callers[-1].cancel()
+            elif step == "let":
+                await asyncio.sleep(1)
+                assert window.inside == len(entered) - left
+        await asyncio.sleep(1)
+        while left < len(entered):
+            left += 1
+            window.leave()
+            await asyncio.sleep(1)
+        assert (window.inside, window.waiting) == (0, 0)
+        assert entered == [n for n, task in enumerate(callers) if not task.cancelled()]
+
+    run(main())
+
+
+def test_a_window_for_nobody_is_refused() -> None:
+    """It would stop the program without a word."""
+    with pytest.raises(ValueError, match="at least 1"):
+        Window(0)
+
+
+def test_who_is_cancelled_as_the_place_comes_gives_it_on() -> None:
+    """Else it would be lost for good."""
+
+    async def main() -> None:
+        window = Window(1)
+        await window.enter()
+        waiting = asyncio.create_task(window.enter())
+        await asyncio.sleep(1)
+        window.leave()
+        assert window.inside == 1
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert window.inside == 0
+
+    run(main())
+
+
+def turns(*names: str, gone: tuple[int, ...] = ()) -> list[str]:
+    """The order in which these have their turns, who all came during one; `gone`: who left."""
+    had: list[str] = []
+
+    async def main() -> None:
+        fair = Window(1)
+
+        async def take(name: str) -> None:
+            async with fair.turn(name):
+                had.append(name)
+                await asyncio.sleep(0)
+
+        async with fair.turn("first"):
+            tasks = [asyncio.create_task(take(name)) for name in names]
+            await asyncio.sleep(0)
+            for number in gone:
+                tasks[number].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.wait_for(take("last"), 10)
+
+    asyncio.run(main())
+    assert had.pop() == "last"
+    return had
+
+
+def test_who_has_many_waiting_keeps_nobody_from_the_first() -> None:
+    """Each has one turn, then each the next."""
+    assert turns("a", "a", "a", "b", "c", "b") == ["a", "b", "c", "a", "b", "a"]
+
+
+def test_who_goes_away_has_no_turn() -> None:
+    """And the others have theirs, also where it goes just as its turn comes."""
+    assert turns("a", "b", "a", gone=(0,)) == ["b", "a"]
+    assert turns("a", "b", "a", gone=(0, 1, 2)) == []
+
+
+def test_a_turn_that_comes_to_one_who_is_gone_passes_on() -> None:
+    """In the very moment in which it is cancelled."""
+
+    async def main() -> None:
+        fair = Window(1)
+
+        async def take() -> None:
+            async with fair.turn("a"):
+                pass
+
+        async with fair.turn("first"):
+            waiting = asyncio.create_task(take())
+            await asyncio.sleep(0)
+        # It has the turn, and has not been run since.
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        await asyncio.wait_for(take(), 10)
+
+    asyncio.run(main())

@@ -1,0 +1,154 @@
+"""Warning texts about the future pods of a workload, for its author."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from webhook.admission.advice import fitting
+from webhook.admission.review import SIGNATURE
+from webhook.shortening import fit
+from webhook.workloads.template import described
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from webhook.placement.shapes import JsonObject
+
+# Replicas of one template that are checked one by one. Later replicas are assumed to be like the
+# last one. Policies distinguish replicas by index, and the first hundred show the differences.
+MOST_REPLICAS: Final = 128
+# Characters. A rejection may quote a whole affinity. The pod's own Event has the full text.
+_LONGEST_REASON: Final = 400
+
+
+class Pods(Protocol):
+    """Pods of a workload that differ only by index, as webhook.workloads returns them."""
+
+    @property
+    def part(self) -> str:
+        """The part of the workload (worker); empty if all pods are of one kind."""
+
+    @property
+    def count(self) -> int | None:
+        """The number of pods; None if it depends on the cluster."""
+
+    @property
+    def made(self) -> Callable[[int], object]:
+        """Return a key for the pod at an index; equal keys mean equal pods."""
+
+    def pod(self, index: int) -> JsonObject:
+        """Return the v1.Pod of one replica, as the webhook would receive it."""
+
+
+class Fate(NamedTuple):
+    """The result for a pod: why it is rejected (empty if it is not), and its warnings."""
+
+    rejection: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Group:
+    """Replicas of one template with the same result.
+
+    `more`: the number of replicas after the last of `indexes` that are assumed to be like it.
+    """
+
+    pods: Pods
+    fate: Fate
+    indexes: list[int] = field(default_factory=list)
+    more: int = 0
+
+    @property
+    def number(self) -> int:
+        """The number of pods."""
+        return len(self.indexes) + self.more
+
+    def __str__(self) -> str:
+        count = self.pods.count
+        count = None if count is None else max(count, 1)
+        return described(self.pods.part, count, self.indexes, self.more)
+
+
+def foresee_replicas(
+    pods: Pods, judge: Callable[[JsonObject], Fate], found: list[Group]
+) -> Iterator[None]:
+    """Check the replicas one after the other, and add their results to `found`.
+
+    `found` is consistent after each step, so the caller may stop or yield to other tasks.
+    """
+    own: list[Group] = []
+    last: tuple[object, Fate] | None = None
+    count = 1 if pods.count is None else max(pods.count, 1)
+    for index in range(min(count, MOST_REPLICAS)):
+        made = pods.made(index)
+        fate = last[1] if last and last[0] == made else judge(pods.pod(index))
+        last = made, fate
+        group = next((each for each in own if each.fate == fate), None)
+        if group is None:
+            group = Group(pods, fate)
+            own.append(group)
+            found.append(group)
+        group.indexes.append(index)
+        for each in own:
+            each.more = count - index - 1 if each is group else 0
+        yield
+
+
+def write_warnings(
+    kind: str, name: str, namespace: str, found: Sequence[Group], faults: Sequence[str] = ()
+) -> list[str]:
+    """Return the warnings, each once and rejections first, cut to fit into one response.
+
+    `found` are the groups of all templates that were checked, `faults` the errors in the templates
+    themselves.
+    """
+    title = f"{kind} {name}"
+    texts: list[str] = []
+    for reason, who in _group_by_text(
+        found, lambda fate: (fate.rejection,) if fate.rejection else ()
+    ):
+        if _all(who, found):
+            subject = f"{_counted(who)} of {title} in {namespace}"
+        else:
+            subject = f"{title} in {namespace}: {', '.join(map(str, who))}"
+        texts.append(f"{SIGNATURE}{subject} would be rejected: {_short(reason)}")
+    texts += [f"{SIGNATURE}{title}: {each}" for each in faults]
+    for warning, who in _group_by_text(found, lambda fate: fate.warnings):
+        which = "" if _all(who, found) else f", {', '.join(map(str, who))}"
+        texts.append(f"{SIGNATURE}{title}{which}: {warning.removeprefix(SIGNATURE)}")
+    return fitting(texts)
+
+
+def nothing_of(kind: str, name: str, problems: Sequence[str]) -> list[str]:
+    """Return the warnings for a workload from which no pods can be created."""
+    return fitting([f"{SIGNATURE}{kind} {name} cannot create pods: {each}" for each in problems])
+
+
+def _group_by_text(
+    found: Iterable[Group], said_of: Callable[[Fate], Iterable[str]]
+) -> list[tuple[str, list[Group]]]:
+    """Return each text with the groups to which it applies."""
+    who: dict[str, list[Group]] = {}
+    for group in found:
+        for text in dict.fromkeys(said_of(group.fate)):
+            who.setdefault(text, []).append(group)
+    return list(who.items())
+
+
+def _all(who: Sequence[Group], found: Sequence[Group]) -> bool:
+    """Return True if these groups contain all pods of all templates."""
+    return sum(each.number for each in who) == sum(each.number for each in found)
+
+
+def _counted(who: Sequence[Group]) -> str:
+    number = sum(each.number for each in who)
+    if any(not each.pods.count for each in who):
+        return "pods"
+    return "the pod" if number == 1 else f"{number} pods"
+
+
+def _short(reason: str) -> str:
+    text = reason.removeprefix(SIGNATURE)
+    return fit(text, _LONGEST_REASON)

@@ -1,1 +1,0 @@
-"""What policies under Audit would have done to pods, summed up of what was recorded."""

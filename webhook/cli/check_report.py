@@ -1,0 +1,224 @@
+"""Check policies, also against nodes, and report the findings as text and JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from webhook.admission.stamp import HASH_LENGTH
+from webhook.cli.layout import table
+from webhook.cli.offline import read_nodes
+from webhook.cli.options import CLUSTER
+from webhook.errors import UnreadableInput
+from webhook.policy import policy_documents
+from webhook.policy.cluster_objects import Objects
+from webhook.policy.findings import condensed
+from webhook.policy.refused_pods import missing_classes, named_classes
+from webhook.policy.set_judgement import judge_set
+from webhook.server.folder import read_folder
+from webhook.shortening import first_few
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from webhook.cli.options import Where
+    from webhook.kube.client import Client
+    from webhook.placement.nodes import Node
+    from webhook.policy.feasibility import Feasibility, Reach
+    from webhook.policy.findings import Finding
+    from webhook.policy.model import PolicyDocument
+    from webhook.policy.policy_set import PolicySet
+    from webhook.policy.reader import Documents
+
+# Maximum number of objects that a note names.
+_NAMED: Final = 3
+_WORDS: Final = {"PlacementPolicy": "policy", "CapacityClass": "class"}
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The result of a check. `policies` is None if the documents have errors.
+
+    `feasibility` is None without nodes, or without policies.
+    """
+
+    files: Sequence[str]
+    findings: Sequence[Finding]
+    policies: PolicySet | None
+    feasibility: Feasibility | None
+
+    @property
+    def errors(self) -> int:
+        """How many findings are errors."""
+        return sum(finding.severity == "error" for finding in self.findings)
+
+    @property
+    def warnings(self) -> int:
+        """How many findings are warnings."""
+        return len(self.findings) - self.errors
+
+
+class CheckInput(NamedTuple):
+    """The input of a check: documents, their places, and the nodes, if they are known.
+
+    `there`: the existing objects that policies may name, by kind, as far as a cluster was asked.
+    """
+
+    places: Sequence[str]
+    documents: Documents[PolicyDocument]
+    nodes: Sequence[Node] | None
+    there: Mapping[str, Collection[str]]
+
+
+def read_input(
+    paths: Sequence[Where], nodes: Where | None, client: Callable[[], Client]
+) -> CheckInput | None:
+    """The documents at the paths; None if there are none. The word `cluster` asks the cluster.
+
+    Raises UnreadableInput, and ClusterError.
+    """
+    facts = (
+        asyncio.run(_read_cluster(client, paths, nodes))
+        if CLUSTER in (*paths, nodes)
+        else _ClusterFacts()
+    )
+    known = facts.nodes
+    if CLUSTER in paths:
+        if len(paths) > 1:
+            raise UnreadableInput(["give cluster or paths, not both"])
+        given = CheckInput(
+            sorted(facts.objects), Objects().documents(facts.objects), known, facts.there
+        )
+    else:
+        files: dict[str, bytes] = {}
+        for path in paths:
+            if path is not CLUSTER:
+                stdin = str(path) == "-"
+                files |= {"<stdin>": sys.stdin.buffer.read()} if stdin else read_folder(path)
+        given = CheckInput(sorted(files), policy_documents.parse(files), known, facts.there)
+    if not given.places:
+        return None
+    return given if nodes is None or nodes is CLUSTER else given._replace(nodes=read_nodes(nodes))
+
+
+class _ClusterFacts(NamedTuple):
+    objects: Mapping[str, bytes] = {}
+    nodes: Sequence[Node] | None = None
+    there: Mapping[str, Collection[str]] = {}
+
+
+async def _read_cluster(
+    connect: Callable[[], Client], paths: Sequence[Where], nodes: Where | None
+) -> _ClusterFacts:
+    from webhook.cli.cluster_surroundings import read_classes
+    from webhook.cli.live.asking import node_list
+    from webhook.kube.policy_objects import read_objects
+
+    async with connect() as client:
+        objects = await read_objects(client) if CLUSTER in paths else {}
+        known = await node_list(client, CLUSTER) if nodes is CLUSTER else None
+        return _ClusterFacts(objects, known, await read_classes(client))
+
+
+def check(given: CheckInput, now: datetime) -> Checked | None:
+    """Check the policies; None if there are no policies, classes or exceptions."""
+    found = judge_set(given.documents, now=now, nodes=given.nodes)
+    policies = found.policies
+    if policies and not (policies.policies or policies.classes or policies.exceptions):
+        return None
+    findings = [*found.findings, *missing_classes(given.documents.documents, given.there)]
+    return Checked(given.places, condensed(sorted(findings)), policies, found.feasibility)
+
+
+def unknown_class_notes(given: CheckInput) -> list[str]:
+    """A line for each kind of objects that policies name and whose existence is unknown."""
+    return [
+        f"it is unknown whether the cluster has the {kind} {first_few(names, _NAMED)}; without "
+        f"it pods are rejected: give `--nodes cluster`, as a user who may list each {kind}"
+        for kind, names in named_classes(given.documents.documents).items()
+        if kind not in given.there
+    ]
+
+
+def lines(checked: Checked) -> Iterator[str]:
+    """The findings, then how many nodes each class and policy leaves, then a summary."""
+    for finding in checked.findings:
+        yield _finding(finding)
+    if checked.findings:
+        yield ""
+    if checked.feasibility is not None:
+        yield from _reaches(checked.feasibility)
+        yield ""
+    yield _summary(checked)
+
+
+def _finding(finding: Finding) -> str:
+    text = str(finding)
+    line = f":{finding.line}:{finding.column}" if finding.line else ""
+    place = f"{finding.file}{line}:"
+    rest = text.removeprefix(place)
+    if finding.severity == "warning":
+        mark = "warning:"
+        rest = rest.replace(mark, click.style(mark, fg="yellow", bold=True), 1)
+    return click.style(place, bold=True) + rest
+
+
+def _reaches(feasible: Feasibility) -> Iterator[str]:
+    """One row for each policy and class; -o json also has the parts of a policy."""
+    rows = [["", f"of {feasible.total} nodes", "chosen", "tolerated", ""]]
+    rows += [_row(reach) for reach in feasible.reaches if not reach.part]
+    yield from table(rows, 0)
+
+
+def _row(reach: Reach) -> list[str]:
+    chosen = "all" if reach.chosen is None else str(reach.chosen)
+    tolerated = f"{reach.tolerated:>9}"
+    if not reach.tolerated and not reach.on_demand:
+        tolerated = click.style(tolerated, fg="red")
+    made = f"class {', '.join(reach.on_demand)} creates them on demand" if reach.on_demand else ""
+    return [_WORDS[reach.kind], reach.name, f"{chosen:>6}", tolerated, made]
+
+
+def _summary(checked: Checked) -> str:
+    errors, warnings = checked.errors, checked.warnings
+    found = click.style(
+        f"{_count(errors, 'error')}, {_count(warnings, 'warning')}",
+        fg="red" if errors else "yellow" if warnings else "green",
+    )
+    if checked.policies is None:
+        return f"{_count(len(checked.files), 'file')}: {found}"
+    policies, classes = len(checked.policies.policies), len(checked.policies.classes)
+    what = f"{_count(policies, 'policy', 'policies')}, {_count(classes, 'class', 'classes')}"
+    if exceptions := len(checked.policies.exceptions):
+        what += f", {_count(exceptions, 'exception')}"
+    return f"{what}, hash {checked.policies.hash[:HASH_LENGTH]}: {found}"
+
+
+def _count(count: int, one: str, many: str = "") -> str:
+    return f"{count or 'no'} {one if count == 1 else many or one + 's'}"
+
+
+def document(checked: Checked) -> dict[str, Any]:
+    """The result as JSON."""
+    policies = checked.policies
+    result: dict[str, Any] = {
+        "files": list(checked.files),
+        "errors": checked.errors,
+        "warnings": checked.warnings,
+        "findings": [asdict(finding) for finding in checked.findings],
+        "policies": [policy.name for policy in policies.policies] if policies else None,
+        "classes": sorted(policies.classes) if policies else None,
+        "exceptions": [each.name for each in policies.exceptions] if policies else None,
+        "hash": policies.hash if policies else None,
+    }
+    if checked.feasibility is not None:
+        result["nodes"] = {
+            "total": checked.feasibility.total,
+            "reach": [reach._asdict() for reach in checked.feasibility.reaches],
+        }
+    return result

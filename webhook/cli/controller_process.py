@@ -1,0 +1,274 @@
+"""Assemble the controller, and run it until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import ipaddress
+import logging
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import webhook
+from certs.issue import Names, service_names
+from certs.rotation import Terms as CertificateTerms
+from webhook import metric_names, names
+from webhook.backoff import Delays
+from webhook.cli.cluster_facts import synced
+from webhook.controller.certificates.certificate_metrics import CertificateMetrics
+from webhook.controller.certificates.certificate_objects import Installation, both
+from webhook.controller.certificates.keeper import Keeper
+from webhook.controller.certificates.observe import Observer, watch
+from webhook.controller.controller import Controller
+from webhook.controller.controller_metrics import ControllerMetrics
+from webhook.controller.policies.reporter import PolicyReporter
+from webhook.controller.resumption import Resumption
+from webhook.kube.client import connect
+from webhook.kube.config import SERVICE_ACCOUNT
+from webhook.kube.election import Election
+from webhook.kube.lease import Terms
+from webhook.kube.rate_limit import TokenBucket
+from webhook.kube.webhook_replicas import Replica, running
+from webhook.kube.writer import Writer
+from webhook.run.plan import plan
+from webhook.run.restarts import RestartTerms
+from webhook.server.drain import Drain, drain_on_signals
+from webhook.server.health import Exposition, health_app
+from webhook.server.listener import bind, serve_plain
+from webhook.server.readiness import Condition
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from prometheus_client import CollectorRegistry
+
+    from webhook.cli.controller import ControllerSettings
+    from webhook.controller.informers import Informer
+    from webhook.kube.client import Client
+    from webhook.server.readiness import Conditions
+
+_logger = logging.getLogger(__name__)
+
+
+def run(settings: ControllerSettings) -> bool:
+    """Run until stopped. False if a second signal ended it early.
+
+    Raises a FairleadError if an address or a kubeconfig cannot be used. An API server that does not
+    answer is asked again without end.
+    """
+    return asyncio.run(_run(settings, bind(settings.host, settings.health_port)))
+
+
+async def _run(settings: ControllerSettings, plain: socket.socket) -> bool:
+    exposition, drain = Exposition(), Drain(0)
+    metrics = ControllerMetrics(exposition.registry)
+    async with connect(settings.kubeconfig, on_answer=metrics.count_request) as client:
+        bucket = TokenBucket(settings.qps, settings.burst)
+        election = _election(settings, client)
+        writer = Writer(client, bucket, may_write=election.may_write if election else _always)
+        controller = Controller(
+            client,
+            writer,
+            partial(plan, cluster_domain=settings.cluster_domain),
+            metrics,
+            namespace=settings.namespace,
+            workers=settings.workers,
+            nodes=settings.watches_nodes,
+            terms=_restart_terms(settings),
+        )
+        watch_parts(metrics, controller, writer, bucket)
+        keeper = None
+        if settings.certificates:
+            keeper = make_keeper(settings, client, writer, exposition.registry)
+        reporter = None
+        if settings.writes_policy_status:
+            reporter = _make_reporter(settings, client, writer)
+        works: list[Callable[[], Coroutine[Any, Any, None]]] = [controller.lead]
+        if keeper:
+            works.append(keeper.lead)
+        if reporter:
+            works.append(reporter.lead)
+        if settings.webhook_configuration:
+            works.append(Resumption(client, writer, name=settings.webhook_configuration).lead)
+        lead = partial(_all, works)
+        # Objects that exist now stay: collections need not walk them again.
+        gc.collect()
+        gc.freeze()
+        with drain_on_signals(drain):
+            _announce(settings, plain)
+            return await serve_plain(
+                health_app(_conditions(controller, election, keeper, reporter), exposition),
+                plain=plain,
+                drain=drain,
+                background=(
+                    controller.run,
+                    partial(election.run, lead) if election else lead,
+                ),
+            )
+
+
+def _election(settings: ControllerSettings, client: Client) -> Election | None:
+    if settings.no_leader_election:
+        return None
+    terms = Terms(settings.lease_duration, settings.renew_deadline, settings.retry_period)
+    return Election(client, _home(settings), settings.lease_name, settings.identity, terms)
+
+
+def _home(settings: ControllerSettings) -> str:
+    """The namespace of the Lease, which is also the webhook's."""
+    if settings.leases:
+        return settings.leases
+    try:
+        return (SERVICE_ACCOUNT / "namespace").read_text().strip()
+    except OSError:
+        return "default"
+
+
+def _restart_terms(settings: ControllerSettings) -> RestartTerms:
+    delays = Delays(settings.restart_backoff_first, settings.restart_backoff_longest)
+    return RestartTerms(delays, settings.incident_window)
+
+
+def make_keeper(
+    settings: ControllerSettings, client: Client, writer: Writer, registry: CollectorRegistry
+) -> Keeper:
+    """The keeper of the webhook's certificates, in the Lease's namespace."""
+    configuration = settings.webhook_configuration or names.WEBHOOK_CONFIGURATION
+    installation = Installation(_home(settings), places=both(configuration))
+    extra = _extra_names(settings.certificate_names)
+    return Keeper(
+        Observer(client, installation),
+        writer,
+        installation,
+        CertificateTerms(
+            service_names(installation.service, installation.namespace, extra),
+            settle=timedelta(seconds=settings.certificate_settle),
+        ),
+        CertificateMetrics(registry),
+        watch=partial(watch, client, installation),
+    )
+
+
+def _extra_names(given: tuple[str, ...]) -> Names:
+    dns: list[str] = []
+    addresses: list[str] = []
+    for name in given:
+        try:
+            # In the form of certificates, for the comparison with the leaf.
+            addresses.append(str(ipaddress.ip_address(name)))
+        except ValueError:
+            dns.append(name)
+    return Names(tuple(dns), tuple(addresses))
+
+
+def _make_reporter(settings: ControllerSettings, client: Client, writer: Writer) -> PolicyReporter:
+    """The reporter that writes the statuses of policies."""
+    namespace = _home(settings)
+
+    async def replicas() -> Sequence[Replica]:
+        if not settings.webhook_replicas:
+            return await running(client, namespace)
+        named = [(f"{host}:{port}", host, port) for host, port in settings.webhook_replicas]
+        return [Replica(name, name, host, port, leaving=False) for name, host, port in named]
+
+    return PolicyReporter(client, writer, replicas, interval=settings.policy_status_interval)
+
+
+def watch_parts(
+    metrics: ControllerMetrics, controller: Controller, writer: Writer, bucket: TokenBucket
+) -> None:
+    """Add the gauges of queue, writer and caches to the metrics."""
+    metrics.watch(
+        controller.known,
+        controller.informers,
+        (
+            (metric_names.QUEUE_DEPTH, "Runs that wait for a worker.", controller.queue_depth),
+            (
+                metric_names.QUEUE_OLDEST,
+                "How long the first of them has waited.",
+                controller.queue_age,
+            ),
+            (
+                metric_names.API_THROTTLED,
+                "Answers of 429 from the API server.",
+                lambda: writer.throttled,
+            ),
+            (
+                metric_names.API_RATE,
+                "Writes a second that the API server is asked, at most, now.",
+                lambda: bucket.rate,
+            ),
+            (
+                metric_names.EVENTS_DROPPED,
+                "Announcements that became no Event.",
+                lambda: controller.announcer.dropped,
+            ),
+        ),
+    )
+
+
+def _always() -> bool:
+    return True
+
+
+async def _all(works: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None:
+    """Run the work of the leader concurrently, until cancelled."""
+    async with asyncio.TaskGroup() as group:
+        for work in works:
+            group.create_task(work())
+
+
+def _conditions(
+    controller: Controller,
+    election: Election | None,
+    keeper: Keeper | None,
+    reporter: PolicyReporter | None,
+) -> Conditions:
+    def of(informer: Informer) -> Condition:
+        return synced(informer.cache, informer.reflector)
+
+    def beside(informer: Informer) -> Condition:
+        return replace(of(informer), ready=True)
+
+    def leader() -> Condition:
+        # A follower is as ready as the leader: it can take over immediately.
+        if election is None or election.leading:
+            return Condition(ready=True, reason="leading")
+        error = f"; {election.last_error}" if election.last_error else ""
+        return Condition(ready=True, reason=f"leader: {election.holder or 'none'}{error}")
+
+    found = {informer.resource: partial(of, informer) for informer in controller.informers.all}
+    for informer in controller.informers.beside:
+        # Runs continue without it, so it is always ready.
+        found[informer.resource] = partial(beside, informer)
+    if keeper:
+        found["certificates"] = partial(certificate_condition, keeper)
+    if reporter:
+        found["policy-status"] = partial(_policy_status, reporter)
+    return {**found, "leader": leader}
+
+
+def _policy_status(reporter: PolicyReporter) -> Condition:
+    # Runs do not need it, so it is always ready.
+    return Condition(ready=True, reason=reporter.reason)
+
+
+def certificate_condition(keeper: Keeper) -> Condition:
+    """The condition of the certificates, for /readyz."""
+    return Condition(keeper.ready, keeper.reason)
+
+
+def _announce(settings: ControllerSettings, plain: socket.socket) -> None:
+    _logger.info(
+        "controlling",
+        extra={
+            "version": webhook.__version__,
+            "namespace": settings.namespace,
+            "identity": settings.identity,
+            "host": plain.getsockname()[0],
+            "health_port": plain.getsockname()[1],
+        },
+    )

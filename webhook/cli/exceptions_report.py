@@ -1,0 +1,170 @@
+"""The exceptions of files or a cluster, the live pods that used each, as text and JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from webhook import names
+from webhook.admission import stamp
+from webhook.cli.explanation import period
+from webhook.cli.layout import harmless, table
+from webhook.cli.live.served_policies import differing
+from webhook.cli.offline import policy_files
+from webhook.errors import ClusterError, InvalidDocuments
+from webhook.policy import policy_documents
+from webhook.policy.cluster_objects import Objects
+from webhook.policy.conditions import describe_fields
+from webhook.policy.exceptions import compiled
+from webhook.policy.load import compiled as load_compiled
+from webhook.policy.model import PlacementException
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from webhook.kube.client import Client
+    from webhook.policy.exceptions import PolicyException
+    from webhook.policy.match_model import Match
+    from webhook.policy.model import PolicyDocument
+    from webhook.policy.reader import Documents
+
+_OVER: Final = frozenset({"Succeeded", "Failed"})
+_ALL = "all policies"
+
+
+class ExceptionRow(NamedTuple):
+    """One exception, with its `match` as written."""
+
+    exception: PolicyException
+    policies: Sequence[str]
+    match: Match
+
+
+class ExceptionReport(NamedTuple):
+    """The exceptions. `pods` has the number of live pods by exception; None if unknown.
+
+    `notes` are lines about unknown facts, `wrong` about invalid documents, which are not shown.
+    """
+
+    exceptions: Sequence[ExceptionRow]
+    pods: Mapping[str, int] | None
+    notes: Sequence[str]
+    wrong: Sequence[str] = ()
+
+    def ordered(self, now: datetime, *, in_force: bool) -> list[ExceptionRow]:
+        """Exceptions in force, the earliest end first; then, unless `in_force`, ended ones."""
+        kept = [each for each in self.exceptions if each.exception.in_force(now) or not in_force]
+        return sorted(
+            kept,
+            key=lambda each: (
+                not each.exception.in_force(now),
+                abs((each.exception.until - now).total_seconds()),
+                each.exception.name,
+            ),
+        )
+
+
+def of_files(paths: Sequence[Path]) -> ExceptionReport:
+    """The exceptions in files. Raises UnreadableInput."""
+    return _report(policy_documents.parse(policy_files(paths)), None, [])
+
+
+async def of_cluster(client: Client) -> ExceptionReport:
+    """The exceptions that a cluster holds, and its live pods. Raises ClusterError."""
+    from webhook.kube.policy_objects import read_objects
+
+    documents = Objects().documents(await read_objects(client))
+    notes = await _of_webhook(client, documents)
+    try:
+        listed = await client.list("/api/v1/pods", _passed_by)
+    except ClusterError as error:
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        notes.append("you may not list pods: who has passed is not known")
+        return _report(documents, None, notes)
+    passed = Counter(name for exceptions in listed.items for name in exceptions)
+    return _report(documents, passed, notes)
+
+
+async def _of_webhook(client: Client, documents: Documents[PolicyDocument]) -> list[str]:
+    """Notes if the webhook does not use these exceptions."""
+    try:
+        return await differing(client, load_compiled(documents).policies)
+    except InvalidDocuments:
+        return ["the documents do not compile to a policy set: the webhook uses the last good one"]
+
+
+def _report(
+    documents: Documents[PolicyDocument], pods: Mapping[str, int] | None, notes: Sequence[str]
+) -> ExceptionReport:
+    good = [each.model for each in documents.documents]
+    shown = [
+        ExceptionRow(compiled(model), model.spec.policies, model.spec.match)
+        for model in good
+        if isinstance(model, PlacementException)
+    ]
+    errors = [str(finding) for finding in documents.errors]
+    return ExceptionReport(shown, pods, notes, [*map(harmless, errors)])
+
+
+def _passed_by(pod: Mapping[str, Any]) -> Sequence[str]:
+    """The exceptions in a live pod's stamp."""
+    if pod.get("status", {}).get("phase") in _OVER:
+        return ()
+    found = stamp.parse_stamp((pod["metadata"].get("annotations") or {}).get(names.PLACEMENT))
+    passed = found.get("exceptions") if found else None
+    return tuple(passed) if isinstance(passed, dict) else ()
+
+
+def lines(found: ExceptionReport, shown: Sequence[ExceptionRow], now: datetime) -> Iterator[str]:
+    """For each exception its name and state, and below them its content."""
+    if not shown:
+        yield "No exceptions in force." if found.exceptions else "No exceptions."
+    for number, each in enumerate(shown):
+        if number:
+            yield ""
+        exception = each.exception
+        in_force = exception.in_force(now)
+        state = f"in force {period(exception, now)}" if in_force else period(exception, now)
+        yield (
+            click.style(exception.name, bold=True)
+            + ": "
+            + click.style(state, fg="green" if in_force else "yellow")
+        )
+        named = _ALL if exception.policies is None else ", ".join(each.policies)
+        rows = [["policies", named], ["match", describe_match(each.match)]]
+        if found.pods is not None:
+            rows.append(["pods", f"{found.pods.get(exception.name, 0)} live"])
+        rows.append(["reason", harmless(exception.reason)])
+        yield from table(rows, 2)
+
+
+def document(
+    found: ExceptionReport, shown: Sequence[ExceptionRow], now: datetime
+) -> dict[str, Any]:
+    """The same as JSON; `pods` is null if unknown."""
+    return {
+        "exceptions": [
+            {
+                "name": each.exception.name,
+                "inForce": each.exception.in_force(now),
+                "until": each.exception.end,
+                "policies": list(each.policies),
+                "match": each.match.model_dump(by_alias=True, exclude_none=True),
+                "reason": each.exception.reason,
+                "pods": None if found.pods is None else found.pods.get(each.exception.name, 0),
+            }
+            for each in shown
+        ],
+        "notes": [*found.notes, *found.wrong],
+    }
+
+
+def describe_match(match: Match) -> str:
+    """A match block in a line: `namespaces research, ml-*; podSelector debug=anna`."""
+    return "; ".join(f"{field.document_name} {text}" for field, text in describe_fields(match))

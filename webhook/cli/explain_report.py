@@ -1,0 +1,247 @@
+"""Text and JSON output of `fairlead explain` for decisions."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from webhook.admission.audit import report
+from webhook.admission.stamp import HASH_LENGTH
+from webhook.cli.explanation import (
+    answers,
+    audit_lines,
+    coloured,
+    credited_to,
+    cure,
+    exception_documents,
+    surveys,
+    verdict,
+)
+from webhook.cli.layout import one_line, shortened, table, wrapped
+from webhook.cli.live.focus import Focus
+from webhook.shortening import cut
+from webhook.workloads.template import ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.admission.decision import Audited, Decision
+    from webhook.cli.decisions import Replicas
+    from webhook.cli.explanation import PolicyAnswer, Surveys
+    from webhook.placement.nodes import Node, Survey
+    from webhook.placement.trace import Entry
+    from webhook.policy.policy_set import PolicySet
+
+# Of a policy's description the first sentence, up to so many characters.
+_SENTENCE: Final = 60
+# A condition of many terms is cut: -o json has it whole.
+_CONDITION: Final = 200
+_OUTCOMES = {
+    "set": "green",
+    "lost": "yellow",
+    "dropped": "yellow",
+    "removed": "yellow",
+    "rejected": "red",
+    "reject": "red",
+}
+_ANSWERS = {"applies": "green", "audit": "cyan", "set aside": "yellow"}
+_NOTHING = Focus()
+
+
+def lines(replicas: Replicas, policies: PolicySet, nodes: Sequence[Node] | None) -> Iterator[str]:
+    """The explanation, line by line."""
+    subject, decision = click.style(f"{replicas.subject}: ", bold=True), replicas.decision
+    yield subject + coloured(decision, verdict(decision))
+    yield from table(head(replicas), 2)
+    for title, rows in sections(replicas, policies, nodes):
+        yield from section(title, rows)
+    yield from warning_lines(replicas.warnings)
+
+
+def sections(
+    replicas: Replicas, policies: PolicySet, nodes: Sequence[Node] | None
+) -> Iterator[tuple[str, list[list[str]]]]:
+    """Policies, fields, what audits and nodes say: each a title, and rows, of which may be none."""
+    decision = replicas.decision
+    yield f"Policies (set {policies.hash[:HASH_LENGTH]})", _policies(replicas, policies)
+    yield fields_title(decision), field_rows(decision.trace)
+    yield "If the policies under Audit were enforced", _audit(replicas, policies)
+    if nodes is not None:
+        found = surveys(replicas, nodes, policies)
+        yield _nodes_title(found), _nodes(found.last)
+
+
+def section(title: str, rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows under their title; nothing if there are none."""
+    if rows:
+        yield ""
+        yield "  " + click.style(title, bold=True)
+        yield from table(rows, 4)
+
+
+def warning_lines(warnings: Sequence[str]) -> Iterator[str]:
+    """The warnings under their title; nothing if there are none."""
+    if warnings:
+        yield ""
+        yield "  " + click.style("Warnings", bold=True)
+    for warning in warnings:
+        first, *more = wrapped(warning, 6)
+        yield f"    {first}"
+        yield from (f"      {line}" for line in more)
+
+
+def head(replicas: Replicas) -> list[list[str]]:
+    """Where the pods are from, who they are, and why they are rejected."""
+    template, decision = replicas.template, replicas.decision
+    place = template.source.place(template.path)
+    if not template.is_pod:
+        place += f" ({template.labels_path.removesuffix('.metadata.labels')})"
+    rows = [["from", one_line(place)]]
+    identity = decision.identity
+    if identity is None:
+        rows.append(["cure", cure(template)])
+    else:
+        facts = {
+            "run": identity.run or "-",
+            "kind": identity.kind,
+            "framework": identity.framework or "-",
+            "role": identity.role or "-",
+            "index": ranges(replicas.replica_indexes) or "-",
+            "coordinator": "yes" if identity.coordinator else "no",
+            "marked-by": identity.source,
+        }
+        text = " ".join(f"{key}={value}" for key, value in facts.items())
+        rows.append(["identity", one_line(text)])
+    if decision.result in ("rejected", "not-sent"):
+        rows.append(["because", decision.reason.removeprefix("fairlead: ")])
+    return rows
+
+
+def _policies(replicas: Replicas, policies: PolicySet) -> list[list[str]]:
+    return [
+        [click.style(each.answer, fg=_ANSWERS.get(each.answer)), each.name, _why(each)]
+        for each in answers(replicas, policies)
+    ]
+
+
+def _why(answer: PolicyAnswer) -> str:
+    """The condition or the reason; of a policy that counts, what it is for, in one sentence."""
+    if answer.answer in ("no", "set aside"):
+        return answer.why
+    what = textwrap.shorten(answer.why.partition(". ")[0], _SENTENCE, placeholder=" …")
+    return "; ".join(part for part in (what, answer.ended) if part)
+
+
+def fields_title(decision: Decision) -> str:
+    """The line above the fields."""
+    return "Fields" if decision.allowed else "Fields (none is changed)"
+
+
+def field_rows(trace: Sequence[Entry]) -> list[list[str]]:
+    """One row an entry; those of one field stand together, where the first of them stands."""
+    order = {field: at for at, field in enumerate(dict.fromkeys(e.field for e in trace))}
+    return [
+        [
+            click.style(entry.outcome, fg=_OUTCOMES.get(entry.outcome)),
+            credited_to(entry),
+            f"{entry.field}: {entry.reason}",
+        ]
+        for entry in sorted(trace, key=lambda each: order[each.field])
+    ]
+
+
+def _audit(replicas: Replicas, policies: PolicySet) -> list[list[str]]:
+    return [
+        [click.style(word, fg=_OUTCOMES.get(word)), who, text]
+        for word, who, text in audit_lines(replicas, policies)
+    ]
+
+
+def _nodes_title(found: Surveys) -> str:
+    last = found.last
+    count = str(len(last.admitted)) if last.admitted else click.style("0", fg="red")
+    title = f"Nodes: {count} of {last.total} admit the pod"
+    if found.on_demand:
+        return f"{title} now; class {', '.join(found.on_demand)} creates them on demand"
+    if found.after is None:
+        return title
+    if found.after.admitted == found.before.admitted:
+        return f"{title}, the same as before"
+    return f"{title}, {len(found.before.admitted)} did before"
+
+
+def _nodes(survey: Survey) -> list[list[str]]:
+    width = len(str(survey.total))
+    texts = [cut(shut.condition, _CONDITION) for shut in survey.shut]
+    rows = [
+        # Conditions that begin alike are shown whole.
+        [f"{len(shut.nodes):{width}}", f"{condition}: {shortened(shut.nodes)}"]
+        for shut, text in zip(survey.shut, texts, strict=True)
+        for condition in [text if texts.count(text) == 1 else shut.condition]
+    ]
+    if survey.admitted:
+        count = click.style(f"{len(survey.admitted):{width}}", fg="green")
+        rows.insert(0, [count, f"open to it: {shortened(survey.admitted)}"])
+    return rows
+
+
+def document(
+    decided: Sequence[Replicas],
+    policies: PolicySet,
+    nodes: Sequence[Node] | None,
+    focus: Focus = _NOTHING,
+) -> dict[str, Any]:
+    """The explanation of all decisions as JSON; with a focus, lists have what is about it."""
+    return {
+        "set": policies.hash,
+        "pods": [replicas_document(replicas, policies, nodes, focus) for replicas in decided],
+    }
+
+
+def replicas_document(
+    replicas: Replicas, policies: PolicySet, nodes: Sequence[Node] | None, focus: Focus
+) -> dict[str, Any]:
+    """The explanation of one decision."""
+    template, decision = replicas.template, replicas.decision
+    result: dict[str, Any] = {
+        "object": template.source.title,
+        "namespace": replicas.arrival.namespace,
+        "pods": replicas.pods,
+        "count": replicas.count,
+        "indexes": list(replicas.indexes),
+        "place": template.source.place(template.path),
+        "identity": decision.identity._asdict() if decision.identity else None,
+        "result": decision.result,
+        "reason": decision.reason,
+        "policies": [
+            each._asdict()
+            for each in answers(replicas, policies)
+            if not focus or focus.has_say(each.name, policies)
+        ],
+        "trace": [entry._asdict() for entry in decision.trace if focus.entry(entry, policies)],
+        "audited": _audited(decision.audited) if decision.audited else None,
+        "exceptions": exception_documents(decision),
+        "warnings": list(replicas.warnings),
+        "patch": list(decision.patch),
+    }
+    if nodes is not None:
+        found = surveys(replicas, nodes, policies)
+        result["nodes"] = {
+            "before": _survey(found.before),
+            "after": _survey(found.after) if found.after else None,
+            "onDemand": list(found.on_demand),
+        }
+    return result
+
+
+def _audited(audited: Audited) -> dict[str, Any]:
+    return {**report(audited), "trace": [entry._asdict() for entry in audited.trace]}
+
+
+def _survey(survey: Survey) -> dict[str, Any]:
+    return {
+        "admitted": list(survey.admitted),
+        "shut": [shut._asdict() for shut in survey.shut],
+    }

@@ -1,0 +1,95 @@
+"""`fairlead export`: print policies in forms that need no webhook."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from webhook.cli.guard import entries, namespaces_option, sources_option
+from webhook.cli.lazy import LazyGroup
+
+# The group's help lists these.
+COMMANDS: Final[dict[str, str]] = {
+    "map": "MutatingAdmissionPolicies, which the API server runs itself.",
+}
+
+
+@click.group("export", cls=LazyGroup, package=__name__, table=COMMANDS)
+def command() -> None:
+    """Print policies in a form that works without the webhook.
+
+    \b
+    Examples:
+      fairlead export map --policies mine/ | kubectl apply -f -
+    """
+
+
+@command.command("map")
+@click.option(
+    "--policies",
+    "paths",
+    required=True,
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    metavar="PATH",
+    help="Policy files: a file or a folder. May be repeated; all of them together are one set.",
+)
+@click.option(
+    "--default-priority-class",
+    default="",
+    metavar="NAME",
+    help="The cluster's PriorityClass with globalDefault, if there is one: pods that have "
+    "it count as unset.",
+)
+@click.option(
+    "--default-toleration-seconds",
+    type=click.IntRange(0, 2**31 - 1),
+    default=300,
+    show_default=True,
+    metavar="SECONDS",
+    help="The API server's --default-not-ready-toleration-seconds: tolerations with this "
+    "value count as unset.",
+)
+@sources_option
+@namespaces_option
+def policies_as_map(
+    paths: tuple[Path, ...],
+    default_priority_class: str,
+    default_toleration_seconds: int,
+    sources: tuple[str, ...],
+    only_namespaces: tuple[str, ...],
+) -> None:
+    """Print policies as a MutatingAdmissionPolicy and a ValidatingAdmissionPolicy, with bindings.
+
+    For clusters without the webhook; Kubernetes 1.36 and later. The API server itself then places
+    and rejects pods as the webhook would. There are no warnings, no metrics and no trace of
+    decisions, and policies under Audit are left out.
+
+    If a setting cannot be expressed exactly in this form, nothing is printed: the error names the
+    policy, the field, the reason and the fix. docs/guides/without-a-webhook.md has the whole list.
+
+    \b
+    Examples:
+      fairlead export map --policies mine/ > exported.yaml
+      fairlead export map --policies mine/ --source fairlead --source mlrun | kubectl apply -f -
+      fairlead export map --policies mine/ --only-namespace trial | kubectl apply -f -
+
+    \b
+    Exit codes:
+      0  printed
+      1  something cannot be exported, or a policy file is wrong
+      2  wrong usage
+    """
+    from webhook.cli.offline import policy_files
+    from webhook.cli.yaml_out import yaml_documents
+    from webhook.exported.documents import documents
+    from webhook.exported.positioned_settings import placed_of
+
+    files = policy_files(paths)
+    placed, audited = placed_of(files, default_priority_class, default_toleration_seconds)
+    found = documents(placed, entries(sources, only_namespaces))
+    if audited:
+        click.echo(f"left out, because they are under Audit: {', '.join(audited)}", err=True)
+    click.echo(yaml_documents(found), nl=False)

@@ -1,0 +1,308 @@
+"""Live pods and workloads, compared with what today's policies would do; question and answers.
+
+Longer than 300 lines: a workload's answer is made of those of its pods.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from webhook.admission.advice import warnings
+from webhook.admission.arrival import Arrival
+from webhook.admission.engine import decide
+from webhook.cli.decisions import Replicas, as_sent
+from webhook.cli.explanation import answers
+from webhook.cli.live import pod_stamp
+from webhook.cli.live.focus import touched
+from webhook.cli.live.pod_stamp import origin_of
+from webhook.cli.offline import Offline
+from webhook.comparison.difference import gaps
+from webhook.placement import pod as pods
+from webhook.placement.tolerations import within
+from webhook.workloads.object import Object
+from webhook.workloads.stored_pod import as_admitted, is_bound, without_binding
+from webhook.workloads.template import PodTemplate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from webhook.admission.arrival import Cluster
+    from webhook.admission.decision import Decision
+    from webhook.cli.live.finding import ObjectReference
+    from webhook.cli.live.missing_stamp import Why
+    from webhook.cli.live.pod_stamp import Origin, Stamp
+    from webhook.cli.options import Where
+    from webhook.comparison.difference import Gap
+    from webhook.placement.nodes import Node
+    from webhook.placement.shapes import Toleration
+    from webhook.placement.trace import Entry
+    from webhook.policy.policy_set import PolicySet
+
+_GIVEN = ("set", "kept")
+
+
+class Difference(NamedTuple):
+    """A field of a live pod that would be different if the pod were created now.
+
+    then: the policies that its stamp credits with the field
+    now:  the policies that would give it what it would have
+    why:  of each policy that gave it then, why it would not now
+    """
+
+    field: str
+    has: Any
+    would: Any
+    then: tuple[str, ...]
+    now: tuple[str, ...]
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LivePod:
+    """One live pod, as admission stored it.
+
+    `today` is the decision on the pod as its author wrote it; `stamp` has what policies did at its
+    creation. `unread`: the owner may not be read, so `today` may be about another text.
+    """
+
+    pod: Object
+    stamp: Stamp | None
+    origin: Origin
+    today: Replicas
+    differences: Sequence[Difference]
+    unread: bool = False
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it belongs to a run, by its labels now."""
+        return self.today.decision.identity is not None
+
+    @property
+    def unstamped(self) -> bool:
+        """Whether it belongs to a run, but has no stamp."""
+        return self.stamp is None and self.is_run
+
+    @property
+    def unsent(self) -> bool:
+        """Whether it belongs to a run, but would not be sent to the webhook today."""
+        return self.today.decision.result == "not-sent"
+
+    @property
+    def same(self) -> bool:
+        """Whether it is known to match today's policies."""
+        asked = not self.unstamped and not self.unsent
+        known = not self.unread or not self.is_run
+        return self.today.decision.allowed and not self.differences and asked and known
+
+
+class Judge(NamedTuple):
+    """Evaluates live pods of a namespace, which has the `labels`.
+
+    `configuration` sends pods to the webhook; None if unknown.
+    """
+
+    policies: PolicySet
+    cluster: Cluster
+    labels: Mapping[str, str]
+    now: datetime
+    configuration: Mapping[str, Any] | None = None
+
+    def judge_pod(self, pod: Object, templates: Sequence[PodTemplate] | None) -> LivePod:
+        """Compare the pod; `templates` are those of its owner, None if it may not be read.
+
+        Raises InvalidPod.
+        """
+        stamp = pod_stamp.read_stamp(pod)
+        admitted = Object(pod.file, as_admitted(pod.value))
+        origin = origin_of(admitted, stamp, templates or (), self.policies)
+        today = self._decided(origin.pod)
+        found = self._differences(admitted, stamp, today, bound=is_bound(pod.value))
+        return LivePod(admitted, stamp, origin, today, found, templates is None)
+
+    def _decided(self, author: Object) -> Replicas:
+        arrival = Arrival(author.value, author.namespace, self.labels, now=self.now)
+        decision = as_sent(
+            decide(arrival, self.policies, self.cluster), arrival, self.configuration
+        )
+        index = decision.identity.replica_index if decision.identity else None
+        return Replicas(
+            PodTemplate(author, ()),
+            (0,),
+            0,
+            () if index is None else (index,),
+            arrival,
+            decision,
+            warnings(author.value, decision),
+        )
+
+    def _differences(
+        self, pod: Object, stamp: Stamp | None, today: Replicas, *, bound: bool
+    ) -> Sequence[Difference]:
+        if not today.decision.allowed:
+            return ()
+        has = pods.parse_pod(pod.value)
+        would = today.decision.placement or pods.parse_pod(today.arrival.pod)
+        default = self.cluster.default_priority_class
+        if default and not would.priority_class_name:
+            would = would._replace(priority_class_name=default)
+        if bound:
+            would = would._replace(labels=without_binding(would.labels))
+        return [
+            _difference(gap, stamp, today, self.policies)
+            for gap in gaps(has, would)
+            if not _covered(gap, has.tolerations, would.tolerations)
+        ]
+
+
+def _covered(gap: Gap, has: Sequence[Toleration], would: Sequence[Toleration]) -> bool:
+    """Whether each toleration is covered by a broader one on the other side.
+
+    The PodTolerationRestriction plugin keeps only the broader one.
+    """
+    if not gap.field.startswith("tolerations["):
+        return False
+    return all(any(within(each, broad) for broad in would) for each in gap.has or ()) and all(
+        any(within(each, broad) for broad in has) for each in gap.would or ()
+    )
+
+
+def _difference(gap: Gap, stamp: Stamp | None, today: Replicas, policies: PolicySet) -> Difference:
+    then = [
+        policy
+        for policy, fields in (stamp.policies.items() if stamp else ())
+        if any(touched(field, gap.field, policies) for field in fields)
+    ]
+    now = [
+        entry.policy
+        for entry in today.decision.trace
+        if entry.outcome in _GIVEN and touched(entry.field, gap.field, policies)
+    ]
+    gone = [policy for policy in then if policy not in now]
+    return Difference(
+        *gap,
+        tuple(then),
+        tuple(dict.fromkeys(now)) if gap.would is not None else (),
+        tuple(_why(gone, gap.field, today, policies)),
+    )
+
+
+def _why(gone: Sequence[str], field: str, today: Replicas, policies: PolicySet) -> Iterator[str]:
+    """Why policies that set a field would not set it now."""
+    if today.decision.result == "not-sent":
+        yield today.decision.reason
+        return
+    if gone and today.decision.identity is None:
+        yield "the pod is not part of a run any more: no policy applies"
+        return
+    known = {each.name: each for each in answers(today, policies)}
+    for name in gone:
+        answer = known.get(name)
+        if answer is None:
+            yield f"{name} is not among today's policies"
+        elif answer.answer == "no":
+            yield f"{name} does not match: {answer.why}"
+        elif answer.answer == "audit":
+            yield f"{name} is under audit here"
+        elif answer.answer == "set aside":
+            yield f"{name}: {answer.why}"
+        else:
+            yield f"{name} {_lost(today.decision, name, field, policies)}"
+
+
+def _lost(decision: Decision, name: str, field: str, policies: PolicySet) -> str:
+    entries: list[Entry] = [
+        entry
+        for entry in decision.trace
+        if entry.policy == name and touched(entry.field, field, policies)
+    ]
+    if not entries:
+        return "does not set it any more"
+    return "; ".join(f"{entry.outcome}: {entry.reason}" for entry in entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The arguments and options. Without `policies`, the cluster's are used."""
+
+    targets: Sequence[ObjectReference]
+    namespace: str
+    policies: Sequence[Where]
+    nodes: Where | None
+
+
+@dataclass(frozen=True, slots=True)
+class LiveWorkload:
+    """An object that creates pods: the decisions on new pods, and its live pods."""
+
+    source: Object
+    templates: Sequence[PodTemplate]
+    replicas: Sequence[Replicas]
+    pods: Sequence[LivePod]
+
+    @property
+    def same(self) -> bool:
+        """Whether its live pods match today's policies, and new pods are sent to the webhook."""
+        return all(
+            each.decision.allowed and each.decision.result != "not-sent" for each in self.replicas
+        ) and all(each.same for each in self.pods)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers. `nodes` is None unless they were asked for; `notes` name unknown facts.
+
+    `unstamped` has the reason, by namespace and name, why a pod of a run has no stamp.
+    `configuration` sends pods to the webhook; None if unknown.
+    """
+
+    policies: PolicySet
+    cluster: Cluster
+    namespaces: Mapping[str, Mapping[str, str]]
+    now: datetime
+    nodes: Sequence[Node] | None
+    found: Sequence[LivePod | LiveWorkload]
+    unstamped: Mapping[tuple[str, str], Why]
+    notes: Sequence[str]
+    configuration: Mapping[str, Any] | None = None
+
+    @property
+    def same(self) -> bool:
+        """Whether every pod matches today's policies."""
+        return all(each.same for each in self.found)
+
+
+def recreated(answers: Answers, *, whole: bool) -> Offline:
+    """The objects, with pods as their authors wrote them. `whole`: they are printed as objects.
+
+    Raises UsageError for a Run that is printed, because it has no pod in its text.
+    """
+    objects, templates = [], []
+    for each in answers.found:
+        if isinstance(each, LivePod):
+            objects.append(each.origin.pod)
+            templates.append(PodTemplate(each.origin.pod, ()))
+            continue
+        if whole and each.source.is_own_run:
+            name, namespace = each.source.name, each.source.namespace
+            raise click.UsageError(
+                f"a Run has no pod in its text: kubectl get run {name} -n {namespace} -o yaml | "
+                "fairlead run preview -f - -o yaml prints its pods"
+            )
+        objects.append(each.source)
+        templates += each.templates
+    first = objects[0].namespace
+    return Offline(
+        answers.policies,
+        objects,
+        templates,
+        answers.namespaces,
+        answers.cluster,
+        first,
+        answers.now,
+        nodes=answers.nodes,
+        configuration=answers.configuration,
+    )

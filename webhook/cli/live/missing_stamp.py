@@ -1,0 +1,172 @@
+"""Why a live pod has no stamp, and which pods the webhook configuration sends."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook import names
+from webhook.errors import ClusterError
+from webhook.installation.doctor.pod_checks import selects
+from webhook.installation.object_kinds import CONFIGURATION, key_of
+from webhook.interception import exclusion_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.kube.client import Client
+    from webhook.workloads.object import Object
+
+# The values of a rule for the creation of pods in these fields; or "*".
+_CREATION: Final = (("operations", "CREATE"), ("apiGroups", ""), ("apiVersions", "v1"))
+_INSTALL: Final = "fairlead install"
+_NO_RULE: Final = (
+    f"the {CONFIGURATION} {names.WEBHOOK_CONFIGURATION} has no rule for their creation"
+)
+_AGAIN: Final = (
+    "delete it, for its controller to create it again: Fairlead cannot place an existing pod"
+)
+_BY_HAND: Final = "delete it and create it again yourself: Fairlead cannot place an existing pod"
+
+
+class Why(NamedTuple):
+    """Why a pod may have no stamp, and how it gets one; no cure if that is correct."""
+
+    reason: str
+    cure: str = _AGAIN
+
+
+NO_RUN: Final = Why("it is not part of a run", "")
+_UNKNOWN: Final = Why(
+    "the webhook did not answer when it was created, was disabled or not there yet, or does not "
+    "get this namespace's pods; run fairlead doctor"
+)
+_NOT_ANSWERED: Final = Why(
+    "the webhook did not answer when it was created, or was disabled, or the pod was labelled later"
+)
+
+
+async def read_configuration(client: Client) -> Mapping[str, Any] | None:
+    """The configuration that sends pods to the webhook; {} if there is none, None if unknown."""
+    try:
+        return await client.get(key_of(CONFIGURATION, names.WEBHOOK_CONFIGURATION).path)
+    except ClusterError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return {}
+        if error.status == HTTPStatus.FORBIDDEN:
+            return None
+        raise
+
+
+def why(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, Any] | None) -> Why:
+    """The most likely reason for a pod of a run. `labels` are its namespace's."""
+    found = _reason(pod, labels, configuration)
+    if any(each.get("controller") for each in pod.metadata.get("ownerReferences") or ()):
+        return found
+    return Why(found.reason, found.cure.replace(_AGAIN, _BY_HAND))
+
+
+def _reason(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, Any] | None) -> Why:
+    if configuration is None:
+        return _UNKNOWN
+    if not configuration:
+        reason = (
+            "Fairlead is not installed in this cluster, or was not installed when the pod was "
+            "created"
+        )
+        return _once(_INSTALL, reason)
+    since = configuration["metadata"].get("creationTimestamp", "")
+    created = pod.metadata.get("creationTimestamp", "")
+    if created < since:
+        return Why(f"it was created before Fairlead was installed (at {since})")
+    own = pod.metadata.get("labels") or {}
+    found = unsent(own, pod.namespace, labels, configuration)
+    return _once(found.cure, found.reason) if found else _NOT_ANSWERED
+
+
+def sending_notes(configuration: Mapping[str, Any] | None) -> list[str]:
+    """Notes on pods of which the configuration does not show whether they are sent."""
+    if configuration is None:
+        what = f"you may not get {CONFIGURATION} {names.WEBHOOK_CONFIGURATION}"
+        cure = f"kubectl auth can-i get {CONFIGURATION.lower()}s"
+        return [f"{what}: whether pods are sent to the webhook is not known; {cure}"]
+    found = []
+    for entry in filter(_takes_new_pods, configuration.get("webhooks") or ()):
+        name = entry.get("name")
+        if conditions := entry.get("matchConditions"):
+            which = ", ".join(str(each.get("name")) for each in conditions)
+            found.append(
+                f"{name} of {names.WEBHOOK_CONFIGURATION} has matchConditions ({which}): pods for "
+                "which one is false are not sent to the webhook, and which these are is not known"
+            )
+        url = (entry.get("clientConfig") or {}).get("url")
+        if url and entry.get("failurePolicy") == "Ignore":
+            found.append(
+                f"{name} of {names.WEBHOOK_CONFIGURATION} leads to {url}, with failurePolicy "
+                "Ignore: if nothing answers there, pods are not placed; whether it does is not "
+                "known"
+            )
+    return found
+
+
+def _takes_new_pods(entry: Mapping[str, Any]) -> bool:
+    """Whether a rule of the entry is for the creation of pods."""
+    return any(
+        all({word, "*"} & set(rule.get(field) or ()) for field, word in _CREATION)
+        and {"pods", "*", "*/*"} & set(rule.get("resources") or ())
+        and rule.get("scope", "*") in ("Namespaced", "*")
+        for rule in entry.get("rules") or ()
+    )
+
+
+def unsent(
+    own: Mapping[str, str],
+    namespace: str,
+    labels: Mapping[str, str],
+    configuration: Mapping[str, Any] | None,
+) -> Why | None:
+    """Why a new pod with its `own` labels would not be sent to the webhook; None if it would.
+
+    `labels` are its namespace's. If the configuration is unknown (None), only what every
+    installation excludes counts; {} means that there is no configuration.
+    """
+    if configuration is None:
+        reason = exclusion_reason(namespace)
+        return Why(reason, "create it in another namespace") if reason else None
+    if entries := configuration.get("webhooks") or ():
+        reaching = [each for each in entries if selects(each, "namespaceSelector", labels)]
+        if not reaching:
+            return Why(
+                f"no pod of namespace {namespace} is sent to the webhook: its labels exclude it",
+                "label the namespace so that the namespaceSelector of "
+                f"{names.WEBHOOK_CONFIGURATION} matches",
+            )
+        sending = [each for each in reaching if selects(each, "objectSelector", own)]
+        if not sending:
+            return Why(
+                "pods with its labels are not sent to the webhook",
+                "fairlead install --source NAME; fairlead sources lists the names",
+            )
+        if any(map(_takes_new_pods, sending)):
+            return None
+    return nothing_sent(configuration) or Why(
+        f"no pod with its labels is sent to the webhook: {_NO_RULE}", _INSTALL
+    )
+
+
+def nothing_sent(configuration: Mapping[str, Any]) -> Why | None:
+    """Why no pod is sent to the webhook; None if some are."""
+    if not configuration:
+        reason = f"no pod is sent to the webhook: there is no {CONFIGURATION}"
+        return Why(f"{reason} {names.WEBHOOK_CONFIGURATION}", _INSTALL)
+    if any(map(_takes_new_pods, configuration.get("webhooks") or ())):
+        return None
+    until = (configuration["metadata"].get("annotations") or {}).get(names.DISABLED_UNTIL)
+    if until:
+        return Why(f"the webhook is disabled until {until}", "fairlead enable")
+    return Why(f"no pod is sent to the webhook: {_NO_RULE}", _INSTALL)
+
+
+def _once(first: str, reason: str) -> Why:
+    """A cure with a `first` step, without which a new pod would be the same."""
+    return Why(reason, f"{first}; then {_AGAIN}")

@@ -1,0 +1,170 @@
+"""A stored pod as policies found it: its stamp, and what its author wrote.
+
+What the author wrote comes from the template of its owner, its file, or its stamp.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import jsonpatch
+import orjson
+
+from webhook import names
+from webhook.admission import stamp
+from webhook.admission.advice import LAST_APPLIED
+from webhook.cli.layout import harmless
+from webhook.comparison.authored import with_origin, without_credits
+from webhook.errors import InvalidPod
+from webhook.placement import patch
+from webhook.placement import pod as pods
+from webhook.placement.fields import OF_PODS, STORED_NORMAL, is_empty
+from webhook.workloads.object import Object
+from webhook.workloads.stored_pod import has_edited_tolerations, normal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.placement.pod import PodPlacement
+    from webhook.placement.shapes import JsonObject
+    from webhook.policy.policy_set import PolicySet
+    from webhook.workloads.template import PodTemplate
+
+_BY_STAMP: Final = "the pod itself, without what policies set according to its stamp"
+_AS_IT_IS: Final = "the pod itself, as it is"
+_BY_FILE: Final = "the file that it was applied from"
+_NORMAL: Final = frozenset(field.name for field in STORED_NORMAL)
+
+
+class Stamp(NamedTuple):
+    """What it says: the set's hash, and the fields that each policy is credited with.
+
+    `left_alone` is why the pod was left alone, or empty; `exceptions` the policies that each took
+    away. `whole` is the stamp as it stands.
+    """
+
+    set_hash: str
+    policies: Mapping[str, Sequence[str]]
+    left_alone: str
+    exceptions: Mapping[str, Sequence[str]]
+    whole: Mapping[str, Any]
+
+    @property
+    def all_policies(self) -> list[str]:
+        """The policies that took part, then those that an exception took away."""
+        return [*self.policies, *(each for gone in self.exceptions.values() for each in gone)]
+
+
+def read_stamp(pod: Object) -> Stamp | None:
+    """The pod's stamp; None if it has none that can be read.
+
+    Whoever may write pods may have written it: its texts are made harmless for a terminal.
+    """
+    annotations = pod.metadata.get("annotations")
+    found = stamp.parse_stamp(
+        annotations.get(names.PLACEMENT) if isinstance(annotations, dict) else None
+    )
+    if found is None:
+        return None
+    return Stamp(
+        harmless(str(found.get("set") or "")),
+        _lists(found.get("policies")),
+        harmless(str(found.get("leftAlone") or "")),
+        _lists(found.get("exceptions")),
+        found,
+    )
+
+
+def _lists(value: object) -> Mapping[str, Sequence[str]]:
+    return {
+        harmless(str(key)): [harmless(str(each)) for each in items]
+        for key, items in (value.items() if isinstance(value, dict) else ())
+        if isinstance(items, list)
+    }
+
+
+class Origin(NamedTuple):
+    """The pod as its author wrote it; `evidence` names the source of that.
+
+    `unsure` has the fields, as (policy, field), whose value of the policy is unknown.
+    """
+
+    pod: Object
+    evidence: str
+    unsure: Sequence[tuple[str, str]] = ()
+
+
+def origin_of(
+    pod: Object, stamp: Stamp | None, templates: Sequence[PodTemplate], policies: PolicySet
+) -> Origin:
+    """The pod as its author wrote it. `templates` are those of the object that made it, if known.
+
+    `pod` is as admission left it. Raises InvalidPod if its placement fields have no pod's shape.
+    """
+    own = pods.parse_pod(pod.value)
+    if stamp is None:
+        return Origin(_bare(pod, own, own), _AS_IT_IS)
+    stripped = without_credits(own, stamp.policies, policies)
+    said, text = _text(own, templates)
+    edited = has_edited_tolerations(pod.value)
+    if edited and text is None:
+        said += "; its tolerations were changed since; policies do not see that"
+    elif edited:
+        stripped = stripped._replace(doubtful=stripped.doubtful | {"tolerations"})
+    if text is not None:
+        stripped = with_origin(stripped, text)
+    return Origin(_bare(pod, own, stripped.placement), said, stripped.unsure)
+
+
+def _text(own: PodPlacement, templates: Sequence[PodTemplate]) -> tuple[str, PodPlacement | None]:
+    """The author's own text, and which it is."""
+    if templates:
+        best = max(templates, key=lambda each: _likeness(each, own))
+        return f"the template of {best.source.title}", pods.parse_pod(_whole(best.pod(0)))
+    annotation = own.annotations.get(LAST_APPLIED)
+    if annotation:
+        try:
+            return _BY_FILE, pods.parse_pod(_whole(orjson.loads(annotation)))
+        except (orjson.JSONDecodeError, InvalidPod):
+            pass  # anybody may write there
+    return _BY_STAMP, None
+
+
+def _likeness(template: PodTemplate, own: PodPlacement) -> int:
+    """How many labels of the template's pods the pod has, less those that it has not."""
+    try:
+        labels = pods.parse_pod(_whole(template.pod(0))).labels
+    except InvalidPod:
+        return -1
+    found = sum(own.labels.get(key) == value for key, value in labels.items())
+    return 2 * found - len(labels)
+
+
+def _whole(pod: object) -> JsonObject:
+    """With the two parts that a pod is read by, also where a template leaves one out.
+
+    Its placement is as the API server would store it.
+    """
+    if not isinstance(pod, dict):
+        raise InvalidPod("pod", "an object", pod)
+    spec = pod.get("spec") or {}
+    if isinstance(spec, dict):
+        spec = {key: normal(value) if key in _NORMAL else value for key, value in spec.items()}
+    return {**pod, "metadata": pod.get("metadata") or {}, "spec": spec}
+
+
+def _bare(pod: Object, own: PodPlacement, author: PodPlacement) -> Object:
+    """The pod with this placement, and without its status and its node."""
+    value = copy.deepcopy({key: each for key, each in pod.value.items() if key != "status"})
+    operations = copy.deepcopy(patch.operations(value, own, author))
+    value = jsonpatch.apply_patch(value, operations)
+    # A patch takes no affinity away: no policy does.
+    value["spec"]["affinity"] = copy.deepcopy(patch.affinity_of({}, author))
+    value["spec"]["nodeName"] = author.node_name
+    for field in OF_PODS:
+        # Left by what was taken away, where a pod that says nothing has no such field.
+        holder = value[field.holder]
+        if field.filled_in is None and is_empty(holder.get(field.name)):
+            holder.pop(field.name, None)
+    return Object(pod.file, value)

@@ -1,0 +1,267 @@
+"""Text and JSON output about live objects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from webhook.admission.stamp import HASH_LENGTH
+from webhook.cli import explain_report
+from webhook.cli.explain_report import replicas_document
+from webhook.cli.layout import shortened, table
+from webhook.cli.live import focus as focusing
+from webhook.cli.live.finding import controller_of
+from webhook.cli.live.live_pods import LivePod
+from webhook.cli.live.missing_stamp import NO_RUN
+from webhook.cli.live.value_text import both_fields, both_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.cli.decisions import Replicas
+    from webhook.cli.live.focus import Focus, Row
+    from webhook.cli.live.live_pods import Answers, Difference, LiveWorkload
+    from webhook.cli.live.missing_stamp import Why
+    from webhook.policy.policy_set import PolicySet
+
+_COLOURS: Final = {
+    "set": "green",
+    "same": "green",
+    "lost": "yellow",
+    "dropped": "yellow",
+    "removed": "yellow",
+    "otherwise": "yellow",
+    "would": "yellow",
+    "not sent": "yellow",
+    "no stamp": "red",
+    "rejected": "red",
+}
+
+
+def lines(answers: Answers, focus: Focus) -> Iterator[str]:
+    """The answers, object by object."""
+    for number, each in enumerate(answers.found):
+        if number:
+            yield ""
+        if isinstance(each, LivePod):
+            yield from _pod(each, answers, focus)
+        else:
+            yield from _workload_lines(each, answers, focus)
+
+
+def _pod(live: LivePod, answers: Answers, focus: Focus) -> Iterator[str]:
+    subject = click.style(f"{live.pod.title} in {live.pod.namespace}", bold=True)
+    unstamped = _unstamped(live, answers)
+    if focus:
+        yield f"{subject}, {focus.title}"
+        yield from _rows(focusing.of_pod(live, answers.policies, focus, unstamped))
+        return
+    yield f"{subject}: {_verdict(live)}"
+    yield from table(_head(live), 2)
+    today = answers.policies.hash[:HASH_LENGTH]
+    yield from explain_report.section(_title(live, today), _stamp_lines(live, unstamped))
+    for title, rows in explain_report.sections(live.today, answers.policies, answers.nodes):
+        yield from explain_report.section(f"Today: {title[0].lower()}{title[1:]}", rows)
+    yield from explain_report.section("Difference", list(_differences(live.differences)))
+    yield from explain_report.warning_lines(live.today.warnings)
+
+
+def _verdict(live: LivePod) -> str:
+    if not live.is_run:
+        return "not part of a run: no policy applies"
+    if not live.today.decision.allowed:
+        return click.style("today it would be rejected", fg="red")
+    if live.unstamped:
+        return click.style("no policy was applied to it: it has no stamp", fg="red")
+    if live.unsent:
+        return click.style("today it would not be sent to the webhook", fg="yellow")
+    if live.differences:
+        count = len(live.differences)
+        fields = "1 field differs" if count == 1 else f"{count} fields differ"
+        return click.style(f"differs from today's policies: {fields}", fg="yellow")
+    if live.unread:
+        return click.style("whether it matches today's policies is unknown", fg="yellow")
+    return click.style("matches today's policies", fg="green")
+
+
+def _head(live: LivePod) -> list[list[str]]:
+    metadata = live.pod.metadata
+    made = f"the cluster, created {metadata.get('creationTimestamp', 'some time ago')}"
+    owner = controller_of(metadata)
+    if owner is not None:
+        made += f" for {owner.get('kind')}/{owner.get('name')}"
+    rows = [["from", made], *explain_report.head(live.today)[1:], ["author", live.origin.evidence]]
+    for policy, unsure in live.origin.unsure:
+        text = (
+            f"the values that {policy} set in {unsure} are unknown now; they are treated as the "
+            "author's"
+        )
+        rows.append(["unsure", text])
+    return rows
+
+
+def _title(live: LivePod, today: str) -> str:
+    if live.stamp is None:
+        return "When it was created"
+    then = live.stamp.set_hash
+    same = "same as today" if then == today else "today's set differs"
+    return f"When it was created (set {then}, {same})"
+
+
+def _stamp_lines(live: LivePod, unstamped: Why | None) -> list[list[str]]:
+    stamp = live.stamp
+    if stamp is None:
+        rows = [["no stamp", unstamped.reason], ["cure", unstamped.cure]] if unstamped else []
+        return [row for row in rows if row[1]]
+    if stamp.left_alone:
+        return [["left alone", stamp.left_alone]]
+    rows = [
+        [policy, ", ".join(fields) or "matched, but set no field"]
+        for policy, fields in stamp.policies.items()
+    ]
+    rows += [
+        [", ".join(policies), f"set aside by the exception {name}"]
+        for name, policies in stamp.exceptions.items()
+    ]
+    return rows or [["nothing", "no policy matched"]]
+
+
+def _differences(differences: Sequence[Difference]) -> Iterator[list[str]]:
+    for each in differences:
+        has, text = both_fields(each.field, each.has, each.would)
+        yield ["has", ", ".join(each.then), has]
+        would = click.style("would", fg="yellow")
+        yield [would, ", ".join(each.now), text]
+        for why in each.why:
+            yield ["why", "", why]
+
+
+def _workload_lines(found: LiveWorkload, answers: Answers, focus: Focus) -> Iterator[str]:
+    for number, replicas in enumerate(found.replicas):
+        if number:
+            yield ""
+        if not focus:
+            yield from explain_report.lines(replicas, answers.policies, answers.nodes)
+            continue
+        yield from focused(replicas, answers.policies, focus)
+    yield ""
+    yield from _live(found, answers, focus)
+
+
+def focused(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterator[str]:
+    """The decision on pods, for one policy or one field."""
+    yield click.style(replicas.subject, bold=True) + f", {focus.title}"
+    yield from _rows(focusing.of_replicas(replicas, policies, focus))
+
+
+def _live(found: LiveWorkload, answers: Answers, focus: Focus) -> Iterator[str]:
+    title = click.style(f"Live pods of {found.source.title}", bold=True)
+    if not found.pods:
+        yield f"{title}: none"
+        return
+    same = sum(each.same for each in found.pods)
+    yield f"{title}: {same} of {len(found.pods)} as new ones would be"
+    rows = [
+        (group.word, str(len(group.pods)), f"{shortened(group.names)}{group.detail}")
+        for group in grouped(found.pods, answers, focus)
+    ]
+    yield from _rows(rows)
+
+
+def _rows(rows: Sequence[Row] | Iterator[Row]) -> Iterator[str]:
+    yield from table(
+        [[click.style(word, fg=_COLOURS.get(word)), who, text] for word, who, text in rows], 2
+    )
+
+
+def _unstamped(live: LivePod, answers: Answers) -> Why | None:
+    if live.stamp is None and not live.is_run:
+        return NO_RUN
+    return answers.unstamped.get((live.pod.namespace, live.pod.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Equal pods: a `word` for their state, and a `detail`."""
+
+    word: str
+    detail: str
+    pods: list[LivePod] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[str]:
+        """Their names."""
+        return [each.pod.name for each in self.pods]
+
+
+def grouped(pods: Sequence[LivePod], answers: Answers, focus: Focus) -> list[Group]:
+    """The groups, the largest first."""
+    groups: dict[tuple[str, str], Group] = {}
+    for live in pods:
+        key = _describe_difference(live, answers, focus)
+        groups.setdefault(key, Group(*key)).pods.append(live)
+    return sorted(groups.values(), key=lambda each: -len(each.pods))
+
+
+def _describe_difference(live: LivePod, answers: Answers, focus: Focus) -> tuple[str, str]:
+    if live.unstamped:
+        return "no stamp", f": {answers.unstamped[live.pod.namespace, live.pod.name].reason}"
+    if not live.today.decision.allowed:
+        return "rejected", ": today they would be"
+    differences = [each for each in live.differences if not focus or focus.difference(each)]
+    if live.unsent:
+        return "not sent", f": today {live.today.decision.reason}"
+    if not differences:
+        return "same", ""
+    texts = []
+    for each in differences:
+        has, would = both_texts(each.field, each.has, each.would)
+        why = f" ({'; '.join(each.why)})" if each.why else ""
+        texts.append(f"{each.field} is {has}, and would be {would}{why}")
+    return "otherwise", f": {'; '.join(texts)}"
+
+
+def document(answers: Answers, focus: Focus) -> dict[str, Any]:
+    """The answers as JSON. With a focus, lists only have entries about it."""
+    return {
+        "set": answers.policies.hash,
+        "same": answers.same,
+        "objects": [
+            _pod_document(each, answers, focus)
+            if isinstance(each, LivePod)
+            else _workload_document(each, answers, focus)
+            for each in answers.found
+        ],
+    }
+
+
+def _workload_document(found: LiveWorkload, answers: Answers, focus: Focus) -> dict[str, Any]:
+    return {
+        "object": found.source.title,
+        "namespace": found.source.namespace,
+        "same": found.same,
+        "today": [_today_document(each, answers, focus) for each in found.replicas],
+        "pods": [_pod_document(each, answers, focus) for each in found.pods],
+    }
+
+
+def _pod_document(live: LivePod, answers: Answers, focus: Focus) -> dict[str, Any]:
+    unstamped = answers.unstamped.get((live.pod.namespace, live.pod.name))
+    differences = [each for each in live.differences if not focus or focus.difference(each)]
+    return {
+        "object": live.pod.title,
+        "namespace": live.pod.namespace,
+        "same": live.same,
+        "author": live.origin.evidence,
+        "unsure": [{"policy": policy, "field": field} for policy, field in live.origin.unsure],
+        "stamp": live.stamp.whole if live.stamp else None,
+        "unstamped": unstamped.reason if unstamped else None,
+        "today": _today_document(live.today, answers, focus),
+        "differences": [each._asdict() for each in differences],
+    }
+
+
+def _today_document(replicas: Replicas, answers: Answers, focus: Focus) -> dict[str, Any]:
+    return replicas_document(replicas, answers.policies, answers.nodes, focus)

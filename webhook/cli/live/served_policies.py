@@ -1,0 +1,168 @@
+"""The policy sets that the webhook's replicas serve, compared with the cluster's, and counts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from webhook import names, validating
+from webhook.admission.stamp import HASH_LENGTH
+from webhook.cli.live.missing_stamp import read_configuration
+from webhook.cli.policies.policies_in_force import Count, Served
+from webhook.controller.policies.replica_metrics import report_of
+from webhook.errors import ClusterError
+from webhook.installation.object_kinds import VALIDATING, key_of
+from webhook.kube.webhook_replicas import read_by_replica
+from webhook.times import to_second
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from webhook.kube.client import Client
+    from webhook.policy.policy_set import PolicySet
+    from webhook.policy.reporting.decision_counts import Report
+
+
+class NotServed(ClusterError):
+    """The webhook serves other policies: `what` it serves, and the hash of the cluster's set."""
+
+    def __init__(self, what: str, own: str) -> None:
+        super().__init__(
+            f"{what}, and the policies in the cluster are set {own}: name those that it "
+            "serves with --policies DIR, or give --policies cluster to use those in the cluster"
+        )
+        self.note = f"{what}; this is about the policies in the cluster, set {own}"
+
+
+async def differing(
+    client: Client, policies: PolicySet, answers: ReplicaCounts | None = None
+) -> list[str]:
+    """Notes as in `not_served`, also if it serves another set: the user named the cluster's."""
+    try:
+        return await not_served(client, policies, (), answers)
+    except NotServed as error:
+        return [error.note]
+
+
+async def not_served(
+    client: Client,
+    policies: PolicySet,
+    stamped: Collection[str],
+    answers: ReplicaCounts | None = None,
+) -> list[str]:
+    """Notes on whether the webhook serves this set. Raises NotServed if it serves another one.
+
+    stamped: the hashes in the stamps of pods that were read; the set's own shows that the webhook
+        has served it
+    answers: what the replicas reported, if they were asked already
+
+    A user who may not ask the replicas has the stamps and the webhook configurations: a webhook
+    that serves files gets no writes of policies. Raises ClusterError.
+    """
+    own = policies.hash[:HASH_LENGTH]
+    answers = answers or await ask_replicas(client)
+    hashes = [each.hash for each in answers.served or ()]
+    others = [each for each in hashes if each != own]
+    if others and len(others) == len(hashes):
+        sets = ", ".join(sorted({each or "none" for each in others}))
+        raise NotServed(f"every replica of the webhook serves another set ({sets})", own)
+    if others:
+        return [
+            f"{len(others)} of {len(hashes)} replicas of the webhook do not serve set {own} yet"
+        ]
+    if hashes:
+        return []
+    if await _serves_files(client):
+        raise NotServed("the webhook serves policies from files", own)
+    if own in stamped:
+        return []
+    return [f"it is unknown whether the webhook uses the cluster's set {own}: {answers.note}"]
+
+
+async def _serves_files(client: Client) -> bool:
+    """Whether pods are sent to a webhook, and writes of policies are not."""
+    if not await read_configuration(client):
+        return False
+    try:
+        found = await client.get(key_of(VALIDATING, names.WEBHOOK_CONFIGURATION).path)
+    except ClusterError as error:
+        if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+            return error.status == HTTPStatus.NOT_FOUND
+        raise
+    entries = found.get("webhooks") or ()
+    return not any(each.get("name") == validating.POLICIES for each in entries)
+
+
+class ReplicaCounts(NamedTuple):
+    """What replicas report; `served` is None if they could not be asked, and `note` says why.
+
+    `since` is the start of the latest replica: a policy without `counts` never matched since then.
+    Counts of replicas that ended are lost. Empty if the start of one is unknown.
+    """
+
+    served: Sequence[Served] | None
+    counts: Mapping[str, Count]
+    since: str = ""
+    note: str = ""
+
+    def of(self, policy: str) -> Count | None:
+        """The counts of a policy; None if replicas could not be asked."""
+        if self.served is None:
+            return None
+        return self.counts.get(policy) or Count(0, "", self.since)
+
+
+async def ask_replicas(client: Client) -> ReplicaCounts:
+    """Ask each replica now."""
+    reports = {}
+    try:
+        for name, text in (await read_by_replica(client)).items():
+            reports[name] = report_of(text)
+    except ClusterError as error:
+        return ReplicaCounts(None, {}, note=str(error))
+    except ValueError as error:
+        why = f"/metrics of {name} cannot be read ({error}): run fairlead doctor"
+        return ReplicaCounts(None, {}, note=why)
+    served = [Served(name, report.hash) for name, report in sorted(reports.items())]
+    began = [_began(each) for each in reports.values()]
+    since = max(began, default="") if all(began) else ""
+    return ReplicaCounts(served, _sums(reports.values(), since), since)
+
+
+def served_by_status(statuses: Iterable[Mapping[str, Any]]) -> Sequence[Served] | None:
+    """The sets that the controller has seen; None if it has seen none."""
+    found = {
+        str(each["replica"]): str(each["hash"])
+        for status in statuses
+        for each in status.get("servedHashes") or ()
+    }
+    return [Served(*each) for each in sorted(found.items())] or None
+
+
+def count_of(status: Mapping[str, Any]) -> Count | None:
+    """What a policy's status has counted; None if nothing is counted there."""
+    if not status.get("since"):
+        return None
+    return Count(
+        int(status.get("podsDecided") or 0),
+        str(status.get("lastMatch") or ""),
+        str(status["since"]),
+    )
+
+
+def _sums(reports: Iterable[Report], since: str) -> Mapping[str, Count]:
+    found: dict[str, Count] = {}
+    for report in reports:
+        for policy, count in report.counts.items():
+            had = found.get(policy, Count(0, "", since))
+            last = max(had.last_match, count.last_match)
+            found[policy] = Count(had.decided + count.decided, last, since)
+    return found
+
+
+def _began(report: Report) -> str:
+    try:
+        return to_second(datetime.fromtimestamp(float(report.process), UTC))
+    except ValueError:
+        return ""

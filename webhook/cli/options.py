@@ -1,0 +1,200 @@
+"""Options that several commands share, their types, and settings that are read from options.
+
+A settings class is a dataclass whose fields name the options that they are read from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import os
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from webhook.kube.client import Client
+
+_FORM: Final = re.compile(r"(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,6})s)?", re.ASCII)
+_S = TypeVar("_S")
+
+_OPTION: Final = "option"
+
+
+class Cluster(enum.Enum):
+    """The word `cluster` instead of a path; a file of that name is ./cluster."""
+
+    CLUSTER = "cluster"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+CLUSTER: Final = Cluster.CLUSTER
+Where: TypeAlias = Path | Cluster
+
+
+def paths_of(policies: Sequence[Where]) -> list[Path]:
+    """The paths of --policies; none for the word `cluster`. Raises UsageError for both."""
+    paths = [each for each in policies if each is not CLUSTER]
+    if paths and len(paths) < len(policies):
+        raise click.UsageError("--policies: give cluster or paths, not both")
+    return paths
+
+
+class WhereType(click.ParamType[Where]):
+    """Converts to a path that exists, or to CLUSTER."""
+
+    def __init__(self, *, folders: bool) -> None:
+        self.name = "path"
+        self._path = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=folders)
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Where:
+        """Parse a path as click.Path does, or the word `cluster`."""
+        if isinstance(value, Cluster):
+            return value
+        if str(value) == CLUSTER.value:
+            return CLUSTER
+        found: Path = self._path.convert(str(value), param, ctx)
+        return found
+
+
+class Number(click.FloatRange):
+    """A number within inclusive bounds; nan and inf are invalid."""
+
+    def __init__(self, least: float, most: float) -> None:
+        super().__init__(min=least, max=most)
+        self._least = least
+        self._most = most
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Parse the value; click reports an error."""
+        number: float = click.FLOAT.convert(value, param, ctx)
+        # click.FloatRange accepts nan, because every comparison with nan is false.
+        if not self._least <= number <= self._most:
+            self.fail(
+                f"{value} is out of range: want {self._least:g} to {self._most:g}", param, ctx
+            )
+        return number
+
+
+class Duration(click.ParamType[timedelta]):
+    """A time span within inclusive bounds."""
+
+    name = "duration"
+
+    def __init__(self, least: timedelta, most: timedelta) -> None:
+        self._least = least
+        self._most = most
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> timedelta:
+        """Parse the value; click reports an error."""
+        if isinstance(value, timedelta):
+            return value
+        found = _FORM.fullmatch(str(value))
+        if not found or not any(found.groups()):
+            self.fail(
+                f"{value!r} is not a valid duration: want a value such as 15m, 90s, 1h30m",
+                param,
+                ctx,
+            )
+        hours, minutes, seconds = (int(each or 0) for each in found.groups())
+        span = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        if not self._least <= span <= self._most:
+            self.fail(
+                f"{value} is out of range: want {text(self._least)} to {text(self._most)}",
+                param,
+                ctx,
+            )
+        return span
+
+
+def text(span: timedelta) -> str:
+    """The span in the largest whole units: 15 min, 1 h 30 min, 45 s."""
+    seconds = round(span.total_seconds())
+    hours, rest = divmod(seconds, 3600)
+    minutes, seconds = divmod(rest, 60)
+    parts = [(hours, "h"), (minutes, "min"), (seconds, "s")]
+    return " ".join(f"{count} {unit}" for count, unit in parts if count) or "0 s"
+
+
+def cluster_options(function: Callable[..., None]) -> Callable[..., None]:
+    """--kubeconfig and --context, as kubectl calls them."""
+    kubeconfig = click.option(
+        "--kubeconfig",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="The cluster. Default: $KUBECONFIG, else ~/.kube/config, else the cluster that this "
+        "pod runs in.",
+    )
+    context = click.option(
+        "--context", default="", metavar="NAME", help="A context of the kubeconfig."
+    )
+    return kubeconfig(context(function))
+
+
+def timeout_option(function: Callable[..., None]) -> Callable[..., None]:
+    """--timeout, of commands that wait for a cluster."""
+    return click.option(
+        "--timeout",
+        type=Number(1, 86400),
+        default=300.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Maximum time to wait.",
+    )(function)
+
+
+def client_of(kubeconfig: Path | None, context: str) -> Client:
+    """A client of that cluster, as an asynchronous context manager."""
+    # The import of the Kubernetes client takes time; --help does not need it.
+    from webhook.kube.client import connect
+
+    return connect(kubeconfig or usual_kubeconfig(), context=context)
+
+
+def usual_kubeconfig() -> Path | None:
+    """~/.kube/config; None if $KUBECONFIG is set, or the file does not exist."""
+    usual = Path.home() / ".kube" / "config"
+    return usual if not os.environ.get("KUBECONFIG") and usual.is_file() else None
+
+
+def setting(*flags: str, **attributes: Any) -> Any:
+    """A field of a settings class, with the flags and attributes of its click.option."""
+    return dataclasses.field(metadata={_OPTION: (flags, attributes)})
+
+
+def settings_options(settings: type[_S]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option for each `setting` of this dataclass, and one value with all fields.
+
+    Other fields are parameters that the command declares itself. Its other parameters are passed
+    after that value, by name.
+    """
+    fields = dataclasses.fields(settings)  # type: ignore[arg-type]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def with_options(**given: Any) -> None:
+            values = {each.name: given.pop(each.name) for each in fields}
+            command(settings(**values), **given)
+
+        wrapped: Callable[..., None] = with_options
+        for each in reversed(fields):
+            if each.metadata:
+                flags, attributes = each.metadata[_OPTION]
+                wrapped = click.option(*flags, each.name, **attributes)(wrapped)
+        return wrapped
+
+    return decorate

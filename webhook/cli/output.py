@@ -1,0 +1,106 @@
+"""Print results in the requested format, and notes and errors on stderr."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from webhook.cli.layout import harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from webhook.errors import FairleadError
+
+
+def output_option(
+    description: str = "What to print.", formats: tuple[str, ...] = ("text", "json")
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """-o, --output; the first of the formats is the default."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help=description,
+    )
+
+
+def print_result(
+    output: str,
+    *,
+    json: Callable[[], Any],
+    text: Callable[[], Iterable[str]] = tuple,
+    yaml: Callable[[], Iterable[Any]] = tuple,
+    markdown: Callable[[], str] = str,
+) -> None:
+    """Print the result in the form that --output names. Only that form is made.
+
+    json:     one document
+    text:     lines
+    yaml:     objects, each a document of its own
+    markdown: the whole text, with its line ends
+    """
+    match output:
+        case "json":
+            print_json(json())
+        case "yaml":
+            from webhook.cli.yaml_out import yaml_documents
+
+            click.echo(yaml_documents(yaml()), nl=False)
+        case "markdown":
+            click.echo(markdown(), nl=False)
+        case _:
+            print_text(output, text())
+
+
+def print_text(output: str, lines: Iterable[str]) -> None:
+    """Print lines as they come, unless the result is one document for programs at the end."""
+    if output != "json":
+        for line in lines:
+            click.echo(line)
+
+
+def as_one(objects: Sequence[Any]) -> Any:
+    """Objects as the one document that kubectl takes and prints in JSON."""
+    return objects[0] if len(objects) == 1 else as_list(objects)
+
+
+def as_list(objects: Sequence[Any]) -> dict[str, Any]:
+    """Objects as a List, also where there is one."""
+    return {"apiVersion": "v1", "kind": "List", "items": objects}
+
+
+def print_json(document: Any) -> None:
+    """Print a document for programs."""
+    # The import takes time, and most commands print text.
+    import orjson
+
+    try:
+        printed = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
+    except orjson.JSONEncodeError:
+        import json
+
+        # Files may hold integers of more than 64 bits, and halves of surrogate pairs.
+        whole = json.dumps(document, indent=2, ensure_ascii=False)
+        printed = whole.encode(errors="backslashreplace").decode()
+    click.echo(printed)
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print notes on stderr, in order."""
+    for note in notes:
+        say("note", note, "yellow")
+
+
+def print_error(error: FairleadError) -> None:
+    """Print an error without ending the command."""
+    say("error", str(error))
+
+
+def say(word: str, text: str, colour: str = "red") -> None:
+    """Write a line to stderr, after a word for its kind, such as `note`."""
+    click.secho(f"{word}: ", fg=colour, bold=True, nl=False, err=True)
+    click.echo(harmless(text), err=True)

@@ -1,0 +1,225 @@
+"""Text and JSON output of `fairlead policies`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from webhook.admission.stamp import HASH_LENGTH
+from webhook.cli.layout import shortened, table
+from webhook.cli.policies.policies_in_force import known_since, policy_rows, skew_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from webhook.cli.policies.policies_in_force import LivePod, PodsOf, PoliciesInForce, Row
+
+# Live pods are those that are there now; decided ones were counted as they came.
+_HEAD: Final = [
+    *("PRIORITY", "POLICY", "ENFORCED", "LIVE PODS", "WORKLOADS", "PODS DECIDED", "LAST", "FOR")
+]
+
+
+def listed(gathered: PoliciesInForce) -> Iterator[str]:
+    """All policies, in their order."""
+    found = policy_rows(gathered)
+    yield f"{_set_line(gathered)}; {_served(gathered)}"
+    yield ""
+    if not found:
+        yield (
+            "There is no policy. If the webhook serves policies from files, name them: "
+            "--policies PATH"
+        )
+        return
+    yield from _table(found)
+    for row in found:
+        if row.accepted:
+            yield ""
+            yield click.style(f"{row.name} is not accepted", fg="red") + f": {row.accepted}"
+
+
+def never(gathered: PoliciesInForce) -> Iterator[str]:
+    """The policies that nothing ever matched."""
+    every = policy_rows(gathered)
+    found = [row for row in every if row.never]
+    known = known_since(every)
+    text = f"since {known}" if known else "but earlier matches are unknown"
+    if not found:
+        yield f"{_counted(len(every))}: each matched something, {text}"
+        return
+    yield f"{len(found)} of {_counted(len(every))} never matched a known pod, {text}:"
+    yield ""
+    yield from _table(found)
+
+
+def pods(found: PodsOf) -> Iterator[str]:
+    """The pods and workloads of one policy."""
+    yield (
+        click.style(f"policy {found.name}", bold=True)
+        + f": applied to live pods: {len(found.both) + len(found.no_more)}; "
+        + f"would apply today: {len(found.both) + len(found.would)}; "
+        + f"workloads: {len(found.templates)}"
+    )
+    rows = [
+        *_by_namespace("touches", [(pod.namespace, pod.name, "") for pod in found.both]),
+        *_by_namespace(
+            "no more",
+            [(pod.namespace, pod.name, pod.failed[found.name]) for pod in found.no_more],
+        ),
+        *_by_namespace("would", [(pod.namespace, pod.name, "") for pod in found.would]),
+        *_by_namespace(
+            "excepted",
+            [(pod.namespace, pod.name, f"by {pod.excepted[found.name]}") for pod in found.excepted],
+        ),
+        *_by_namespace("workload", [(one.namespace, one.title, "") for one in found.templates]),
+    ]
+    yield from table(rows, 2)
+    if found.would:
+        yield ""
+        yield "would: it was not applied when they were created; fairlead explain pod NAME says why"
+    if found.audited:
+        yield ""
+        yield "under Audit, all or part of it: there it changes nothing, and fairlead audit sums up"
+
+
+def replicas(gathered: PoliciesInForce) -> Iterator[str]:
+    """Which set each replica serves, and whether that is one."""
+    found = skew_of(gathered)
+    if found is None or gathered.served is None:
+        yield "it is unknown what the replicas of the webhook serve"
+        return
+    rows = [["REPLICA", "SET"], *([each.replica, each.hash] for each in gathered.served)]
+    if gathered.compare:
+        rows.append([f"({gathered.source})", _hash(gathered)])
+    yield from table(rows, 0)
+    yield ""
+    if found.same:
+        which = f", that of {gathered.source}" if found.expected else ""
+        count = len(found.hashes)
+        word = "the one replica serves" if count == 1 else f"all {count} replicas serve"
+        yield click.style(f"{word} the same set{which}", fg="green")
+        return
+    sets = len(set(found.hashes))
+    text = "1 set is served" if sets == 1 else f"{sets or 'no'} sets are served"
+    if found.expected:
+        text += f", and {gathered.source} has {found.expected} now"
+    yield (
+        click.style(text, fg="red")
+        + "; a write takes a few seconds to reach all replicas: try again, then run fairlead doctor"
+    )
+
+
+def wrong(gathered: PoliciesInForce) -> Iterator[str]:
+    """Why there is no set."""
+    yield click.style(f"{gathered.source}: the policies do not compile", fg="red") + (
+        "; the webhook keeps the last good set:"
+    )
+    yield from (f"  {each}" for each in gathered.wrong)
+
+
+def _table(found: Sequence[Row]) -> Iterator[str]:
+    rows = [_HEAD]
+    for row in found:
+        count = row.counted
+        rows.append(
+            [
+                str(row.priority),
+                row.name,
+                row.enforced,
+                str(row.matching),
+                str(row.templates),
+                str(count.decided) if count else "?",
+                count.last_match or "never" if count else "?",
+                row.match,
+            ]
+        )
+    yield from table(rows, 0)
+
+
+def _set_line(gathered: PoliciesInForce) -> str:
+    policies = gathered.policies
+    if policies is None:
+        return f"{gathered.source}: no set"
+    classes = len(policies.classes)
+    kinds = "1 class" if classes == 1 else f"{classes} classes"
+    return (
+        f"set {_hash(gathered)} of {gathered.source}: {_counted(len(policies.policies))}, {kinds}"
+    )
+
+
+def _served(gathered: PoliciesInForce) -> str:
+    found = skew_of(gathered)
+    if found is None:
+        return "what the replicas serve is not known"
+    count = len(found.hashes)
+    replicas_ = "1 replica" if count == 1 else f"{count} replicas"
+    if found.same:
+        return f"{replicas_} of the webhook serve{'s' if count == 1 else ''} it"
+    another = "which serves another set" if count == 1 else "some of which serve another set"
+    text = f"{replicas_} of the webhook, {another}: fairlead policies --replicas"
+    return click.style(text, fg="red")
+
+
+def _hash(gathered: PoliciesInForce) -> str:
+    return gathered.policies.hash[:HASH_LENGTH] if gathered.policies else "none"
+
+
+def _counted(count: int) -> str:
+    return "1 policy" if count == 1 else f"{count} policies"
+
+
+def _by_namespace(word: str, found: Iterable[tuple[str, str, str]]) -> Iterator[list[str]]:
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for namespace, name, why in found:
+        groups[namespace, why].append(name)
+    for (namespace, why), names in sorted(groups.items()):
+        reason = f": {why}" if why else ""
+        yield [word, str(len(names)), namespace, shortened(sorted(names), 5) + reason]
+
+
+def document(gathered: PoliciesInForce, rows: Iterable[Row]) -> dict[str, Any]:
+    """Policies, and what replicas serve."""
+    found = list(rows)
+    return {
+        **served_document(gathered),
+        "since": known_since(found) or None,
+        "policies": [row.document() for row in found],
+    }
+
+
+def served_document(gathered: PoliciesInForce) -> dict[str, Any]:
+    """What replicas serve."""
+    skew = skew_of(gathered)
+    return {
+        "source": gathered.source,
+        "set": gathered.policies.hash if gathered.policies else None,
+        "errors": list(gathered.wrong),
+        "replicas": None
+        if gathered.served is None
+        else [each._asdict() for each in gathered.served],
+        "sameSet": skew.same if skew else None,
+    }
+
+
+def pods_document(found: PodsOf) -> dict[str, Any]:
+    """The pods_document and workloads of one policy."""
+    return {
+        "policy": found.name,
+        "touches": [_pod(each, found.name) for each in found.both],
+        "noMore": [_pod(each, found.name) for each in found.no_more],
+        "would": [_pod(each, found.name) for each in found.would],
+        "excepted": [_pod(each, found.name) for each in found.excepted],
+        "workloads": [
+            {"namespace": each.namespace, "object": each.title} for each in found.templates
+        ],
+    }
+
+
+def _pod(pod: LivePod, name: str) -> dict[str, Any]:
+    return {
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "why": pod.failed.get(name) or pod.excepted.get(name),
+    }

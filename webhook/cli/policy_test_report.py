@@ -1,0 +1,260 @@
+"""Run policy tests from files, and report the results as text and JSON."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from webhook.errors import InvalidDocuments, UnreadableInput
+from webhook.placement.trace import WITHOUT_EFFECT
+from webhook.policy.load import load
+from webhook.policy_tests import load_tests, result
+from webhook.policy_tests.runner import run_tests
+from webhook.server.folder import is_test_file, read_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.placement.trace import Entry
+    from webhook.policy.policy_set import PolicySet
+    from webhook.policy_tests.load_tests import Document
+    from webhook.policy_tests.result import Failure, Place, Verdict
+
+
+@dataclass(slots=True)
+class FileReport:
+    """One test file: what is wrong with it or with what it loads, and its tests' verdicts."""
+
+    file: str
+    findings: list[str] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the file could be run, and every test in it passed."""
+        return not self.findings and all(verdict.passed for verdict in self.verdicts)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All test files by name, the number of policies, and those that no test reached."""
+
+    files: Sequence[FileReport]
+    policies: int
+    unreached: Sequence[Place]
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything passed."""
+        return all(report.passed for report in self.files)
+
+
+def run(top: Path, instead: Sequence[Path] = ()) -> Report:
+    """Run every test file at `top`; over the policies at `instead`, if any are given.
+
+    Raises UnreadableInput if a file or folder cannot be read.
+    """
+    runner = _Runner(instead)
+    reports = [
+        runner.run_file(file, content)
+        for file, content in read_folder(top, wanted=is_test_file).items()
+    ]
+    there = set(runner.loaded)
+    if not instead and top.is_dir():
+        there |= result.policies_in(read_folder(os.path.normpath(top)))
+    unreached = sorted(there - runner.reached)
+    return Report(reports, len(there), unreached)
+
+
+class _Runner:
+    """Runs test files; keeps the policy sets and the policies that were reached."""
+
+    def __init__(self, instead: Sequence[Path]) -> None:
+        self.instead = instead
+        self.loaded: set[Place] = set()
+        self.reached: set[Place] = set()
+        self._sets: dict[tuple[str, ...], tuple[PolicySet, frozenset[Place]]] = {}
+
+    def run_file(self, file: str, content: bytes) -> FileReport:
+        """One test file."""
+        report = FileReport(file)
+        try:
+            documents = load_tests.parse(file, content)
+        except InvalidDocuments as error:
+            report.findings += map(str, error.findings)
+            return report
+        if not documents:
+            report.findings.append(f"{file}: it has no test")
+        for document in documents:
+            try:
+                policies, places = self._policies(document)
+            except InvalidDocuments as error:
+                report.findings += map(str, error.findings)
+                continue
+            verdicts = run_tests(document, policies)
+            report.verdicts += verdicts
+            self.loaded |= places
+            self.reached |= result.reached(places, verdicts)
+        return report
+
+    def _policies(self, document: Document) -> tuple[PolicySet, frozenset[Place]]:
+        """The policy set that a document is about. Raises InvalidDocuments."""
+        files: dict[str, bytes] = {}
+        beside = Path(document.file).parent
+        paths = self.instead or [beside / path for path in document.model.policies]
+        for at, path in enumerate(paths):
+            try:
+                # One file has one name, however a test comes to it.
+                files |= read_folder(os.path.normpath(path))
+            except UnreadableInput as error:
+                where = () if self.instead else ("policies", at)
+                raise InvalidDocuments(
+                    [document.finding(where, problem) for problem in error.problems]
+                ) from error
+        key = tuple(sorted(files))
+        if key not in self._sets:
+            self._sets[key] = load(files).policies, result.policies_in(files)
+        return self._sets[key]
+
+
+def lines(report: Report, *, verbose: bool) -> Iterator[str]:
+    """The report, line by line; with `verbose` the tests that passed too."""
+    for file in report.files:
+        yield from _file(file, verbose=verbose)
+    yield from _summary(report)
+
+
+def _file(report: FileReport, *, verbose: bool) -> Iterator[str]:
+    failed = sum(not verdict.passed for verdict in report.verdicts)
+    passed = len(report.verdicts) - failed
+    if report.passed:
+        yield f"{_ok('ok')}      {report.file}  {_tests(passed)}"
+    else:
+        what = f"{failed} of {_tests(passed + failed)} failed" if report.verdicts else "cannot run"
+        yield f"{_bad('FAILED')}  {report.file}  {what}"
+    yield from (f"    {finding}" for finding in report.findings)
+    for verdict in report.verdicts:
+        if not verdict.passed:
+            yield from _failed(verdict)
+        elif verbose:
+            took_part = ", ".join(_policies(verdict)) or "no enforced policy"
+            audited = f"; under Audit: {', '.join(verdict.audited)}" if verdict.audited else ""
+            yield f"    {_ok('ok')}  {verdict.name}  ({verdict.result}; {took_part}{audited})"
+
+
+def _policies(verdict: Verdict) -> Iterator[str]:
+    """The enforced policies that were applied; `(not in full)` if a setting has no effect."""
+    unfulfilled = {each.policy for each in verdict.trace if each.outcome in WITHOUT_EFFECT}
+    for name in verdict.policies:
+        yield f"{name} (not in full)" if name in unfulfilled else name
+
+
+def _failed(verdict: Verdict) -> Iterator[str]:
+    yield f"    {_bad('FAILED')}  {verdict.file}:{verdict.line}: {verdict.name}"
+    for failure in verdict.failures:
+        yield f"        {failure.field}"
+        yield f"            expected  {failure.expected}"
+        yield f"            seen      {failure.seen}"
+        yield from (f"            {line}" for line in failure.because)
+    trace = [_entry(entry) for entry in relevant(verdict)]
+    if trace:
+        yield "        why"
+        yield from (f"            {line}" for line in trace)
+
+
+def _entry(entry: Entry) -> str:
+    who = f"policy {entry.policy} ({entry.part})" if entry.policy else "the pod"
+    return f"{entry.field}: {entry.outcome}, {who}: {entry.reason}"
+
+
+# Fields about nodes, which can cause a wrong runsOn.
+_OF_NODES = ("nodeSelector", "affinity", "tolerations", "capacity", "annotations[")
+# Fields of the whole decision: every line of the trace may be the cause.
+_OF_ALL = ("result", "reason", "warnings")
+
+
+def relevant(verdict: Verdict) -> list[Entry]:
+    """The entries of the trace about the failures."""
+    starts: tuple[str, ...] = ()
+    for failure in verdict.failures:
+        if failure.field in _OF_ALL:
+            return list(verdict.trace)
+        of_nodes = failure.field in ("runsOn", *_OF_NODES)
+        starts += _OF_NODES if of_nodes else (failure.field,)
+    return [entry for entry in verdict.trace if entry.field.startswith(starts)]
+
+
+def _summary(report: Report) -> Iterator[str]:
+    verdicts = [verdict for file in report.files for verdict in file.verdicts]
+    failed = sum(not verdict.passed for verdict in verdicts)
+    broken = sum(bool(file.findings) for file in report.files)
+    yield ""
+    counts = [_tests(len(verdicts)), f"{len(verdicts) - failed} passed", f"{failed} failed"]
+    if broken:
+        counts.append(f"{_count(broken, 'file')} could not be run")
+    yield ", ".join(counts)
+    reached = report.policies - len(report.unreached)
+    yield f"{reached} of {_count(report.policies, 'policy', 'policies')} reached"
+    if report.unreached:
+        yield "No test reached:"
+        yield from (f"    {place.policy}  ({place.file})" for place in report.unreached)
+
+
+def document(report: Report) -> dict[str, Any]:
+    """The report as JSON."""
+    return {
+        "passed": report.passed,
+        "files": [_file_document(file) for file in report.files],
+        "policies": report.policies,
+        "unreached": [place._asdict() for place in report.unreached],
+    }
+
+
+def _file_document(report: FileReport) -> dict[str, Any]:
+    return {
+        "file": report.file,
+        "passed": report.passed,
+        "findings": report.findings,
+        "tests": [
+            {
+                "name": verdict.name,
+                "line": verdict.line,
+                "passed": verdict.passed,
+                "result": verdict.result,
+                "policies": list(verdict.policies),
+                "audited": list(verdict.audited),
+                "failures": [_failure(failure) for failure in verdict.failures],
+                "trace": [entry._asdict() for entry in verdict.trace],
+            }
+            for verdict in report.verdicts
+        ],
+    }
+
+
+def _failure(failure: Failure) -> dict[str, Any]:
+    return {
+        "field": failure.field,
+        "expected": failure.expected,
+        "seen": failure.seen,
+        "because": list(failure.because),
+    }
+
+
+def _tests(count: int) -> str:
+    return _count(count, "test")
+
+
+def _count(count: int, one: str, many: str = "") -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def _ok(text: str) -> str:
+    return click.style(text, fg="green")
+
+
+def _bad(text: str) -> str:
+    return click.style(text, fg="red", bold=True)

@@ -1,0 +1,334 @@
+"""The decisions on a planned Run's pods, equal ones grouped, as text, JSON and YAML.
+
+Longer than 300 lines: the groups, and the three forms in which they are printed.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import jsonpatch
+
+from webhook import names
+from webhook.admission.advice import warnings
+from webhook.admission.arrival import Arrival
+from webhook.admission.audit import report
+from webhook.admission.engine import decide
+from webhook.cli.decisions import MAX_REPLICAS, as_sent, same
+from webhook.cli.explain_report import field_rows, fields_title, warning_lines
+from webhook.cli.explanation import coloured, verdict
+from webhook.cli.layout import table
+from webhook.cli.live.value_text import placement_rows
+from webhook.cli.yaml_out import yaml_line
+from webhook.placement import nodes as nodes_of
+from webhook.placement import pod as pods
+from webhook.run.rendezvous.framework import FILES
+from webhook.shortening import apart
+from webhook.workloads.template import ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from webhook.admission.arrival import Cluster
+    from webhook.admission.decision import Decision
+    from webhook.cli.run.run_files import Planned
+    from webhook.placement.nodes import Node
+    from webhook.placement.shapes import JsonObject
+    from webhook.policy.policy_set import PolicySet
+    from webhook.run.plan import Plan
+    from webhook.run.pod_template_cache import PodTemplateCache
+    from webhook.run.rendezvous.framework import ReplicaEnv
+
+# A longer value is cut in its middle: TF_CONFIG ends with the replica's own place.
+_VALUE: Final = 80
+_END: Final = 40
+_OWN: Final = (names.PREFIX, names.MANAGED_BY, names.DEFAULT_CONTAINER)
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Evaluates pods as the webhook would at `now`; `labels` returns a namespace's labels."""
+
+    policies: PolicySet
+    cluster: Cluster
+    labels: Callable[[str], Mapping[str, str]]
+    now: datetime | None = None
+
+    def arrival(self, pod: JsonObject) -> Arrival:
+        """A pod as the webhook gets it."""
+        namespace = pod["metadata"]["namespace"]
+        return Arrival(pod, namespace, self.labels(namespace), now=self.now)
+
+    def decision(self, pod: JsonObject) -> Decision:
+        """What the webhook would answer, or that no installation sends it such a pod."""
+        arrival = self.arrival(pod)
+        return as_sent(decide(arrival, self.policies, self.cluster), arrival, None)
+
+
+@dataclass(slots=True)
+class Group:
+    """Replicas of one role with the same template and the same decision.
+
+    pod: the first of them, as the webhook gets it; decision: None without policies.
+    """
+
+    plan: Plan
+    role: str
+    template_cache: PodTemplateCache
+    pod: JsonObject
+    decision: Decision | None
+    indexes: list[int] = field(default_factory=list)
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """The warnings that their author gets."""
+        return warnings(self.pod, self.decision) if self.decision else ()
+
+    @property
+    def allowed(self) -> bool:
+        """Whether they are admitted."""
+        return self.decision is None or self.decision.allowed
+
+    def replica_env(self, index: int) -> ReplicaEnv:
+        """The environment of one of them."""
+        return self.plan.replica_env(self.role, index)
+
+    def pods(self) -> Iterator[JsonObject]:
+        """All of them, with the patch applied."""
+        for index in self.indexes:
+            yield self.patched(pod_of(self.plan, self.role, index))
+
+    def patched(self, pod: JsonObject) -> JsonObject:
+        """One of them with the patch applied."""
+        if self.decision is None or not self.decision.patch:
+            return pod
+        patch = copy.deepcopy(list(self.decision.patch))
+        result: JsonObject = jsonpatch.apply_patch(copy.deepcopy(pod), patch)
+        return result
+
+
+def groups(plan: Plan, judge: Judge | None) -> list[Group]:
+    """The pods of a run, in the framework's order, equal ones grouped.
+
+    Equal replicas after the thousandth are treated like the last one before: policies distinguish
+    replicas by index, and no policy lists a thousand.
+    """
+    found: list[Group] = []
+    for role, count in plan.gang.counts.items():
+        own: list[Group] = []
+        last: Group | None = None
+        for index in range(count):
+            usual = (role, index) not in plan.special
+            if index >= MAX_REPLICAS and usual and last is not None:
+                last.indexes.append(index)
+                continue
+            group = _group(own, plan, role, index, judge)
+            group.indexes.append(index)
+            last = group if usual else last
+        found += own
+    return found
+
+
+def _group(own: list[Group], plan: Plan, role: str, index: int, judge: Judge | None) -> Group:
+    """The group of a replica, which is among `own` afterwards."""
+    template_cache, pod = plan.template_cache(role, index), pod_of(plan, role, index)
+    decision = judge.decision(pod) if judge else None
+    for each in own:
+        if each.template_cache is template_cache and _alike(each.decision, decision):
+            return each
+    group = Group(plan, role, template_cache, pod, decision)
+    own.append(group)
+    return group
+
+
+def _alike(one: Decision | None, other: Decision | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return same(one, other)
+
+
+def pod_of(plan: Plan, role: str, index: int) -> JsonObject:
+    """A pod, as the webhook gets it; of a Deployment, as its ReplicaSet creates it."""
+    if not plan.run.spec.serving:
+        return plan.pod(role, index, 0)
+    template = plan.deployment()["spec"]["template"]
+    prefix = {"generateName": f"{plan.run.name}-", "namespace": plan.run.namespace}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**prefix, **template["metadata"]},
+        "spec": template["spec"],
+    }
+
+
+def lines(planned: Planned, groups: Sequence[Group], nodes: Sequence[Node] | None) -> Iterator[str]:
+    """The preview of one run, line by line."""
+    plan = planned.plan
+    count = sum(len(group.indexes) for group in groups)
+    framework = f" on {plan.run.spec.framework}" if plan.run.spec.framework else ""
+    yield (
+        click.style(f"Run/{plan.run.name} in {plan.run.namespace}: ", bold=True)
+        + f"{plan.run.spec.kind}{framework}, {count} pod{'s' if count > 1 else ''}"
+    )
+    yield from table([["from", planned.place], *_objects(plan)], 2)
+    for group in groups:
+        yield ""
+        yield from _group_lines(group, nodes)
+
+
+def subject(group: Group) -> str:
+    """Which replicas they are: worker 0-1, 3-6."""
+    if group.plan.run.spec.serving:
+        return "the Deployment's pod"
+    return f"{group.role} {ranges(group.indexes)}"
+
+
+def _objects(plan: Plan) -> Iterator[list[str]]:
+    """The objects that are created beside the pods."""
+    run, service = plan.run, plan.service()
+    ports = ", ".join(_port(port) for port in service["spec"].get("ports", ()))
+    if run.spec.serving:
+        yield ["Deployment", f"{run.name}, of one pod, which is recreated"]
+        yield ["Service", f"{run.name}, {ports}"]
+        yield ["address", str(plan.needs.address)]
+        return
+    yield ["Service", f"{run.name}, headless, {ports or 'without ports'}"]
+    if config_map := plan.config_map():
+        files = ", ".join(config_map["data"])
+        yield ["ConfigMap", f"{config_map['metadata']['name']}: {files}, at {FILES}"]
+    if plan.keys_secret:
+        yield ["Secret", f"{plan.keys_secret}: SSH keys, at {plan.shared.ssh_keys_at}"]
+
+
+def _port(port: JsonObject) -> str:
+    target = port.get("targetPort", port["port"])
+    return f"port {port['port']}" + (f" to {target}" if target != port["port"] else "")
+
+
+def _group_lines(group: Group, nodes: Sequence[Node] | None) -> Iterator[str]:
+    decision = group.decision
+    head = subject(group)
+    if len(group.indexes) > 1:
+        head += f" ({len(group.indexes)} pods)"
+    outcome = coloured(decision, verdict(decision)) if decision else "as the Run requests"
+    yield "  " + click.style(f"{head}: ", bold=True) + outcome
+    yield from table([*_rows(group, nodes)], 4)
+    sections = [("Environment", _environment(group))]
+    if decision and decision.trace:
+        sections.insert(0, (fields_title(decision), field_rows(decision.trace)))
+    for title, rows in sections:
+        if rows:
+            yield ""
+            yield "    " + click.style(title, bold=True)
+            yield from table(rows, 6)
+    yield from (line and f"  {line}" for line in warning_lines(group.warnings))
+
+
+def _rows(group: Group, nodes: Sequence[Node] | None) -> Iterator[list[str]]:
+    """The main container and the placement that the pods would have."""
+    if group.decision and group.decision.result in ("rejected", "not-sent"):
+        yield ["because", group.decision.reason.removeprefix("fairlead: ")]
+    pod = group.patched(group.pod)
+    main = group.template_cache.main
+    yield ["container", f"{main['name']}, {main.get('image')}"]
+    if main.get("resources"):
+        yield ["resources", yaml_line(main["resources"])]
+    metadata = pod["metadata"]
+    for member in ("labels", "annotations"):
+        own = {k: v for k, v in metadata.get(member, {}).items() if not k.startswith(_OWN)}
+        if own:
+            yield [member, yaml_line(own)]
+    if capacity := metadata["annotations"].get(names.CAPACITY):
+        yield ["capacity", capacity]
+    yield from placement_rows(pod["spec"])
+    if nodes is not None:
+        survey = nodes_of.survey(pods.parse_pod(pod), nodes)
+        left = str(len(survey.admitted)) if survey.admitted else click.style("0", fg="red")
+        yield ["nodes", f"{left} of {survey.total} admit it"]
+
+
+def _environment(group: Group) -> list[list[str]]:
+    """The variables of the first pod, and of the last where they differ."""
+    first, last = (group.replica_env(index) for index in (group.indexes[0], group.indexes[-1]))
+    rows = []
+    for name, value in first.env.items():
+        if name in group.template_cache.own:
+            rows.append([name, "the container's own is kept"])
+            continue
+        rows.append([name, _short(value)])
+        other = last.env[name]
+        if other != value:
+            shown = _short(other)
+            if shown == _short(value):
+                rows[-1][1], shown = apart(value, other, _VALUE)
+            rows.append(["", f"{shown} (of {group.role} {group.indexes[-1]})"])
+    main = group.template_cache.main
+    if first.command and not (main.get("command") or main.get("args")):
+        rows.append(["command", " ".join(first.command)])
+    return rows
+
+
+def _short(value: str) -> str:
+    if len(value) <= _VALUE:
+        return value
+    return f"{value[: _VALUE - _END]}…{value[-_END:]}"
+
+
+def manifests(plan: Plan, groups: Sequence[Group]) -> Iterator[JsonObject]:
+    """All objects with the patches applied, in the order of creation, without rejected pods.
+
+    The Secret is left out, because its keys are generated at creation.
+    """
+    if config_map := plan.config_map():
+        yield config_map
+    yield plan.service()
+    if plan.run.spec.serving:
+        yield plan.deployment()
+    for group in groups:
+        if group.allowed:
+            yield from group.pods()
+
+
+def explanation(
+    planned: Planned, groups: Sequence[Group], nodes: Sequence[Node] | None
+) -> dict[str, Any]:
+    """One run: its objects, and for each group of replicas the first pod and its decision."""
+    plan = planned.plan
+    serving = plan.run.spec.serving
+    return {
+        "run": plan.run.name,
+        "namespace": plan.run.namespace,
+        "place": planned.place,
+        "kind": plan.run.spec.kind,
+        "framework": plan.run.spec.framework,
+        "service": plan.service(),
+        "configMap": plan.config_map(),
+        "secret": plan.keys_secret,
+        "deployment": plan.deployment() if serving else None,
+        "address": plan.needs.address,
+        "replicas": [_group_document(group, nodes) for group in groups],
+    }
+
+
+def _group_document(group: Group, nodes: Sequence[Node] | None) -> dict[str, Any]:
+    decision = group.decision
+    pod = group.patched(group.pod)
+    result: dict[str, Any] = {
+        "role": group.role,
+        "indexes": list(group.indexes),
+        "result": decision.result if decision else None,
+        "reason": decision.reason if decision else "",
+        "policies": list(decision.policies) if decision else [],
+        "trace": [entry._asdict() for entry in decision.trace] if decision else [],
+        "audited": report(decision.audited) if decision and decision.audited else None,
+        "warnings": list(group.warnings),
+        "variables": dict(group.replica_env(group.indexes[0]).env),
+        "pod": pod,
+    }
+    if nodes is not None:
+        result["nodes"] = list(nodes_of.survey(pods.parse_pod(pod), nodes).admitted)
+    return result

@@ -1,0 +1,94 @@
+"""Metrics of certificates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import Counter, Gauge
+
+from certs.rotation import phase
+from webhook import metric_names
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from certs.pair import Pair
+    from certs.rotation import Observed
+
+PHASES: Final = ("absent", "staged", "published", "retiring", "steady")
+OBJECTS: Final = ("authority", "serving", "bundle")
+ERRORS: Final = ("conflict", "forbidden", "unreachable", "refused", "undone")
+
+
+class CertificateMetrics:
+    """The keeper's metrics. A process that is not the leader reports no state."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._expiry = Gauge(
+            metric_names.CERTIFICATE_EXPIRY,
+            "When certificates expire: the authority that signs, the one that will, the leaf.",
+            ["certificate"],
+            registry=registry,
+        )
+        self._phase = Gauge(
+            metric_names.CERTIFICATE_PHASE,
+            "What the authority is in the middle of: 1 for the phase it is in, else 0.",
+            ["phase"],
+            registry=registry,
+        )
+        self._behind = Gauge(
+            metric_names.CERTIFICATE_REPLICAS_BEHIND,
+            "Replicas in service that do not present the leaf that is kept, or cannot be asked.",
+            registry=registry,
+        )
+        self._writes = Counter(
+            metric_names.CERTIFICATE_WRITES,
+            "Writes of the authority's Secret, of the serving one, and of bundles.",
+            ["object"],
+            registry=registry,
+        )
+        self._errors = Counter(
+            metric_names.CERTIFICATE_ERRORS,
+            "Checks of certificates that failed: conflict, another client wrote first; "
+            "forbidden, a right is missing; unreachable, no answer or an overload; refused, "
+            "anything else; undone, another client reverts what is written.",
+            ["reason"],
+            registry=registry,
+        )
+        # A counter that appears with its first event hides that event from rate().
+        for kept in OBJECTS:
+            self._writes.labels(kept)
+        for reason in ERRORS:
+            self._errors.labels(reason)
+
+    def saw(self, observed: Observed) -> None:
+        """Update the metrics from the observed state."""
+        authority = observed.authority
+        self._expires("authority", authority.signing if authority else None)
+        self._expires("staged", authority.staged if authority else None)
+        self._expires("leaf", observed.serving.leaf if observed.serving else None)
+        now_in = phase(authority)
+        for each in PHASES:
+            self._phase.labels(each).set(each == now_in)
+        kept = observed.serving.leaf.check().serial_number if observed.serving else None
+        self._behind.set(sum(each is None or each != kept for each in observed.replicas))
+
+    def unknown(self) -> None:
+        """Clear the state, which only the leader reports."""
+        self._expiry.clear()
+        self._phase.clear()
+        self._behind.set(0)
+
+    def wrote(self, kept: str) -> None:
+        """Count a write; one of OBJECTS."""
+        self._writes.labels(kept).inc()
+
+    def failed(self, reason: str) -> None:
+        """Count a failed check; one of ERRORS."""
+        self._errors.labels(reason).inc()
+
+    def _expires(self, name: str, pair: Pair | None) -> None:
+        if pair:
+            self._expiry.labels(name).set(pair.check().not_valid_after_utc.timestamp())
+        else:
+            self._expiry.remove(name)

@@ -1,0 +1,181 @@
+"""The controller's metrics."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from webhook import metric_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.core import Metric
+
+    from webhook.controller.informers import Informers
+    from webhook.controller.observed_state import ObservedState
+
+Number: TypeAlias = "Callable[[], float]"
+
+# Seconds: a run of a few pods takes milliseconds, the creation of hundreds of pods seconds.
+BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0)
+PHASES: Final = (
+    "Pending",
+    "Starting",
+    "Running",
+    "Restarting",
+    "Suspended",
+    "Succeeded",
+    "Failed",
+)
+RESULTS: Final = ("done", "invalid", "conflict", "failed")
+
+
+class ControllerMetrics:
+    """The controller's metrics on the given registry."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._reconciles = Counter(
+            metric_names.RECONCILES,
+            "Looks at a run: done; invalid, no pods can be made of it; conflict, it had changed "
+            "meanwhile; failed, to be tried again.",
+            ["result"],
+            registry=registry,
+        )
+        self._duration = Histogram(
+            metric_names.RECONCILE_DURATION,
+            "Time of one look at a run, calls to the API server included.",
+            buckets=BUCKETS,
+            registry=registry,
+        )
+        self._transitions = Counter(
+            metric_names.RUN_TRANSITIONS,
+            "Changes of a run's phase.",
+            ["before", "after"],
+            registry=registry,
+        )
+        self._created = Counter(
+            metric_names.PODS_CREATED, "Pods created for runs.", registry=registry
+        )
+        self._deleted = Counter(
+            metric_names.PODS_DELETED, "Pods of runs deleted by the controller.", registry=registry
+        )
+        self._refused = Counter(
+            metric_names.CREATIONS_REFUSED,
+            "Creations that the API server refused, by reason.",
+            ["reason"],
+            registry=registry,
+        )
+        self._answers = Counter(
+            metric_names.API_REQUESTS,
+            "Requests to the API server, watches aside, by verb and HTTP status; none if no answer "
+            "came.",
+            ["verb", "code"],
+            registry=registry,
+        )
+        self._leader = Gauge(
+            metric_names.LEADER, "Whether this process leads: 1 or 0.", registry=registry
+        )
+        for result in RESULTS:
+            # A counter that appears with its first event hides that event from rate().
+            self._reconciles.labels(result)
+
+    def reconciled(self, result: str, seconds: float) -> None:
+        """Count one reconcile; the result is one of RESULTS."""
+        self._reconciles.labels(result).inc()
+        self._duration.observe(seconds)
+
+    def transition(self, before: str, after: str) -> None:
+        """Count a change of a run's phase after it was written."""
+        self._transitions.labels(before, after).inc()
+
+    def pod_created(self) -> None:
+        """Count a pod that was created, or that existed already."""
+        self._created.inc()
+
+    def pod_deleted(self) -> None:
+        """Count a pod that was deleted."""
+        self._deleted.inc()
+
+    def creation_refused(self, reason: str) -> None:
+        """Count a rejected creation."""
+        self._refused.labels(reason).inc()
+
+    def count_request(self, verb: str, status: int | None) -> None:
+        """Count a request; the status is None if no answer arrived."""
+        self._answers.labels(verb, "none" if status is None else str(status)).inc()
+
+    def leads(self, *, leads: bool) -> None:
+        """Record whether this process leads."""
+        self._leader.set(leads)
+
+    def watch(
+        self, known: ObservedState, informers: Informers, numbers: Iterable[tuple[str, str, Number]]
+    ) -> None:
+        """Read these at each scrape. `numbers`: name, help and function; counters end in _total."""
+        self._registry.register(_AtScrape(known, informers, tuple(numbers)))
+
+
+class _AtScrape(Collector):
+    """Metrics that are read at scrape time, on the event loop's thread or another."""
+
+    def __init__(
+        self,
+        known: ObservedState,
+        informers: Informers,
+        numbers: tuple[tuple[str, str, Number], ...],
+    ) -> None:
+        self._known = known
+        self._informers = informers
+        self._numbers = numbers
+
+    def describe(self) -> Iterable[Metric]:
+        """Return nothing: registration calls this before there are values."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield all metrics with their current values."""
+        yield self._runs()
+        yield from self._caches()
+        for name, text, number in self._numbers:
+            family = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+            yield family(name.removesuffix("_total"), text, number())
+
+    def _runs(self) -> Metric:
+        # A copy, because the event loop may change the cache while this thread reads it.
+        tally = Tally(run.phase or "Pending" for run in list(self._known.runs.items().values()))
+        family = GaugeMetricFamily(metric_names.RUNS, "Runs by phase.", labels=["phase"])
+        for phase in PHASES:
+            family.add_metric([phase], tally[phase])
+        return family
+
+    def _caches(self) -> Iterator[Metric]:
+        age = GaugeMetricFamily(
+            metric_names.CACHE_AGE,
+            "Time since the last message from the API server to a cache.",
+            labels=["resource"],
+        )
+        lists = CounterMetricFamily(
+            metric_names.LISTS, "Whole lists read from the API server.", labels=["resource"]
+        )
+        watches = CounterMetricFamily(
+            metric_names.WATCHES, "Watches opened at the API server.", labels=["resource"]
+        )
+        unreadable = CounterMetricFamily(
+            metric_names.OBJECTS_UNREADABLE,
+            "Objects left out because they could not be read; the log names each.",
+            labels=["resource"],
+        )
+        for informer in (*self._informers.all, *self._informers.beside):
+            seconds = informer.cache.age()
+            age.add_metric([informer.resource], float("inf") if seconds is None else seconds)
+            lists.add_metric([informer.resource], informer.reflector.lists)
+            watches.add_metric([informer.resource], informer.reflector.watches)
+            unreadable.add_metric([informer.resource], informer.cache.unreadable)
+        yield from (age, lists, watches, unreadable)

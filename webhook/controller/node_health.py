@@ -1,0 +1,192 @@
+"""The health of nodes under runs' pods, and whether they may be interrupted."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from pydantic import ValidationError
+
+from webhook import names
+from webhook.kube.cache import Cache
+from webhook.kube.sharing import Sharing
+from webhook.placement import capacity, nodes
+from webhook.placement.capacity import InvalidClass
+from webhook.placement.nodes import InvalidNode, Node
+from webhook.policy.compile import capacity_class
+from webhook.policy.model import CapacityClass
+from webhook.policy.node_settings import is_of
+from webhook.recent import Recent
+from webhook.run.observed import NodeHealth
+from webhook.times import to_second
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from webhook.kube.cache import Change
+
+# Limit on the names of deleted nodes, kept with the time when the deletion was noticed.
+REMEMBERED: Final = 10_000
+_KIND: Final = {"apiVersion": names.API_VERSION, "kind": names.CLASS_KIND}
+
+
+class WatchedNode(NamedTuple):
+    """A node in the cache: its placement view and its Ready condition.
+
+    since: the last transition of that condition. A heartbeat does not change it.
+    """
+
+    node: Node
+    uid: str
+    created: str
+    ready: Literal["True", "False", "Unknown"]
+    since: str
+
+    def has_taint(self, key: str) -> bool:
+        """Return whether the node has a taint of this key, whatever its value and effect."""
+        return any(taint.get("key") == key for taint in self.node.taints)
+
+
+class _Class(NamedTuple):
+    """A capacity class that sets whether its nodes are interruptible."""
+
+    name: str
+    interruptible: bool
+    compiled: capacity.CapacityClass
+
+
+class Nodes:
+    """The nodes and capacity classes, kept current by informers; `now` is the wall clock."""
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._now = now
+        self._sharing = Sharing()
+        self.cache: Cache[WatchedNode] = Cache(self._keep, clock=clock)
+        self.classes: Cache[CapacityClass] = Cache(_read_class, clock=clock)
+        self._gone: Recent[str, str] = Recent(REMEMBERED)
+        self._compiled: list[_Class] | None = None
+        self._known: dict[str, tuple[WatchedNode, NodeHealth]] = {}
+        self.cache.subscribe(self._node_changed)
+        self.classes.subscribe(self._class_changed)
+
+    def health(self, wanted: Iterable[str]) -> Mapping[str, NodeHealth] | None:
+        """Return the nodes of these names; None before the first list.
+
+        Nodes that were never observed are missing; the caller reads them from the API.
+        """
+        if not self.cache.synced:
+            return None
+        found = ((name, self.get(name)) for name in wanted)
+        return {name: health for name, health in found if health}
+
+    def get(self, name: str) -> NodeHealth | None:
+        """Return one node; None if it was never observed."""
+        watched = self.cache.get(name)
+        if watched is None:
+            return None if self._gone.get(name) is None else self.health_of_deleted(name)
+        known = self._known.get(name)
+        if known is None or known[0] is not watched:
+            known = self._known[name] = watched, self._health(watched)
+        return known[1]
+
+    def health_of_deleted(self, name: str) -> NodeHealth:
+        """Return the health of a deleted node."""
+        return NodeHealth(name, since=self._gone.get(name) or "")
+
+    def lost(self, name: str) -> None:
+        """Record that the API server has no node of this name."""
+        if self._gone.get(name) is None:
+            self._gone.put(name, to_second(self._now()))
+
+    def health_of_raw(self, raw: dict[str, Any]) -> NodeHealth:
+        """Store a node from an API response, and return its health."""
+        watched = self._keep(raw)
+        self.cache.offer(watched.node.name, watched, raw["metadata"]["resourceVersion"])
+        return self._health(watched)
+
+    def _keep(self, raw: dict[str, Any]) -> WatchedNode:
+        metadata, status = raw["metadata"], raw.get("status") or {}
+        try:
+            node = self._sharing.shared(nodes.parse_node(raw))
+        except InvalidNode:
+            # The node exists, and its readiness matters even if it cannot be parsed.
+            node = Node(metadata["name"], {}, ())
+        conditions = status.get("conditions") or ()
+        ready: dict[str, Any] = next((each for each in conditions if each["type"] == "Ready"), {})
+        reported = ready.get("status")
+        # The node controller sets Unknown for a silent kubelet. A missing condition does not
+        # prove that the kubelet is silent.
+        state: Literal["True", "False", "Unknown"] = (
+            "True" if reported == "True" else "Unknown" if reported == "Unknown" else "False"
+        )
+        since = ready.get("lastTransitionTime") or ""
+        created = metadata.get("creationTimestamp") or ""
+        return WatchedNode(node, metadata["uid"], created, state, since)
+
+    def _health(self, watched: WatchedNode) -> NodeHealth:
+        interruptible, of = self._interruptible(watched.node)
+        return NodeHealth(
+            watched.node.name,
+            watched.uid,
+            watched.created,
+            watched.ready,
+            watched.since,
+            watched.has_taint(names.TAINT_SHUTDOWN),
+            interruptible,
+            of,
+        )
+
+    def _interruptible(self, node: Node) -> tuple[bool, str]:
+        """Return whether the node may be interrupted, and the class that sets this."""
+        if self._compiled is None:
+            # Interruptible classes first.
+            self._compiled = sorted(
+                _compiled(self.classes.items()),
+                key=lambda each: (not each.interruptible, each.name),
+            )
+        for each in self._compiled:
+            if is_of(each.compiled, node):
+                return each.interruptible, each.name
+        # By default every node is interruptible, unless a class sets otherwise.
+        return True, ""
+
+    def _node_changed(self, change: Change[WatchedNode]) -> None:
+        if change.after is None:
+            self._known.pop(change.key, None)
+            self.lost(change.key)
+        else:
+            self._gone.forget(change.key)
+
+    def _class_changed(self, _: Change[CapacityClass]) -> None:
+        self._compiled = None
+        self._known.clear()
+
+
+def _read_class(raw: dict[str, Any]) -> CapacityClass | None:
+    document = {**raw, **_KIND, "metadata": {"name": raw["metadata"]["name"]}}
+    document.pop("status", None)
+    try:
+        return CapacityClass.model_validate(document, by_alias=True, by_name=False)
+    except ValidationError:
+        # The class's status reports the error.
+        return None
+
+
+def _compiled(classes: Mapping[str, CapacityClass]) -> Iterator[_Class]:
+    """Yield the classes that set `interruptible`, including complements."""
+    for name, document in classes.items():
+        interruptible, of = document.spec.interruptible, document.spec.complement_of
+        described = classes.get(of) if of else document
+        if interruptible is None or described is None or described.spec.complement_of:
+            continue
+        try:
+            compiled = capacity_class(described)
+        except InvalidClass:
+            continue
+        yield _Class(name, interruptible, capacity.complement(name, compiled) if of else compiled)

@@ -1,0 +1,207 @@
+"""Create, delete and read the objects that Runs own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names
+from webhook.controller.informers import collection
+from webhook.controller.refusals import name_taken, refusal
+from webhook.errors import ClusterError
+from webhook.run import observation
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from webhook.controller.observed_state import ObservedState
+    from webhook.kube.cache import Cache
+    from webhook.kube.client import Client
+    from webhook.kube.writer import Writer
+    from webhook.run.model import Run
+    from webhook.run.observed import NodeHealth, OwnedPod, Refusal
+
+# Up to this many pods are read one by one; more pods are read with one list of the namespace. The
+# list does not select by the run's label, because the label can be removed from a pod.
+ONE_BY_ONE: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of object that runs own, and its API path."""
+
+    name: str
+    group: str
+    resource: str
+
+    def path(self, namespace: str, name: str = "") -> str:
+        """Return the path of one object, or of the collection."""
+        path = collection(self.group, self.resource, namespace)
+        return f"{path}/{name}" if name else path
+
+
+POD: Final = Kind("Pod", "/api/v1", "pods")
+SERVICE: Final = Kind("Service", "/api/v1", "services")
+CONFIG_MAP: Final = Kind("ConfigMap", "/api/v1", "configmaps")
+SECRET: Final = Kind("Secret", "/api/v1", "secrets")
+DEPLOYMENT: Final = Kind("Deployment", "/apis/apps/v1", "deployments")
+RUN: Final = Kind("Run", f"/apis/{names.API_VERSION}", names.RUNS)
+
+
+class Objects:
+    """The objects of runs on the API server.
+
+    Every call raises ClusterError for an unavailable or failing API server, and NotLeading if
+    another process may be the leader.
+    """
+
+    def __init__(self, client: Client, writer: Writer, known: ObservedState) -> None:
+        self._client = client
+        self._writer = writer
+        self._known = known
+        self._caches: dict[Kind, Cache[Any]] = {
+            POD: known.pods,
+            SERVICE: known.services,
+            CONFIG_MAP: known.config_maps,
+            DEPLOYMENT: known.deployments,
+            RUN: known.runs,
+        }
+
+    async def create(self, kind: Kind, run: Run, manifest: Mapping[str, Any]) -> Refusal | None:
+        """Create an object of the run; None if it exists now, even if created earlier."""
+        name: str = manifest["metadata"]["name"]
+        try:
+            self._learn(kind, await self._writer.create(kind.path(run.namespace), manifest))
+        except ClusterError as error:
+            if error.status != HTTPStatus.CONFLICT or error.reason != "AlreadyExists":
+                refused = refusal(name, error)
+                if refused is None:
+                    raise
+                return refused
+            if kind is SECRET:
+                # Trust the name: the right to read one Secret would be a right to read all.
+                return None
+            found = await self._client.get(kind.path(run.namespace, name))
+            if observation.owner_uid(found) != run.metadata.uid:
+                return name_taken(kind.name, found)
+            self._learn(kind, found)
+        return None
+
+    async def delete(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        *,
+        uid: str,
+        version: str = "",
+        force: bool = False,
+    ) -> bool:
+        """Delete an object if it has this uid, and this version if given.
+
+        Return whether this call deleted it. Dependents are deleted in the background. `force`: do
+        not wait for the kubelet to end the pod.
+        """
+        preconditions = {"uid": uid, **({"resourceVersion": version} if version else {})}
+        options = {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "preconditions": preconditions,
+            "propagationPolicy": "Background",
+            **({"gracePeriodSeconds": 0} if force else {}),
+        }
+        try:
+            answer = await self._writer.delete(kind.path(namespace, name), options)
+        except ClusterError as error:
+            if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+                return False
+            raise
+        if "metadata" in answer and answer["metadata"].get("uid") == uid:
+            self._learn(kind, answer, gone=_is_deleted(answer["metadata"]))
+        return True
+
+    async def scale(self, run: Run, uid: str, replicas: int) -> None:
+        """Set the replicas of the run's Deployment, if it has this uid."""
+        await self._patch(DEPLOYMENT, run, uid, {"replicas": replicas})
+
+    async def open_service(self, run: Run, uid: str) -> None:
+        """Make the run's Service select its pods, if it has this uid."""
+        await self._patch(SERVICE, run, uid, {"selector": {names.CLOSED: None}})
+
+    async def _patch(self, kind: Kind, run: Run, uid: str, spec: Mapping[str, Any]) -> None:
+        """Patch the spec of the object that has the run's name.
+
+        The uid is immutable: if another object has the name now, the API server rejects the patch
+        with 422 (Invalid). The watch delivers the other object.
+        """
+        patch = {"metadata": {"uid": uid}, "spec": spec}
+        try:
+            answer = await self._writer.patch(kind.path(run.namespace, run.name), patch, "merge")
+        except ClusterError as error:
+            if error.status == HTTPStatus.NOT_FOUND or _is_of_another(error):
+                return
+            raise
+        self._learn(kind, answer)
+
+    async def read_nodes(self, wanted: Collection[str]) -> dict[str, NodeHealth]:
+        """Read the nodes of these names from the API server."""
+        found = {}
+        for name in wanted:
+            try:
+                raw = await self._client.get(f"/api/v1/nodes/{name}")
+            except ClusterError as error:
+                if error.status != HTTPStatus.NOT_FOUND:
+                    raise
+                self._known.nodes.lost(name)
+                found[name] = self._known.nodes.health_of_deleted(name)
+            else:
+                found[name] = self._known.nodes.health_of_raw(raw)
+        return found
+
+    async def write_status(self, raw: Mapping[str, Any]) -> None:
+        """Replace the status of a Run, at the version of `raw`."""
+        metadata = raw["metadata"]
+        path = f"{RUN.path(metadata['namespace'], metadata['name'])}/status"
+        self._learn(RUN, await self._writer.replace(path, raw))
+
+    async def get_pods(self, run: Run, pods: Collection[str]) -> dict[str, OwnedPod]:
+        """Read those of the named pods that exist and belong to the run from the API server."""
+        if len(pods) > ONE_BY_ONE:
+            listing = await self._client.list(POD.path(run.namespace), observation.pod)
+            found = [pod for pod in listing.items if pod]
+        else:
+            found = [pod for name in pods if (pod := await self._read_pod(run, name))]
+        wanted = frozenset(pods)
+        return {
+            pod.name: pod for pod in found if pod.name in wanted and pod.run_uid == run.metadata.uid
+        }
+
+    async def _read_pod(self, run: Run, name: str) -> OwnedPod | None:
+        try:
+            raw = await self._client.get(POD.path(run.namespace, name))
+        except ClusterError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+        self._learn(POD, raw)
+        return observation.pod(raw)
+
+    def _learn(self, kind: Kind, raw: dict[str, Any], *, gone: bool = False) -> None:
+        cache, metadata = self._caches.get(kind), raw["metadata"]
+        if cache is not None:
+            key = f"{metadata['namespace']}/{metadata['name']}"
+            cache.offer(key, None if gone else cache.keep(raw), metadata["resourceVersion"])
+
+
+def _is_of_another(error: ClusterError) -> bool:
+    return error.status == HTTPStatus.UNPROCESSABLE_ENTITY and "metadata.uid" in error.words
+
+
+def _is_deleted(metadata: Mapping[str, Any]) -> bool:
+    """Return True if the response to a deletion is the object's final version.
+
+    The API server deletes a pod at once if it has ended or was never scheduled. Other pods get
+    a grace period, and an object may have finalizers.
+    """
+    return not metadata.get("deletionGracePeriodSeconds") and not metadata.get("finalizers")

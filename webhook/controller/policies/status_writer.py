@@ -1,0 +1,249 @@
+"""Policy objects as the controller caches them, and the writes of statuses that differ."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import suppress
+from http import HTTPStatus
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from pydantic import ValidationError
+
+from webhook import names
+from webhook.errors import ClusterError, NotLeading
+from webhook.kube.policy_objects import GROUP, PolicyObjects, text_of
+from webhook.kube.rate_limit import Backoff
+from webhook.policy.status_model import MODELS, ObservedObject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import NoReturn
+
+    from webhook.kube.cache import Change
+    from webhook.kube.client import Client
+    from webhook.policy.reporting.statuses import Due, Urgency
+    from webhook.policy.status_model import ObjectStatus
+
+_logger = logging.getLogger(__name__)
+
+# Seconds between the writes of one object's counts, which change with every pod.
+INTERVAL: Final = 60.0
+# Seconds between any two writes of one object, because another client may write its status too.
+SPACING: Final = 0.5
+# Seconds between two passes; a pass over thousands of objects takes a tenth of it.
+AFRESH: Final = 0.3
+# Maximum writes per second. Runs use hundreds per second of the same rate limit. One edit of the
+# policy set changes the hash in each of a thousand statuses.
+PACES: Final[Mapping[Urgency, float]] = {"now": 50.0, "soon": 5.0, "counts": 5.0}
+# The watch reports the new version or the deletion.
+_OVERTAKEN: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
+
+
+class Stored(NamedTuple):
+    """One object, and the resource version at which it was read."""
+
+    seen: ObservedObject
+    version: str
+
+    @property
+    def path(self) -> str:
+        """The path of its status."""
+        return f"{GROUP}/{self.seen.resource}/{self.seen.name}/status"
+
+
+def stored(resource: str, raw: dict[str, Any]) -> Stored:
+    """Convert a raw object from a response, a list or a watch."""
+    metadata = raw["metadata"]
+    seen = ObservedObject(
+        resource,
+        metadata["name"],
+        metadata["uid"],
+        metadata.get("generation") or 0,
+        text_of(resource, raw),
+        _status(resource, raw.get("status")),
+    )
+    return Stored(seen, metadata["resourceVersion"])
+
+
+def _status(resource: str, raw: object) -> ObjectStatus:
+    model = MODELS[resource]
+    try:
+        return model.model_validate(raw or {})
+    except ValidationError:
+        # Another client wrote an invalid status, which the next write replaces.
+        return model()
+
+
+class StoredObjects(PolicyObjects[Stored]):
+    """All policy objects as `Stored`; a change of a status is a change as well."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client, stored)
+
+    def get(self, resource: str, name: str) -> Stored | None:
+        """Return one object; None if there is none."""
+        return self.caches[resource].get(name)
+
+    def offer(self, resource: str, raw: dict[str, Any]) -> None:
+        """Store the API server's response to a write."""
+        new = stored(resource, raw)
+        self.caches[resource].offer(new.seen.name, new, new.version)
+
+
+class Writes(Protocol):
+    """The required methods of kube.writer.Writer."""
+
+    async def patch(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        patch_type: Any,
+        *,
+        query: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Patch an object, as Client.patch does."""
+
+
+class StatusWriter:
+    """Writes the statuses that `due` returns, and again after each wake-up.
+
+    `interval` is the time between the writes of one object's counts, in seconds. Clock and random
+    numbers are arguments.
+    """
+
+    def __init__(
+        self,
+        writer: Writes,
+        objects: StoredObjects,
+        due: Callable[[], Sequence[Due]],
+        *,
+        interval: float = INTERVAL,
+        clock: Callable[[], float] = time.monotonic,
+        random: Random | None = None,
+    ) -> None:
+        self._writer = writer
+        self._objects = objects
+        self._due = due
+        self._interval = interval
+        self._clock = clock
+        self._backoff = Backoff(random or Random())  # noqa: S311 (spreads load, keeps no secret)
+        self._wake = asyncio.Event()
+        # By uid: the time and the content of the last write of each object.
+        self._at: dict[str, float] = {}
+        self._as: dict[str, ObjectStatus] = {}
+        self.trouble = ""
+        objects.subscribe(self._changed)
+
+    def wake(self) -> None:
+        """Request another pass, because the results have changed."""
+        self._wake.set()
+
+    async def run(self) -> NoReturn:
+        """Write statuses until cancelled."""
+        while True:
+            self._wake.clear()
+            began = self._clock()
+            rest = await self._write_all(began)
+            await self._rested(rest)
+            await asyncio.sleep(max(0.0, began + AFRESH - self._clock()))
+
+    async def write_once(self) -> None:
+        """Write all differences now, without spacing. Must not be called while `run` is active."""
+        for each in sorted(self._due(), key=self._order):
+            trouble = await self._write(each)
+            if trouble is not None and not _of_the_object(trouble):
+                return
+
+    async def _write_all(self, now: float) -> float:
+        """Write what is due, unless woken; return the seconds until the next write."""
+        ready: list[Due] = []
+        rest = self._interval
+        for each in self._due():
+            wait = self._at.get(each.seen.uid, -self._interval) + self._spacing(each) - now
+            if wait <= 0:
+                ready.append(each)
+            else:
+                rest = min(rest, wait)
+        ready.sort(key=self._order)
+        refused = ""
+        for each in ready:
+            trouble = await self._write(each)
+            if trouble is not None and not _of_the_object(trouble):
+                return self._failed(str(trouble))
+            refused = refused or (str(trouble) if trouble else "")
+            await asyncio.sleep(1 / PACES[each.urgency])
+            if self._wake.is_set() and self._clock() - now >= AFRESH:
+                # A more urgent write may be due.
+                return 0.0
+        if refused:
+            return self._failed(refused)
+        self._backoff.reset()
+        self.trouble = ""
+        return rest
+
+    async def _write(self, due: Due) -> ClusterError | None:
+        """Write one status; return an error that must be reported, else None."""
+        stored = self._objects.get(due.seen.resource, due.seen.name)
+        if stored is None or stored.seen != due.seen:
+            # The object has changed, and a wake-up follows.
+            return None
+        self._at[due.seen.uid], self._as[due.seen.uid] = self._clock(), due.status
+        try:
+            answer = await self._writer.patch(
+                stored.path,
+                _patch(stored, due.status),
+                "merge",
+                query={"fieldManager": names.CONTROLLER},
+            )
+        except NotLeading:
+            # The new leader writes its own statuses.
+            return None
+        except ClusterError as error:
+            if error.status in _OVERTAKEN:
+                _logger.debug("status of %s: %s", due.seen.place, error)
+                return None
+            return error
+        self._objects.offer(due.seen.resource, answer)
+        return None
+
+    def _failed(self, words: str) -> float:
+        if words != self.trouble:
+            _logger.warning("statuses of policies cannot be written: %s", words)
+        self.trouble = words
+        return self._backoff.next()
+
+    async def _rested(self, seconds: float) -> None:
+        """Wait for a wake-up, at most this many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+
+    def _spacing(self, due: Due) -> float:
+        return self._interval if due.urgency == "counts" else min(SPACING, self._interval)
+
+    def _order(self, due: Due) -> tuple[bool, float, str]:
+        """Sort urgent writes first, then the least recently written objects."""
+        return due.urgency != "now", self._at.get(due.seen.uid, 0.0), due.seen.place
+
+    def _changed(self, change: Change[Stored]) -> None:
+        if change.after is None:
+            if change.before is not None:
+                self._at.pop(change.before.seen.uid, None)
+                self._as.pop(change.before.seen.uid, None)
+        elif self._as.get(change.after.seen.uid) != change.after.seen.status:
+            self.wake()
+
+
+def _patch(stored: Stored, status: ObjectStatus) -> dict[str, Any]:
+    """Return the patch of the status, bound to this version; null removes a field."""
+    metadata = {"uid": stored.seen.uid, "resourceVersion": stored.version}
+    return {"metadata": metadata, "status": status.model_dump(mode="json", by_alias=True)}
+
+
+def _of_the_object(error: ClusterError) -> bool:
+    """Return True if the error concerns one object, so that others can still be written."""
+    status = error.status or HTTPStatus.SERVICE_UNAVAILABLE
+    return status < HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.TOO_MANY_REQUESTS

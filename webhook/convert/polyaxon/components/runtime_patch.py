@@ -1,0 +1,129 @@
+"""Apply an operation's patch to its component, by Polyaxon's four strategies.
+
+Read in clipped 0.14 (`config/schema.py`: patch_obj, patch_swagger_field, patch_normal_merge) and
+polyaxon 2.18 (`_flow/run/patch.py`). Polyaxon patches field by field through its own objects, and
+through containers and affinities as Kubernetes has them; what stands in such a field is a value:
+
+    replace      the patch's value
+    isnull       the value that was there, the patch's only where there was none
+    post_merge   maps by key, all the way down, the patch's key wins; lists are joined, none of the
+                 items twice; of other values the patch's
+    pre_merge    the same the other way around
+
+A list that stands inside of a map is a value of that map. A null in the patch clears the field
+under replace and post_merge.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.convert.polyaxon.item import Item, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+STRATEGIES: Final = ("replace", "isnull", "post_merge", "pre_merge")
+DEFAULT: Final = "post_merge"
+
+# Fields whose value is an object of Polyaxon's or Kubernetes': patching goes into them.
+_OBJECTS: Final = frozenset(
+    {
+        "run",
+        "termination",
+        "plugins",
+        "cache",
+        "build",
+        "environment",
+        "container",
+        "affinity",
+        "securityContext",
+        "dnsConfig",
+        "schedulingPolicy",
+        "elasticPolicy",
+        "autoscalerOptions",
+        "culling",
+        "probe",
+    }
+)
+_REPLICAS: Final = frozenset(
+    {
+        "chief",
+        "master",
+        "worker",
+        "ps",
+        "evaluator",
+        "launcher",
+        "scheduler",
+        "server",
+        "head",
+        "workers",
+        "job",
+    }
+)
+# Inside of a container these are values, though they are called as a replica's own are.
+_CONTAINER: Final = "container"
+# Ray's workers: replicas by the name of their group.
+_GROUPS: Final = "workers"
+
+
+def patched(current: Item, patch: Item, strategy: str) -> Item:
+    """An object with the patch upon it; neither is changed."""
+    return _object(current, patch, strategy, _OBJECTS | _REPLICAS)
+
+
+def _object(current: Item, patch: Item, strategy: str, objects: Collection[str]) -> Item:
+    result = dict(current.entries)
+    for key, value in patch.entries.items():
+        result[key] = _field(key, result.get(key), value, strategy, objects)
+    return current.holding(result)
+
+
+def _groups(current: Item, patch: Item, strategy: str, objects: Collection[str]) -> Item:
+    """Groups of replicas: the patch changes those that are there, and adds none."""
+    return current.holding(
+        {
+            name: _object(group, patch.entries[name], strategy, objects)
+            if name in patch.entries
+            else group
+            for name, group in current.entries.items()
+        }
+    )
+
+
+def _field(
+    key: str, current: Item | None, patch: Item, strategy: str, objects: Collection[str]
+) -> Item:
+    if current is None or current.value is None:
+        return patch
+    if key in objects and isinstance(current.value, dict) and isinstance(patch.value, dict):
+        if key == _GROUPS:
+            return _groups(current, patch, strategy, objects)
+        return _object(current, patch, strategy, () if key == _CONTAINER else objects)
+    if strategy == "isnull":
+        return current
+    if strategy == "replace" or patch.value is None:
+        return current if patch.value is None and strategy == "pre_merge" else patch
+    return _merged(current, patch, strategy)
+
+
+def _merged(current: Item, patch: Item, strategy: str) -> Item:
+    first, then = (current, patch) if strategy == "post_merge" else (patch, current)
+    if isinstance(current.value, dict) and isinstance(patch.value, dict):
+        return current.holding(_deep(first.entries, then.entries))
+    if isinstance(current.value, tuple) and isinstance(patch.value, tuple):
+        known = [plain(element) for element in first.elements]
+        new = (element for element in then.elements if plain(element) not in known)
+        return current.holding((*first.elements, *new))
+    return then
+
+
+def _deep(base: Mapping[str, Item], over: Mapping[str, Item]) -> dict[str, Item]:
+    result = dict(base)
+    for key, value in over.items():
+        old = result.get(key)
+        if old is not None and isinstance(old.value, dict) and isinstance(value.value, dict):
+            result[key] = value.holding(_deep(old.entries, value.entries))
+        else:
+            result[key] = value
+    return result

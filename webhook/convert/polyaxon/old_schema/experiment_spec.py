@@ -1,0 +1,280 @@
+"""Build the spec of a Run from the parts of a document of the old schema.
+
+Sources of the frameworks' roles: polyaxon-schemas 0.6 (`specs/frameworks.py`: which tasks there
+are) and polyaxon 0.x (`polypod/mxnet.py`: the master schedules; `spawners/horovod_spawner.py`: the
+master calls mpirun, and trains too, workers run sshd; `polypod/mpi_job.py`: the operator adds a
+launcher, for which the file has no resources).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from webhook.convert.polyaxon.draft import non_empty
+from webhook.convert.polyaxon.item import Item, Section
+from webhook.convert.polyaxon.old_schema import experiment_environment
+from webhook.convert.polyaxon.placement import SHM_VOLUME, ordered
+from webhook.convert.polyaxon.values import want_one_of, want_texts
+from webhook.run.model import DEFAULT_ROLE
+from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
+from webhook.strict import guess, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.convert.polyaxon.draft import Draft, Notes
+    from webhook.convert.polyaxon.old_schema.experiment_environment import Environment
+
+_SERVERS_SHELL: Final = ("/bin/sh", "-c")
+_RESTARTS: Final = "was counted for each replica; here it counts for the run as a whole"
+_DEPLOYED: Final = "a Deployment's pod is started again however often it ends"
+_ALONE: Final = "no framework of Fairlead's is called so and has a single replica; it is left out"
+_UNUSED: Final = "only a job or an experiment has one; it is left out"
+_NO_MASTER: Final = (
+    "with backend mpi there is no master, and these applied to no replica; put them under "
+    "default_worker"
+)
+SHELL: Final = ("/bin/bash", "-c")
+_NOTEBOOK_PORT: Final = 8888
+_TENSORBOARD_PORT: Final = 6006
+_BACKENDS: Final = ("notebook", "lab")
+_SECRETS: Final = (
+    "Polyaxon made the notebook's token; here Jupyter makes one, and writes it into its log: "
+    "fairlead run logs"
+)
+_LOGS: Final = (
+    "Polyaxon mounted the outputs of its experiments; here the tensorboard reads /logs: mount a "
+    "volume there in spec.template of the Run"
+)
+
+
+class Parts(NamedTuple):
+    """What a document says, read and checked part by part. `container` has no command yet."""
+
+    document: Item
+    container: dict[str, Draft]
+    environment: Environment
+    run: Item | None
+    framework: Item | None
+    backend: Item | None
+
+    def template(self, container: dict[str, Draft]) -> Draft:
+        """A pod template with this container."""
+        volumes: list[Draft] = [SHM_VOLUME]
+        pod = {"containers": [container], "volumes": volumes, **self.environment.pod}
+        return {"spec": pod}
+
+    def alone(self, command: dict[str, Draft]) -> dict[str, Draft]:
+        """The spec's part of a run of one pod."""
+        container = {**self.container, **command}
+        if self.environment.resources:
+            container["resources"] = self.environment.resources
+        placed = self.environment.placement
+        return non_empty(environment=placed, template=self.template(ordered(container)))
+
+
+def finite(parts: Parts, notes: Notes) -> dict[str, Draft]:
+    """An experiment or a job: it comes to an end, and its pods are cleaned away then."""
+    backend = backend_of(parts.backend, notes)
+    text = script(parts.run, parts.document, notes)
+    where = parts.environment
+    if where.replicas is None:
+        body = _single(parts, text, notes)
+    else:
+        connected = distributed(parts.framework, where.spelt_under, backend, where.replicas, notes)
+        body = {} if connected is None else _distributed(connected, parts, text, notes)
+    return {**body, "backoffLimit": where.max_restarts or 0, "cleanPodPolicy": "All"}
+
+
+def serving(kind: str, parts: Parts, notes: Notes) -> dict[str, Draft]:
+    """A notebook or a tensorboard: a Deployment of one pod, until somebody ends it."""
+    if parts.environment.max_restarts is not None:
+        notes.warning(parts.environment.max_restarts, _DEPLOYED)
+    for unused in (parts.run, parts.framework):
+        if unused is not None:
+            notes.warning(unused, _UNUSED)
+    what = served(kind, parts.document, parts.backend, notes)
+    body = parts.alone({"command": list(_SERVERS_SHELL), "args": [what.script]})
+    return {**body, "ports": [{"port": what.port}]}
+
+
+def _single(parts: Parts, text: Draft, notes: Notes) -> dict[str, Draft]:
+    body = parts.alone({"command": list(SHELL), "args": [text]})
+    framework = parts.framework
+    if framework is None:
+        return body
+    name = framework.as_text
+    if name in FRAMEWORKS and DEFAULT_ROLE in ROLES[name].known:
+        return {"framework": framework, **body}
+    notes.warning(framework, _ALONE)
+    return body
+
+
+def _distributed(framework: Framework, parts: Parts, text: Draft, notes: Notes) -> dict[str, Draft]:
+    """A master, which is always there, and the tasks beside it."""
+    where = parts.environment
+    with_ps = bool(framework.ps)
+    found = where.replicas
+    tasks = {} if found is None else experiment_environment.tasks(found, notes, with_ps=with_ps)
+    if not tasks:
+        return _single(parts, text, notes)
+    if where.max_restarts is not None:
+        notes.warning(where.max_restarts, _RESTARTS)
+    command: dict[str, Draft] = {"command": list(SHELL), "args": [framework.script(text)]}
+    master = non_empty(resources=where.resources, environment=where.placement)
+    if framework.is_bare and master:
+        notes.warning(parts.document.entries["environment"], _NO_MASTER)
+        master = {}
+    common = parts.container if framework.launched else {**parts.container, **command}
+    if framework.launched:
+        master["template"] = {
+            "spec": {"containers": [{"name": parts.container["name"], **command}]}
+        }
+    roles: dict[str, Draft] = {framework.master: master}
+    for task, asked in tasks.items():
+        role = framework.ps if task == experiment_environment.PS else task
+        roles[role] = asked.replica()
+    body: dict[str, Draft] = {
+        "framework": framework.name,
+        "template": parts.template(ordered(common)),
+        "replicas": roles,
+    }
+    if framework.options:
+        body[framework.name] = dict(framework.options)
+    return body
+
+
+def script(run: Item | None, document: Item, notes: Notes) -> Draft:
+    """What the shell is to do: `run.cmd`, one command or several that need each other."""
+    if run is None:
+        notes.error(document, "is required: the command, under run.cmd", below=("run",))
+        return None
+    section = Section(run, notes)
+    cmd = section.non_empty("cmd")
+    section.close()
+    if cmd is None:
+        notes.error(run, "is required: the command", below=("cmd",))
+        return None
+    return cmd.saying(" && ".join(_in_one_line(text) for text in want_texts(cmd, notes)))
+
+
+def _in_one_line(text: str) -> str:
+    """As Polyaxon did it: words between single blanks, without the backslashes that join lines."""
+    words = (word.strip("\\") for word in text.split())
+    return " ".join(word for word in words if word)
+
+
+class Served(NamedTuple):
+    """The shell's script, and the port on which it is reached."""
+
+    script: str
+    port: int
+
+
+def served(kind: str, document: Item, backend: Item | None, notes: Notes) -> Served:
+    """The script of a notebook or a tensorboard, with a warning of what was different there."""
+    at = document.entries.get("kind", document)
+    if kind == "tensorboard":
+        notes.warning(at, _LOGS)
+        return Served(
+            f"tensorboard --logdir=/logs --port={_TENSORBOARD_PORT} --host=0.0.0.0",
+            _TENSORBOARD_PORT,
+        )
+    chosen = "notebook"
+    if backend is not None:
+        chosen = want_one_of(backend, notes, _BACKENDS) or chosen
+    notes.warning(at, _SECRETS)
+    return Served(
+        f"jupyter {chosen} --no-browser --port={_NOTEBOOK_PORT} --ip=0.0.0.0 --allow-root "
+        "--NotebookApp.allow_origin='*' --NotebookApp.trust_xheaders=True",
+        _NOTEBOOK_PORT,
+    )
+
+
+@dataclass(frozen=True)
+class Framework:
+    """One of them.
+
+    name: the Run's framework. master: the role that the master plays. ps: the role of the parameter
+    servers, or "" if there are none. options: the framework's own part of the Run.
+    launched: the command is the master's alone, and starts the others.
+    calls: what Polyaxon put before the command.
+    is_bare: the master has neither resources nor placement of its own.
+    """
+
+    name: str
+    master: str = "master"
+    ps: str = ""
+    options: Mapping[str, Draft] = field(default_factory=dict)
+    launched: bool = False
+    calls: str = ""
+    is_bare: bool = False
+
+    def script(self, text: Draft) -> Draft:
+        """What the shell is to do."""
+        if isinstance(text, Item) and self.calls:
+            return text.saying(f"{self.calls} {text.as_text}")
+        return text
+
+
+_MPI: Final = Framework("mpi", "launcher", launched=True, is_bare=True)
+DISTRIBUTED: Final[Mapping[str, Framework]] = {
+    # Estimators of that time know the first replica as master.
+    "tensorflow": Framework("tensorflow", ps="ps", options={"masterTaskType": "master"}),
+    "pytorch": Framework("pytorch"),
+    "mxnet": Framework("mxnet", "scheduler", "server"),
+    # One process for each slot of the hosts' file, which is as many as Polyaxon counted.
+    "horovod": Framework(
+        "mpi",
+        "launcher",
+        options={"launcherAsWorker": True},
+        launched=True,
+        calls="mpirun --allow-run-as-root --tag-output",
+    ),
+}
+BACKENDS: Final = ("native", "kubeflow", "mpi", "other")
+_KUBEFLOW: Final = (
+    "Fairlead runs the replicas itself, without Kubeflow's operator, and sets the same variables"
+)
+_OTHER: Final = "Fairlead runs this one like any other"
+
+
+def distributed(
+    framework: Item | None, spelt_under: str, backend: str | None, replicas: Item, notes: Notes
+) -> Framework | None:
+    """What framework connects the replicas; None, and an error, if none is named that can."""
+    if backend == "mpi" or spelt_under == "mpi":
+        return _MPI
+    known = ", ".join(DISTRIBUTED)
+    if spelt_under in DISTRIBUTED:
+        if framework is not None and framework.as_text != spelt_under:
+            notes.error(framework, f"is not the {spelt_under} of environment; keep one of the two")
+        return DISTRIBUTED[spelt_under]
+    if framework is None:
+        notes.error(
+            replicas, f"needs a framework together with environment: one of {known}", key=True
+        )
+        return None
+    name = framework.as_text
+    if name not in DISTRIBUTED:
+        hint = guess(name, tuple(DISTRIBUTED))
+        message = f"{quoted(name)} connects no replicas; one of {known} does{hint}"
+        notes.error(framework, message)
+        return None
+    return DISTRIBUTED[name]
+
+
+def backend_of(item: Item | None, notes: Notes) -> str | None:
+    """The backend, with a word on what it means here."""
+    if item is None:
+        return None
+    name = item.as_text
+    if name in ("kubeflow", "mpi"):
+        notes.warning(item, _KUBEFLOW)
+    elif name not in BACKENDS:
+        hint = guess(name, BACKENDS)
+        notes.error(item, f"{quoted(name)} is not one of {', '.join(BACKENDS)}{hint}")
+    elif name == "other":
+        notes.warning(item, _OTHER)
+    return name

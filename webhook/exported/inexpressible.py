@@ -1,0 +1,186 @@
+"""Parts of a policy set that cannot be expressed exactly in CEL, with reason and cure.
+
+The engine computes for each pod whether a node can meet two settings about the same node label
+(placement.fold). CEL cannot, so sets in which two such settings can match one pod are rejected.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.exported import tolerations_cel
+from webhook.placement import label_values, node_affinity
+from webhook.placement.bundle import condition_of, keys_of
+from webhook.placement.settings import (
+    CapacitySetting,
+    MemberSetting,
+    RequiredSetting,
+    TolerationSetting,
+)
+from webhook.policy import operating_system
+from webhook.policy.together.reach import Reach
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from webhook.exported.positioned_settings import Enforced, Placed, PositionedSetting
+    from webhook.placement.bundle import NodeSetting
+    from webhook.placement.settings import PlacementSetting
+    from webhook.placement.shapes import Term
+
+# A JSON patch made in CEL has numbers as floats of 64 bits.
+_EXACT: Final = 2**53
+
+
+def gaps(
+    placed: Placed, settings: Sequence[PositionedSetting], seconds: Mapping[str, int]
+) -> list[str]:
+    """One line for each problem: the policy, the field, the reason, and the cure."""
+    found = list(_of_set(placed))
+    for policy in placed.policies:
+        found += _of_policy(policy)
+    found += _of_nodes(placed, settings)
+    found += _of_tolerations(settings, seconds)
+    return list(dict.fromkeys(found))
+
+
+def _of_set(placed: Placed) -> Iterator[str]:
+    for name in placed.exceptions:
+        yield (
+            f"exception {name}: it ends, and an admission policy does not know what time it is; "
+            "export without it, or exclude these pods in the policies themselves"
+        )
+    for name in placed.rolled_out:
+        yield (
+            f"policy {name}: rollout: it is enforced in some namespaces and under Audit in "
+            "others, which exported policies cannot distinguish; match the namespaces where "
+            "it is enforced"
+        )
+
+
+def _describe_gap(setting: PlacementSetting, why: str) -> str:
+    return f"policy {setting.policy}: {setting.part}.{setting.field}: {why}"
+
+
+def _of_policy(policy: Enforced) -> Iterator[str]:
+    system = operating_system.required_system(policy.settings)
+    if system is not None:
+        yield (
+            f"policy {policy.name}: its nodes run {system[1]}, and which of its settings "
+            "apply depends on the operating system in the pod's nodeSelector or affinity; "
+            "match pods by podSelector or namespaces, and leave kubernetes.io/os out"
+        )
+    for setting in policy.settings:
+        if isinstance(setting, CapacitySetting) and setting.part == "requirements":
+            yield _describe_gap(
+                setting,
+                "a requirement applies together with overrides on the same class, and is "
+                "compared with the pod's annotation, which exported policies do not read; "
+                "make it an override",
+            )
+        if isinstance(setting, RequiredSetting) and any(
+            t.get("matchFields") for t in setting.terms
+        ):
+            yield _describe_gap(
+                setting, "matchFields are not exported; use the label kubernetes.io/hostname"
+            )
+        if any(abs(number) > _EXACT for number in _numbers(vars(setting))):
+            yield _describe_gap(
+                setting,
+                f"a number over {_EXACT} is not exact in a patch made in CEL; make it smaller",
+            )
+
+
+def _numbers(value: Any) -> Iterator[int]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _numbers(item)
+    elif isinstance(value, int):
+        yield value
+
+
+def _of_nodes(placed: Placed, settings: Sequence[PositionedSetting]) -> Iterator[str]:
+    """Settings of one node label that can match one pod, unless both are selector keys."""
+    reaches = [Reach(policy.match) for policy in placed.policies]
+    mine: list[tuple[int, NodeSetting]] = []
+    for at, setting in settings:
+        if isinstance(setting, RequiredSetting | CapacitySetting) or (
+            isinstance(setting, MemberSetting) and setting.map == "nodeSelector"
+        ):
+            mine.append((at, setting))
+    for number, (at, setting) in enumerate(mine):
+        for other_at, other in mine[:number]:
+            apart = reaches[at].apart(reaches[other_at])
+            if apart or _alternatives(other, setting) or _harmless(other, setting):
+                continue
+            keys = ", ".join(sorted(keys_of(setting) & keys_of(other)))
+            yield _describe_gap(
+                setting,
+                f"it uses node label {keys}, as policy {other.policy} ({other.field}) does; "
+                "only the webhook computes whether a node meets both: set it in one of the "
+                "two, or match different kinds, roles, frameworks, namespaces or labels",
+            )
+
+
+def _alternatives(one: NodeSetting, other: NodeSetting) -> bool:
+    """Whether they are never applied together, or are equal."""
+    if isinstance(one, CapacitySetting) and isinstance(other, CapacitySetting):
+        return one.capacity.name == other.capacity.name
+    if isinstance(one, RequiredSetting) and isinstance(other, RequiredSetting):
+        return one.terms == other.terms or (one.is_default and other.is_default)
+    return isinstance(one, MemberSetting) and isinstance(other, MemberSetting)
+
+
+def _harmless(one: NodeSetting, other: NodeSetting) -> bool:
+    """Whether both can always be met: other labels, or a value that every term admits."""
+    if isinstance(one, MemberSetting):
+        return _admits(condition_of(other), one)
+    if isinstance(other, MemberSetting):
+        return _admits(condition_of(one), other)
+    conditions = condition_of(one), condition_of(other)
+    return None in conditions or not keys_of(one) & keys_of(other)
+
+
+def _admits(condition: Sequence[Term] | None, member: MemberSetting) -> bool:
+    return condition is None or all(
+        label_values.holds(requirement, str(member.value))
+        for term in condition
+        for requirement in term.get("matchExpressions") or ()
+        if requirement.get("key") == member.key
+    )
+
+
+def _of_tolerations(
+    settings: Sequence[PositionedSetting], seconds: Mapping[str, int]
+) -> Iterator[str]:
+    specific = [w.setting for w in settings if tolerations_cel.is_specific(w.setting)]
+    replacing: dict[str, TolerationSetting] = {}
+    for _, setting in settings:
+        if not isinstance(setting, TolerationSetting):
+            continue
+        if setting.if_null and specific:
+            yield _describe_gap(
+                setting,
+                "under IsNull it looks at what the pod brought, which the NoExecute toleration of "
+                f"policy {specific[0].policy} has been put into by then; leave IsNull out",
+            )
+        key = tolerations_cel.replaced_default(setting, seconds)
+        first = replacing.setdefault(key, setting) if key else setting
+        if first.toleration != setting.toleration:
+            yield _describe_gap(
+                setting,
+                "two defaults replace the API server's own toleration; policy "
+                f"{first.policy} has the other one: set it once, or as an override",
+            )
+
+
+def unsatisfiable(settings: Sequence[PositionedSetting]) -> list[str]:
+    """Problems for terms that no node can meet, which the engine drops."""
+    return [
+        _describe_gap(setting, "no node can meet one of its terms; leave that term out")
+        for _, setting in settings
+        if isinstance(setting, RequiredSetting)
+        and len(node_affinity.pruned(setting.terms, {})) < len(setting.terms)
+    ]

@@ -1,0 +1,403 @@
+"""CEL: nodeSelector, required node affinity and capacity.
+
+Terms follow the rules of placement.node_affinity and placement.label_values. They are lists of
+objects; variables of comprehensions have different names, so that expressions can be nested. Longer
+than 300 lines: the whole is made of the expressions for single terms.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.exported import cel
+from webhook.exported.cel import Check, Piece, every, flat, list_if, text, var
+from webhook.exported.plain_fields_cel import message
+from webhook.exported.positioned_settings import standing
+from webhook.placement import node_affinity
+from webhook.placement.label_values import MAX_INT64
+from webhook.placement.merge_verdict import UNCHECKED
+from webhook.placement.pod import REQUIRED
+from webhook.placement.settings import MemberSetting, RequiredSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.exported.capacity_cel import ConditionalCapacity
+    from webhook.exported.positioned_settings import PositionedSetting
+    from webhook.placement.settings import PlacementSetting
+    from webhook.placement.shapes import Term
+
+_EXPRESSIONS: Final = "{0}.?matchExpressions.orValue([])"
+_FIELDS: Final = "{0}.?matchFields.orValue([])"
+# The variable with `int64_pattern()`, which is long and used often.
+NUMBER: Final = "int64"
+_NUMBER: Final = f"variables.{NUMBER}"
+
+
+def int64_pattern() -> str:
+    """A regular expression, without quotes in it, of what the scheduler reads as an int64.
+
+    A match that int() cannot convert would be an error, and a number without a match would let a
+    pod's author bypass policies. Only -2^63 has no match; no label can have that value.
+    """
+    return f"^[+-]?0*([0-9]{{1,18}}|{_at_most(str(MAX_INT64))})$"
+
+
+def _at_most(digits: str) -> str:
+    """A pattern of numbers with as many digits that are not greater.
+
+    >>> _at_most("42")
+    '([0-3][0-9]{1}|4[0-2])'
+    """
+    first, rest = digits[0], digits[1:]
+    if not rest:
+        return f"[0-{first}]"
+    if first == "0":
+        return f"0{_at_most(rest)}"
+    return f"([0-{int(first) - 1}][0-9]{{{len(rest)}}}|{first}{_at_most(rest)})"
+
+
+def empty(term: str) -> str:
+    """Whether the term has no requirement at all, and so matches no node."""
+    return f"(size({_EXPRESSIONS.format(term)}) == 0 && size({_FIELDS.format(term)}) == 0)"
+
+
+def stays_unchanged(term: str, condition: str) -> str:
+    """Whether the condition does not change the term: it is empty, or implies the condition."""
+    own = _EXPRESSIONS.format(term)
+    implied = f"{condition}.exists(h, h.matchExpressions.all(e, e in {own}))"
+    return f"{empty(term)} || {implied}"
+
+
+def narrowed(terms: str, condition: str) -> str:
+    """`terms` AND `condition`, by the cross product; terms that imply the condition stay."""
+    own = _EXPRESSIONS.format("t")
+    both = f"{own} + h.matchExpressions.filter(e, !(e in {own}))"
+    product = (
+        '(has(t.matchFields) ? dyn({"matchExpressions": dyn(' + both + '), "matchFields": '
+        'dyn(t.matchFields)}) : dyn({"matchExpressions": dyn(' + both + ")}))"
+    )
+    return (
+        f"{terms}.map(t, {stays_unchanged('t', condition)} ? [dyn(t)] : "
+        f"{condition}.map(h, {product})).flatten().distinct()"
+    )
+
+
+def satisfiable(terms: str, selector: str) -> str:
+    """Whether a node could meet one of the terms and the nodeSelector (a map)."""
+    return f"{terms}.exists(t, {possible('t', selector)})"
+
+
+def possible(term: str, selector: str) -> str:
+    """Whether a node could meet the term and the nodeSelector."""
+    expressions, fields = _EXPRESSIONS.format(term), _FIELDS.format(term)
+    same_key = f"{expressions}.filter(g, g.key == e.key)"
+    labels = f"{expressions}.all(e, {_group(same_key, selector)})"
+    return f"(!{empty(term)} && {labels} && {_names(fields)})"
+
+
+def _group(group: str, selector: str) -> str:
+    """Whether one label can meet all expressions on it; `e` is one of them."""
+    listed = f"{group}.filter(g, g.operator == 'In')"
+    return (
+        f"(e.key in {selector} ? {_all_hold(group, f'{selector}[e.key]')} : "
+        f"size({listed}) > 0 ? {listed}[0].values.exists(v, {_all_hold(group, 'v')}) : "
+        f"{_open(group)})"
+    )
+
+
+def _all_hold(group: str, value: str) -> str:
+    number = f"{value}.matches({_NUMBER}) && g.values[0].matches({_NUMBER})"
+    return (
+        f"{group}.all(g, g.operator == 'In' ? {value} in g.values : "
+        f"g.operator == 'NotIn' ? !({value} in g.values) : "
+        "g.operator == 'DoesNotExist' ? false : "
+        f"g.operator == 'Gt' ? {number} && int({value}) > int(g.values[0]) : "
+        f"g.operator == 'Lt' ? {number} && int({value}) < int(g.values[0]) : true)"
+    )
+
+
+def _open(group: str) -> str:
+    """The same if no expression lists values: only absence and the range of numbers count."""
+    compares = f"{group}.filter(g, g.operator in ['Gt', 'Lt'])"
+    bounds = "int(g.values[0])"
+    low = f"({group}.filter(g, g.operator == 'Gt').map(g, {bounds}) + [-1]).max()"
+    high = f"({group}.filter(g, g.operator == 'Lt').map(g, {bounds} - 1) + [{MAX_INT64}]).min()"
+    return (
+        f"((!{group}.exists(g, g.operator == 'DoesNotExist') || "
+        f"!{group}.exists(g, g.operator in ['Exists', 'Gt', 'Lt'])) && "
+        f"(size({compares}) == 0 || ({compares}.all(g, g.values[0].matches({_NUMBER})) && "
+        f"{high} > {low})))"
+    )
+
+
+def _names(fields: str) -> str:
+    """Whether a node's name, the only field, can meet the expressions on it."""
+    listed = f"{fields}.filter(g, g.operator == 'In')"
+    allowed = "(g.operator == 'In' ? n in g.values : !(n in g.values))"
+    return f"(size({listed}) == 0 || {listed}[0].values.exists(n, {fields}.all(g, {allowed})))"
+
+
+_OWN: Final = {
+    NUMBER: text(int64_pattern()),
+    "own_selector": "object.spec.?nodeSelector.orValue({})",
+    "own_required": f"object.spec.?affinity.?nodeAffinity.?{REQUIRED}.hasValue()",
+    "own_terms": f"object.spec.?affinity.?nodeAffinity.?{REQUIRED}.?nodeSelectorTerms.orValue([])",
+    "named": "variables.own_terms.map(t, t.?matchExpressions.orValue([]).map(e, e.key)).flatten()",
+}
+_PATH: Final = f"/spec/affinity/nodeAffinity/{REQUIRED}"
+# Maximum number of products of the pod's required terms and the policies', which limits the work
+# that a pod can cause in the API server. The webhook allows 1,024.
+_MOST: Final = 64
+_MANY: Final = (
+    f"fairlead: required node affinity would come to over {_MOST} terms with what policies "
+    "demand, more than exported policies work out; give it fewer terms"
+)
+_LEFT: Final = (
+    "fairlead: the policies' overrides and requirements leave no node that meets the "
+    "pod's own nodeSelector and required affinity"
+)
+
+
+def pieces(
+    settings: Sequence[PositionedSetting],
+    taken: Piece,
+    applies: Piece,
+    chosen: Sequence[ConditionalCapacity],
+) -> Piece:
+    """The whole. Where the pod or the policies leave no node, what the pod says stays as it is.
+
+    Then the checks, which see the pod afterwards, find it as it came, and judge that.
+    """
+    members = [
+        w
+        for w in settings
+        if isinstance(w.setting, MemberSetting) and w.setting.map == "nodeSelector"
+    ]
+    required = [w for w in settings if isinstance(w.setting, RequiredSetting)]
+    if not (members or required or chosen):
+        return Piece()
+    variables = {**_OWN, **taken.variables}
+    variables["free"] = f"{var('own_selector')}.transformMap(k, v, !(k in {var('dropped')}), v)"
+    variables |= applies.variables
+    variables |= _hard(settings, members, required, chosen)
+    variables |= _judgements(members, required)
+    variables["judged"] = _all_judged(members, required)
+    variables["apply"] = every(
+        [
+            f"!{var('bound')}",
+            var("own_possible"),
+            var("few"),
+            var("judged"),
+            var("hard_possible"),
+        ]
+    )
+    variables |= _soft(members, required, chosen)
+    return Piece(variables, list(_operations()), list(_checks(members, required)))
+
+
+def _key(one: PlacementSetting, other: PlacementSetting) -> bool:
+    return one.field == other.field
+
+
+def _entries(members: Sequence[PositionedSetting], *, defaults: bool) -> str:
+    found = []
+    for one, stands in standing(members, _key):
+        setting = one.setting
+        if not isinstance(setting, MemberSetting) or setting.is_default != defaults:
+            continue
+        key, free = text(setting.key), var("free")
+        when = [stands]
+        if setting.part == "overrides":
+            when.append(f"({key} in {free} ? {free}[{key}] != {text(str(setting.value))} : true)")
+        else:
+            when.append(f"!({key} in {free})")
+        if setting.is_default:
+            when.append(f"!({key} in {var('named')})")
+        if setting.if_null:
+            when.append(f"size({free}) == 0")
+        found.append(list_if(every(when), cel.entry(setting.key, setting.value)))
+    return flat(found)
+
+
+def _set_members(selector: str, entries: str) -> str:
+    """A map with members set."""
+    kept = f"{selector}.transformList(k, v, !({entries}.exists(m, m.key == k)), "
+    kept += 'dyn({"key": dyn(k), "value": dyn(v)}))'
+    return f"({kept} + {entries}).transformMapEntry(i, m, {{m.key: m.value}})"
+
+
+def _hard(
+    settings: Sequence[PositionedSetting],
+    members: Sequence[PositionedSetting],
+    required: Sequence[PositionedSetting],
+    chosen: Sequence[ConditionalCapacity],
+) -> dict[str, str]:
+    """What requirements and overrides ask for together, and whether a node is left."""
+    found = {"hard_set": _entries(members, defaults=False)}
+    found["hard_selector"] = _set_members(var("free"), var("hard_set"))
+    groups: list[tuple[str, PlacementSetting, Sequence[Term]]] = [
+        (stands, one.setting, one.setting.terms)
+        for one, stands in standing([w for w in required if not w.setting.is_default], _same_terms)
+        if isinstance(one.setting, RequiredSetting)
+    ]
+    groups += [
+        (each.when, each.setting, each.setting.condition)
+        for each in chosen
+        if not each.setting.is_default and each.setting.condition is not None
+    ]
+    # In the order in which the engine folds them.
+    order = {id(w.setting): number for number, w in enumerate(settings)}
+    groups.sort(key=lambda group: order[id(group[1])])
+    last = "[]"
+    for number, (when, _, terms) in enumerate(groups):
+        group, name = f"group{number}", f"hard_terms{number}"
+        found[group] = list_if(when, cel.data(_reduced(terms)))
+        found[name] = _product(last, var(group))
+        last = var(name)
+    found["hard_terms"] = last
+    both = f"{var('own_required')} && size({var('hard_terms')}) > 0"
+    multiplied = f"{var('own_terms')}.filter(t, !({stays_unchanged('t', var('hard_terms'))}))"
+    found["few"] = f"size({multiplied}) * size({var('hard_terms')}) <= {_MOST}"
+    found["base_terms"] = (
+        f"({both} && {var('few')} ? {narrowed(var('own_terms'), var('hard_terms'))} : "
+        f"{var('own_required')} ? {var('own_terms')} : {var('hard_terms')})"
+    )
+    found["own_possible"] = _possible(var("own_required"), var("own_terms"), var("own_selector"))
+    asked = f"({var('own_required')} || size({var('hard_terms')}) > 0)"
+    found["hard_possible"] = _possible(asked, var("base_terms"), var("hard_selector"))
+    return found
+
+
+def _same_terms(one: PlacementSetting, other: PlacementSetting) -> bool:
+    return (
+        isinstance(one, RequiredSetting)
+        and isinstance(other, RequiredSetting)
+        and one.terms == other.terms
+    )
+
+
+def _reduced(terms: Sequence[Term]) -> list[Term]:
+    return node_affinity.conjunction([terms]) or []
+
+
+def _product(one: str, other: str) -> str:
+    """Two conditions on different labels, both of which hold; an empty list is no condition."""
+    if one == "[]":
+        return other
+    product = (
+        f"{one}.map(a, {other}.map(b, "
+        'dyn({"matchExpressions": dyn(a.matchExpressions + b.matchExpressions)}))).flatten()'
+    )
+    return f"(size({one}) == 0 ? {other} : size({other}) == 0 ? {one} : {product})"
+
+
+def _possible(asked: str, terms: str, selector: str) -> str:
+    return f"(!{asked} || {satisfiable(terms, selector)})"
+
+
+def _judgements(
+    members: Sequence[PositionedSetting], required: Sequence[PositionedSetting]
+) -> dict[str, str]:
+    """A variable for each requirement: whether the pod's own word leaves it a node."""
+    own, terms = var("own_selector"), var("own_terms")
+    found: dict[str, str] = {}
+    for number, one in enumerate(_requirements(members, required)):
+        setting = one.setting
+        if isinstance(setting, MemberSetting):
+            key, value = text(setting.key), text(str(setting.value))
+            found[f"asked{number}"] = _set_members(own, cel.entry(setting.key, setting.value))
+            left = _possible(var("own_required"), terms, var(f"asked{number}"))
+            lost = f"!{var('own_possible')}"
+            found[f"judged{number}"] = (
+                f"({key} in {own} ? {own}[{key}] == {value} : {lost} || {left})"
+            )
+        elif isinstance(setting, RequiredSetting):
+            condition = cel.data(setting.terms)
+            both = satisfiable(narrowed(terms, condition), own)
+            alone = satisfiable(condition, own)
+            found[f"judged{number}"] = (
+                f"(!{var('few')} || !{var('own_possible')} || "
+                f"({var('own_required')} ? {both} : {alone}))"
+            )
+    return found
+
+
+def _requirements(
+    members: Sequence[PositionedSetting], required: Sequence[PositionedSetting]
+) -> list[PositionedSetting]:
+    return [one for one in (*members, *required) if one.setting.part == "requirements"]
+
+
+def _all_judged(members: Sequence[PositionedSetting], required: Sequence[PositionedSetting]) -> str:
+    return every(
+        f"(!{cel.policy(one.at)} || {var(f'judged{number}')})"
+        for number, one in enumerate(_requirements(members, required))
+    )
+
+
+def _checks(
+    members: Sequence[PositionedSetting], required: Sequence[PositionedSetting]
+) -> Iterator[Check]:
+    for number, one in enumerate(_requirements(members, required)):
+        setting = one.setting
+        reason = "leaves no node that meets the pod's own settings"
+        if isinstance(setting, MemberSetting):
+            reason = f"must be {text(str(setting.value))}; the pod has another value"
+        yield Check(f"!{cel.policy(one.at)} || {var(f'judged{number}')}", message(setting, reason))
+        yield Check(f"!({cel.policy(one.at)} && {var('bound')})", message(setting, UNCHECKED))
+    yield Check(f"{var('bound')} || {var('few')}", _MANY)
+    yield Check(
+        f"{var('bound')} || !{var('own_possible')} || !{var('few')} || {var('hard_possible')}",
+        _LEFT,
+    )
+
+
+def _soft(
+    members: Sequence[PositionedSetting],
+    required: Sequence[PositionedSetting],
+    chosen: Sequence[ConditionalCapacity],
+) -> dict[str, str]:
+    """What defaults fill in, and the result."""
+    found = {"soft_set": _entries(members, defaults=True)}
+    found["selector"] = _set_members(var("hard_selector"), var("soft_set"))
+    terms = var("base_terms")
+    number = 0
+    defaults = [w for w in required if w.setting.is_default]
+    groups = []
+    for one, stands in standing(defaults, lambda _one, _other: True):
+        if isinstance(one.setting, RequiredSetting):
+            together = _beside(terms, cel.data(one.setting.terms))
+            left = satisfiable(together, var("hard_selector"))
+            groups.append((f"{stands} && !{var('own_required')} && {left}", one.setting.terms))
+    groups += [
+        (each.when, each.setting.condition)
+        for each in chosen
+        if each.setting.is_default and each.setting.condition is not None
+    ]
+    for when, condition in groups:
+        name = f"terms{number}"
+        found[name] = f"({when} ? {_beside(terms, cel.data(condition))} : {terms})"
+        terms, number = var(name), number + 1
+    found["terms"] = terms
+    changed = f"({var('selector')} != {var('own_selector')} || {terms} != {var('own_terms')})"
+    pruned = f"{terms}.filter(t, {empty('t')} || {possible('t', var('selector'))})"
+    found["result"] = f"({changed} ? {pruned} : {terms})"
+    return found
+
+
+def _beside(terms: str, condition: str) -> str:
+    return f"(size({terms}) == 0 ? {condition} : {narrowed(terms, condition)})"
+
+
+def _operations() -> Iterator[str]:
+    apply, path = var("apply"), "/spec/nodeSelector"
+    sets = f"({var('hard_set')} + {var('soft_set')})"
+    yield cel.parent("has(object.spec.nodeSelector)", f"{apply} && size({sets}) > 0", path, "{}")
+    yield list_if(apply, cel.members(path, sets))
+    gone = cel.remove(f"{text(f'{path}/')} + jsonpatch.escapeKey(k)")
+    kept = f"!({sets}.exists(m, m.key == k))"
+    yield list_if(apply, f"{var('dropped')}.filter(k, {kept}).map(k, {gone})")
+    changed = f"{apply} && {var('result')} != {var('own_terms')}"
+    value = f'{{"nodeSelectorTerms": dyn({var("result")})}}'
+    yield list_if(changed, f"[{cel.add(text(_PATH), value)}]")

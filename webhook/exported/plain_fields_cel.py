@@ -1,0 +1,287 @@
+"""CEL: maps, scalars, affinity lists and topology spread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webhook import names
+from webhook.exported import cel
+from webhook.exported.cel import Check, Piece, add, data, every, flat, list_if, text, var
+from webhook.exported.positioned_settings import standing
+from webhook.placement.fields import PLAIN_MAPS
+from webhook.placement.fold import contradiction
+from webhook.placement.merge_verdict import UNCHECKED, is_about_nodes
+from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
+from webhook.placement.settings import ListSetting, MemberSetting, ScalarSetting, SpreadSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.exported.capacity_cel import ConditionalCapacity
+    from webhook.exported.positioned_settings import PositionedSetting
+    from webhook.placement.fields import Field
+    from webhook.placement.settings import PlacementSetting
+
+
+def message(setting: PlacementSetting, reason: str) -> str:
+    """What is said of a pod that a setting rejects, as the webhook words it."""
+    return f"fairlead: policy {setting.policy}: {setting.part}.{setting.field}: {reason}"
+
+
+def _same_field(one: PlacementSetting, other: PlacementSetting) -> bool:
+    return one.field == other.field
+
+
+def maps(settings: Sequence[PositionedSetting], stamp: str) -> Piece:
+    """Labels, annotations (with the stamp among them) and securityContext."""
+    variables: dict[str, str] = {}
+    operations: list[str] = []
+    checks: list[Check] = []
+    for field in PLAIN_MAPS:
+        name = field.name
+        mine = [
+            w for w in settings if isinstance(w.setting, MemberSetting) and w.setting.map == name
+        ]
+        entries = [cel.entry(names.PLACEMENT, stamp)] if name == "annotations" else []
+        for one, stands in standing(mine, _same_field):
+            if isinstance(one.setting, MemberSetting):
+                entries.append(
+                    list_if(every([stands, *_changes(one.setting)]), _entry(one.setting))
+                )
+        if not entries:
+            continue
+        variables[f"set_{name}"] = flat(entries)
+        wants = f"size({var(f'set_{name}')}) > 0"
+        operations.append(cel.parent(f"has(object.{field.holder}.{name})", wants, field.path, "{}"))
+        operations.append(cel.members(field.path, var(f"set_{name}")))
+        checks += [
+            _required(w.at, w.setting)
+            for w in mine
+            if isinstance(w.setting, MemberSetting) and w.setting.part == "requirements"
+        ]
+    return Piece(variables, operations, checks)
+
+
+def _entry(setting: MemberSetting) -> str:
+    return cel.entry(setting.key, setting.value)
+
+
+def _of_system(setting: MemberSetting) -> list[str]:
+    system = setting.row.system_of(setting.key)
+    return [f"{var('os')} in {cel.texts(['', system])}"] if system else []
+
+
+def _changes(setting: MemberSetting) -> list[str]:
+    own, key = var(f"own_{setting.map}"), text(setting.key)
+    missing = f"!({key} in {own})"
+    if setting.part == "overrides" and setting.row.overrides == "set":
+        missing = f"({missing} || {own}[{key}] != {cel.data(setting.value)})"
+    found = [*_of_system(setting), missing]
+    return [*found, f"size({own}) == 0"] if setting.if_null else found
+
+
+def _required(at: int, setting: MemberSetting) -> Check:
+    own, key = var(f"own_{setting.map}"), text(setting.key)
+    asked = every([cel.policy(at), *_of_system(setting)])
+    holds = f"{key} in {own} && {own}[{key}] == {cel.data(setting.value)}"
+    return Check(
+        f"!({asked}) || ({holds})", message(setting, f"must be {cel.text(str(setting.value))}")
+    )
+
+
+def scalars(settings: Sequence[PositionedSetting], default_priority_class: str) -> Piece:
+    """The fields that are one text or number."""
+    variables: dict[str, str] = {}
+    operations: list[str] = []
+    checks: list[Check] = []
+    mine = [w for w in settings if isinstance(w.setting, ScalarSetting)]
+    exact = [w for w in mine if w.setting.row.requirement == "equal"]
+    for one, stands in (*standing(exact, _same_field), *_within_maxima(mine, variables)):
+        setting = one.setting
+        if not isinstance(setting, ScalarSetting):
+            continue
+        row, value = setting.row, data(setting.value)
+        fixed = setting.part == "overrides" and row.overrides == "reject"
+        change = [stands, f"{_own(row)} {'>' if setting.is_maximum else '!='} {value}"]
+        if setting.part != "overrides" or fixed:
+            unwritten = map(data, row.unwritten(default_priority_class))
+            change.append(f"{_own(row)} in [{', '.join(unwritten)}]")
+        when = every(change)
+        operations.append(list_if(when, f"[{add(text(row.path), value)}]"))
+        operations += [
+            list_if(f"{when} && has(object.spec.{old})", f"[{cel.remove(text(f'/spec/{old}'))}]")
+            for old in row.derived
+        ]
+        if fixed:
+            checks.append(_has_value(setting, stands))
+    checks += [
+        _has_value(one.setting, cel.policy(one.at))
+        for one in mine
+        if isinstance(one.setting, ScalarSetting) and one.setting.part == "requirements"
+    ]
+    return Piece(variables, operations, checks)
+
+
+def _within_maxima(
+    settings: Sequence[PositionedSetting], variables: dict[str, str]
+) -> Iterator[tuple[PositionedSetting, str]]:
+    """Settings of fields of which a requirement is a maximum, with the CEL for when each stands.
+
+    Maxima come first, for all of them stand; the lowest is the last of them, and so decides.
+    Whether any other setting stands depends on whether its rivals do: each of these is a variable.
+    """
+    mine = [
+        (one, one.setting)
+        for one in settings
+        if isinstance(one.setting, ScalarSetting) and one.setting.row.requirement == "maximum"
+    ]
+    maxima = [(one, setting) for one, setting in mine if setting.is_maximum]
+    for one, _ in sorted(maxima, key=lambda each: -int(each[1].value)):
+        yield one, cel.policy(one.at)
+    earlier: dict[str, list[str]] = {}
+    for one, setting in mine:
+        if setting.is_maximum:
+            continue
+        rivals = earlier.setdefault(setting.name, [])
+        limits = [
+            _beside(limit.at, most, setting) for limit, most in maxima if most.name == setting.name
+        ]
+        name = f"{setting.name}{len(rivals)}"
+        variables[name] = every([cel.policy(one.at), *(f"!{each}" for each in rivals), *limits])
+        rivals.append(var(name))
+        yield one, var(name)
+
+
+def _beside(at: int, maximum: ScalarSetting, setting: ScalarSetting) -> str:
+    """A maximum lets the setting stand. A pod that it rejects is not changed, for the check."""
+    if not maximum.leaves_room(setting):
+        return f"!{cel.policy(at)}"
+    own = _own(maximum.row)
+    admitted = f"{own} <= {data(maximum.value)} || {own} == {data(maximum.row.silent)}"
+    return f"(!{cel.policy(at)} || {admitted})"
+
+
+def _own(field: Field) -> str:
+    """What a pod has in a scalar."""
+    unset = "''" if field.unset == "" else data(field.unset)
+    return f"object.{field.holder}.?{field.name}.orValue({unset})"
+
+
+def _has_value(setting: ScalarSetting, asked: str) -> Check:
+    value = data(setting.value)
+    if setting.is_maximum:
+        reason = message(setting, f"must be {setting.describe_value}")
+        return Check(f"!({asked}) || {_own(setting.row)} <= {value}", reason)
+    return Check(
+        f"!({asked}) || {_own(setting.row)} == {value}", message(setting, f"must be {value}")
+    )
+
+
+def lists(settings: Sequence[PositionedSetting], chosen: Sequence[ConditionalCapacity]) -> Piece:
+    """Preferred node affinity, pod affinity and anti-affinity; capacity's preferences too."""
+    variables: dict[str, str] = {}
+    operations: list[str] = []
+    kinds: dict[str, list[str]] = {}
+    for number, (name, (kind, key)) in enumerate(AFFINITY_LISTS.items()):
+        own = f"object.spec.?affinity.?{kind}.?{key}.orValue([])"
+        mine = [
+            w for w in settings if isinstance(w.setting, ListSetting) and w.setting.name == name
+        ]
+        entries = [
+            _list(one.setting, stands, own) for one, stands in standing(mine, _both_defaults)
+        ]
+        if name == PREFERRED_NODES:
+            entries += [
+                list_if(each.when, cel.data(each.setting.capacity.preferences(each.setting.weight)))
+                for each in chosen
+                if each.setting.mode.prefers
+            ]
+        if not entries:
+            continue
+        new = f"list{number}"
+        variables[new] = (
+            f"({var('bound')} ? [] : {flat(entries)}.filter(e, !(e in {own})).distinct())"
+        )
+        wants = f"size({var(new)}) > 0"
+        kinds.setdefault(kind, []).append(wants)
+        path = f"/spec/affinity/{kind}/{key}"
+        operations += [
+            cel.parent(f"size({own}) > 0", wants, path, "[]"),
+            f"{var(new)}.map(e, {add(text(f'{path}/-'), 'e')})",
+        ]
+    # Required node affinity may want the parent of its kind, too: that one is made elsewhere.
+    kinds.pop("nodeAffinity", None)
+    parents = [
+        cel.parent(
+            f"object.spec.?affinity.?{kind}.hasValue()",
+            cel.some(wants_of),
+            f"/spec/affinity/{kind}",
+            "{}",
+        )
+        for kind, wants_of in kinds.items()
+    ]
+    return Piece(variables, [*parents, *operations], _unchecked(settings))
+
+
+def _unchecked(settings: Sequence[PositionedSetting]) -> list[Check]:
+    """Requirements about other pods, which only a scheduler could hold."""
+    return [
+        Check(f"!({cel.policy(at)} && {var('bound')})", message(setting, UNCHECKED))
+        for at, setting in settings
+        if setting.part == "requirements"
+        and isinstance(setting, ListSetting | SpreadSetting)
+        and is_about_nodes(setting)
+    ]
+
+
+def _both_defaults(one: PlacementSetting, other: PlacementSetting) -> bool:
+    return one.is_default and other.is_default
+
+
+def _list(setting: PlacementSetting, stands: str, own: str) -> str:
+    entries = setting.entries if isinstance(setting, ListSetting) else ()
+    when = f"{stands} && size({own}) == 0" if setting.is_default else stands
+    return list_if(when, cel.data(entries))
+
+
+def spread(settings: Sequence[PositionedSetting]) -> Piece:
+    """Topology spread constraints, of which each pair stands once."""
+    mine = [w for w in settings if isinstance(w.setting, SpreadSetting)]
+    if not mine:
+        return Piece()
+    own, path = var("own_spread"), "/spec/topologySpreadConstraints"
+    variables = {"own_spread": "object.spec.?topologySpreadConstraints.orValue([])"}
+    changes: list[str] = []
+    operations: list[str] = []
+    for one, stands in standing(mine, _same_field):
+        if not isinstance(one.setting, SpreadSetting):
+            continue
+        constraint = cel.data(one.setting.constraint)
+        when = [f"!{var('bound')}", stands, f"!({constraint} in {own})"]
+        if one.setting.is_default:
+            when.append(f"size({own}) == 0")
+        name = f"spread{len(changes)}"
+        variables[name] = every(when)
+        changes.append(var(name))
+        pairs = f'{own}.map(c, c.topologyKey + " " + c.whenUnsatisfiable)'
+        at = f"{pairs}.indexOf({text(' '.join(one.setting.pair))})"
+        there = cel.replace(f"{text(f'{path}/')} + string({at})", constraint)
+        operations.append(
+            f"(!{var(name)} ? [] : {at} < 0 ? [{add(text(f'{path}/-'), constraint)}] : [{there}])"
+        )
+    first = cel.parent(f"size({own}) > 0", cel.some(changes), path, "[]")
+    return Piece(variables, [first, *operations])
+
+
+def contradictions(settings: Sequence[PositionedSetting], rivals: Any) -> list[Check]:
+    """Requirements of two policies of which no pod can meet both, where both match."""
+    mine = [w for w in settings if w.setting.part == "requirements"]
+    return [
+        Check(
+            f"!({cel.policy(one.at)} && {cel.policy(other.at)})",
+            f"fairlead: {contradiction([one.setting, other.setting])}",
+        )
+        for number, other in enumerate(mine)
+        for one in mine[:number]
+        if rivals(one.setting, other.setting)
+    ]

@@ -1,0 +1,126 @@
+"""The policy set that is exported, and its settings in folding order with their positions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from webhook.exported import cel
+from webhook.placement.settings import PARTS, PlacementSetting
+from webhook.policy import policy_documents
+from webhook.policy.load import compiled
+from webhook.policy.match_model import Match
+from webhook.policy.model import PlacementPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from webhook.placement.capacity import CapacityClass
+
+W = TypeVar("W", bound=PlacementSetting, covariant=True)
+
+
+class Enforced(NamedTuple):
+    """A policy under Enforce: its match and its settings.
+
+    `requires`: it only has requirements, which also apply to pods of DaemonSets.
+    """
+
+    name: str
+    match: Match
+    exclude: Sequence[Match]
+    settings: Sequence[PlacementSetting]
+    requires: bool = False
+
+
+class Placed(NamedTuple):
+    """A policy set to export: its policies in order, and the cluster's defaults.
+
+    `rolled_out` are the policies that are enforced in some namespaces only, `exceptions` the names
+    of the set's exceptions.
+    """
+
+    policies: Sequence[Enforced]
+    classes: Sequence[CapacityClass]
+    set_hash: str
+    default_priority_class: str = ""
+    default_toleration_seconds: int = 300
+    rolled_out: Sequence[str] = ()
+    exceptions: Sequence[str] = ()
+
+
+def placed_of(
+    files: Mapping[str, bytes],
+    default_priority_class: str = "",
+    default_toleration_seconds: int = 300,
+) -> tuple[Placed, list[str]]:
+    """The set of these policy files by name, and the names of its policies under Audit.
+
+    Raises InvalidDocuments.
+    """
+    read = policy_documents.parse(files)
+    policies = compiled(read).policies
+    models = {d.model.name: d.model for d in read.documents if isinstance(d.model, PlacementPolicy)}
+    enforced = [
+        Enforced(
+            policy.name,
+            models[policy.name].spec.match or Match(),
+            models[policy.name].spec.exclude,
+            policy.settings,
+        )
+        for policy in policies.policies
+        if policy.enforced
+    ]
+    audited = [policy.name for policy in policies.policies if not policy.enforced]
+    classes = list(policies.classes.values())
+    defaults = default_priority_class, default_toleration_seconds
+    rolled_out = [policy.name for policy in policies.policies if policy.rollout is not None]
+    exceptions = [exception.name for exception in policies.exceptions]
+    return Placed(enforced, classes, policies.hash, *defaults, rolled_out, exceptions), audited
+
+
+class PositionedSetting(NamedTuple):
+    """A setting, and the position of its policy."""
+
+    at: int
+    setting: PlacementSetting
+
+
+def with_parts_apart(placed: Placed) -> Placed:
+    """Split each policy: its requirements become a policy before the rest of it."""
+    apart = []
+    for policy in placed.policies:
+        required = [setting for setting in policy.settings if setting.part == "requirements"]
+        rest = [setting for setting in policy.settings if setting.part != "requirements"]
+        if required:
+            apart.append(policy._replace(settings=required, requires=True))
+        if rest:
+            apart.append(policy._replace(settings=rest))
+    return placed._replace(policies=apart)
+
+
+def positioned_settings(placed: Placed) -> list[PositionedSetting]:
+    """Every setting, in the order of folding: by part, then by policy."""
+    return [
+        PositionedSetting(at, setting)
+        for part in PARTS
+        for at, policy in enumerate(placed.policies)
+        for setting in policy.settings
+        if setting.part == part
+    ]
+
+
+def standing(
+    settings: Sequence[PositionedSetting],
+    rivals: Callable[[PlacementSetting, PlacementSetting], bool],
+) -> Iterable[tuple[PositionedSetting, str]]:
+    """Each setting that can be applied, with the CEL for when it is: the first of its rivals wins.
+
+    `rivals(earlier, later)`: whether the later one is lost if the earlier one is applied; it must
+    be transitive.
+    """
+    for number, one in enumerate(settings):
+        before = list(
+            dict.fromkeys(o.at for o in settings[:number] if rivals(o.setting, one.setting))
+        )
+        if one.at not in before:
+            yield one, cel.every([cel.policy(one.at), *(f"!{cel.policy(at)}" for at in before)])

@@ -1,0 +1,245 @@
+"""CEL: tolerations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from webhook.exported import cel
+from webhook.exported.cel import add, data, every, flat, list_if, text, var
+from webhook.exported.positioned_settings import standing
+from webhook.placement.settings import TolerationSetting
+from webhook.placement.tolerations import NO_EXECUTE, covers, normal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from webhook.exported.capacity_cel import ConditionalCapacity
+    from webhook.exported.positioned_settings import PositionedSetting
+    from webhook.placement.capacity import CapacityClass
+    from webhook.placement.settings import PlacementSetting
+    from webhook.placement.shapes import Taint, Toleration
+
+_PATH: Final = "/spec/tolerations"
+_ITEM: Final = text(f"{_PATH}/")
+_LAST: Final = text(f"{_PATH}/-")
+_OPERATOR: Final = "{0}.?operator.orValue('Equal')"
+
+
+class Steps(NamedTuple):
+    """What goes first, then each step of the order for eviction, then the rest."""
+
+    variables: Mapping[str, str]
+    removal: str
+    order: Sequence[str]
+    rest: Sequence[str]
+
+
+def covering(setting: PlacementSetting, other: PlacementSetting) -> bool:
+    """Whether the first, where it stands, leaves nothing for the second to add."""
+    return (
+        isinstance(setting, TolerationSetting)
+        and isinstance(other, TolerationSetting)
+        and covers(setting.toleration, other.toleration)
+    )
+
+
+def is_specific(setting: PlacementSetting) -> bool:
+    """Whether it goes before what covers its taint: a NoExecute one that is no default."""
+    return (
+        isinstance(setting, TolerationSetting)
+        and not setting.is_default
+        and normal(setting.toleration).effect == NO_EXECUTE
+    )
+
+
+def replaced_default(setting: TolerationSetting, seconds: Mapping[str, int]) -> str:
+    """The key of the API server's own toleration that a default takes the place of, or nothing."""
+    key = setting.toleration.get("key", "")
+    if not setting.is_default or key not in seconds:
+        return ""
+    filled: Toleration = {"key": key, "operator": "Exists", "effect": NO_EXECUTE}
+    return key if covers(setting.toleration, filled) else ""
+
+
+def steps(
+    settings: Sequence[PositionedSetting],
+    chosen: Sequence[ConditionalCapacity],
+    classes: Sequence[CapacityClass],
+    seconds: Mapping[str, int],
+) -> Steps:
+    """The operations, in the order in which they are applied, and their variables."""
+    stands: list[tuple[TolerationSetting, str]] = [
+        (one.setting, when)
+        for one, when in standing(
+            [w for w in settings if isinstance(w.setting, TolerationSetting)], covering
+        )
+        if isinstance(one.setting, TolerationSetting)
+    ]
+    variables = {"own_tolerations": "object.spec.?tolerations.orValue([])"}
+    variables["untouched"] = f"{var('own_tolerations')}.all(t, {_filled_in(seconds)})"
+    wanted = []
+    for number, (setting, when) in enumerate(stands):
+        variables[f"tolerate{number}"] = when
+        wanted.append((setting, var(f"tolerate{number}")))
+    variables["prevented"] = _prevented(wanted, chosen, classes)
+    removal = f"{var('prevented')}.map(i, {cel.remove(f'{_ITEM} + string(i)')})"
+    order = list(_order([(w.toleration, when) for w, when in wanted if is_specific(w)]))
+    if not (stands or any(map(_tolerates, chosen))):
+        return Steps(variables, removal, order, [])
+    rest = [
+        cel.parent(f"size({var('own_tolerations')}) > 0", _any(wanted, chosen), _PATH, "[]"),
+        *_missing(wanted, chosen, seconds),
+    ]
+    return Steps(variables, removal, order, rest)
+
+
+def _any(
+    wanted: Sequence[tuple[TolerationSetting, str]], chosen: Sequence[ConditionalCapacity]
+) -> str:
+    tolerant = [c.when for c in chosen if _tolerates(c)]
+    return every([f"!{var('bound')}", cel.some([*(when for _, when in wanted), *tolerant])])
+
+
+def _tolerates(chosen: ConditionalCapacity) -> bool:
+    return chosen.setting.mode.tolerates and bool(chosen.setting.capacity.taints)
+
+
+def _covers(narrow: Toleration) -> str:
+    """Whether the pod's toleration `t` covers this one, as placement.tolerations.covers."""
+    n = normal(narrow)
+    operator = _OPERATOR.format("t")
+    same = (
+        f"t.?key.orValue('') == {text(n.key)} && {operator} == {text(n.operator)} && "
+        f"t.?effect.orValue('') == {text(n.effect)}"
+    )
+    if n.operator != "Exists":
+        same += f" && t.?value.orValue('') == {text(n.value)}"
+    key = f"t.?key.orValue('') in {cel.texts(dict.fromkeys(['', n.key]))}"
+    effect = f"t.?effect.orValue('') in {cel.texts(dict.fromkeys(['', n.effect]))}"
+    broader = f"{operator} == 'Exists'"
+    if n.operator == "Equal":
+        value = f"t.?value.orValue('') == {text(n.value)}"
+        named = f"{operator} == 'Equal' && t.?key.orValue('') != '' && {value}"
+        broader = f"({broader} || ({named}))"
+    return f"(({same}) || ({key} && {effect} && {broader}))"
+
+
+def _overlaps(setting: Toleration) -> str:
+    """Whether some taint is admitted by `t` and by this one, as placement.tolerations.overlaps."""
+    n = normal(setting)
+    operator = _OPERATOR.format("t")
+    conditions = [f"{operator} in ['Exists', 'Equal']"]
+    if n.effect:
+        conditions.append(f"t.?effect.orValue('') in {cel.texts(['', n.effect])}")
+    if n.key:
+        conditions.append(f"t.?key.orValue('') in {cel.texts(['', n.key])}")
+    if n.operator == "Equal":
+        conditions.append(f"({operator} == 'Exists' || t.?value.orValue('') == {text(n.value)})")
+    return f"({every(conditions)})"
+
+
+def _names(taints: Sequence[Taint]) -> str:
+    """Whether `t` names key and effect of one of the taints, and admits it."""
+    return cel.some(
+        f"(t.?key.orValue('') == {text(taint['key'])} && "
+        f"t.?effect.orValue('') == {text(taint.get('effect', ''))} && "
+        f"({_OPERATOR.format('t')} == 'Exists' || ({_OPERATOR.format('t')} == 'Equal' && "
+        f"t.?value.orValue('') == {text(taint.get('value') or '')})))"
+        for taint in taints
+        if taint.get("effect")
+    )
+
+
+def _prevented(
+    wanted: Sequence[tuple[TolerationSetting, str]],
+    chosen: Sequence[ConditionalCapacity],
+    classes: Sequence[CapacityClass],
+) -> str:
+    """The places, last first, of the pod's tolerations that a class's Prevent takes away."""
+    goes = []
+    for each in chosen:
+        capacity = each.setting.capacity
+        if each.setting.mode.excludes and capacity.taints:
+            others = [t for c in classes if c.name != capacity.name for t in c.taints]
+            goes.append(f"({each.when} && {_names(capacity.taints)} && !{_names(others)})")
+    if not goes:
+        return "[]"
+    kept = cel.some(f"({when} && t == {data(setting.toleration)})" for setting, when in wanted)
+    gone = f"{cel.some(goes)} && !{kept}"
+    places = f"{var('own_tolerations')}.transformList(i, t, {gone}, i).reverse()"
+    return f"({var('bound')} ? [] : {places})"
+
+
+def _order(specific: Sequence[tuple[Toleration, str]]) -> Iterator[str]:
+    """For each specific toleration, from the last to the first, what puts it where it counts.
+
+    Each is a mutation of its own, which sees what those before it have done.
+    """
+    own = var("own_tolerations")
+    for number in range(len(specific) - 1, -1, -1):
+        setting, when = specific[number]
+        value = data(setting)
+        senior = flat(list_if(w, f"[dyn({data(t)})]") for t, w in specific[:number])
+        rival = f"t != {value} && !(t in {senior}) && {_overlaps(setting)}"
+        first = f"{own}.map(t, {rival}).indexOf(true)"
+        at = f"{own}.map(t, t == {value}).indexOf(true)"
+        place = f"({first} < 0 ? size({own}) : {first})"
+        path = f"{_ITEM} + string({place})"
+        old = cel.remove(f"{_ITEM} + string({at})")
+        new = add(path, value)
+        yield (
+            f"(!({when}) || {var('bound')} ? [] : "
+            f"{at} < 0 ? (size({own}) > 0 ? [] : [{add(text(_PATH), '[]')}]) + [{new}] : "
+            f"{at} < {place} ? [] : [{old}, {new}])"
+        )
+
+
+def _filled_in(seconds: Mapping[str, int]) -> str:
+    """Whether `t` is what the DefaultTolerationSeconds admission plugin puts into every pod."""
+    return cel.some(
+        f"(t.?key.orValue('') == {text(key)} && t.?operator.orValue('') == 'Exists' && "
+        f"t.?effect.orValue('') == {text(NO_EXECUTE)} && "
+        f"t.?tolerationSeconds.orValue(-1) == {many})"
+        for key, many in sorted(seconds.items())
+    )
+
+
+def _missing(
+    wanted: Sequence[tuple[TolerationSetting, str]],
+    chosen: Sequence[ConditionalCapacity],
+    seconds: Mapping[str, int],
+) -> Iterator[str]:
+    own, filled = var("own_tolerations"), _filled_in(seconds)
+    for setting, when in wanted:
+        value = data(setting.toleration)
+        conditions = [f"!{var('bound')}", when]
+        if setting.if_null:
+            conditions.append(var("untouched"))
+        append = list_if(
+            f"!{own}.exists(t, {_covers(setting.toleration)})", f"[{add(_LAST, value)}]"
+        )
+        key = replaced_default(setting, seconds)
+        if key:
+            at = f"{own}.map(t, t.?key.orValue('') == {text(key)} && {filled}).indexOf(true)"
+            there = cel.replace(f"{_ITEM} + string({at})", value)
+            # The API server runs this twice; the second time the toleration is there.
+            append = f"({value} in {own} ? [] : {at} >= 0 ? [{there}] : {append})"
+        yield list_if(every(conditions), append)
+    before: list[tuple[Toleration, str]] = [(w.toleration, _added(w, when)) for w, when in wanted]
+    for each in chosen:
+        if not _tolerates(each):
+            continue
+        for toleration in each.setting.capacity.tolerations:
+            rivals = [when for other, when in before if covers(other, toleration)]
+            conditions = [f"!{var('bound')}", each.when]
+            conditions += [f"!({when})" for when in dict.fromkeys(rivals)]
+            conditions.append(f"!{own}.exists(t, {_covers(toleration)})")
+            yield list_if(every(conditions), f"[{add(_LAST, data(toleration))}]")
+            before.append((toleration, each.when))
+
+
+def _added(setting: TolerationSetting, when: str) -> str:
+    """When the setting is in the result; one under IsNull may have stood back."""
+    if not setting.if_null:
+        return when
+    return f"{when} && {var('untouched')}"

@@ -1,0 +1,331 @@
+"""ValidatingAdmissionPolicies beside the webhook, one function for each guard, with values in CEL.
+
+Source: k8s.io/api/admissionregistration/v1. The API server's defaults are written explicitly, so
+that the applied object equals the stored one. Longer than 300 lines: four guards, and the policies
+and bindings that all of them are made of.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from webhook.placement.shapes import JsonObject
+    from webhook.sources.marks import Mark
+
+_API_VERSION: Final = "admissionregistration.k8s.io/v1"
+
+
+def policy(
+    name: str,
+    *,
+    group: str,
+    version: str,
+    resource: str,
+    operations: Sequence[str],
+    validations: Sequence[JsonObject],
+    variables: Mapping[str, str] | None = None,
+    conditions: Mapping[str, str] | None = None,
+    parameter_kind: str = "",
+) -> JsonObject:
+    """Return a policy for the objects of one resource, without its subresources.
+
+    `variables` and `conditions` are CEL by name. An expression that fails counts as false, so the
+    guard rejects on errors. `parameter_kind` belongs to this API group.
+    """
+    rule = {
+        "apiGroups": [group],
+        "apiVersions": [version],
+        "operations": list(operations),
+        "resources": [resource],
+        "scope": "Namespaced",
+    }
+    spec: JsonObject = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": {},
+            "objectSelector": {},
+            "resourceRules": [rule],
+        },
+    }
+    if parameter_kind:
+        spec["paramKind"] = {"apiVersion": _API_VERSION, "kind": parameter_kind}
+    if conditions:
+        spec["matchConditions"] = _to_variables(conditions)
+    if variables:
+        spec["variables"] = _to_variables(variables)
+    spec["validations"] = list(validations)
+    return {
+        "apiVersion": _API_VERSION,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": _metadata(name),
+        "spec": spec,
+    }
+
+
+def binding(policy_name: str, actions: Sequence[str]) -> JsonObject:
+    """Return the binding of a policy to everything it matches, with the policy's name."""
+    return {
+        "apiVersion": _API_VERSION,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": _metadata(policy_name),
+        "spec": {"policyName": policy_name, "validationActions": list(actions)},
+    }
+
+
+def bindings(
+    policy_name: str,
+    entries: Sequence[Mapping[str, Any]],
+    actions: Sequence[str],
+    parameter: str = "",
+) -> list[JsonObject]:
+    """Return one binding per entry of a MutatingWebhookConfiguration, with its selectors.
+
+    So a guard covers exactly the pods that the API server sends to the webhook, each once. If the
+    object that `parameter` names does not exist, the guard admits everything.
+    """
+    bound = []
+    for entry in entries:
+        one = binding(policy_name, actions)
+        one["metadata"]["name"] = f"{policy_name}-{entry['name'].partition('.')[0]}"
+        one["spec"]["matchResources"] = {
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": entry["namespaceSelector"],
+            "objectSelector": entry["objectSelector"],
+        }
+        if parameter:
+            one["spec"]["paramRef"] = {"name": parameter, "parameterNotFoundAction": "Allow"}
+        bound.append(one)
+    return bound
+
+
+def literal(value: object) -> str:
+    """Return a string, or a list of strings, as a CEL literal."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _metadata(policy_name: str) -> JsonObject:
+    """Return metadata with the labels by which kustomize and uninstallers select a guard."""
+    labels = {
+        "app.kubernetes.io/name": names.MANAGER,
+        "app.kubernetes.io/part-of": names.MANAGER,
+        "app.kubernetes.io/component": policy_name.replace(names.MANAGER, "guard"),
+    }
+    return {"name": policy_name, "labels": labels}
+
+
+def _to_variables(expressions: Mapping[str, str]) -> list[JsonObject]:
+    return [{"name": name, "expression": text} for name, text in expressions.items()]
+
+
+# `o` is on the pod, `t` is added: o admits every taint that t admits, as in
+# placement.tolerations.covers. No effect means all effects, no key (with Exists) every key.
+_COVERS: Final = (
+    "(!has(o.effect) || o.effect == t.?effect.orValue(''))"
+    " && (!has(o.key) || o.key == t.?key.orValue(''))"
+    " && (o.?operator.orValue('Equal') == 'Exists'"
+    " || (o.?operator.orValue('Equal') == t.?operator.orValue('Equal')"
+    " && o.?value.orValue('') == t.?value.orValue('')))"
+)
+
+
+def capacity_guard(
+    entries: Sequence[Mapping[str, Any]],
+    marks: Sequence[Mark],
+    keys: Collection[str],
+    exempt: Collection[str] = (),
+) -> list[JsonObject]:
+    """No toleration of a class's taint may be added to a pod of a run later.
+
+    In Kubernetes, users who may update a pod may add tolerations to it, and so undo what a policy
+    enforced at creation. A pod without its mark would escape the guard, so a mark cannot be removed
+    either. Returns the policy, and a binding for each of the webhook's `entries`. They deny.
+
+    marks:  of the pods that the entries select; a namespace's own mark is its admin's concern
+    keys:   of the taints of capacity classes; a toleration without a key covers them all
+    exempt: names of users who are exempt, such as a queue's controller
+    """
+    guarded = literal(sorted(keys))
+    before = "oldObject.spec.?tolerations.orValue([])"
+    variables = {
+        "added": "object.spec.?tolerations.orValue([])"
+        f".filter(t, !has(t.key) || t.key in {guarded})"
+        f".filter(t, !{before}.exists(o, {_COVERS}))",
+        "labels": "object.metadata.?labels.orValue({})",
+        "before": "oldObject.metadata.?labels.orValue({})",
+    }
+    validations: list[JsonObject] = [
+        {
+            "expression": "size(variables.added) == 0",
+            "messageExpression": "'a toleration of ' + "
+            "variables.added[0].?key.orValue('every taint') + ' cannot be added to an existing pod "
+            "of a run: create the pod again with the capacity class in the annotation "
+            f"{names.CAPACITY}, or ask your admins for a policy'",
+            "reason": "Forbidden",
+        }
+    ]
+    kept = [_keeps_mark(mark) for mark in marks if not mark.namespace]
+    if kept:
+        said = ", ".join(str(mark) for mark in marks if not mark.namespace)
+        validations.append(
+            {
+                "expression": " && ".join(kept),
+                "message": f"a pod keeps the labels that mark it as part of a run: {said}; "
+                "create the pod again without them",
+                "reason": "Forbidden",
+            }
+        )
+    conditions = {}
+    if exempt:
+        conditions["not-exempt"] = f"!(request.userInfo.username in {literal(sorted(exempt))})"
+    guard = policy(
+        names.TOLERATIONS_GUARD,
+        group="",
+        version="v1",
+        resource="pods",
+        operations=["UPDATE"],
+        variables=variables,
+        conditions=conditions,
+        validations=validations,
+    )
+    return [guard, *bindings(names.TOLERATIONS_GUARD, entries, ["Deny"])]
+
+
+def _keeps_mark(mark: Mark) -> str:
+    key = literal(mark.key)
+    if mark.value is None:
+        return f"(!({key} in variables.before) || {key} in variables.labels)"
+    value = literal(mark.value)
+    marked = f"{{}}[?{key}].orValue('') == {value}"
+    was, is_ = (marked.format(f"variables.{each}") for each in ("before", "labels"))
+    return f"(!({was}) || {is_})"
+
+
+_NOT_A_NODE: Final = (
+    f"!(request.userInfo.username.startsWith({literal(names.NODE_USERS)}) && "
+    f"{literal(names.NODE_GROUP)} in request.userInfo.?groups.orValue([]))"
+)
+_NODE_NAME_MESSAGE: Final = (
+    "'spec.nodeName: ' + object.spec.nodeName + ': not allowed for a pod of a run; remove it, and "
+    "use nodeSelector, required node affinity or a capacity class'"
+)
+
+
+def node_name_guard(
+    entries: Sequence[Mapping[str, Any]], exempt: Collection[str] = ()
+) -> list[JsonObject]:
+    """A pod of a run may not name its node.
+
+    Such a pod bypasses the scheduler, taints, and all defaults and overrides about nodes. Nodes are
+    exempt, because they create mirror pods. Returns the policy, and a binding for each of the
+    webhook's `entries`. They deny.
+
+    `exempt` are names of users who are exempt, such as a scheduler that creates pods.
+    """
+    conditions = {"not-a-node": _NOT_A_NODE}
+    if exempt:
+        conditions["not-exempt"] = f"!(request.userInfo.username in {literal(sorted(exempt))})"
+    guard = policy(
+        names.NODE_NAMES_GUARD,
+        group="",
+        version="v1",
+        resource="pods",
+        operations=["CREATE"],
+        conditions=conditions,
+        validations=[
+            {
+                "expression": "object.spec.?nodeName.orValue('') == ''",
+                "messageExpression": _NODE_NAME_MESSAGE,
+                "reason": "Forbidden",
+            }
+        ],
+    )
+    return [guard, *bindings(names.NODE_NAMES_GUARD, entries, ["Deny"])]
+
+
+_MAY_CREATE_PODS: Final = (
+    "authorizer.group('').resource('pods').namespace(request.namespace).check('create').allowed()"
+)
+_AUTHOR_MESSAGE: Final = (
+    "request.userInfo.username + ' may not create pods in namespace ' + request.namespace + "
+    "', and so no Run: ask its admins for the right to create pods "
+    "(the ClusterRole edit has it)'"
+)
+# Pods depend on the spec. Other clients write metadata: the garbage collector removes its
+# finalizer, and may not create pods.
+_SPEC_WRITTEN: Final = "request.operation == 'CREATE' || object.spec != oldObject.spec"
+
+
+def run_author_guard() -> list[JsonObject]:
+    """A user who writes a Run's spec must have the right to create pods.
+
+    The controller creates pods in the namespace of a Run, with its own rights. Without this policy,
+    the right to create Runs would imply the right to create pods. Returns the policy and its
+    binding. They deny.
+    """
+    guard = policy(
+        names.RUN_AUTHORS_GUARD,
+        group=names.GROUP,
+        version="*",
+        resource=names.RUNS,
+        operations=["CREATE", "UPDATE"],
+        conditions={"spec-written": _SPEC_WRITTEN},
+        validations=[
+            {
+                "expression": _MAY_CREATE_PODS,
+                "messageExpression": _AUTHOR_MESSAGE,
+                "reason": "Forbidden",
+            }
+        ],
+    )
+    return [guard, binding(names.RUN_AUTHORS_GUARD, ["Deny"])]
+
+
+WARN: Final = ("Warn", "Audit")
+DENY: Final = ("Deny",)
+# During `fairlead disable`, pods of runs are intentionally created without placement.
+_ENABLED: Final = (
+    f"!({literal(names.DISABLED_UNTIL)} in params.metadata.?annotations.orValue({{}}))"
+)
+# The API server may cut warnings of more than 256 characters, and adds names in front.
+_STAMP_MESSAGE: Final = (
+    "no placement: Fairlead's webhook did not answer. Ask your cluster's admins to run "
+    "`fairlead doctor`, then create the pod again"
+)
+
+
+def stamp_guard(
+    entries: Sequence[Mapping[str, Any]],
+    *,
+    deny: bool,
+    configuration: str = names.WEBHOOK_CONFIGURATION,
+) -> list[JsonObject]:
+    """A pod of a run must have Fairlead's stamp, for a webhook that fails open.
+
+    With `failurePolicy: Ignore` a pod is created without placement while no replica answers. This
+    policy checks the pod just before it is stored. It protects against outages, not against
+    authors: a user who writes the annotation can bypass it. Returns the policy, and a binding for
+    each of the webhook's `entries` (see interception).
+
+    Without `deny` such a pod is created, with a warning to its author and an audit annotation.
+    While the webhook's `configuration` is disabled or does not exist, the guard admits every pod.
+    """
+    stamped = f"{literal(names.PLACEMENT)} in object.metadata.?annotations.orValue({{}})"
+    guard = policy(
+        names.STAMP_GUARD,
+        group="",
+        version="v1",
+        resource="pods",
+        operations=["CREATE"],
+        parameter_kind="MutatingWebhookConfiguration",
+        conditions={"enabled": _ENABLED},
+        validations=[{"expression": stamped, "message": _STAMP_MESSAGE, "reason": "Forbidden"}],
+    )
+    actions = DENY if deny else WARN
+    return [guard, *bindings(names.STAMP_GUARD, entries, actions, configuration)]

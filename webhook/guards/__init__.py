@@ -1,1 +1,0 @@
-"""ValidatingAdmissionPolicies that hold what a mutating webhook alone cannot."""

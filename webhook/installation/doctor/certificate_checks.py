@@ -1,0 +1,151 @@
+"""Checks of certificates: their validity, and whether the API server trusts them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cryptography import x509
+
+from certs.bundle import certificates as read_bundle
+from certs.bundle import signer
+from certs.errors import CertificateError
+from certs.kept import BUNDLE, CERTIFICATE
+from certs.life import renewal_time
+from certs.pair import read_certificate
+from webhook import names
+from webhook.installation.doctor.cluster_state import Finding, ReadKind, error, warning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.installation.doctor.cluster_state import ClusterState
+
+_SECRET: Final = f"Secret {names.NAMESPACE}/{names.SERVING_SECRET}"
+# The one name that the API server checks (client-go's webhook resolver).
+SERVER_NAME: Final = f"{names.WEBHOOK}.{names.NAMESPACE}.svc"
+
+
+class _Cures(NamedTuple):
+    """Cures, by what manages the certificates: its name, how to renew, where to read why."""
+
+    keeper: str
+    renew: str
+    why: str
+
+
+_OWN: Final = _Cures(
+    "the controller",
+    "fairlead certs rotate",
+    f"kubectl -n {names.NAMESPACE} logs deployment/{names.CONTROLLER} | grep certificate",
+)
+_CERT_MANAGER: Final = _Cures(
+    "cert-manager",
+    f"cmctl -n {names.NAMESPACE} renew {names.WEBHOOK}",
+    f"kubectl -n {names.NAMESPACE} describe certificates,certificaterequests",
+)
+
+
+def _cures(seen: ClusterState) -> _Cures:
+    return _CERT_MANAGER if seen.by_cert_manager else _OWN
+
+
+def certificates(seen: ClusterState) -> Iterator[Finding]:
+    """The serving certificate can be read, has the right name, and is valid long enough."""
+    if not seen.in_cluster or ReadKind.SERVING in seen.unread:
+        return
+    cures = _cures(seen)
+    if seen.serving is None:
+        yield error(f"there is no {_SECRET}: the webhook has nothing to serve with", cures.why)
+        return
+    try:
+        leaf = read_certificate(seen.serving.get(CERTIFICATE, b""))
+    except CertificateError as problem:
+        yield error(
+            f"{_SECRET}: {problem}",
+            f"kubectl -n {names.NAMESPACE} delete secret {names.SERVING_SECRET}: "
+            f"{cures.keeper} creates it again",
+        )
+        return
+    yield from _life("the serving certificate", leaf, seen)
+    if SERVER_NAME not in _names(leaf):
+        yield error(
+            f"the serving certificate is not for {SERVER_NAME}, which the API server checks",
+            cures.renew,
+        )
+    bundle = read_bundle(seen.serving.get(BUNDLE, b""))
+    if bundle and signer(leaf, bundle) is None:
+        yield error(
+            "none of the authorities in its Secret signed the serving certificate",
+            cures.renew,
+        )
+    for authority in bundle:
+        yield from _life(f"the authority {authority.subject.rfc4514_string()}", authority, seen)
+
+
+def trust(seen: ClusterState) -> Iterator[Finding]:
+    """All entries of the configurations have one caBundle, which verifies the certificate."""
+    cures = _cures(seen)
+    entries = [*seen.entries, *seen.judging_entries]
+    behind = [each for each in entries if "service" in each["clientConfig"]]
+    texts: dict[str, str] = {}
+    for entry in behind:
+        text = entry["clientConfig"].get("caBundle") or ""
+        if not text:
+            yield error(
+                f"{entry['name']} has no caBundle: the API server cannot believe the webhook",
+                f"{cures.keeper} writes it within seconds: {cures.why}",
+            )
+        else:
+            texts[entry["name"]] = text
+    if len(set(texts.values())) > 1:
+        yield warning(
+            f"the caBundles of {', '.join(texts)} differ",
+            f"{cures.keeper} writes one to all within seconds: {cures.why}",
+        )
+    yield from _untrusted(seen, texts)
+
+
+def _untrusted(seen: ClusterState, texts: dict[str, str]) -> Iterator[Finding]:
+    cures = _cures(seen)
+    try:
+        leaf = read_certificate((seen.serving or {}).get(CERTIFICATE, b""))
+    except CertificateError:
+        return
+    for name, text in texts.items():
+        try:
+            bundle = read_bundle(base64.b64decode(text))
+        except binascii.Error:
+            bundle = ()
+        if signer(leaf, bundle) is None:
+            yield error(
+                f"the caBundle of {name} does not verify the serving certificate",
+                f"{cures.keeper} writes it again within seconds: {cures.why}",
+            )
+
+
+def _life(what: str, certificate: x509.Certificate, seen: ClusterState) -> Iterator[Finding]:
+    cures = _cures(seen)
+    end = certificate.not_valid_after_utc
+    begin = certificate.not_valid_before_utc
+    if seen.now >= end:
+        yield error(f"{what} expired on {end:%Y-%m-%d %H:%M} UTC", f"{cures.renew}; {cures.why}")
+    elif seen.now < begin:
+        yield error(
+            f"{what} is not valid before {begin:%Y-%m-%d %H:%M} UTC: a clock is wrong",
+            f"check the clocks of the nodes, then {cures.renew}",
+        )
+    elif seen.now > renewal_time(certificate) + (end - begin) / 10:
+        yield warning(
+            f"{what} expires on {end:%Y-%m-%d %H:%M} UTC, and should have been renewed by now",
+            cures.why,
+        )
+
+
+def _names(leaf: x509.Certificate) -> list[str]:
+    try:
+        found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    return found.get_values_for_type(x509.DNSName)

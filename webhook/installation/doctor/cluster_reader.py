@@ -1,0 +1,346 @@
+"""Read the state of a cluster for the checks."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from certs.kept import BUNDLE, CERTIFICATE
+from webhook import names
+from webhook.errors import ClusterError
+from webhook.installation.doctor.cluster_state import (
+    AccessAnswer,
+    ClusterState,
+    ReadKind,
+    Right,
+    takes_policies_from_cluster,
+)
+from webhook.installation.doctor.permission_checks import WANTED, needed
+from webhook.installation.doctor.pod_checks import find_unplaced
+from webhook.installation.manifests import NODES, from_files, has_argument, objects_of, with_nodes
+from webhook.installation.object_kinds import (
+    CONFIGURATION,
+    CRD,
+    GUARD,
+    GUARD_BINDING,
+    VALIDATING,
+    in_order,
+    key,
+    key_of,
+)
+from webhook.installation.policy_plan import is_read
+from webhook.installation.probe import probe, probe_policy
+from webhook.installation.webhook_configuration import holder
+from webhook.kube.named_object import data_of
+from webhook.kube.namespaces import read_namespace
+from webhook.kube.node_view import PATH as NODES_PATH
+from webhook.kube.policy_objects import read_objects
+from webhook.kube.webhook_replicas import CONTROLLER, WEBHOOK, NoReplica, read_by_replica
+from webhook.metric_names import CACHE_AGE
+from webhook.placement.nodes import parse_node as read_node
+from webhook.validating import POLICIES
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Container, Mapping, Sequence
+    from datetime import datetime
+
+    from webhook.kube.client import Client
+    from webhook.placement.nodes import Node
+
+    Json = dict[str, Any]
+
+T = TypeVar("T")
+
+_IN_NAMESPACE: Final = f"namespaces/{names.NAMESPACE}"
+_AUTHORIZATION: Final = "/apis/authorization.k8s.io/v1"
+_RUNS: Final = key_of(CRD, f"{names.RUNS}.{names.GROUP}")
+# Concurrent requests.
+_AT_ONCE: Final = 8
+
+
+class Reader:
+    """Reads one cluster once. Missing rights are recorded; without an answer it raises.
+
+    kinds: without the kinds of rights, their requests, some 150 in all, are not sent.
+    """
+
+    def __init__(self, client: Client, kinds: Container[ReadKind] = tuple(ReadKind)) -> None:
+        self._client = client
+        self._kinds = kinds
+        self._unread: dict[ReadKind, str] = {}
+
+    async def read_cluster(
+        self, now: datetime, version: str, namespaces: Sequence[str] = ()
+    ) -> ClusterState:
+        """Read all that the checks need; pods of runs in these namespaces, or in all of them.
+
+        Raises ClusterError if the API server does not answer.
+        """
+        server = str((await self._client.get("/version")).get("gitVersion", ""))
+        configuration = await self._object(
+            ReadKind.POD_RULES,
+            key_of(CONFIGURATION, names.WEBHOOK_CONFIGURATION).path,
+        )
+        judging = await self._object(
+            ReadKind.JUDGING, key_of(VALIDATING, names.WEBHOOK_CONFIGURATION).path
+        )
+        deployments = await self._deployments()
+        known = await self._namespaces(namespaces)
+        daemon_sets = await self._daemon_sets(known)
+        unplaced = await self._tried(
+            ReadKind.PODS_OF_RUNS,
+            find_unplaced(self._client, configuration, known, everywhere=not namespaces),
+        )
+        return ClusterState(
+            now=now,
+            version=version,
+            server=server,
+            definition=await self._object(ReadKind.DEFINITION, _RUNS.path),
+            shipped=next(each for each in objects_of("default") if key(each) == _RUNS),
+            deployments=deployments,
+            pods=await self._list(ReadKind.PODS, f"/api/v1/{_IN_NAMESPACE}/pods"),
+            endpoints=await self._endpoints(),
+            configuration=configuration,
+            guard_objects=await self._guards(),
+            shipped_guards=_shipped_guards(),
+            judging=judging,
+            refused_policies=await self._refused_policies(judging),
+            serving=await self._serving(),
+            silences=await self._silences(deployments),
+            leader=await self._leader(now),
+            namespaces=known,
+            daemon_sets=daemon_sets,
+            nodes=await self._nodes() if daemon_sets else (),
+            unplaced=unplaced or (),
+            policies=await self._policies(deployments),
+            left_files=await self._left_files(deployments),
+            rights=[*await self._own_rights(), *await self._accounts_rights(deployments)],
+            probe=await probe(self._client, namespaces[0] if namespaces else "default"),
+            unread=self._unread,
+        )
+
+    async def _tried(self, what: ReadKind, answer: Awaitable[T]) -> T | None:
+        """Return the answer; None if it is not found or is forbidden, which is recorded."""
+        try:
+            return await answer
+        except ClusterError as error:
+            if error.status is None or error.status == HTTPStatus.UNAUTHORIZED:
+                raise
+            if error.status != HTTPStatus.NOT_FOUND:
+                self._unread[what] = error.words or str(error)
+            return None
+
+    async def _object(self, what: ReadKind, path: str) -> Json | None:
+        return await self._tried(what, self._client.get(path))
+
+    async def _list(
+        self, what: ReadKind, path: str, query: Mapping[str, str] | None = None
+    ) -> list[Json]:
+        found = await self._tried(what, self._client.list(path, lambda each: each, query=query))
+        return found.items if found else []
+
+    async def _deployments(self) -> dict[str, Json]:
+        wanted = (names.CONTROLLER, names.WEBHOOK)
+        path = f"/apis/apps/v1/{_IN_NAMESPACE}/deployments"
+        found = await self._list(ReadKind.DEPLOYMENTS, path)
+        return {
+            each["metadata"]["name"]: each for each in found if each["metadata"]["name"] in wanted
+        }
+
+    async def _endpoints(self) -> list[bool]:
+        slices = await self._list(
+            ReadKind.ENDPOINTS,
+            f"/apis/discovery.k8s.io/v1/{_IN_NAMESPACE}/endpointslices",
+            {"labelSelector": f"kubernetes.io/service-name={names.WEBHOOK}"},
+        )
+        # Absent means ready (k8s.io/api/discovery/v1, EndpointConditions).
+        return [
+            (endpoint.get("conditions") or {}).get("ready") is not False
+            for each in slices
+            for endpoint in each.get("endpoints") or ()
+        ]
+
+    async def _guards(self) -> dict[str, Json]:
+        return {
+            f"{kind} {_name(each)}": each
+            for kind in (GUARD, GUARD_BINDING)
+            for each in await self._list(ReadKind.GUARDS, key_of(kind, "any").collection)
+            if _name(each).startswith(names.GUARDS)
+        }
+
+    async def _serving(self) -> dict[str, bytes] | None:
+        path = f"/api/v1/{_IN_NAMESPACE}/secrets/{names.SERVING_SECRET}"
+        secret = await self._object(ReadKind.SERVING, path)
+        if secret is None:
+            return None
+        # Without the private key.
+        return {k: v for k, v in data_of(secret).items() if k in (CERTIFICATE, BUNDLE)}
+
+    async def _silences(self, deployments: Mapping[str, Json]) -> dict[tuple[str, str], float]:
+        if not deployments:
+            self._unknown_without_deployments(ReadKind.METRICS)
+        found: dict[tuple[str, str], float] = {}
+        for deployment, component in ((names.WEBHOOK, WEBHOOK), (names.CONTROLLER, CONTROLLER)):
+            if deployment not in deployments:
+                continue
+            try:
+                texts = await read_by_replica(self._client, component)
+                found |= {
+                    (replica, sample.labels["resource"]): sample.value
+                    for replica, text in texts.items()
+                    for family in text_string_to_metric_families(text)
+                    for sample in family.samples
+                    if sample.name == CACHE_AGE
+                }
+            except NoReplica:
+                pass  # another check reports why none runs
+            except (ClusterError, ValueError) as error:
+                # The replica does not answer; the API server does.
+                self._unread[ReadKind.METRICS] = getattr(error, "words", "") or str(error)
+        return found
+
+    async def _leader(self, now: datetime) -> str:
+        leases = f"/apis/coordination.k8s.io/v1/{_IN_NAMESPACE}/leases"
+        lease = await self._object(ReadKind.LEASE, f"{leases}/{names.CONTROLLER}")
+        return holder(lease, now) if lease else ""
+
+    async def _namespaces(self, wanted: Sequence[str]) -> dict[str, dict[str, str]]:
+        if wanted:
+            found = [
+                await self._tried(ReadKind.NAMESPACES, read_namespace(self._client, name))
+                for name in wanted
+            ]
+        else:
+            found = [*await self._list(ReadKind.NAMESPACES, "/api/v1/namespaces")]
+        return {_name(each): each["metadata"].get("labels") or {} for each in found if each}
+
+    async def _daemon_sets(self, namespaces: Mapping[str, Mapping[str, str]]) -> list[Json]:
+        return [
+            each
+            for name, labels in namespaces.items()
+            if labels.get(names.PLACE) == names.PLACE_ALL
+            for each in await self._list(
+                ReadKind.DAEMON_SETS, f"/apis/apps/v1/namespaces/{name}/daemonsets"
+            )
+        ]
+
+    async def _nodes(self) -> list[Node]:
+        found = await self._tried(ReadKind.NODES, self._client.list(NODES_PATH, read_node))
+        return found.items if found else []
+
+    async def _policies(self, deployments: Mapping[str, Json]) -> dict[str, bytes] | None:
+        """The policy documents that the webhook reads."""
+        self._unknown_without_deployments(ReadKind.POLICIES)
+        if takes_policies_from_cluster(deployments):
+            return await self._tried(ReadKind.POLICIES, read_objects(self._client))
+        return await self._files(ReadKind.POLICIES)
+
+    def _unknown_without_deployments(self, what: ReadKind) -> None:
+        if ReadKind.DEPLOYMENTS in self._unread:
+            self._unread[what] = f"where it is, {ReadKind.DEPLOYMENTS} would tell"
+
+    async def _left_files(self, deployments: Mapping[str, Json]) -> dict[str, bytes]:
+        """The files of the ConfigMap if the webhook does not read it."""
+        if not takes_policies_from_cluster(deployments):
+            return {}
+        found = await self._files(ReadKind.LEFT_FILES) or {}
+        return {name: text for name, text in found.items() if is_read(name)}
+
+    async def _files(self, what: ReadKind) -> dict[str, bytes] | None:
+        path = f"/api/v1/{_IN_NAMESPACE}/configmaps/{names.POLICIES_CONFIG_MAP}"
+        found = await self._object(what, path)
+        if found is None:
+            return None
+        return {name: text.encode() for name, text in (found.get("data") or {}).items()}
+
+    async def _refused_policies(self, judging: Json | None) -> str:
+        """Why a policy that is written now would not be validated, although it should be."""
+        entries = (judging or {}).get("webhooks") or ()
+        if not any(each["name"] == POLICIES and each.get("rules") for each in entries):
+            return ""
+        return await self._tried(ReadKind.JUDGED, probe_policy(self._client)) or ""
+
+    async def _own_rights(self) -> list[AccessAnswer]:
+        kind = "SelfSubjectAccessReview"
+        return await self._review_access(
+            ReadKind.OWN_RIGHTS, kind, [("", right) for right in WANTED]
+        )
+
+    async def _accounts_rights(self, deployments: Mapping[str, Json]) -> list[AccessAnswer]:
+        """The rights that the installed programs need, by the roles that this version ships."""
+        if names.CONTROLLER not in deployments:
+            return []
+        keeps = has_argument(deployments[names.CONTROLLER], "--certificates")
+        objects = in_order(objects_of("default" if keeps else "cert-manager"))
+        if not takes_policies_from_cluster(deployments):
+            objects = from_files(objects)
+        if names.WEBHOOK in deployments and has_argument(deployments[names.WEBHOOK], NODES):
+            objects = with_nodes(objects)
+        wanted = needed(objects.values())
+        questions = [
+            (account, right)
+            for account, rights in wanted.items()
+            if account in deployments
+            for right in rights
+        ]
+        return await self._review_access(ReadKind.PROGRAMS_RIGHTS, "SubjectAccessReview", questions)
+
+    async def _review_access(
+        self, what: ReadKind, kind: str, questions: Sequence[tuple[str, Right]]
+    ) -> list[AccessAnswer]:
+        if what not in self._kinds:
+            return []
+        limit = asyncio.Semaphore(_AT_ONCE)
+
+        async def ask(account: str, right: Right) -> AccessAnswer | None:
+            body = {"spec": {**_account(account), "resourceAttributes": _attributes(right)}}
+            async with limit:
+                path = f"{_AUTHORIZATION}/{kind.lower()}s"
+                answer = await self._tried(what, self._client.create(path, body))
+            return (
+                AccessAnswer(account, right, answer["status"].get("allowed", False))
+                if answer
+                else None
+            )
+
+        found = await asyncio.gather(*(ask(*question) for question in questions))
+        return [each for each in found if each]
+
+
+def _shipped_guards() -> dict[str, Json]:
+    found = in_order(objects_of("default"))
+    kinds = (GUARD, GUARD_BINDING)
+    return {
+        f"{key.kind.name} {key.name}": each for key, each in found.items() if key.kind.name in kinds
+    }
+
+
+def _account(name: str) -> Json:
+    if not name:
+        return {}
+    # How the API server authenticates its tokens (k8s.io/apiserver, serviceaccount.UserInfo).
+    prefix = "system:serviceaccounts"
+    return {
+        "user": f"system:serviceaccount:{names.NAMESPACE}:{name}",
+        "groups": [prefix, f"{prefix}:{names.NAMESPACE}", "system:authenticated"],
+    }
+
+
+def _attributes(right: Right) -> dict[str, str]:
+    resource, _, subresource = right.resource.partition("/")
+    found = {
+        "verb": right.verb,
+        "group": right.group,
+        "resource": resource,
+        "subresource": subresource,
+        "name": right.name,
+        "namespace": right.namespace,
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def _name(found: Mapping[str, Any]) -> str:
+    return str(found["metadata"]["name"])

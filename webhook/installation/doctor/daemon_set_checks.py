@@ -1,0 +1,89 @@
+"""Checks of DaemonSets in namespaces that are placed as a whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names
+from webhook.admission.arrival import Arrival, Cluster
+from webhook.admission.engine import merged_if_held, receive_pod
+from webhook.errors import InvalidDocuments, InvalidPod
+from webhook.installation.doctor.cluster_state import Finding, warning
+from webhook.placement.daemon import held_off
+from webhook.policy.cluster_objects import load_objects
+from webhook.policy.load import load
+from webhook.workloads.find import pod_templates
+from webhook.workloads.object import Object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.installation.doctor.cluster_state import ClusterState
+    from webhook.policy.policy_set import PolicySet
+
+    Json = Mapping[str, Any]
+
+# Where a node finds its network (CNI) and its drivers of storage (CSI).
+_DRIVERS: Final = {
+    "/etc/cni": "network",
+    "/opt/cni": "network",
+    "/var/lib/cni": "network",
+    "/var/lib/kubelet/plugins": "storage",
+}
+_UNMARK: Final = f"kubectl label namespace {{}} {names.PLACE}-"
+
+
+def agents(seen: ClusterState) -> Iterator[Finding]:
+    """Drivers that must not wait for the webhook, and pods that do not meet requirements."""
+    policies = _policies(seen)
+    for each in seen.daemon_sets:
+        metadata = each["metadata"]
+        namespace, title = metadata["namespace"], f"{metadata['namespace']}/{metadata['name']}"
+        if driver := _driver(each):
+            yield warning(
+                f"DaemonSet {title} is a driver of the nodes' {driver}, and {names.PLACE}: all has "
+                "its pods wait for the webhook, which may need that driver itself",
+                _UNMARK.format(namespace),
+            )
+        for reason in _unmet(seen, each, policies) if policies else ():
+            yield warning(
+                f"DaemonSet {title} is left alone, because only its namespace marks it, but "
+                f"does not meet a requirement: {reason}",
+                f"label its template {names.RUN} to enforce the requirement; or fix the template",
+            )
+
+
+def _policies(seen: ClusterState) -> PolicySet | None:
+    """The policy set; None if it is unknown or does not compile, which another check reports."""
+    try:
+        read = load_objects if seen.policies_from_cluster else load
+        return None if seen.policies is None else read(seen.policies).policies
+    except InvalidDocuments:
+        return None
+
+
+def _unmet(seen: ClusterState, found: Json, policies: PolicySet) -> Iterator[str]:
+    """Why requirements would reject its pods, or on how many of its nodes they are not met."""
+    namespace = found["metadata"]["namespace"]
+    whole = {"apiVersion": "apps/v1", "kind": "DaemonSet", **found}
+    for template in pod_templates(Object("the cluster", whole)):
+        labels = seen.namespaces[namespace]
+        user = names.DAEMON_SET_CONTROLLER
+        try:
+            pod = receive_pod(Arrival(template.pod(0), namespace, labels, user, seen.now))
+        except InvalidPod:
+            continue  # the API server rejects it too
+        merged = pod and merged_if_held(pod, policies, Cluster())
+        if pod and merged:
+            off = held_off(pod.own, merged.placement, seen.nodes)
+            yield from merged.rejections or ([str(off)] if off.nodes else [])
+
+
+def _driver(found: Json) -> str:
+    """What the DaemonSet is a driver of: network or storage; empty if neither."""
+    for volume in found["spec"]["template"]["spec"].get("volumes") or ():
+        path = str((volume.get("hostPath") or {}).get("path", ""))
+        for folder, what in _DRIVERS.items():
+            if path == folder or path.startswith((f"{folder}/", f"{folder}_")):
+                return what
+    return ""

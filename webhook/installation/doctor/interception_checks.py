@@ -1,0 +1,254 @@
+"""Checks of the webhook configuration: every pod of a run is sent once, and no others."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names, suspension
+from webhook.installation.doctor.cluster_state import Finding, ReadKind, error, note, warning
+from webhook.installation.doctor.pod_checks import expressions
+from webhook.interception import (
+    DEFAULT_SOURCES,
+    EXCLUDED_NAMESPACES,
+    entry_name,
+    webhooks,
+)
+from webhook.placement.label_values import holds, satisfiable
+from webhook.sources import SOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from webhook.installation.doctor.cluster_state import ClusterState
+
+    Json = Mapping[str, Any]
+
+_NAME: Final = "kubernetes.io/metadata.name"
+# With more, users see creations that hang, and the API server's own time limit ends.
+_LONGEST: Final = 10
+
+
+def interception(seen: ClusterState) -> Iterator[Finding]:
+    """The configuration exists, is in force, and has safe fields."""
+    if seen.configuration is None:
+        if ReadKind.POD_RULES not in seen.unread:
+            yield error(
+                "there is no webhook configuration: no pod is sent to Fairlead, and no pod "
+                "of a run is placed",
+                "fairlead install",
+            )
+        return
+    yield from _disabled(seen)
+    for entry in seen.entries:
+        yield from _fields(entry)
+    yield from _left_out(seen)
+    unguarded = [
+        each["name"]
+        for each in seen.entries
+        if each.get("failurePolicy") == "Ignore" and not any(map(_guards(each), seen.guards))
+    ]
+    if unguarded and ReadKind.GUARDS not in seen.unread:
+        yield warning(
+            f"{', '.join(unguarded)}: failurePolicy is Ignore, and no guard reports the pods "
+            "that it lets through",
+            "fairlead install --overlay fail-open-guarded, with the same sources as now; with "
+            "kustomize, the guard-stamp component beside each source",
+        )
+
+
+def selectors(seen: ClusterState) -> Iterator[Finding]:
+    """No pod is sent twice, and no pod of the cluster's own namespaces is sent."""
+    for one, other in combinations(seen.entries, 2):
+        if _both([one, other]):
+            yield warning(
+                f"a pod can match both {one['name']} and {other['name']}: it is sent twice",
+                "fairlead install writes entries that exclude each other",
+            )
+    for entry in seen.entries:
+        for namespace in EXCLUDED_NAMESPACES:
+            within = {"key": _NAME, "operator": "In", "values": [namespace]}
+            reached = [*expressions(entry.get("namespaceSelector") or {}), within]
+            if _satisfiable(reached):
+                yield error(
+                    f"{entry['name']} takes pods of {namespace} too: what the webhook needs to run "
+                    "could wait for the webhook",
+                    "fairlead install writes selectors that leave it out",
+                )
+
+
+def _left_out(seen: ClusterState) -> Iterator[Finding]:
+    """Pods that the shipped entries for the same sources would send, and these do not."""
+    live = {each["name"]: (at, each) for at, each in enumerate(seen.entries)}
+    names_of = {
+        source.name: {entry_name(source.name, number) for number in range(len(source.marks))}
+        for source in SOURCES
+    }
+    sources = [source for source, entries in names_of.items() if entries & live.keys()]
+    whole = [
+        name
+        for name, labels in seen.namespaces.items()
+        if labels.get(names.PLACE) == names.PLACE_ALL
+    ]
+    for wanted in webhooks({*DEFAULT_SOURCES, *sources}):
+        found = live.get(wanted["name"])
+        if found is None:
+            make = error if whole or wanted["objectSelector"]["matchExpressions"] else warning
+            yield make(
+                f"the webhook configuration has no entry {wanted['name']}: its pods are not "
+                "sent, and are not placed",
+                "fairlead install, with the same sources as now",
+            )
+        else:
+            yield from _narrowed(*found, wanted, seen)
+
+
+def _narrowed(at: int, found: Json, wanted: Json, seen: ClusterState) -> Iterator[Finding]:
+    name = found["name"]
+    if conditions := found.get("matchConditions"):
+        shown = ", ".join(str(each.get("name")) for each in conditions)
+        operation = f'[{{"op": "remove", "path": "/webhooks/{at}/matchConditions"}}]'
+        yield warning(
+            f"{name} has matchConditions ({shown}), but ships with none: pods that do not "
+            "meet them are not sent, and are not placed",
+            f"kubectl patch mutatingwebhookconfiguration {names.WEBHOOK_CONFIGURATION} --type=json "
+            f"-p '{operation}'",
+        )
+    for selector in ("objectSelector", "namespaceSelector"):
+        shipped = [_alike(each) for each in expressions(wanted[selector])]
+        for each in expressions(found.get(selector) or {}):
+            if _alike(each) in shipped:
+                continue
+            kept_out = _excluded_values(each, wanted, selector)
+            shown = (
+                f"{each['key']} {each['operator']} {sorted(kept_out or each.get('values') or ())}"
+            )
+            what = (
+                f"{name}: its {selector} has {shown} in addition to what ships: other pods are not "
+                "sent"
+            )
+            placed = [
+                name
+                for name, labels in seen.namespaces.items()
+                if labels.get(names.PLACE) == names.PLACE_ALL
+                and not holds(each, labels.get(each["key"], name if each["key"] == _NAME else None))
+            ]
+            if selector == "namespaceSelector" and each["key"] == _NAME and not placed:
+                # An admin includes or excludes single namespaces.
+                yield note(what)
+            else:
+                yield warning(what, "fairlead install, with the same sources as now")
+
+
+def _excluded_values(found: Json, wanted: Json, selector: str) -> set[str]:
+    """The values that an expression excludes in addition to the shipped one."""
+    if found["operator"] != "NotIn":
+        return set()
+    shipped = (
+        set(each.get("values") or ())
+        for each in expressions(wanted[selector])
+        if (each["key"], each["operator"]) == (found["key"], "NotIn")
+    )
+    return set(found.get("values") or ()) - set().union(*shipped)
+
+
+def _alike(expression: Json) -> tuple[str, str, frozenset[str]]:
+    values = frozenset(expression.get("values") or ())
+    return expression["key"], expression["operator"], values
+
+
+def _guards(entry: Json) -> Callable[[Json], bool]:
+    """Return a test whether a binding of the guard has the selectors of this entry."""
+    selected = [entry.get(each) or {} for each in ("namespaceSelector", "objectSelector")]
+
+    def same(binding: Json) -> bool:
+        resources = (binding.get("spec") or {}).get("matchResources") or {}
+        found = [resources.get(each) or {} for each in ("namespaceSelector", "objectSelector")]
+        return found in (selected, [{}, {}])
+
+    return same
+
+
+def _disabled(seen: ClusterState) -> Iterator[Finding]:
+    assert seen.configuration is not None  # noqa: S101  (the one caller has looked)
+    found = suspension.parse_suspension(seen.configuration)
+    if found is None:
+        silent = [each["name"] for each in seen.entries if not each.get("rules")]
+        if silent:
+            has = "has" if len(silent) == 1 else "have"
+            shown = f"{', '.join(silent)} {has} no rules, and nothing says until when"
+            yield error(f"{shown}: no pod is sent", "fairlead enable")
+        return
+    for problem in found.problems:
+        yield error(f"the webhook is disabled, and {problem}", "fairlead enable")
+    if found.until is None:
+        return
+    until = found.until.astimezone().strftime("%a %H:%M:%S %Z")
+    if found.due(seen.now):
+        yield error(
+            f"the webhook was to be enabled again at {until}, and is not: does a controller lead?",
+            "fairlead enable",
+        )
+    else:
+        yield warning(
+            f"the webhook is disabled until {until}: pods of runs are created unplaced",
+            "fairlead enable, once the problem is fixed",
+        )
+
+
+def _fields(entry: Json) -> Iterator[Finding]:
+    name = entry["name"]
+    if entry.get("timeoutSeconds", 10) > _LONGEST:
+        yield warning(
+            f"{name} has timeoutSeconds {entry['timeoutSeconds']}: every creation waits so long "
+            "for a webhook that does not answer",
+            "fairlead install",
+        )
+    if entry.get("reinvocationPolicy") != "IfNeeded":
+        yield warning(
+            f"{name} has reinvocationPolicy {entry.get('reinvocationPolicy')}: what other webhooks "
+            "change afterwards is not placed",
+            "fairlead install",
+        )
+    for rule in entry.get("rules") or ():
+        if rule.get("resources") != ["pods"] or rule.get("operations") != ["CREATE"]:
+            yield warning(
+                f"{name} asks for more than the creation of pods: {rule.get('operations')} of "
+                f"{rule.get('resources')}",
+                "fairlead install",
+            )
+    if entry.get("failurePolicy") == "Ignore":
+        yield note(
+            f"{name} lets pods through unplaced while no replica answers (failurePolicy: Ignore)"
+        )
+
+
+def _both(entries: list[Json]) -> bool:
+    """Whether a pod in a namespace can match all of them."""
+    return all(
+        _satisfiable([one for entry in entries for one in expressions(entry.get(selector) or {})])
+        for selector in ("objectSelector", "namespaceSelector")
+    )
+
+
+def _satisfiable(wanted: list[Any]) -> bool:
+    by_key: dict[str, list[Any]] = defaultdict(list)
+    for each in wanted:
+        by_key[each["key"]].append(each)
+    return all(map(satisfiable, by_key.values()))
+
+
+def marked_namespaces(seen: ClusterState) -> Iterator[Finding]:
+    """Namespaces that are placed as a whole, and namespaces whose label has a wrong value."""
+    values = {name: labels.get(names.PLACE) for name, labels in sorted(seen.namespaces.items())}
+    whole = [name for name, value in values.items() if value == names.PLACE_ALL]
+    if whole:
+        yield note(f"every pod is placed in {', '.join(whole)} ({names.PLACE}: all)")
+    for name, value in values.items():
+        if value not in (None, names.PLACE_ALL):
+            yield warning(
+                f"namespace {name} has {names.PLACE}: {value}, which means nothing",
+                f"kubectl label namespace {name} --overwrite {names.PLACE}={names.PLACE_ALL}, or "
+                f"take the label away with {names.PLACE}-",
+            )

@@ -1,0 +1,173 @@
+"""Checks of pods: a dry run of one, and the search for pods without a placement."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook import names
+from webhook.admission import stamp
+from webhook.installation.doctor.cluster_state import Finding, Unplaced, error, note, warning
+from webhook.placement.label_values import holds
+from webhook.shortening import first_few
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from webhook.installation.doctor.cluster_state import ClusterState
+    from webhook.kube.client import Client
+
+    Json = Mapping[str, Any]
+
+# How many names of pods are reported for each namespace.
+_NAMED: Final = 3
+_OVER: Final = ("Succeeded", "Failed")
+_ALL_PODS: Final = "/api/v1/pods"
+# The operators of a label selector in a query.
+_WRITTEN: Final = {
+    "In": "{key} in ({values})",
+    "NotIn": "{key} notin ({values})",
+    "Exists": "{key}",
+    "DoesNotExist": "!{key}",
+}
+
+
+def end_to_end(seen: ClusterState) -> Iterator[Finding]:
+    """A pod of a run, created by dry run, comes back with a stamp."""
+    probe = seen.probe
+    if probe is None or probe.stamped or seen.configuration is None:
+        return
+    if probe.was_answered:
+        yield warning(
+            f"a policy rejects a plain pod of a run in {probe.namespace}: {probe.words}",
+            "if this is not intended: fairlead explain shows which policy, and why",
+        )
+    elif probe.failed:
+        yield error(
+            f"the API server does not reach the webhook: {probe.words}",
+            "see the findings about pods, endpoints and certificates. From a private "
+            "control plane a firewall must let it through to port 8443 of the nodes",
+        )
+    elif probe.words:
+        yield warning(
+            f"a pod of a run cannot be tried in {probe.namespace}: {probe.words}",
+            "fairlead doctor --namespace NAME tries it elsewhere",
+        )
+    elif all(each.get("rules") for each in seen.entries):
+        yield error(
+            f"a pod of a run in {probe.namespace} comes back without a stamp",
+            "do the selectors of the webhook configuration take it? kubectl get "
+            "mutatingwebhookconfiguration fairlead -o yaml",
+        )
+
+
+def unplaced(seen: ClusterState) -> Iterator[Finding]:
+    """No pod of a run is without a stamp."""
+    by_namespace: dict[str, list[str]] = defaultdict(list)
+    older = [f"{pod.namespace}/{pod.name}" for pod in seen.unplaced if pod.older]
+    if older:
+        pods = "1 pod of a run is" if len(older) == 1 else f"{len(older)} pods of runs are"
+        yield note(
+            f"{pods} older than the webhook configuration, without a stamp: "
+            f"{first_few(sorted(older), _NAMED)}",
+            "none, if they were there before Fairlead; if the configuration was gone for a time: "
+            "delete them: controllers create theirs again, others are to be applied again",
+        )
+    for pod in seen.unplaced:
+        if not pod.older:
+            by_namespace[pod.namespace].append(pod.name)
+    for namespace, found in sorted(by_namespace.items()):
+        shown = first_few(sorted(found), _NAMED)
+        pods = "1 pod of a run has" if len(found) == 1 else f"{len(found)} pods of runs have"
+        yield warning(
+            f"in {namespace} {pods} no stamp: {shown}. No policy was applied to them: the "
+            "webhook did not answer, was disabled, or they were labelled later",
+            "delete them: controllers create theirs again, others are to be applied again; a "
+            "placement cannot be added",
+        )
+
+
+class _Pod(NamedTuple):
+    namespace: str
+    name: str
+    created: str
+    passed_by: bool
+
+
+async def find_unplaced(
+    client: Client,
+    configuration: Json | None,
+    namespaces: Mapping[str, Mapping[str, str]],
+    *,
+    everywhere: bool,
+) -> list[Unplaced]:
+    """Pods that have not finished, and have no valid stamp.
+
+    `namespaces` are labels by name; `everywhere`: these are all namespaces. Raises ClusterError.
+    """
+    if configuration is None:
+        return []
+    since = configuration["metadata"].get("creationTimestamp", "")
+    found: set[Unplaced] = set()
+    for entry in configuration.get("webhooks") or ():
+        reached = {
+            name
+            for name, labels in namespaces.items()
+            if selects(entry, "namespaceSelector", labels)
+        }
+        query = {"labelSelector": selector_query(entry.get("objectSelector") or {})}
+        paths = [f"/api/v1/namespaces/{name}/pods" for name in sorted(reached)]
+        # Few pods have a mark. Without a mark in the selector, nearly all would be listed.
+        if everywhere and _marks(entry):
+            paths = [_ALL_PODS]
+        for path in paths:
+            pods = await client.list(path, read_pod, query=query)
+            found.update(
+                Unplaced(pod.namespace, pod.name, pod.created < since)
+                for pod in pods.items
+                if pod.passed_by and pod.namespace in reached
+            )
+    return sorted(found)
+
+
+def selector_query(selector: Json) -> str:
+    """A label selector in the form of a query."""
+    return ",".join(
+        _WRITTEN[each["operator"]].format(
+            key=each["key"], values=",".join(each.get("values") or ())
+        )
+        for each in expressions(selector)
+    )
+
+
+def selects(entry: Json, selector: str, labels: Mapping[str, str]) -> bool:
+    """Whether this selector of the entry matches such labels."""
+    return all(
+        holds(each, labels.get(each["key"])) for each in expressions(entry.get(selector) or {})
+    )
+
+
+def expressions(selector: Json) -> Sequence[Any]:
+    """A label selector as a list of expressions."""
+    pairs = (selector.get("matchLabels") or {}).items()
+    exact = [{"key": key, "operator": "In", "values": [value]} for key, value in pairs]
+    return [*exact, *(selector.get("matchExpressions") or ())]
+
+
+def _marks(entry: Json) -> bool:
+    wanted = expressions(entry.get("objectSelector") or {})
+    return any(each["operator"] in ("In", "Exists") for each in wanted)
+
+
+def read_pod(pod: Json) -> _Pod:
+    """The fields of a live pod that show whether it was placed."""
+    metadata = pod["metadata"]
+    annotations = metadata.get("annotations") or {}
+    over = (pod.get("status") or {}).get("phase") in _OVER
+    mirror = names.MIRROR_POD in annotations
+    return _Pod(
+        metadata["namespace"],
+        metadata["name"],
+        metadata.get("creationTimestamp", ""),
+        stamp.parse_stamp(annotations.get(names.PLACEMENT)) is None and not over and not mirror,
+    )

@@ -1,0 +1,206 @@
+"""Checks of the policies, and of the webhook that validates them when they are written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook import names, validating
+from webhook.errors import InvalidDocuments
+from webhook.installation.doctor.cluster_state import Finding, ReadKind, error, note, warning
+from webhook.installation.object_kinds import key
+from webhook.installation.policy_objects import of_files
+from webhook.policy import policy_documents
+from webhook.policy.cluster_objects import Objects
+from webhook.policy.findings import condensed
+from webhook.policy.set_judgement import judge_set
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from datetime import datetime
+
+    from webhook.installation.doctor.cluster_state import ClusterState
+    from webhook.policy.model import PolicyDocument
+    from webhook.policy.reader import Documents
+
+    Json = Mapping[str, Any]
+
+_CONFIG_MAP: Final = f"ConfigMap {names.NAMESPACE}/{names.POLICIES_CONFIG_MAP}"
+_MOST = 5
+_SERVES = "until then the set serves with it"
+_UNTIL = "until then the last good set is used, and a webhook that restarts is never ready"
+_WHAT: Final = f"ValidatingWebhookConfiguration {names.WEBHOOK_CONFIGURATION}"
+_DELETE: Final = f"kubectl delete validatingwebhookconfiguration {names.WEBHOOK_CONFIGURATION}"
+_INSTALL: Final = "fairlead install"
+# By entry: what happens without it.
+_WITHOUT: Final = {
+    validating.POLICIES: "policies are stored without validation, and a set that does not "
+    "compile is reported only afterwards",
+    validating.WORKLOADS: "users who create a Job get no warnings about its pods",
+}
+
+
+class _Place(NamedTuple):
+    """Where policies are stored, and what to do about them there."""
+
+    name: str
+    read: Callable[[Mapping[str, bytes]], Documents[PolicyDocument]]
+    absent: str
+    bring: str
+    mend: str
+    look: str
+    all: str
+
+
+_IN_CONFIG_MAP = _Place(
+    _CONFIG_MAP,
+    policy_documents.parse,
+    f"there is no {_CONFIG_MAP}: pods of the webhook cannot start",
+    "fairlead install --policies-from-files --policies DIR",
+    "mend it, then fairlead check DIR and fairlead install --policies-from-files --policies DIR",
+    "fairlead check DIR",
+    "fairlead check lists all of them",
+)
+_IN_CLUSTER = _Place(
+    "the cluster",
+    Objects().documents,
+    "the cluster has no definitions of policies: the webhook takes them from there",
+    "kubectl apply --server-side -f manifests/crds",
+    "mend it, or the object that it names",
+    "kubectl get placementpolicies,capacityclasses,placementexceptions -o yaml",
+    "fairlead check cluster lists all of them",
+)
+
+
+def policies(seen: ClusterState) -> Iterator[Finding]:
+    """The policies can be read and have no errors or warnings."""
+    if not seen.in_cluster or ReadKind.POLICIES in seen.unread:
+        return
+    # Without the webhook it is unknown where it reads them.
+    if seen.policies is None and names.WEBHOOK not in seen.deployments:
+        return
+    place = _IN_CLUSTER if seen.policies_from_cluster else _IN_CONFIG_MAP
+    if seen.policies is None:
+        yield error(place.absent, place.bring)
+    else:
+        yield from _judge_set(seen.policies, place, seen.now)
+
+
+def _judge_set(documents: Mapping[str, bytes], place: _Place, now: datetime) -> Iterator[Finding]:
+    found = judge_set(place.read(documents), now=now)
+    wrong = [each for each in found.findings if each.severity == "error"]
+    cure = f"{place.mend}; {_SERVES if found.policies else _UNTIL}"
+    for each in wrong[:_MOST]:
+        yield error(f"{place.name}: {each}", cure)
+    if len(wrong) > _MOST:
+        yield note(f"{len(wrong) - _MOST} more errors: {place.all}")
+    if found.policies is None:
+        return
+    warnings = condensed([each for each in found.findings if each.severity == "warning"])
+    for each in warnings[:_MOST]:
+        yield warning(f"{place.name}: {each}", place.look)
+    if len(warnings) > _MOST:
+        yield note(f"{len(warnings) - _MOST} more warnings: {place.all}")
+    if not found.policies.policies:
+        yield note(f"{place.name} has no policy: pods are stamped, and stay as they are")
+
+
+def judgement(seen: ClusterState) -> Iterator[Finding]:
+    """Policies are validated on write, workloads get warnings, and no user is locked out."""
+    if seen.refused_policies:
+        yield error(
+            f"no policy can be written: {seen.refused_policies}",
+            f"fix what is reported of the webhook here; until then {_DELETE} lets policies "
+            f"be stored without validation, and {_INSTALL} restores it",
+        )
+    if seen.judging is None:
+        if ReadKind.JUDGING not in seen.unread:
+            without = "; ".join(_WITHOUT[each["name"]] for each in _expected_webhooks(seen))
+            # A webhook outside the cluster was not installed.
+            make, cure = (warning, _INSTALL) if seen.in_cluster else (note, "")
+            yield make(f"there is no {_WHAT}: {without}", cure)
+        return
+    if ReadKind.DEPLOYMENTS in seen.unread:
+        return  # they show whether policies are validated
+    live = {each["name"]: each for each in seen.judging_entries}
+    for wanted in _expected_webhooks(seen):
+        found = live.pop(wanted["name"], None)
+        if found is None:
+            yield warning(
+                f"{_WHAT} has no entry {wanted['name']}: {_WITHOUT[wanted['name']]}", _INSTALL
+            )
+        else:
+            yield from _entry(found, wanted)
+    if live.get(validating.POLICIES, {}).get("rules") and seen.in_cluster:
+        yield error(
+            f"{validating.POLICIES} has policies in the cluster judged, and the webhook takes its "
+            "own from files: none can be written",
+            f"{_INSTALL} --policies-from-files takes the entry away",
+        )
+
+
+def left_behind(seen: ClusterState) -> Iterator[Finding]:
+    """Every policy of a ConfigMap that is not read any more is in the cluster."""
+    if not seen.policies_from_cluster or not seen.left_files:
+        return
+    try:
+        documents = of_files(seen.left_files)
+    except InvalidDocuments:
+        documents = []
+    keys = [key(each) for each in documents]
+    there = seen.policies or {}
+    lost = [str(each) for each in keys if f"{each.kind.resource}/{each.name}" not in there]
+    if lost and seen.policies is not None:
+        yield warning(
+            f"{', '.join(lost)} of {_CONFIG_MAP}: not in the cluster, and so not in force",
+            "write it: fairlead install --policies DIR, or kubectl apply -f FILE; if it is not "
+            f"wanted any more, kubectl -n {names.NAMESPACE} delete configmap "
+            f"{names.POLICIES_CONFIG_MAP}",
+        )
+    else:
+        yield note(f"{_CONFIG_MAP} is not read: the policies are objects of the cluster")
+
+
+def _expected_webhooks(seen: ClusterState) -> list[dict[str, Any]]:
+    return validating.webhooks(policies=seen.policies_from_cluster)
+
+
+def _entry(found: Json, wanted: Json) -> Iterator[Finding]:
+    name = wanted["name"]
+    service = found["clientConfig"].get("service")
+    if service is not None and service != wanted["clientConfig"]["service"]:
+        there = f"{service.get('namespace')}/{service.get('name')}{service.get('path', '/')}"
+        yield error(f"{name} calls the Service {there}, which is not Fairlead's", _INSTALL)
+    if found.get("failurePolicy") != wanted["failurePolicy"]:
+        consequence = (
+            "a policy is stored unjudged while no replica answers"
+            if wanted["failurePolicy"] == "Fail"
+            else "while no replica answers, no workload can be created"
+        )
+        say = warning if wanted["failurePolicy"] == "Fail" else error
+        yield say(f"{name} has failurePolicy {found.get('failurePolicy')}: {consequence}", _INSTALL)
+    if not found.get("rules"):
+        yield warning(f"{name} has no rules: {_WITHOUT[name]}", _INSTALL)
+    elif _rules(found) != _rules(wanted):
+        yield warning(
+            f"{name} asks for other writes than this version: {_less(found, wanted)}", _INSTALL
+        )
+
+
+def _rules(entry: Json) -> set[tuple[str, str, str]]:
+    return {
+        (group, resource, operation)
+        for rule in entry.get("rules") or ()
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for operation in rule["operations"]
+    }
+
+
+def _less(found: Json, wanted: Json) -> str:
+    def text(some: set[tuple[str, str, str]]) -> str:
+        shown = sorted({f"{verb} {each}" for _, each, verb in some})
+        return ", ".join(shown[:5]) + (", …" if len(shown) > 5 else "")
+
+    lacks, more = _rules(wanted) - _rules(found), _rules(found) - _rules(wanted)
+    parts = [f"it lacks {text(lacks)}"] if lacks else []
+    return "; ".join([*parts, *([f"it also has {text(more)}"] if more else [])])

@@ -1,0 +1,141 @@
+"""Checks of Deployments, pods, endpoints, versions and the leader."""
+
+from __future__ import annotations
+
+import re
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names
+from webhook.installation import rollout
+from webhook.installation.doctor.cluster_state import Finding, ReadKind, error, note, warning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.installation.doctor.cluster_state import ClusterState
+
+# ValidatingAdmissionPolicy is v1, and a preStop hook may sleep (Kubernetes' changelogs).
+NEEDED: Final = (1, 30)
+_RELEASE: Final = re.compile(r"v?(\d+\.\d+\.\d+)")
+
+
+def versions(seen: ClusterState) -> Iterator[Finding]:
+    """The cluster is new enough, and all parts of Fairlead have one version."""
+    found = re.match(r"v(\d+)\.(\d+)", seen.server)
+    if found and (int(found[1]), int(found[2])) < NEEDED:
+        wanted = ".".join(map(str, NEEDED))
+        yield error(
+            f"the cluster has Kubernetes {seen.server}", f"Fairlead needs {wanted} or newer"
+        )
+    images = {name: _tag(each) for name, each in sorted(seen.deployments.items())}
+    if len(set(images.values())) > 1:
+        shown = ", ".join(f"{name} is {tag}" for name, tag in images.items())
+        yield warning(f"the programs are of different versions: {shown}", "fairlead install")
+    for name, tag in images.items():
+        release = _RELEASE.fullmatch(tag)
+        if release and release[1] != seen.version:
+            yield warning(
+                f"{name} is of version {release[1]}, and this command of {seen.version}",
+                f"use the command of version {release[1]}, or bring the cluster to this one: "
+                "fairlead install --image",
+            )
+
+
+def definition(seen: ClusterState) -> Iterator[Finding]:
+    """Runs are served, as this version defines them."""
+    if seen.definition is None:
+        if ReadKind.DEFINITION not in seen.unread:
+            yield error(f"the cluster knows no {names.RUNS}.{names.GROUP}", "fairlead install")
+        return
+    conditions = (seen.definition.get("status") or {}).get("conditions") or ()
+    states = {each["type"]: each for each in conditions}
+    established = states.get("Established", {})
+    if established.get("status") != "True":
+        yield error(
+            f"Runs are not served: {established.get('message', 'not established')}",
+            f"kubectl describe crd {names.RUNS}.{names.GROUP}",
+        )
+    if seen.shipped and _schemas(seen.definition) != _schemas(seen.shipped):
+        yield warning(
+            "the definition of Runs is not that of this version: fields may be dropped, or refused",
+            "fairlead install, by the command of the version that shall run",
+        )
+
+
+def programs(seen: ClusterState) -> Iterator[Finding]:
+    """Both Deployments exist, with all pods new, available and ready."""
+    wanted = [names.CONTROLLER, *([names.WEBHOOK] if seen.in_cluster else [])]
+    if seen.elsewhere:
+        wanted.clear()
+        yield note(
+            f"the webhook runs outside of the cluster, at {seen.url}, and so may the controller: "
+            "nothing is known of what runs there"
+        )
+    for name in wanted:
+        if name not in seen.deployments and ReadKind.DEPLOYMENTS not in seen.unread:
+            yield error(f"there is no Deployment {names.NAMESPACE}/{name}", "fairlead install")
+    for deployment in seen.deployments.values():
+        missing = rollout.missing(deployment)
+        if not missing:
+            continue
+        found = list(rollout.troubles(deployment, seen.pods))
+        none = not (deployment.get("status") or {}).get("availableReplicas")
+        make = error if none else warning
+        cure = f"kubectl -n {names.NAMESPACE} describe deployment {deployment['metadata']['name']}"
+        yield make(missing, found[0].cure if found else cure)
+        for trouble in found:
+            yield make(trouble.what, trouble.cure)
+
+
+def watches(seen: ClusterState) -> Iterator[Finding]:
+    """Every replica of webhook and controller receives updates from the API server."""
+    for (replica, resource), seconds in sorted(seen.silences.items()):
+        if seconds > names.SILENT:
+            since = f"for {seconds:.0f} s" if isfinite(seconds) else "since it started"
+            yield warning(
+                f"pod {replica} has received no update of {resource} {since}, and uses older data",
+                f"kubectl logs -n {names.NAMESPACE} {replica}, and check the connection "
+                "between it and the API server",
+            )
+
+
+def endpoints(seen: ClusterState) -> Iterator[Finding]:
+    """The Service has ready endpoints."""
+    if not seen.in_cluster or seen.configuration is None or ReadKind.ENDPOINTS in seen.unread:
+        return
+    ready = sum(seen.endpoints)
+    if not ready:
+        yield error(
+            f"Service {names.NAMESPACE}/{names.WEBHOOK} has no ready endpoint: the API "
+            "server has no webhook to call",
+            "see the findings about the pods; fairlead disable --for 15m lets pods of runs "
+            "be created unplaced meanwhile",
+        )
+    elif ready == 1:
+        yield warning(
+            "the webhook has one ready replica: with it the last answer goes",
+            f"kubectl -n {names.NAMESPACE} scale deployment {names.WEBHOOK} --replicas=3",
+        )
+
+
+def leader(seen: ClusterState) -> Iterator[Finding]:
+    """One controller is the leader."""
+    if not seen.leader and not {ReadKind.LEASE} & {*seen.unread, *seen.beyond}:
+        yield error(
+            "no controller leads: Runs are not reconciled, certificates are not renewed, "
+            "and the rules are not restored after fairlead disable",
+            f"kubectl -n {names.NAMESPACE} logs deployment/{names.CONTROLLER}",
+        )
+
+
+def _tag(deployment: Mapping[str, Any]) -> str:
+    containers = deployment["spec"]["template"]["spec"]["containers"]
+    image = str(containers[0]["image"]).partition("@")[0]
+    name, colon, tag = image.rpartition(":")
+    return tag if colon and "/" not in tag and name else "latest"
+
+
+def _schemas(definition: Mapping[str, Any]) -> dict[str, Any]:
+    versions = definition["spec"]["versions"]
+    return {each["name"]: each["schema"] for each in versions}

@@ -1,0 +1,124 @@
+"""The kinds of an installation's objects: API paths and order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook import names
+from webhook.errors import InstallationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class Kind(NamedTuple):
+    """One kind: its API version, its resource in paths, and whether it is namespaced."""
+
+    api_version: str
+    name: str
+    resource: str
+    namespaced: bool = True
+
+
+_RBAC: Final = "rbac.authorization.k8s.io/v1"
+_ADMISSION: Final = "admissionregistration.k8s.io/v1"
+_MONITORING: Final = "monitoring.coreos.com/v1"
+_CERT_MANAGER: Final = "cert-manager.io/v1"
+_OWN: Final = names.API_VERSION
+
+CRD: Final = "CustomResourceDefinition"
+CONFIGURATION: Final = "MutatingWebhookConfiguration"
+VALIDATING: Final = "ValidatingWebhookConfiguration"
+GUARD: Final = "ValidatingAdmissionPolicy"
+GUARD_BINDING: Final = "ValidatingAdmissionPolicyBinding"
+DEPLOYMENT: Final = "Deployment"
+# Written by admins. An installation adds some, and removes none.
+POLICIES: Final = (names.CLASS_KIND, names.POLICY_KIND, names.EXCEPTION_KIND)
+
+# In the order in which they are applied. Dependencies come first: policies are written before a
+# webhook uses them. The webhook configurations come after the webhook, and the guard that denies
+# pods without a stamp is last.
+KINDS: Final = (
+    Kind("apiextensions.k8s.io/v1", CRD, "customresourcedefinitions", namespaced=False),
+    Kind("v1", "Namespace", "namespaces", namespaced=False),
+    Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False),
+    Kind("v1", "ResourceQuota", "resourcequotas"),
+    Kind("v1", "ServiceAccount", "serviceaccounts"),
+    Kind(_RBAC, "ClusterRole", "clusterroles", namespaced=False),
+    Kind(_RBAC, "ClusterRoleBinding", "clusterrolebindings", namespaced=False),
+    Kind(_RBAC, "Role", "roles"),
+    Kind(_RBAC, "RoleBinding", "rolebindings"),
+    Kind("v1", "Secret", "secrets"),
+    Kind("v1", "ConfigMap", "configmaps"),
+    Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
+    Kind("v1", "Service", "services"),
+    Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+    Kind(_CERT_MANAGER, "Issuer", "issuers"),
+    Kind(_CERT_MANAGER, "Certificate", "certificates"),
+    Kind(_OWN, names.CLASS_KIND, names.CAPACITY_CLASSES, namespaced=False),
+    Kind(_OWN, names.POLICY_KIND, names.PLACEMENT_POLICIES, namespaced=False),
+    Kind(_OWN, names.EXCEPTION_KIND, names.PLACEMENT_EXCEPTIONS, namespaced=False),
+    Kind("apps/v1", DEPLOYMENT, "deployments"),
+    Kind(_MONITORING, "ServiceMonitor", "servicemonitors"),
+    Kind(_MONITORING, "PodMonitor", "podmonitors"),
+    Kind(_MONITORING, "PrometheusRule", "prometheusrules"),
+    Kind(_ADMISSION, CONFIGURATION, "mutatingwebhookconfigurations", namespaced=False),
+    Kind(_ADMISSION, VALIDATING, "validatingwebhookconfigurations", namespaced=False),
+    Kind(_ADMISSION, GUARD, "validatingadmissionpolicies", namespaced=False),
+    Kind(_ADMISSION, GUARD_BINDING, "validatingadmissionpolicybindings", namespaced=False),
+)
+_RANKS: Final = {(kind.api_version, kind.name): rank for rank, kind in enumerate(KINDS)}
+
+
+class Key(NamedTuple):
+    """The identity of one object. Keys sort in the order in which objects are applied."""
+
+    rank: int
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """As people write it: Deployment fairlead-system/fairlead-webhook."""
+        place = f"{self.namespace}/" if self.namespace else ""
+        return f"{self.kind.name} {place}{self.name}"
+
+    @property
+    def kind(self) -> Kind:
+        """Its kind."""
+        return KINDS[self.rank]
+
+    @property
+    def collection(self) -> str:
+        """The path of its collection."""
+        group = self.kind.api_version
+        root = f"/apis/{group}" if "/" in group else f"/api/{group}"
+        place = f"/namespaces/{self.namespace}" if self.namespace else ""
+        return f"{root}{place}/{self.kind.resource}"
+
+    @property
+    def path(self) -> str:
+        """Its own path."""
+        return f"{self.collection}/{self.name}"
+
+
+def key(found: Mapping[str, Any]) -> Key:
+    """The key of an object. Raises InstallationError if no installation has its kind."""
+    of = (str(found.get("apiVersion")), str(found.get("kind")))
+    if of not in _RANKS:
+        raise InstallationError(f"no installation has a {of[1]} of {of[0]}: this is a bug")
+    metadata = found["metadata"]
+    rank = _RANKS[of]
+    namespace = metadata.get("namespace", "default") if KINDS[rank].namespaced else ""
+    return Key(rank, namespace, metadata["name"])
+
+
+def key_of(kind: str, name: str, namespace: str = "") -> Key:
+    """The key of the object with this kind and name."""
+    (rank,) = (rank for rank, each in enumerate(KINDS) if each.name == kind)
+    return Key(rank, namespace, name)
+
+
+def in_order(objects: Iterable[Mapping[str, Any]]) -> dict[Key, dict[str, Any]]:
+    """The objects in the order in which they are applied; of two with one key, the later."""
+    found = {key(each): dict(each) for each in objects}
+    return dict(sorted(found.items()))

@@ -1,0 +1,216 @@
+"""Change the webhook configuration: apply it, disable it for a time, enable it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook import names, suspension
+from webhook.errors import ClusterError, InstallationError
+from webhook.installation.apply import Result, apply, get_object
+from webhook.installation.object_kinds import CONFIGURATION, key_of
+from webhook.kube.lease import parse_lease as read_lease
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.installation.object_kinds import Key
+    from webhook.installation.waiting import Patience
+    from webhook.kube.client import Client
+
+    Json = dict[str, Any]
+
+_OURS: Final = f".{names.GROUP}"
+_KEY: Final = key_of(CONFIGURATION, names.WEBHOOK_CONFIGURATION)
+_QUERY: Final = {"fieldManager": suspension.FIELD_MANAGER}
+STALE: Final = timedelta(minutes=1)
+# Other clients write to it now and then, such as the controller.
+_TRIES: Final = 5
+
+
+async def intercept(client: Client, key: Key, wanted: Json, patience: Patience) -> Result:
+    """Apply the configuration, each entry with an authority that the API server trusts.
+
+    An entry without a caBundle gets no rules until it has one: the API server could not verify the
+    webhook, and would reject pods. Entries of ours that are not wanted any more are removed. A
+    disabled configuration is enabled.
+    """
+    before = await get_object(client, key.path)
+    await _forget(client, key, wanted)
+    if names_without_authority(await get_object(client, key.path), wanted):
+        await apply(client, key, _quiet(await get_object(client, key.path), wanted))
+
+        async def missing() -> str:
+            waiting = names_without_authority(await get_object(client, key.path), wanted)
+            has = "has" if len(waiting) == 1 else "have"
+            return f"{', '.join(waiting)} {has} no caBundle yet" if waiting else ""
+
+        await patience.until("the webhook's authority", missing)
+    result = await apply(client, key, wanted)
+    live = await client.get(key.path)
+    if suspension.parse_suspension(live):
+        query = {"fieldManager": suspension.FIELD_MANAGER}
+        await client.patch(key.path, suspension.resume(live), "merge", query=query)
+    if before is None:
+        return "created"
+    after = await client.get(key.path)
+    version = "resourceVersion"
+    return result if before["metadata"][version] == after["metadata"][version] else "changed"
+
+
+def names_without_authority(live: Json | None, wanted: Mapping[str, Any]) -> list[str]:
+    """The wanted entries that would have no caBundle."""
+    bundles = {each["name"]: _bundle(each) for each in _entries(live)}
+    return [
+        each["name"]
+        for each in wanted["webhooks"]
+        if not _bundle(each) and not bundles.get(each["name"])
+    ]
+
+
+def _quiet(live: Json | None, wanted: Json) -> Json:
+    """The wanted configuration, without rules in entries that have no caBundle yet.
+
+    The other entries keep their selectors: otherwise no entry would match a pod with two marks.
+    """
+    waiting = names_without_authority(live, wanted)
+    now = {each["name"]: each["objectSelector"] for each in _entries(live)}
+    return {
+        **wanted,
+        "webhooks": [
+            {**each, "rules": []}
+            if each["name"] in waiting
+            else {**each, "objectSelector": now.get(each["name"], each["objectSelector"])}
+            for each in wanted["webhooks"]
+        ],
+    }
+
+
+async def _forget(client: Client, key: Key, wanted: Json) -> None:
+    """Remove entries of ours that are not wanted; the others get their final selectors.
+
+    An apply without them does not remove them: the client that writes certificates owns a field of
+    each, and the API server rejects an entry with that field alone.
+    """
+    live = await get_object(client, key.path)
+    selectors = {each["name"]: each["objectSelector"] for each in wanted["webhooks"]}
+    kept = [
+        {**each, "objectSelector": selectors.get(each["name"], each["objectSelector"])}
+        for each in _entries(live)
+        if each["name"] in selectors or not each["name"].endswith(_OURS)
+    ]
+    if live and len(kept) < len(live["webhooks"]):
+        version = live["metadata"]["resourceVersion"]
+        patch = {"metadata": {"resourceVersion": version}, "webhooks": kept}
+        await client.patch(key.path, patch, "merge", query={"fieldManager": names.INSTALL_MANAGER})
+
+
+def _entries(configuration: Json | None) -> Iterator[Json]:
+    yield from (configuration or {}).get("webhooks") or ()
+
+
+def _bundle(entry: Mapping[str, Any]) -> str:
+    return str(entry["clientConfig"].get("caBundle") or "")
+
+
+class Enabled(NamedTuple):
+    """What `enable` found: whether it was disabled, and entries whose rules had been lost."""
+
+    was_disabled: bool
+    lost: tuple[str, ...]
+
+
+class Disabled(NamedTuple):
+    """Until when it was disabled before, and the API server's time of this change."""
+
+    before: datetime | None
+    server_time: datetime | None
+
+
+async def disable(client: Client, until: datetime) -> Disabled:
+    """Remove the webhook's rules until then, by one patch.
+
+    Raises InstallationError if there is no webhook configuration, and ClusterError.
+    """
+    for _ in range(_TRIES):
+        live = await _get_configuration(client)
+        known = suspension.parse_suspension(live)
+        if stored := await _patch_configuration(client, suspension.suspend(live, until)):
+            return Disabled(known.until if known else None, written_at(stored))
+    raise _contended()
+
+
+def written_at(stored: Json) -> datetime | None:
+    """When the API server, by its own clock, stored our last change."""
+    times = [
+        each["time"]
+        for each in stored["metadata"].get("managedFields") or ()
+        if each.get("manager") == suspension.FIELD_MANAGER and each.get("time")
+    ]
+    return datetime.fromisoformat(max(times)) if times else None
+
+
+async def enable(client: Client) -> Enabled:
+    """Restore the rules now. Raises as `disable` does."""
+    for _ in range(_TRIES):
+        live = await _get_configuration(client)
+        known = suspension.parse_suspension(live)
+        if known is None and all(each.get("rules") for each in live["webhooks"]):
+            return Enabled(was_disabled=False, lost=())
+        if await _patch_configuration(client, suspension.resume(live)):
+            lost = known.lost if known else tuple(_silent(live))
+            return Enabled(was_disabled=True, lost=lost)
+    raise _contended()
+
+
+async def leader(client: Client, now: datetime) -> str:
+    """The leading controller, which will restore the rules; "" if there is none, or unknown."""
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases/{names.CONTROLLER}"
+    try:
+        return holder(await client.get(path), now)
+    except ClusterError:
+        return ""
+
+
+def holder(lease: Json, now: datetime) -> str:
+    """The holder of a Lease; "" if it was not renewed for a minute. (Machines' clocks differ.)"""
+    found = read_lease(lease)
+    renewed = (lease.get("spec") or {}).get("renewTime") or ""
+    try:
+        fresh = now - datetime.fromisoformat(renewed) < STALE
+    except (ValueError, TypeError):
+        fresh = False
+    return found.holder if fresh else ""
+
+
+async def _get_configuration(client: Client) -> Json:
+    try:
+        return await client.get(_KEY.path)
+    except ClusterError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        raise InstallationError(
+            f"there is no {_KEY}: no pod is sent to Fairlead. Is it the right cluster? Check "
+            "with: `kubectl config current-context`"
+        ) from None
+
+
+async def _patch_configuration(client: Client, patch: Json) -> Json | None:
+    """The object as stored; None after a conflict with another change."""
+    try:
+        return await client.patch(_KEY.path, patch, "merge", query=_QUERY)
+    except ClusterError as error:
+        if error.status != HTTPStatus.CONFLICT:
+            raise
+        return None
+
+
+def _silent(live: Json) -> list[str]:
+    return [each["name"] for each in live["webhooks"] if not each.get("rules")]
+
+
+def _contended() -> InstallationError:
+    return InstallationError(
+        f"{_KEY} was changed by another client at each of {_TRIES} tries: try again"
+    )

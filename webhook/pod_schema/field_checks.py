@@ -1,0 +1,194 @@
+"""Check a pod template's fields and types against the pod schema.
+
+The schema is made by tools/pod_schema.py. A field that it does not know is an error if it is near
+to one that it knows, for that is a typo; else a warning, for the cluster may be newer.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+
+from webhook.placement.quantity import InvalidQuantity, nanos
+from webhook.strict import guess, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Path: TypeAlias = tuple[str | int, ...]
+# Faults that are told of one template: looking for what is meant takes time, and nobody reads more.
+MOST: Final = 50
+TEMPLATE: Final = "PodTemplateSpec"
+POD: Final = "Pod"
+# Fields whose words have not changed in years: another word is refused by newer clusters, too.
+_SETTLED: Final = frozenset(
+    {"dnsPolicy", "effect", "imagePullPolicy", "protocol", "whenUnsatisfiable"}
+)
+# Keys of Kubernetes' strategic merge, which the templates of a Run's roles may have.
+_DIRECTIVE: Final = "$"
+
+
+class Fault(NamedTuple):
+    """Something that is wrong at a path of a template. `at_key`: with the field's name."""
+
+    path: Path
+    message: str
+    severity: Literal["error", "warning"] = "error"
+    at_key: bool = False
+
+
+class Schema(NamedTuple):
+    """The Kubernetes version, and the fields of each type with their kinds."""
+
+    version: str
+    types: Mapping[str, Mapping[str, str]]
+
+
+@cache
+def schema() -> Schema:
+    """The schema in this package."""
+    found = json.loads(files(__package__).joinpath("kubernetes.json").read_text("utf-8"))
+    return Schema(found["kubernetes"], found["types"])
+
+
+def fields_of(kind: str) -> dict[str, str]:
+    """The fields of a type with their kinds."""
+    return {name.rstrip("!"): of for name, of in schema().types[kind].items()}
+
+
+def faults(value: Any, kind: str = TEMPLATE, *, whole: bool = True) -> Iterator[Fault]:
+    """What is wrong with the fields of a template, or of a pod; the first 50 faults.
+
+    `whole`: that it is not merged into another, so that what is missing is missing.
+    """
+    yield from islice(_value(value, kind, (), whole=whole), MOST)
+
+
+def mappings(value: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The mappings of a list, each with its path; none if `value` is no list."""
+    for position, each in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(each, dict):
+            yield (*path, position), each
+
+
+def _value(value: Any, kind: str, path: Path, *, whole: bool) -> Iterator[Fault]:
+    if value is None:
+        # The API server takes a null for a field that is left out.
+        return
+    if kind.startswith("[]"):
+        if not isinstance(value, list):
+            yield Fault(path, f"want a list, not {_noun(value)}")
+            return
+        for position, item in enumerate(value):
+            yield from _value(item, kind[2:], (*path, position), whole=whole)
+    elif kind.startswith("{}"):
+        if not isinstance(value, dict):
+            yield Fault(path, f"want a mapping, not {_noun(value)}")
+            return
+        for key, item in value.items():
+            yield from _value(item, kind[2:], (*path, key), whole=whole)
+    elif kind in schema().types:
+        yield from _fields(value, kind, path, whole=whole)
+    else:
+        yield from _scalar(value, kind, path)
+
+
+def _fields(value: Any, kind: str, path: Path, *, whole: bool) -> Iterator[Fault]:
+    if not isinstance(value, dict):
+        yield Fault(path, f"want a mapping, not {_noun(value)}")
+        return
+    known = fields_of(kind)
+    meant = ""
+    for key, item in value.items():
+        if key in known:
+            yield from _value(item, known[key], (*path, key), whole=whole)
+        elif not str(key).startswith(_DIRECTIVE):
+            fault = _unknown(str(key), kind, (*path, key), known)
+            meant += fault.message
+            yield fault
+    if whole:
+        for name in schema().types[kind]:
+            missing = name.endswith("!") and value.get(name[:-1]) is None
+            # What is only misspelt is told already.
+            if missing and repr(name[:-1]) not in meant:
+                yield Fault((*path, name[:-1]), "is required")
+
+
+def _unknown(key: str, kind: str, path: Path, known: Mapping[str, str]) -> Fault:
+    if hint := guess(key, tuple(known)):
+        return Fault(path, f"there is no such field{hint}", at_key=True)
+    text = (
+        f"Kubernetes {schema().version} has no such field in a {kind}; a cluster that is not newer "
+        "leaves it out: remove it"
+    )
+    return Fault(path, text, "warning", at_key=True)
+
+
+def _scalar(value: Any, kind: str, path: Path) -> Iterator[Fault]:
+    if kind.startswith("="):
+        words = kind[1:].split("|")
+        if not isinstance(value, str):
+            yield Fault(path, f"want one of {', '.join(filter(None, words))}, not {_noun(value)}")
+        elif value and value not in words:
+            yield _other_word(value, words, path)
+    elif kind == "quantity":
+        yield from _quantity(value, path)
+    elif kind != "object" and not _has_type(value, kind):
+        advice = "; put it in quotes" if kind == "string" and not _is_container(value) else ""
+        yield Fault(path, f"want {_WANTED[kind]}, not {_noun(value)}{advice}")
+
+
+def _other_word(value: str, words: list[str], path: Path) -> Fault:
+    text = f"{quoted(value)} is not one of {', '.join(filter(None, words))}"
+    if hint := guess(value, tuple(words)):
+        return Fault(path, text + hint)
+    severity: Literal["error", "warning"] = "error" if path[-1] in _SETTLED else "warning"
+    return Fault(path, f"{text}, the words of Kubernetes {schema().version}", severity)
+
+
+def _quantity(value: Any, path: Path) -> Iterator[Fault]:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        yield Fault(path, f"want a quantity, such as 500m or 16Gi, not {_noun(value)}")
+        return
+    try:
+        nanos(value)
+    except InvalidQuantity as error:
+        yield Fault(path, str(error))
+
+
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "int-or-string": (int, str),
+}
+_WANTED: Final = {
+    "string": "a string",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "int-or-string": "a whole number or a string",
+}
+
+
+def _has_type(value: Any, kind: str) -> bool:
+    """Whether a value is of this type in JSON, where 1.0 is whole and true is no number."""
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if isinstance(value, float) and value.is_integer() and int in _TYPES[kind]:
+        return True
+    return isinstance(value, _TYPES[kind])
+
+
+def _is_container(value: Any) -> bool:
+    return isinstance(value, dict | list)
+
+
+def _noun(value: Any) -> str:
+    if _is_container(value):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    return quoted(value) if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,227 @@
+"""Rules of the API server for pod templates: names, volumes, resources, env.
+
+Source: pkg/apis/core/validation of Kubernetes 1.36. What has another shape than a pod's is passed
+over: webhook.pod_schema.field_checks names it.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.dns_names import is_label
+from webhook.placement.quantity import NANOS, InvalidQuantity, nanos
+from webhook.placement.schema.syntax import qualified_name_fault
+from webhook.pod_schema import scheduling_rules, text_rules, value_rules
+from webhook.pod_schema.field_checks import MOST, Fault, mappings
+from webhook.pod_schema.object_rules import MAX_PORT, port_name_fault
+from webhook.strict import guess, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from webhook.pod_schema.field_checks import Path
+
+_CONTAINERS: Final = ("initContainers", "containers")
+_LABEL: Final = "is not a name: want at most 63 of a-z, 0-9 and '-', a letter or digit at both ends"
+# Resources that a container may ask for by a name without a domain, beside hugepages-SIZE.
+_NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
+_HUGE: Final = "hugepages-"
+# Volumes among which the one that is meant is looked for.
+_LISTED: Final = 32
+
+
+def faults(spec: Any, *, volumes: Collection[str] = (), more_volumes: bool = False) -> list[Fault]:
+    """What is wrong with a pod's spec, the paths below it; the first 50 faults.
+
+    `volumes`: names of volumes that its controller adds. `more_volumes`: it may add others, so that
+    a mount without a volume is a warning; and it may set the image.
+    """
+    if not isinstance(spec, dict):
+        return []
+    return list(islice(_faults(spec, volumes, more_volumes=more_volumes), MOST))
+
+
+def _faults(
+    spec: Mapping[str, Any], volumes: Collection[str], *, more_volumes: bool
+) -> Iterator[Fault]:
+    own = list(mappings(spec.get("volumes"), ("volumes",)))
+    yield from _names(own)
+    yield from _sources(own)
+    yield from _resources(spec.get("resources"), ("resources",))
+    names = (each.get("name") for _, each in own)
+    known = frozenset((*(name for name in names if isinstance(name, str)), *volumes))
+    containers = [each for key in _CONTAINERS for each in mappings(spec.get(key), (key,))]
+    yield from _names(containers)
+    for path, container in containers:
+        yield from _resources(container.get("resources"), (*path, "resources"))
+        yield from _mounts(container, path, known, more=more_volumes)
+        yield from _ports(container, path)
+        yield from _variables(container, path)
+        yield from text_rules.profile_faults(
+            container.get("securityContext"), (*path, "securityContext")
+        )
+    yield from text_rules.profile_faults(spec.get("securityContext"), ("securityContext",))
+    yield from scheduling_rules.faults(spec, images=not more_volumes)
+    yield from value_rules.faults(spec)
+
+
+def lasting_faults(spec: Any, kind: str) -> Iterator[Fault]:
+    """What a pod of such a kind may not have, for its controller replaces pods that end."""
+    if isinstance(spec, dict) and spec.get("activeDeadlineSeconds") is not None:
+        yield Fault(("activeDeadlineSeconds",), f"is not allowed in pods of a {kind}; remove it")
+
+
+def container_names(spec: Any) -> frozenset[str]:
+    """The names of all containers of a pod's spec, whatever its shape."""
+    given = spec if isinstance(spec, dict) else {}
+    every = (each for key in _CONTAINERS for _, each in mappings(given.get(key), (key,)))
+    return frozenset(name for each in every if isinstance(name := each.get("name"), str))
+
+
+def _names(items: list[tuple[Path, dict[str, Any]]]) -> Iterator[Fault]:
+    """Names of volumes, or of all containers: DNS labels, each once."""
+    first: dict[str, Path] = {}
+    for path, each in items:
+        name = each.get("name")
+        if not isinstance(name, str):
+            continue
+        if not is_label(name):
+            yield Fault((*path, "name"), f"{quoted(name)} {_LABEL}")
+        elif name in first:
+            where = f"{first[name][-2]}[{first[name][-1]}]"
+            yield Fault((*path, "name"), f"{quoted(name)} is already used by {where}; rename one")
+        else:
+            first[name] = path
+
+
+def _sources(volumes: list[tuple[Path, dict[str, Any]]]) -> Iterator[Fault]:
+    for path, volume in volumes:
+        given = [key for key, value in volume.items() if key != "name" and value is not None]
+        if len(given) > 1:
+            yield Fault((*path, given[1]), f"a volume is one of {', '.join(given)}; keep one")
+
+
+def _mounts(
+    container: Mapping[str, Any], path: Path, known: frozenset[str], *, more: bool
+) -> Iterator[Fault]:
+    for key, where in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
+        first: dict[str, Path] = {}
+        for at, mount in mappings(container.get(key), (*path, key)):
+            name, target = mount.get("name"), mount.get(where)
+            if isinstance(name, str) and name not in known:
+                cure = _suggest_volume(name, known)
+                text = f"the pod has no volume {quoted(name)}{cure}"
+                yield Fault((*at, "name"), text, "warning" if more else "error")
+            if isinstance(target, str) and first.setdefault(target, at) is not at:
+                text = f"{quoted(target)} is already used by {key}[{first[target][-1]}]; keep one"
+                yield Fault((*at, where), text)
+
+
+def _suggest_volume(name: str, known: frozenset[str]) -> str:
+    if not known:
+        return "; it has none"
+    if len(known) > _LISTED:
+        return f"; it has {len(known)} others"
+    return guess(name, tuple(known)) or f"; the volumes are {', '.join(sorted(known))}"
+
+
+def _resources(resources: Any, path: Path) -> Iterator[Fault]:
+    sides = {}
+    for side in ("requests", "limits"):
+        amounts = resources.get(side) if isinstance(resources, dict) else None
+        sides[side] = amounts if isinstance(amounts, dict) else {}
+        for name, amount in sides[side].items():
+            if why := _amount_fault(str(name), _nanos(amount)):
+                yield Fault((*path, side, name), f"{amount} {why}")
+            elif why := _resource_fault(str(name), of_pod=len(path) == 1):
+                yield Fault((*path, side, name), why, at_key=True)
+    named = [str(name) for side in sides.values() for name in side]
+    huge = next((name for name in named if name.startswith(_HUGE)), "")
+    if huge and not {"cpu", "memory"}.intersection(named):
+        yield Fault(path, f"{huge} requires cpu or memory in the same container")
+    limits = sides["limits"]
+    for name, amount in sides["requests"].items():
+        asked, most = _nanos(amount), _nanos(limits.get(name))
+        here = (*path, "requests", name)
+        if asked is None or (most is None and name in limits and limits[name] is not None):
+            continue
+        if most is None:
+            if _is_whole(str(name)):
+                yield Fault(here, f"{name} needs a limit as high: add limits.{name}: {amount}")
+        elif asked > most:
+            yield Fault(here, f"{amount} is above its limit, {limits[name]}; raise limits.{name}")
+        elif asked < most and _is_whole(str(name)):
+            text = (
+                f"{amount} is not its limit, {limits[name]}; request and limit of {name} must be "
+                "equal"
+            )
+            yield Fault(here, text)
+
+
+def _amount_fault(name: str, amount: int | None) -> str:
+    if amount is None:
+        return ""
+    if amount < 0:
+        return "is negative"
+    if "/" in name and amount % NANOS:
+        return f"is not a whole number, and {name} takes whole numbers only"
+    size = _nanos(name.removeprefix(_HUGE)) if name.startswith(_HUGE) else None
+    if size and size > 0 and amount % size:
+        return f"is not a multiple of {name.removeprefix(_HUGE)}"
+    return ""
+
+
+def _resource_fault(name: str, *, of_pod: bool) -> str:
+    """Why a name is not a resource's that a container, or the pod as a whole, may ask for."""
+    if name.startswith(_HUGE) or name in _NATIVE[:2] or (not of_pod and name in _NATIVE):
+        return ""
+    if of_pod:
+        return f"{quoted(name)} is not one of cpu, memory and {_HUGE}SIZE, as of a whole pod"
+    if "/" not in name:
+        # A GPU is near to a CPU in letters alone.
+        near = guess(name, _NATIVE) if name[:1] in "cme" else ""
+        cure = near or "; others have a domain, as nvidia.com/gpu"
+        return f"{quoted(name)} is not one of {', '.join(_NATIVE)}, {_HUGE}SIZE{cure}"
+    if name.startswith("requests."):
+        return f"{quoted(name)} is for quotas only; want {name.removeprefix('requests.')}"
+    why = qualified_name_fault(name)
+    return f"{quoted(name)} is not a resource: {why}" if why else ""
+
+
+def _is_whole(name: str) -> bool:
+    """Whether a resource cannot be overcommitted: huge pages, and devices of other domains."""
+    return name.startswith("hugepages-") or ("/" in name and "kubernetes.io/" not in name)
+
+
+def _nanos(amount: Any) -> int | None:
+    if isinstance(amount, bool) or not isinstance(amount, str | int | float):
+        return None
+    try:
+        return nanos(amount)
+    except InvalidQuantity:
+        return None
+
+
+def _ports(container: Mapping[str, Any], path: Path) -> Iterator[Fault]:
+    first: dict[str, Path] = {}
+    for at, port in mappings(container.get("ports"), (*path, "ports")):
+        for key, least in (("containerPort", 1), ("hostPort", 0)):
+            number = port.get(key)
+            # A hostPort of 0 is none.
+            if isinstance(number, int) and not least <= number <= MAX_PORT:
+                yield Fault((*at, key), f"{number} is not a port: want 1 to {MAX_PORT}")
+        name = port.get("name")
+        if not isinstance(name, str) or not name:
+            continue
+        if why := port_name_fault(name):
+            yield Fault((*at, "name"), why)
+        elif first.setdefault(name, at) is not at:
+            text = f"{quoted(name)} is already used by ports[{first[name][-1]}]; rename one"
+            yield Fault((*at, "name"), text)
+
+
+def _variables(container: Mapping[str, Any], path: Path) -> Iterator[Fault]:
+    for at, variable in mappings(container.get("env"), (*path, "env")):
+        if variable.get("value") and variable.get("valueFrom"):
+            yield Fault((*at, "valueFrom"), "there is a value already; keep one of the two")

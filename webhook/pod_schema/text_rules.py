@@ -1,0 +1,161 @@
+"""Rules of the API server for a pod's name, annotations and profiles.
+
+Source: pkg/apis/core/validation of Kubernetes 1.36, among it ValidatePodSpecificAnnotations,
+validateSeccompProfileField and ValidateAppArmorProfileField. What has another shape than a pod's
+is passed over: webhook.pod_schema.field_checks names it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names
+from webhook.dns_names import MAX_SUBDOMAIN, is_subdomain
+from webhook.placement.schema.syntax import annotation_key_fault, qualified_name_fault
+from webhook.pod_schema.field_checks import Fault
+from webhook.pod_schema.value_rules import below
+from webhook.strict import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from webhook.pod_schema.field_checks import Path
+
+_NAME: Final = (
+    f"want at most {MAX_SUBDOMAIN} of a-z, 0-9, '-' and '.', a letter or digit at both ends of "
+    "each part"
+)
+# What the API server keeps of a prefix, before it appends five letters.
+_LONGEST_PREFIX: Final = 58
+_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+_MOST_ANNOTATED: Final = 256 * 1024
+# Those without a domain that the API server knows.
+_FINALIZERS: Final = ("orphan", "foregroundDeletion", "kubernetes")
+_INT32: Final = re.compile(r"0|-?[1-9][0-9]{0,9}", re.ASCII)
+_TOLERATIONS: Final = "scheduler.alpha.kubernetes.io/tolerations"
+_LOCALHOST: Final = "localhost/"
+# By key, or by the part before a container's name, the values beside localhost/NAME.
+_SECCOMP_OF_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP: Final = "container.seccomp.security.alpha.kubernetes.io/"
+_SECCOMP_WORDS: Final = ("runtime/default", "docker/default", "unconfined")
+_APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
+_APP_ARMOR_WORDS: Final = ("", "runtime/default", "unconfined")
+# Bytes: PATH_MAX without its end.
+_LONGEST_PROFILE: Final = 4095
+_RELATIVE: Final = "want a path that does not begin with / and has no .. in it"
+
+
+def name_faults(metadata: Any, path: Path = ("metadata",)) -> Iterator[Fault]:
+    """An object's name, or the prefix of the one that it is given."""
+    given = metadata if isinstance(metadata, dict) else {}
+    own, prefix = given.get("name"), given.get("generateName")
+    if isinstance(own, str) and own:
+        if not is_subdomain(own):
+            yield Fault((*path, "name"), f"{quoted(own)} is not a name: {_NAME}")
+    elif isinstance(prefix, str) and prefix and not is_subdomain(f"{prefix[:_LONGEST_PREFIX]}a"):
+        yield Fault((*path, "generateName"), f"{quoted(prefix)} is not a name's beginning: {_NAME}")
+
+
+def annotation_faults(
+    given: Any, path: Path, *, bound: bool = False, containers: Collection[str] | None = None
+) -> Iterator[Fault]:
+    """Annotations that the API server reads. `bound`: whether the pod names its node.
+
+    `containers` are the names of the pod's; None: they are not known.
+    """
+    size = 0
+    for key, value in given.items() if isinstance(given, dict) else ():
+        if fault := annotation_key_fault(str(key)):
+            text = f"{quoted(str(key))} is not an annotation's key: {fault}"
+            yield Fault((*path, key), text, at_key=True)
+        size += len(str(key).encode()) + len(value.encode() if isinstance(value, str) else b"")
+        if size > _MOST_ANNOTATED:
+            yield Fault(path, f"have more than {_MOST_ANNOTATED} bytes in total; shorten them")
+            return
+        if isinstance(value, str) and (why := _why(str(key), value, containers, bound=bound)):
+            yield Fault((*path, key), why)
+
+
+def finalizer_faults(given: Any, path: Path) -> Iterator[Fault]:
+    """Finalizers that the API server refuses."""
+    for at, name in enumerate(given if isinstance(given, list) else ()):
+        if isinstance(name, str) and name not in _FINALIZERS:
+            why = qualified_name_fault(name) or ("" if "/" in name else "want DOMAIN/NAME")
+            if why:
+                yield Fault((*path, at), f"{quoted(name)} is not a finalizer: {why}")
+
+
+def confined_container(key: str) -> str:
+    """The container that an annotation of this key is about, for AppArmor; else empty."""
+    return key.removeprefix(_APP_ARMOR) if key.startswith(_APP_ARMOR) else ""
+
+
+def _why(key: str, value: str, containers: Collection[str] | None, *, bound: bool) -> str:
+    """Why the annotation is refused; empty if it is not."""
+    if key == names.MIRROR_POD and not bound:
+        return "is valid with nodeName only, because a mirror pod belongs to its node; remove it"
+    if key == _DELETION_COST and not _is_int32(value):
+        return f"{quoted(value)} is not a 32-bit whole number without a plus sign or leading zeros"
+    if key == _TOLERATIONS and value and not _is_list(value):
+        return "is not a list of tolerations in JSON; write spec.tolerations instead"
+    if key == _SECCOMP_OF_POD or key.startswith(_SECCOMP):
+        return _profile_fault(value, _SECCOMP_WORDS, descending=True)
+    if container := confined_container(key):
+        if containers is not None and container not in containers:
+            return f"the pod has no container {quoted(container)}"
+        return _profile_fault(value, _APP_ARMOR_WORDS, descending=False)
+    return ""
+
+
+def _is_int32(value: str) -> bool:
+    return _INT32.fullmatch(value) is not None and -(2**31) <= int(value) < 2**31
+
+
+def _is_list(value: str) -> bool:
+    try:
+        return isinstance(json.loads(value), list | None)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _profile_fault(value: str, words: Collection[str], *, descending: bool) -> str:
+    if value in words:
+        return ""
+    if not value.startswith(_LOCALHOST):
+        known = ", ".join(filter(None, words))
+        return f"{quoted(value)} is not one of {known}, or {_LOCALHOST} with a profile's name"
+    rest = value.removeprefix(_LOCALHOST)
+    return f"{quoted(rest)} is not a profile: {_RELATIVE}" if descending and below(rest) else ""
+
+
+def profile_faults(context: Any, path: Path) -> Iterator[Fault]:
+    """The profiles of a securityContext, of a pod or of a container."""
+    if not isinstance(context, dict):
+        return
+    for field, fault in (("seccompProfile", _seccomp_fault), ("appArmorProfile", _app_armor_fault)):
+        given = context.get(field)
+        if not isinstance(given, dict):
+            continue
+        at = (*path, field, "localhostProfile")
+        profile = given.get("localhostProfile")
+        if given.get("type") == "Localhost":
+            if not profile:
+                yield Fault(at, "type Localhost needs it")
+            elif isinstance(profile, str) and (why := fault(profile)):
+                yield Fault(at, why)
+        elif isinstance(given.get("type"), str) and profile is not None:
+            yield Fault(at, "is valid with type Localhost only; remove it")
+
+
+def _seccomp_fault(profile: str) -> str:
+    return f"{quoted(profile)} is not a profile: {_RELATIVE}" if below(profile) else ""
+
+
+def _app_armor_fault(profile: str) -> str:
+    if profile != profile.strip():
+        return f"{quoted(profile)} begins or ends with blanks; remove them"
+    if (length := len(profile.encode())) > _LONGEST_PROFILE:
+        return f"is {length} bytes long; want at most {_LONGEST_PROFILE}"
+    return ""

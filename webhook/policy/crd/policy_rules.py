@@ -1,0 +1,246 @@
+"""CEL rules for policies, classes and exceptions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook import names
+from webhook.crd.rules import PLACEMENT, Rule, formed, literal
+from webhook.placement.schema.placement import Defaults, PlacementSettings
+from webhook.placement.schema.selectors import LabelSelector
+from webhook.placement.schema.syntax import (
+    COUNTED_KEY_PATTERN,
+    IS_NO_MOMENT,
+    LABEL_VALUE_PATTERN,
+    MAX_NAME,
+    MOMENT_PATTERN,
+    OBJECT_NAME_PATTERN,
+    LabelKey,
+    LabelValue,
+    ObjectName,
+)
+from webhook.policy.conditions import FIELDS
+from webhook.policy.model import ALL, PARTS, POLICY_NAME_PATTERN, REASON_PATTERN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_NAMED: Final = Rule(
+    "!has(self.metadata.generateName)",
+    "is not supported, because policies of equal priority are ordered by name: give a name",
+    at=".metadata.generateName",
+)
+_NAMED_EXCEPTION: Final = Rule(
+    "!has(self.metadata.generateName)",
+    "is not supported, because stamps and the audit log use the exception's name: give a name",
+    at=".metadata.generateName",
+)
+_OWN_COMPLEMENT: Final = Rule(
+    "!has(self.spec.complementOf) || self.spec.complementOf != self.metadata.name",
+    "a class cannot be its own complement: name another class, or give nodes",
+    at=".spec.complementOf",
+)
+_SHAPE: Final = Rule(
+    "(has(self.labels) && size(self.labels) > 0)"
+    " || (has(self.matchExpressions) && size(self.matchExpressions) > 0)",
+    "taints alone do not identify a node of the class: give a label or an expression",
+)
+_CLASS: Final = (
+    Rule(
+        "has(self.nodes) || has(self.complementOf)",
+        "a class needs nodes or complementOf: give one of the two",
+    ),
+    Rule(
+        "!has(self.nodes) || !has(self.complementOf)",
+        "a class has nodes or complementOf: keep one of the two",
+    ),
+)
+# Rules about placement within the cost budget of a policy, but not of a Run: a Run has an
+# environment per role and per replica, a policy has three placements. As in the API server, an
+# annotation's prefix may be in upper case.
+_LOWER: Final = ".lowerAscii()"
+_WHOLE_NUMBERS: Final = Rule(
+    "(self.operator != 'Gt' && self.operator != 'Lt') || !has(self.values)"
+    " || size(self.values) != 1 || self.values[0].matches('^[0-9]+$')",
+    "Gt and Lt compare whole numbers: give one, in quotes",
+    at=".values",
+)
+_IN_ONE_LIST: Final = Rule(
+    "!has(self.mismatchLabelKeys) || !has(self.matchLabelKeys)"
+    " || !self.mismatchLabelKeys.exists(k, k in self.matchLabelKeys)",
+    "a key is also in matchLabelKeys: keep it in one of the two",
+    at=".mismatchLabelKeys",
+)
+_NOT_SELECTED_BY: Final = (
+    Rule(
+        "!has(self.matchLabelKeys) || !has(self.labelSelector)"
+        " || !has(self.labelSelector.matchLabels)"
+        " || !self.matchLabelKeys.exists(k, k in self.labelSelector.matchLabels)",
+        "a key is in labelSelector too: keep it in one of the two",
+        at=".matchLabelKeys",
+    ),
+    Rule(
+        "!has(self.matchLabelKeys) || !has(self.labelSelector)"
+        " || !has(self.labelSelector.matchExpressions)"
+        " || !self.labelSelector.matchExpressions.exists(e, e.key in self.matchLabelKeys)",
+        "a key is in labelSelector's matchExpressions too: keep it in one of the two",
+        at=".matchLabelKeys",
+    ),
+)
+# The format of a value with a readable message; for a pattern the API server prints the regular
+# expression. Most values in long lists keep their pattern, because a rule for each is too costly.
+_KEY: Final = formed(
+    COUNTED_KEY_PATTERN,
+    f"is not a label key: give a name of 1 to {MAX_NAME} letters, digits, '-', '_' or '.', "
+    "with a letter or a digit at both ends, optionally after a DNS name and a slash",
+)
+_LABEL_VALUE: Final = formed(
+    LABEL_VALUE_PATTERN,
+    f"is not a label value: give at most {MAX_NAME} letters, digits, '-', '_' or '.', with a "
+    "letter or a digit at both ends",
+)
+_OBJECT_NAME: Final = formed(
+    OBJECT_NAME_PATTERN,
+    "is not an object's name: give lower-case letters, digits, '-' or '.', with a letter or "
+    "a digit at both ends of each part",
+)
+_POLICY_NAME: Final = formed(
+    POLICY_NAME_PATTERN,
+    "is not a policy's name: give lower-case letters, digits, '-' or '.', or * alone for "
+    "all policies",
+)
+_MOMENT: Final = formed(MOMENT_PATTERN, IS_NO_MOMENT)
+_REASON: Final = formed(REASON_PATTERN, "is blank: give the reason why these pods may pass")
+
+FORMS: Final[Mapping[str, tuple[Rule, ...]]] = {
+    "ExceptionSpec.policies": (_POLICY_NAME,),
+    "ExceptionSpec.until": (_MOMENT,),
+    "ExceptionSpec.reason": (_REASON,),
+    "CapacityClassSpec.complementOf": (_OBJECT_NAME,),
+    "CapacitySetting.class": (_OBJECT_NAME,),
+    "Toleration.key": (_KEY,),
+    "TopologySpreadConstraint.topologyKey": (_KEY,),
+    "PodAffinityTerm.topologyKey": (_KEY,),
+    "Shape.labels": (_LABEL_VALUE,),
+    **{
+        f"{model.__name__}.{field.serialization_alias}": (rule,)
+        for model in (Defaults, PlacementSettings)
+        for field in model.model_fields.values()
+        if field.serialization_alias in model.outer_names()
+        for form, rule in ((dict[LabelKey, LabelValue], _LABEL_VALUE), (ObjectName, _OBJECT_NAME))
+        if field.annotation == form | None
+    },
+}
+
+
+def _has_any_field(part: str) -> str:
+    """Return CEL that is true if a part of a policy has any field."""
+    fields = (Defaults if part == "defaults" else PlacementSettings).outer_names()
+    there = " || ".join(f"has(self.{part}.{field})" for field in fields)
+    return f"(has(self.{part}) && ({there}))"
+
+
+def _own_keys() -> Iterator[Rule]:
+    for field in ("labels", "annotations"):
+        yield Rule(
+            f"!has(self.{field}) || self.{field}.all(k, !k.startsWith({literal(names.PREFIX)}))",
+            f"policies may not write {field} under {names.PREFIX}, for Fairlead reads them itself: "
+            "remove them",
+            at=f".{field}",
+        )
+
+
+def _selects(block: str, field: str) -> str:
+    """Return CEL that is true if a block has a selector that excludes something."""
+    selector = f"{block}.{field}"
+    checks = " || ".join(
+        f"(has({selector}.{part}) && size({selector}.{part}) > 0)"
+        for part in LabelSelector.outer_names()
+    )
+    return f"(has({selector}) && ({checks}))"
+
+
+def _has_condition(block: str) -> str:
+    """Return CEL that is true if a block has a condition that some pod does not meet."""
+    conditions = [
+        _selects(block, field.document_name)
+        if field.form == "labels"
+        else f"has({block}.{field.document_name})"
+        for field in FIELDS
+    ]
+    return " || ".join(conditions)
+
+
+_EXCLUDES: Final = Rule(
+    _has_condition("self"), "an empty block would exclude every pod: give a condition, or remove it"
+)
+_EXCEPTION: Final = (
+    Rule(
+        f"!({literal(ALL)} in self.policies) || size(self.policies) == 1",
+        f"{ALL} means all policies: leave out the others, or leave out {ALL}",
+        at=".policies",
+    ),
+    Rule(
+        _has_condition("self.match"),
+        "an empty block would let every pod pass: give a condition, or for every pod write "
+        "namespaces: ['*']",
+        at=".match",
+    ),
+)
+
+
+_PARTS: Final = Rule(
+    " || ".join(map(_has_any_field, PARTS)),
+    f"a policy needs at least one of {', '.join(PARTS)}: add one",
+)
+
+_ROLLED_OUT: Final = Rule(
+    "!has(self.rollout) || !has(self.enforcement) || self.enforcement != 'Audit'",
+    "means nothing under enforcement: Audit, which changes no pod anywhere: leave out one of the "
+    "two",
+    at=".rollout",
+)
+
+_OWN: Final[Mapping[str, tuple[Rule, ...]]] = {
+    names.POLICY_KIND: (_NAMED,),
+    "PolicySpec": (_PARTS, _ROLLED_OUT),
+    "PolicySpec.exclude": (_EXCLUDES,),
+    "Defaults": (*_own_keys(),),
+    "PlacementSettings": (*_own_keys(),),
+    names.CLASS_KIND: (_NAMED, _OWN_COMPLEMENT),
+    "CapacityClassSpec": _CLASS,
+    "Shape": (_SHAPE,),
+    names.EXCEPTION_KIND: (_NAMED_EXCEPTION,),
+    "ExceptionSpec": _EXCEPTION,
+}
+
+
+def _keys(field: str, read: str = "") -> Rule:
+    """Return the rule for the keys of a mapping, which a structural schema cannot restrict."""
+    return Rule(
+        f"!has(self.{field}) || self.{field}.all(k, k{read}.matches(r'{COUNTED_KEY_PATTERN}'))",
+        f"each key is a name of 1 to {MAX_NAME} letters, digits, '-', '_' or '.', with a letter or "
+        "a digit at both ends, optionally after a DNS name and a slash: change the key",
+        at=f".{field}",
+    )
+
+
+_OF_A_PLACEMENT: Final = (_keys("nodeSelector"), _keys("labels"), _keys("annotations", _LOWER))
+
+EXPENSIVE: Final[Mapping[str, tuple[Rule, ...]]] = {
+    "Defaults": _OF_A_PLACEMENT,
+    "PlacementSettings": _OF_A_PLACEMENT,
+    "LabelSelector": (_keys("matchLabels"),),
+    "Shape": (_keys("labels"),),
+    "NodeSelectorRequirement": (_WHOLE_NUMBERS,),
+    "PodAffinityTerm": (_IN_ONE_LIST,),
+    "TopologySpreadConstraint": _NOT_SELECTED_BY,
+}
+
+_TABLES: Final = (_OWN, PLACEMENT, EXPENSIVE, FORMS)
+
+# By the name of a definition, or by Class.field for the value of a field.
+RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
+    name: tuple(rule for table in _TABLES for rule in table.get(name, ()))
+    for name in {**_OWN, **PLACEMENT, **EXPENSIVE, **FORMS}
+}

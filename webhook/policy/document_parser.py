@@ -1,0 +1,257 @@
+"""Validate one document's tree against its model, found in a table of kinds."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+
+from pydantic import ValidationError
+
+from webhook.policy import yaml_tree
+from webhook.policy.yaml_tree import Disputed
+from webhook.shortening import cut
+from webhook.strict import OWN_ERROR, UNKNOWN_FIELD, Strict, guess, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from pydantic_core import ErrorDetails
+
+    from webhook.policy.findings import Caution, Path
+    from webhook.strict import Problem
+
+# The end of pydantic's path if the key of a mapping is wrong.
+_KEY: Final = "[key]"
+NULL: Final = "is null; give a value, or remove the field"
+
+_WANTED: Final = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+}
+_QUOTED_VALUE: Final = re.compile(r"'([^']*)'")
+M = TypeVar("M", bound=Strict)
+_OWN_METADATA: Final = ("name", "labels", "annotations")
+
+
+def written_by_the_server(path: Path) -> bool:
+    """Whether the API server writes this path, where nulls and unknown fields are usual."""
+    return path[:1] == ("status",) or (
+        path[:1] == ("metadata",) and len(path) > 1 and path[1] not in _OWN_METADATA
+    )
+
+
+def _never(_: object) -> bool:
+    return False
+
+
+def _nothing(_: object) -> tuple[()]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Forms(Generic[M]):
+    """A table of the known kinds, with settings for documents of all of them.
+
+    models: by kind.
+    called: the name of such documents in messages: "policy documents".
+    unjudged: whether a path is not validated.
+    nulls: whether a path may be null.
+    value: converts a document's tree to the input of its model.
+    further: errors of a document whose fields are all valid.
+    cautions: warnings about likely mistakes in a valid document.
+    foreign: whether a document, as plain values, is of another program, and is skipped.
+    """
+
+    models: Mapping[str, type[M]]
+    called: str
+    unjudged: Callable[[Path], bool] = _never
+    nulls: Callable[[Path], bool] = _never
+    value: Callable[[yaml_tree.Node], Any] = yaml_tree.value
+    further: Callable[[M], Iterable[Problem]] = _nothing
+    cautions: Callable[[M], Iterable[Caution]] = _nothing
+    foreign: Callable[[Mapping[str, Any]], bool] = _never
+
+    @property
+    def expected(self) -> str:
+        """The message for something that is not a document."""
+        if len(self.models) == 1:
+            return f"want a document of kind {next(iter(self.models))}"
+        return f"want a document with apiVersion and kind, one of {', '.join(self.models)}"
+
+    def unknown(self, kind: object) -> str:
+        """The message for an unknown or missing kind."""
+        known = ", ".join(self.models)
+        hint = guess(kind, tuple(self.models)) if isinstance(kind, str) else ""
+        if len(self.models) == 1:
+            return f"{self.expected}{'' if kind is None else f', not {kind}'}{hint}"
+        if kind is None:
+            return f"is required: one of {known}"
+        return f"{quoted(kind)} is not one of {known}, the kinds of {self.called}{hint}"
+
+
+class Wrong(NamedTuple):
+    """One error of a document: its path from the document's root, its place, its message."""
+
+    path: Path
+    place: yaml_tree.Place
+    message: str
+
+
+def judge(node: yaml_tree.Node, forms: Forms[M]) -> tuple[M | None, list[Wrong]]:
+    """The document's model if it has no errors, and its errors."""
+    data = forms.value(node)
+    if not isinstance(data, dict):
+        return None, [Wrong((), node.place, forms.expected)]
+    kind = data.get("kind")
+    known = forms.models.get(kind) if isinstance(kind, str) else None
+    if known is None:
+        place = yaml_tree.locate(node, ("kind",))
+        return None, [Wrong(("kind",), place, forms.unknown(kind))]
+    wrong = [Wrong(path, yaml_tree.locate(node, path), NULL) for path in _nulls(node, forms)]
+    model = None
+    try:
+        model = known.model_validate(data, by_alias=True, by_name=False)
+    except ValidationError as error:
+        reported = {each.path for each in wrong}
+        lines = error.errors(include_url=False)
+        wrong += [locate_error(line, node) for line in lines if line["loc"] not in reported]
+    reported = {each.path for each in wrong}
+    wrong += [each for each in _unreadable(node, forms) if each.path not in reported]
+    if model is not None and not wrong:
+        wrong = [Wrong(at, yaml_tree.locate(node, at), what) for at, what in forms.further(model)]
+    return (None if wrong else model), wrong
+
+
+def identity(node: yaml_tree.Node) -> tuple[str, str] | None:
+    """Kind and name of a document, also of one with errors; None if one is missing."""
+    kind, name = yaml_tree.find(node, ("kind",)), yaml_tree.find(node, ("metadata", "name"))
+    if isinstance(kind, yaml_tree.Scalar) and isinstance(name, yaml_tree.Scalar):
+        return kind.text, name.text
+    return None
+
+
+def _scalars(node: yaml_tree.Node, forms: Forms[M]) -> Iterator[tuple[Path, yaml_tree.Scalar]]:
+    for path, child in yaml_tree.walk(node):
+        if isinstance(child, yaml_tree.Scalar) and not forms.unjudged(path):
+            yield path, child
+
+
+def _nulls(node: yaml_tree.Node, forms: Forms[M]) -> list[Path]:
+    return [
+        path
+        for path, scalar in _scalars(node, forms)
+        if scalar.value is None and not forms.nulls(path)
+    ]
+
+
+def _unreadable(node: yaml_tree.Node, forms: Forms[M]) -> Iterator[Wrong]:
+    """Scalars that are ambiguous: kubectl would read another value."""
+    for path, scalar in _scalars(node, forms):
+        if isinstance(scalar.value, Disputed):
+            what = (
+                f"{scalar.text} can be read as text or as {scalar.value.meaning}; quote it, or "
+                "write it plainly"
+            )
+            yield Wrong(path, scalar.place, what)
+        elif isinstance(scalar.value, float) and not math.isfinite(scalar.value):
+            what = f"{scalar.text} is a number that JSON does not have; quote it if it is text"
+            yield Wrong(path, scalar.place, what)
+
+
+def locate_error(line: ErrorDetails, node: yaml_tree.Node) -> Wrong:
+    """One error of pydantic's about the document of this tree, with its place."""
+    path = line["loc"]
+    at_key = line["type"] == UNKNOWN_FIELD
+    if path[-1:] == (_KEY,) and yaml_tree.find(node, path) is None:
+        path, at_key = path[:-1], True
+    leaf = yaml_tree.find(node, path)
+    written = leaf.text if isinstance(leaf, yaml_tree.Scalar) and not at_key else None
+    return Wrong(path, yaml_tree.locate(node, path, at_key=at_key), sentence(line, written))
+
+
+def sentence(error: ErrorDetails, written: str | None = None) -> str:
+    """The message without the place. `written` is the scalar's text in the file."""
+    kind, seen = error["type"], error["input"]
+    if kind.startswith(OWN_ERROR):
+        return error["msg"]
+    if kind == "missing":
+        return "is required"
+    if seen is None:
+        return NULL
+    if kind in _WANTED:
+        return _other_type(kind, seen, written)
+    known = _KNOWN.get(kind)
+    return known(error.get("ctx", {}), seen, written) if known else error["msg"]
+
+
+def _noun(seen: object) -> str:
+    match seen:
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case list():
+            return "a list"
+        case dict():
+            return "a mapping"
+    return "something else"
+
+
+def _other_type(kind: str, seen: object, written: str | None) -> str:
+    wanted = _WANTED[kind]
+    text = written if written is not None else str(seen)
+    match seen:
+        case list() | dict():
+            return f"want {wanted}, not {_noun(seen)}"
+        case Disputed() if kind == "string_type":
+            return f"{text} can be read as {seen.meaning}; quote it: {text!r}"
+        case Disputed():
+            plainly = "in decimal" if kind == "int_type" else "true or false"
+            return f"{text} can be read as text or as {seen.meaning}; write it {plainly}"
+        case str() if kind == "int_type" and re.fullmatch(r"-?[0-9]+", seen, re.ASCII):
+            return f"want {wanted}, not text; remove the quotes around {quoted(seen)}"
+        case str() if kind == "bool_type" and seen.lower() in ("true", "false"):
+            return f"want {wanted}, not text; remove the quotes around {quoted(seen)}"
+    if kind == "string_type":
+        return f"want text, and {cut(text, 60)} is {_noun(seen)}; quote it: {quoted(text)}"
+    return f"want {wanted}, not {quoted(text)}"
+
+
+def _literal(context: dict[str, Any], seen: object, written: str | None) -> str:
+    allowed = ", ".join(_QUOTED_VALUE.findall(context["expected"]))
+    if isinstance(seen, list | dict):
+        return f"want one of {allowed}, not {_noun(seen)}"
+    return f"{quoted(written if written is not None else seen)} is not one of {allowed}"
+
+
+def _too_few(context: dict[str, Any], seen: object, _: str | None) -> str:
+    least = context["min_length"]
+    if not seen:
+        return f"is empty; give at least {least} item, or remove the field"
+    return f"want at least {least} items, not {context['actual_length']}"
+
+
+_KNOWN: Final[dict[str, Callable[[dict[str, Any], object, str | None], str]]] = {
+    "literal_error": _literal,
+    "too_short": _too_few,
+    "too_long": lambda context, *_: (
+        f"want at most {context['max_length']} item(s), not {context['actual_length']}"
+    ),
+    "string_too_short": lambda *_: "is empty; give a value, or remove the field",
+    "string_too_long": lambda context, *_: f"want at most {context['max_length']} characters",
+    "string_pattern_mismatch": lambda context, seen, _: (
+        f"{quoted(seen)} does not match {context['pattern']}"
+    ),
+    "greater_than_equal": lambda context, seen, _: (
+        f"{seen} is too small; the least is {context['ge']}"
+    ),
+    "less_than_equal": lambda context, seen, _: f"{seen} is too large; the most is {context['le']}",
+}

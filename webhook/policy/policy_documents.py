@@ -1,0 +1,32 @@
+"""Read policy files and objects to documents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from webhook.policy import reader
+from webhook.policy.cautions import cautions
+from webhook.policy.document_parser import Forms, written_by_the_server
+from webhook.policy.model import KNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from webhook.policy.model import PolicyDocument
+    from webhook.policy.yaml_tree import Node
+
+    Document: TypeAlias = reader.Document[PolicyDocument]
+
+_POLICIES: Final[Forms[PolicyDocument]] = Forms(
+    KNOWN, "policy documents", unjudged=written_by_the_server, cautions=cautions
+)
+
+
+def parse(files: Mapping[str, bytes]) -> reader.Documents[PolicyDocument]:
+    """Reads policy files, YAML or JSON, by name; never raises, whatever is in them."""
+    return reader.read_files(files, _POLICIES)
+
+
+def parse_object(place: str, root: Node) -> reader.Documents[PolicyDocument]:
+    """Reads one object of a cluster, given as a tree; `place` is its resource and name."""
+    return reader.read_one(place, root, _POLICIES)

@@ -1,0 +1,91 @@
+"""Settings that make the API server reject every pod that gets them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.pod_schema import text_rules
+from webhook.pod_schema.field_checks import Fault
+from webhook.policy.findings import Kind
+from webhook.policy.model import PlacementPolicy
+from webhook.strict import guess, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from webhook.placement.schema import PlacementModel
+    from webhook.policy.findings import Finding
+    from webhook.policy.policy_documents import Document
+
+# PriorityClasses of every cluster; other names with this prefix are not allowed.
+SYSTEM_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
+_RESERVED: Final = "system-"
+# By field the kind of object that it names; without that object a pod is rejected.
+KINDS: Final[Mapping[str, str]] = {
+    "priorityClassName": "PriorityClass",
+    "runtimeClassName": "RuntimeClass",
+}
+
+
+def refused_settings(document: Document) -> Iterator[Finding]:
+    """Settings of a policy with which every API server rejects a pod."""
+    if not isinstance(document.model, PlacementPolicy):
+        return
+    for part, placement in document.model.spec.parts():
+        for fault in _faults(placement):
+            path = ("spec", part, *fault.path)
+            what = f"the API server refuses pods that get it: {fault.message}"
+            about = f"{document.model.name} {part} {fault.path}"
+            yield document.finding(path, what, about=about, kind=Kind.REFUSED_PODS)
+
+
+def _faults(placement: PlacementModel) -> Iterator[Fault]:
+    if placement.annotations:
+        yield from text_rules.annotation_faults(placement.annotations, ("annotations",))
+    if placement.security_context:
+        context = placement.security_context.model_dump(by_alias=True, exclude_none=True)
+        yield from text_rules.profile_faults(context, ("securityContext",))
+    name = placement.priority_class_name or ""
+    if name.startswith(_RESERVED) and name not in SYSTEM_CLASSES:
+        yield Fault(
+            ("priorityClassName",),
+            f"{quoted(name)} is not one of {', '.join(SYSTEM_CLASSES)}, and no other "
+            f"PriorityClass may have a name that begins with {_RESERVED}",
+        )
+
+
+def missing_classes(
+    documents: Iterable[Document], there: Mapping[str, Collection[str]]
+) -> Iterator[Finding]:
+    """Settings that name missing objects. `there`: the cluster's objects' names, by kind."""
+    for document, field, path, name in _named(documents):
+        kind = KINDS[field]
+        if kind in there and name not in there[kind]:
+            what = f"the cluster has no {kind} {quoted(name)}, and refuses pods that get it"
+            cure = guess(name, tuple(sorted(there[kind]))) or "; create it, or name another"
+            about = f"{document.model.name} {path}"
+            yield document.finding(path, what + cure, about=about, kind=Kind.REFUSED_PODS)
+
+
+def named_classes(documents: Iterable[Document]) -> dict[str, list[str]]:
+    """By kind the objects that policies name and that a cluster may not have, in order."""
+    found: dict[str, set[str]] = {}
+    for _, field, _, name in _named(documents):
+        found.setdefault(KINDS[field], set()).add(name)
+    return {kind: sorted(names) for kind, names in found.items()}
+
+
+def _named(
+    documents: Iterable[Document],
+) -> Iterator[tuple[Document, str, tuple[str, ...], str]]:
+    """Document, field, path and name."""
+    for document in documents:
+        if not isinstance(document.model, PlacementPolicy):
+            continue
+        for part, placement in document.model.spec.parts():
+            for field, name in (
+                ("priorityClassName", placement.priority_class_name),
+                ("runtimeClassName", placement.runtime_class_name),
+            ):
+                if name and not (field == "priorityClassName" and name.startswith(_RESERVED)):
+                    yield document, field, ("spec", part, field), name

@@ -1,0 +1,135 @@
+"""Counts of decided and rejected pods, continued after restarts and changes of the leader.
+
+Each process of the webhook counts from zero, and forgets a deleted policy. The leader reads the
+counts now and then, and adds the increase since the last time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from webhook.policy.status_model import PolicyStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from webhook.crd.conditions import Time
+    from webhook.policy.status_model import ObservedObject
+
+
+class Count(NamedTuple):
+    """Of one policy. last_match: RFC 3339 in UTC, to the second; "" if it never matched."""
+
+    decided: int = 0
+    rejected: int = 0
+    last_match: Time = ""
+
+
+_NOTHING = Count()
+
+
+class Report(NamedTuple):
+    """The report of one replica. process: identifies its process in its pod."""
+
+    process: str
+    hash: str
+    counts: Mapping[str, Count]
+
+
+class Base(NamedTuple):
+    """The start of an object's count: its status then, and the sum of its name then."""
+
+    since: Time
+    status: Count
+    sum: Count
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The counts since this process leads.
+
+    there: the replicas at the first reading, by key. Their counts until then are not added, because
+        the former leader may have added them. None before that reading
+    last:  by key the last report of each replica
+    sums:  by policy's name all that was added
+    bases: by the object's uid
+    """
+
+    there: frozenset[str] | None = None
+    last: Mapping[str, Report] = field(default_factory=dict)
+    sums: Mapping[str, Count] = field(default_factory=dict)
+    bases: Mapping[str, Base] = field(default_factory=dict)
+
+
+def met(ledger: Ledger, objects: Iterable[ObservedObject], now: Time) -> Ledger:
+    """The ledger with a base for each existing policy, and for no other."""
+    bases: dict[str, Base] = {}
+    sums: dict[str, Count] = {}
+    for each in objects:
+        if isinstance(each.status, PolicyStatus):
+            known = ledger.bases.get(each.uid)
+            bases[each.uid] = known or _base(each, ledger.sums.get(each.name, _NOTHING), now)
+            if each.name in ledger.sums:
+                sums[each.name] = ledger.sums[each.name]
+    return replace(ledger, bases=bases, sums=sums)
+
+
+def _base(seen: ObservedObject, counted: Count, now: Time) -> Base:
+    status = seen.status
+    if isinstance(status, PolicyStatus) and status.since:
+        had = Count(status.pods_decided, status.pods_rejected, status.last_match or "")
+        return Base(status.since, had, counted)
+    return Base(now, _NOTHING, counted)
+
+
+def counted(ledger: Ledger, listed: Collection[str], reports: Mapping[str, Report]) -> Ledger:
+    """The ledger after one reading of the replicas.
+
+    listed:  the keys of all replicas
+    reports: the reports of those that answered, by key
+    """
+    there = frozenset(listed) if ledger.there is None else ledger.there
+    # Should one come back under its old key, what it had counted is not counted again.
+    there |= ledger.last.keys() - set(listed)
+    sums = dict(ledger.sums)
+    last = {key: report for key, report in ledger.last.items() if key in listed}
+    for key, report in reports.items():
+        old = _counted_by_then(report, last.get(key), there=key in there)
+        for name, count in report.counts.items():
+            sums[name] = _added(sums.get(name, _NOTHING), count, old.get(name, _NOTHING))
+        last[key] = report
+    return replace(ledger, there=there, last=last, sums=sums)
+
+
+def total(ledger: Ledger, uid: str, name: str) -> tuple[Time, Count]:
+    """Since when an object is counted, and what there is; it must have been met."""
+    since, status, before = ledger.bases[uid]
+    now = ledger.sums.get(name, before)
+    return since, Count(
+        status.decided + now.decided - before.decided,
+        status.rejected + now.rejected - before.rejected,
+        # That of a policy which had the name before is none of its own.
+        status.last_match
+        if now.last_match == before.last_match
+        else max(status.last_match, now.last_match),
+    )
+
+
+def _counted_by_then(report: Report, known: Report | None, *, there: bool) -> Mapping[str, Count]:
+    """The part of a report that is already counted."""
+    if known is not None:
+        # Another process in the same pod has begun from nothing.
+        return known.counts if known.process == report.process else {}
+    return report.counts if there else {}
+
+
+def _added(sum_: Count, count: Count, old: Count) -> Count:
+    if count.decided < old.decided or count.rejected < old.rejected:
+        # The replica has forgotten the policy, and met it again.
+        old = _NOTHING
+    return Count(
+        sum_.decided + count.decided - old.decided,
+        sum_.rejected + count.rejected - old.rejected,
+        max(sum_.last_match, count.last_match),
+    )

@@ -1,0 +1,348 @@
+"""The model of PolicyTest, and its JSON Schema for editors.
+
+Above 300 lines: one document, field by field.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+
+from pydantic import AfterValidator, Field, create_model
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+from webhook import names
+from webhook.placement import fields as placement
+from webhook.placement.schema.placement import PlacementSettings
+from webhook.placement.schema.scheduling import Taint, Toleration
+from webhook.placement.schema.syntax import (
+    AnnotationKey,
+    LabelKey,
+    LabelValue,
+    Moment,
+    NamespaceName,
+    ObjectName,
+)
+from webhook.pod_schema import field_checks, scheduling_rules, template_rules, text_rules
+from webhook.policy.yaml_tree import Disputed
+from webhook.strict import Problem, Strict, distinct, guess
+
+Text = Annotated[str, Field(min_length=1)]
+# Results without a placement.
+WITHOUT_PLACEMENT: Final = ("rejected", "not-a-run", "not-sent")
+WITH_REASON: Final = ("rejected", "left-alone", "not-sent")
+
+
+class Node(Strict):
+    """A node that tests speak of. kubernetes.io/hostname, /os and /arch are filled in."""
+
+    name: ObjectName = Field(description="The node's name.")
+    labels: dict[LabelKey, LabelValue] | None = Field(
+        default=None,
+        description="The node's labels. Unless they are here, kubernetes.io/hostname (the name), "
+        "kubernetes.io/os (linux) and kubernetes.io/arch (amd64) are added.",
+    )
+    taints: list[Taint] | None = Field(default=None, description="The node's taints.")
+
+
+class Cluster(Strict):
+    """What the cluster fills in, and which therefore is nobody's word."""
+
+    default_priority_class: ObjectName | None = Field(
+        default=None, description="The PriorityClass that is the cluster's default."
+    )
+
+
+class Pod(Strict):
+    """A v1.Pod as sent to the webhook. Other required fields of a pod can be left out."""
+
+    refused: ClassVar[Mapping[str, str]] = {}
+
+    api_version: Literal["v1"] | None = Field(default=None, description="v1, if it is written.")
+    kind: Literal["Pod"] | None = Field(default=None, description="Pod, if it is written.")
+    labels: dict[str, str] | None = Field(default=None, description="Short for metadata.labels.")
+    annotations: dict[str, str] | None = Field(
+        default=None, description="Short for metadata.annotations."
+    )
+    metadata: dict[str, Any] | None = Field(
+        default=None, description="The pod's metadata; its name is filled in."
+    )
+    spec: dict[str, Any] | None = Field(
+        default=None, description="The pod's spec; without containers it gets one."
+    )
+    status: Any = Field(default=None, exclude=True, description="Not read.")
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """No unknown field at any depth, and no duplicates."""
+        metadata = given.get("metadata")
+        for part, kind in (("spec", "PodSpec"), ("metadata", "ObjectMeta")):
+            # An unknown field would be ignored, and test nothing.
+            for fault in field_checks.faults(_undisputed(given.get(part)), kind, whole=False):
+                yield Problem((part, *fault.path), fault.message)
+        yield from (Problem(each.path, each.message) for each in _refused(_undisputed(dict(given))))
+        for name in ("labels", "annotations"):
+            if isinstance(metadata, dict) and given.get(name) is not None and name in metadata:
+                yield Problem((name,), f"is also in metadata.{name}; keep one of the two")
+
+
+def _refused(given: Mapping[str, Any]) -> Iterator[field_checks.Fault]:
+    """What the API server rejects in the written pod; missing fields are filled in."""
+    spec, metadata = given.get("spec"), given.get("metadata")
+    for each in template_rules.faults(spec, more_volumes=True):
+        if each.severity == "error" and _is_written(spec, each.path):
+            yield each._replace(path=("spec", *each.path))
+    own = metadata if isinstance(metadata, dict) else {}
+    bound = isinstance(spec, dict) and bool(spec.get("nodeName"))
+    for holder, path in ((own, ("metadata",)), (given, ())):
+        yield from scheduling_rules.labels(holder.get("labels"), (*path, "labels"))
+        at = (*path, "annotations")
+        yield from text_rules.annotation_faults(holder.get("annotations"), at, bound=bound)
+    yield from text_rules.name_faults(own)
+
+
+def _is_written(value: Any, path: field_checks.Path) -> bool:
+    try:
+        for step in path:
+            value = value[step]
+    except (KeyError, IndexError, TypeError):
+        return False
+    return True
+
+
+def _undisputed(value: Any) -> Any:
+    """The value without ambiguous scalars, which are reported elsewhere."""
+    if isinstance(value, dict):
+        return {key: _undisputed(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_undisputed(item) for item in value]
+    return None if isinstance(value, Disputed) else value
+
+
+def _type_of(field: placement.Field) -> Any:
+    if field.shape is placement.Shape.SCALAR:
+        return type(field.unset)
+    if field.shape is placement.Shape.LIST:
+        return list[dict[str, Any]]
+    texts = field.shape is placement.Shape.MAP and field.filled_in is None
+    return dict[str, str] if texts else dict[str, Any]
+
+
+def _expected(field: placement.Field) -> tuple[Any, Any]:
+    but = f", but for {names.PLACEMENT}" if field.name == "annotations" else ""
+    description = f"The pod's {field.holder}.{field.name}{but}."
+    return _type_of(field) | None, Field(default=None, description=description)
+
+
+if TYPE_CHECKING:
+    Fields = Strict
+else:
+    Fields = create_model(
+        "Fields",
+        __base__=Strict,
+        __doc__="Placement fields of the pod after the decision.",
+        __module__=__name__,
+        **{
+            name: _expected(placement.BY_NAME[name])
+            for name in PlacementSettings.outer_names()
+            if placement.BY_NAME[name] in placement.OF_PODS
+        },
+    )
+
+
+class Lacking(Strict):
+    """What the pod must not have after the decision."""
+
+    node_selector: list[LabelKey] | None = Field(
+        default=None, description="Keys that spec.nodeSelector must not have."
+    )
+    tolerations: list[Toleration] | None = Field(
+        default=None,
+        description="Tolerations none of which the pod may have. One stands for all that hold "
+        "what it says: {key: spot, operator: Exists} for every effect.",
+    )
+    security_context: list[Text] | None = Field(
+        default=None, description="Members that spec.securityContext must not have."
+    )
+    labels: list[LabelKey] | None = Field(
+        default=None, description="Keys that metadata.labels must not have."
+    )
+    annotations: list[AnnotationKey] | None = Field(
+        default=None, description="Keys that metadata.annotations must not have."
+    )
+
+
+class Audited(Strict):
+    """What policies under Audit would have done."""
+
+    policies: list[Text] | None = Field(
+        default=None, description="The policies under Audit that matched: these and no others."
+    )
+    differs: bool | None = Field(
+        default=None, description="Whether anything would have come out otherwise."
+    )
+    rejection: Text | None = Field(
+        default=None, description="Text of the reason for which they would have rejected the pod."
+    )
+
+
+def _empty(given: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """The paths of expectations that are empty."""
+    for name in ("equals", "contains", "lacks", "audited"):
+        if given.get(name) == {}:
+            yield (name,)
+        # What equals nothing is unset.
+        elif name in ("contains", "lacks") and isinstance(given.get(name), dict):
+            yield from ((name, field) for field, value in given[name].items() if value in ({}, []))
+
+
+class Expectation(Strict):
+    """What must come out. What is not written is not asked, but that the pod is admitted."""
+
+    result: (
+        Literal["placed", "unchanged", "left-alone", "rejected", "not-a-run", "not-sent"] | None
+    ) = Field(
+        default=None,
+        description="What became of the pod; not-sent in kube-system and fairlead-system. Left "
+        "out, anything but rejected.",
+    )
+    reason: Text | None = Field(
+        default=None,
+        description="Text of the reason why the pod was rejected, left alone or not sent.",
+    )
+    policies: list[Text] | None = Field(
+        default=None,
+        description="The enforced policies that took part: these and no others. A test in which "
+        "no enforced policy took part fails unless it says [] here, or expects something of "
+        "audited.",
+    )
+    warnings: list[Text] | None = Field(
+        default=None,
+        description="Each is text of some warning; [] means that there is none. A label of ours "
+        "that cannot be read fails the test unless its warning is expected here.",
+    )
+    equals: Fields | None = Field(
+        default=None,
+        description='Fields that must be exactly this; {} and [] and "" mean that it is unset.',
+    )
+    contains: Fields | None = Field(
+        default=None,
+        description="What fields must hold, beside whatever else is in them: maps the members, "
+        "lists for each item one that holds what it says.",
+    )
+    lacks: Lacking | None = Field(default=None, description="What must not be there.")
+    runs_on: list[ObjectName] | None = Field(
+        default=None,
+        description="Of the nodes, those that admit the pod by their labels and taints: these "
+        "and no others; [] means none.",
+    )
+    audited: Audited | None = Field(
+        default=None, description="What policies under Audit would have done."
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """Report an expectation that contradicts itself, or is empty."""
+        if not any(value is not None for value in given.values()):
+            yield Problem((), "expects nothing; give at least the result")
+        for at in _empty(given):
+            yield Problem(at, "is empty and expects nothing; fill it in, or remove it")
+        result = given.get("result")
+        if given.get("reason") is not None and result not in WITH_REASON:
+            yield Problem(("reason",), "is valid with result: rejected, left-alone or not-sent")
+        if result in WITHOUT_PLACEMENT:
+            for name in ("equals", "contains", "lacks", "runsOn"):
+                if given.get(name) is not None:
+                    yield Problem((name,), f"nothing is placed with result: {result}")
+
+
+class Case(Strict):
+    """One test: a pod, where it comes from, and what must come out."""
+
+    name: Text = Field(description="What the test shows, in a sentence.")
+    pod: Pod = Field(description="The pod as it comes to the webhook.")
+    namespace: NamespaceName = Field(default="default", description="The pod's namespace.")
+    namespace_labels: dict[LabelKey, LabelValue] = Field(
+        default_factory=dict,
+        description="The labels of the namespace; kubernetes.io/metadata.name is added.",
+    )
+    now: Moment | None = Field(
+        default=None,
+        description="When the pod comes: exceptions are in force until their end. Left out, none "
+        "of them is in force.",
+    )
+    user: str = Field(
+        default="",
+        description="Who creates the pod, such as "
+        "system:serviceaccount:kube-system:daemon-set-controller.",
+    )
+    expect: Expectation = Field(description="What must come out.")
+
+
+def _one_of_a_name(cases: list[Case]) -> list[Case]:
+    return distinct(cases, [case.name for case in cases], ("name",), "the name")
+
+
+def _one_node_of_a_name(nodes: list[Node]) -> list[Node]:
+    return distinct(nodes, [node.name for node in nodes], ("name",), "the name")
+
+
+class PolicyTest(Strict):
+    """Tests of the policies in some files or folders."""
+
+    api_version: Literal["fairlead.dev/v1alpha1"] = Field(description="The version of this form.")
+    kind: Literal["PolicyTest"] = Field(description="The kind of this document.")
+    policies: list[Text] = Field(
+        default_factory=lambda: ["."],
+        min_length=1,
+        description="Files and folders with the policies and capacity classes under test, "
+        "relative to this file. Left out, the folder that it is in.",
+    )
+    cluster: Cluster | None = Field(default=None, description="What the cluster fills in.")
+    nodes: Annotated[list[Node], AfterValidator(_one_node_of_a_name)] = Field(
+        default_factory=list, description="The nodes that runsOn, and a pod's nodeName, speak of."
+    )
+    tests: Annotated[list[Case], AfterValidator(_one_of_a_name)] = Field(
+        min_length=1, description="The tests."
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """runsOn names nodes of the test."""
+        nodes, tests = given.get("nodes") or [], given.get("tests")
+        if not isinstance(nodes, list) or not isinstance(tests, list):
+            return
+        names = tuple(str(n.get("name") if isinstance(n, dict) else n) for n in nodes)
+        for at, case in enumerate(tests):
+            expect = case.get("expect") if isinstance(case, dict) else None
+            wanted = expect.get("runsOn") if isinstance(expect, dict) else None
+            for position, name in enumerate(wanted if isinstance(wanted, list) else ()):
+                if isinstance(name, str) and name not in names:
+                    there = ", ".join(names) or "none is given"
+                    yield Problem(
+                        ("tests", at, "expect", "runsOn", position),
+                        f"there is no node {name!r} (nodes: {there}){guess(name, names)}",
+                    )
+
+
+class _Plain(GenerateJsonSchema):
+    """The schema as a person would write it, without null."""
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        if schema.get("default") is None:
+            return self.generate_inner(schema["schema"])
+        return super().default_schema(schema)
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002  pydantic's signature
+        return False
+
+
+def schema() -> dict[str, Any]:
+    """The schema of a PolicyTest document."""
+    return {
+        "$schema": _Plain.schema_dialect,
+        **PolicyTest.model_json_schema(by_alias=True, schema_generator=_Plain),
+        "title": "Fairlead PolicyTest",
+    }

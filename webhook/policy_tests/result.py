@@ -1,0 +1,152 @@
+"""The results of policy tests: fields that differ, and policies that no test reaches."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from webhook import names
+from webhook.placement.fields import BY_NAME, is_empty
+from webhook.policy import policy_documents
+from webhook.policy.model import PlacementPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from webhook.admission.decision import Result
+    from webhook.placement.shapes import Json, JsonObject
+    from webhook.placement.trace import Entry
+    from webhook.policy_tests.policy_test_model import Fields, Lacking
+    from webhook.strict import Strict
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One expectation that was not met.
+
+    field:    such as nodeSelector or runsOn
+    expected: the expected value, in a line
+    seen:     the actual value, in a line
+    because:  lines with the reason, if known
+    """
+
+    field: str
+    expected: str
+    seen: str
+    because: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The result of one test.
+
+    line:     its line in its file, from 1
+    result:   the engine's answer
+    policies: names of the enforced policies that applied
+    audited:  names of the policies under Audit that matched, and whether the test is about them
+    trace:    the outcome and the reason for each field
+    """
+
+    name: str
+    file: str
+    line: int
+    result: Result
+    policies: tuple[str, ...]
+    audited: tuple[str, ...]
+    about_audit: bool
+    failures: Sequence[Failure]
+    trace: Sequence[Entry]
+
+    @property
+    def reached(self) -> tuple[str, ...]:
+        """Names of the policies that the test is about."""
+        return (*self.policies, *(self.audited if self.about_audit else ()))
+
+    @property
+    def passed(self) -> bool:
+        """Whether every expectation was met."""
+        return not self.failures
+
+
+class Place(NamedTuple):
+    """A policy by its file and name: files that are alternatives may share names."""
+
+    file: str
+    policy: str
+
+
+def policies_in(files: Mapping[str, bytes]) -> frozenset[Place]:
+    """Every valid policy in the files; errors are reported elsewhere."""
+    documents = policy_documents.parse(files).documents
+    return frozenset(
+        Place(document.file, document.model.name)
+        for document in documents
+        if isinstance(document.model, PlacementPolicy)
+    )
+
+
+def reached(loaded: Iterable[Place], verdicts: Iterable[Verdict]) -> frozenset[Place]:
+    """The policies that a test reaches."""
+    named = {name for verdict in verdicts for name in verdict.reached}
+    return frozenset(place for place in loaded if place.policy in named)
+
+
+def stated_fields(model: Strict) -> dict[str, Any]:
+    """The fields that a part of a test names, by their outer names, as JSON."""
+    return model.model_dump(by_alias=True, exclude_none=True)
+
+
+def field_of(pod: JsonObject, name: str) -> Json:
+    """A placement field of a v1.Pod, None if it is unset. Our own annotation is no field of it."""
+    value = pod[BY_NAME[name].holder].get(name)
+    if name == "annotations" and isinstance(value, dict):
+        return {key: text for key, text in value.items() if key != names.PLACEMENT}
+    return value
+
+
+def equals(expected: Fields, pod: JsonObject) -> Iterator[Failure]:
+    """Fields that are not exactly what they should be. Empty and unset are the same."""
+    for name, wanted in stated_fields(expected).items():
+        seen = field_of(pod, name)
+        if wanted != seen and not (is_empty(wanted) and is_empty(seen)):
+            yield Failure(name, format_value(wanted), format_value(seen))
+
+
+def contains(expected: Fields, pod: JsonObject) -> Iterator[Failure]:
+    """Fields that do not hold what they should."""
+    for name, wanted in stated_fields(expected).items():
+        seen = field_of(pod, name)
+        if not holds(seen, wanted):
+            yield Failure(name, f"contains {format_value(wanted)}", format_value(seen))
+
+
+def lacks(expected: Lacking, pod: JsonObject) -> Iterator[Failure]:
+    """Fields that hold what they should not."""
+    for name, unwanted in stated_fields(expected).items():
+        seen = field_of(pod, name)
+        for each in unwanted:
+            there = each in (seen or {}) if isinstance(each, str) else holds(seen or [], [each])
+            if there:
+                yield Failure(name, f"without {format_value(each)}", format_value(seen))
+
+
+def holds(seen: Json, wanted: Json) -> bool:
+    """Whether `seen` has all that `wanted` says: members of maps, and for each item of a list one
+    that has what the item says."""
+    if isinstance(wanted, dict):
+        return isinstance(seen, dict) and all(
+            key in seen and holds(seen[key], value) for key, value in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return isinstance(seen, list) and all(
+            any(holds(there, item) for there in seen) for item in wanted
+        )
+    return type(seen) is type(wanted) and bool(seen == wanted)
+
+
+def format_value(value: Json) -> str:
+    """A value in one line; `unset` where there is nothing."""
+    if is_empty(value):
+        return "unset"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,270 @@
+"""Run the policy tests of one document against a policy set."""
+
+from __future__ import annotations
+
+import copy
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import jsonpatch
+
+from webhook import names
+from webhook.admission.arrival import Arrival, Cluster
+from webhook.admission.decision import Decision
+from webhook.admission.engine import decide, subject_of
+from webhook.identity import identify, misread
+from webhook.interception import exclusion_reason
+from webhook.placement import pod as pods_of
+from webhook.placement.nodes import Node, by_name, obstacle
+from webhook.policy_tests import load_tests, result
+from webhook.policy_tests.policy_test_model import WITHOUT_PLACEMENT
+from webhook.policy_tests.result import Failure, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.placement.shapes import JsonObject, Taint
+    from webhook.policy.policy_set import PolicySet
+    from webhook.policy_tests import policy_test_model
+    from webhook.policy_tests.load_tests import Document
+    from webhook.policy_tests.policy_test_model import Case, Expectation, PolicyTest
+
+# The API server puts it on every namespace, and policies may select by it.
+_NAMESPACE_NAME = "kubernetes.io/metadata.name"
+
+
+def run_tests(document: Document, policies: PolicySet) -> tuple[Verdict, ...]:
+    """Every test of the document, in its order, run over the policy set."""
+    cluster = _cluster(document.model)
+    return tuple(
+        _verdict(document, at, case, policies, cluster)
+        for at, case in enumerate(document.model.tests)
+    )
+
+
+def _cluster(model: PolicyTest) -> Cluster:
+    given = model.cluster
+    return Cluster(
+        default_priority_class=(given and given.default_priority_class) or "",
+        node=by_name(map(_whole_node, model.nodes)) if model.nodes else None,
+    )
+
+
+def _foreseen(arrival: Arrival, policies: PolicySet, cluster: Cluster) -> Decision:
+    """What the webhook would answer, or that no installation sends it such a pod."""
+    decision = decide(arrival, policies, cluster)
+    reason = exclusion_reason(arrival.namespace)
+    if decision.identity is None or not reason:
+        return decision
+    return Decision("not-sent", reason, identity=decision.identity)
+
+
+def _verdict(
+    document: Document, at: int, case: Case, policies: PolicySet, cluster: Cluster
+) -> Verdict:
+    arrival = _arrival(case)
+    decision = _foreseen(arrival, policies, cluster)
+    audited = decision.audited.policies if decision.audited else ()
+    unread = _unread(arrival, decision)
+    failures = [
+        *_answer(case.expect, decision, unread),
+        *_labels(case.expect, unread),
+        *_part(case.expect, arrival, decision, policies),
+        *_audited(case.expect, decision),
+        *_placement(case.expect, arrival.pod, decision, document.model.nodes),
+    ]
+    return Verdict(
+        case.name,
+        document.file,
+        document.locate(("tests", at))[0],
+        decision.result,
+        decision.policies,
+        audited,
+        case.expect.audited is not None,
+        failures,
+        decision.trace,
+    )
+
+
+def _arrival(case: Case) -> Arrival:
+    labels = {_NAMESPACE_NAME: case.namespace, **case.namespace_labels}
+    now = datetime.fromisoformat(case.now) if case.now else None
+    # The API server authenticates no node without this group.
+    groups = (names.NODE_GROUP,) if case.user.startswith(names.NODE_USERS) else ()
+    return Arrival(load_tests.whole(case.pod), case.namespace, labels, case.user, now, groups)
+
+
+def _unread(arrival: Arrival, decision: Decision) -> list[str]:
+    """A line for each label that marks the pod or its namespace, and counts as not said."""
+    found: list[str] = []
+    if decision.identity:
+        metadata = arrival.pod["metadata"]
+        found += misread(metadata.get("labels") or {}, metadata.get("annotations") or {})
+    place = arrival.namespace_labels.get(names.PLACE)
+    kind = arrival.namespace_labels.get(names.KIND)
+    if place is not None and place != names.PLACE_ALL:
+        what = f"unknown value {place!r}, want {names.PLACE_ALL!r}; it is ignored"
+        found.append(f"namespace label {names.PLACE}: {what}")
+    if kind is not None and kind.lower() not in names.KINDS:
+        found.append(f"namespace label {names.KIND}: unknown kind {kind!r}; it is ignored")
+    return found
+
+
+def _labels(expect: Expectation, unread: Sequence[str]) -> Iterator[Failure]:
+    """Every label that says what the pod is can be read, unless the test expects the warning."""
+    for line in unread:
+        if not any(text in line for text in expect.warnings or ()):
+            wanted = "every label can be read (or name this one in warnings)"
+            yield Failure("labels", wanted, line)
+
+
+def _answer(expect: Expectation, decision: Decision, unread: Sequence[str]) -> Iterator[Failure]:
+    """Result, reason, and warnings."""
+    given = [*decision.warnings, *unread]
+    seen = decision.result + (f": {decision.reason}" if decision.reason else "")
+    if expect.result is not None and expect.result != decision.result:
+        yield Failure("result", expect.result, seen)
+    elif expect.result is None and not decision.allowed:
+        yield Failure("result", "admitted", seen)
+    elif expect.reason is not None and expect.reason not in decision.reason:
+        yield Failure("reason", expect.reason, decision.reason or "none")
+    warnings = "; ".join(given) or "none"
+    for text in expect.warnings or ():
+        if not any(text in warning for warning in given):
+            yield Failure("warnings", text, warnings)
+    if expect.warnings == [] and decision.warnings:
+        yield Failure("warnings", "none", warnings)
+
+
+def _part(
+    expect: Expectation,
+    arrival: Arrival,
+    decision: Decision,
+    policies: PolicySet,
+) -> Iterator[Failure]:
+    """Which enforced policies took part; that some did, unless the test says otherwise.
+
+    A test that expects something of policies under Audit is about those.
+    """
+    if expect.policies is None:
+        audited = decision.audited.policies if decision.audited else ()
+        if not decision.policies and not (audited and expect.audited):
+            why = [f"{name} matches, and is under Audit here" for name in audited]
+            why += _why_not(arrival, decision, policies)
+            wanted = "at least one enforced policy matches (or write policies: [], or audited)"
+            yield Failure("policies", wanted, "none", why)
+    elif set(expect.policies) != set(decision.policies):
+        differing = set(expect.policies) ^ set(decision.policies)
+        yield Failure(
+            "policies",
+            _listed(expect.policies),
+            _listed(decision.policies),
+            _why_not(arrival, decision, policies, differing),
+        )
+
+
+def _why_not(
+    arrival: Arrival, decision: Decision, policies: PolicySet, only: set[str] | None = None
+) -> list[str]:
+    """For each policy (or only those named) that does not match, the very condition that fails."""
+    own = pods_of.parse_pod(arrival.pod)
+    identity = identify(own.labels, own.annotations, arrival.namespace_labels)
+    if identity is None:
+        return [
+            "the pod is not part of a run: it has none of the labels that `fairlead sources` lists"
+        ]
+    if decision.result in ("left-alone", "not-sent"):
+        return [decision.reason]
+    subject = subject_of(arrival, own, identity, policies)
+    lines = []
+    for policy in policies.policies:
+        failed = policy.failed(subject)
+        if failed is not None and (only is None or policy.name in only):
+            lines.append(f"{policy.name} does not match: {failed}")
+    for exception, taken in decision.set_aside.by:
+        lines += [
+            f"{name} is set aside by exception {exception.name}"
+            for name in taken
+            if only is None or name in only
+        ]
+    there = {policy.name for policy in policies.policies}
+    lines += [f"{name} is not a policy in this set" for name in sorted((only or set()) - there)]
+    return lines
+
+
+def _audited(expect: Expectation, decision: Decision) -> Iterator[Failure]:
+    """What policies under Audit would have done."""
+    if expect.audited is None:
+        return
+    seen = decision.audited
+    wanted = expect.audited
+    names = seen.policies if seen else ()
+    if wanted.policies is not None and set(wanted.policies) != set(names):
+        yield Failure("audited.policies", _listed(wanted.policies), _listed(names))
+    differs = bool(seen and seen.differs)
+    if wanted.differs is not None and wanted.differs is not differs:
+        yield Failure("audited.differs", str(wanted.differs).lower(), str(differs).lower())
+    rejections = "; ".join(seen.rejections) if seen else ""
+    if wanted.rejection is not None and wanted.rejection not in rejections:
+        yield Failure("audited.rejection", wanted.rejection, rejections or "none")
+
+
+def _placement(
+    expect: Expectation,
+    pod: JsonObject,
+    decision: Decision,
+    given: Sequence[policy_test_model.Node],
+) -> Iterator[Failure]:
+    """The pod's fields after the patch, and the nodes that then admit it."""
+    asks = {
+        "equals": expect.equals,
+        "contains": expect.contains,
+        "lacks": expect.lacks,
+        "runsOn": expect.runs_on,
+    }
+    asked = [name for name, ask in asks.items() if ask is not None]
+    if not asked:
+        return
+    if decision.result in WITHOUT_PLACEMENT:
+        yield Failure(", ".join(asked), "a pod that is placed", decision.result)
+        return
+    final: JsonObject = jsonpatch.apply_patch(copy.deepcopy(pod), list(decision.patch))
+    if expect.equals is not None:
+        yield from result.equals(expect.equals, final)
+    if expect.contains is not None:
+        yield from result.contains(expect.contains, final)
+    if expect.lacks is not None:
+        yield from result.lacks(expect.lacks, final)
+    if expect.runs_on is not None:
+        yield from _runs_on(expect.runs_on, final, given)
+
+
+def _runs_on(
+    wanted: Sequence[str], final: JsonObject, given: Sequence[policy_test_model.Node]
+) -> Iterator[Failure]:
+    placement = pods_of.parse_pod(final)
+    obstacles = {node.name: obstacle(placement, _whole_node(node)) for node in given}
+    seen = [name for name, found in obstacles.items() if found is None]
+    if set(seen) != set(wanted):
+        because = [f"{name}: {found}" for name, found in obstacles.items() if found is not None]
+        because += [f"{name}: the node admits the pod" for name in seen if name not in wanted]
+        yield Failure("runsOn", _listed(wanted, "no node"), _listed(seen, "no node"), because)
+
+
+def _listed(found: Sequence[str], none: str = "none") -> str:
+    return ", ".join(found) or none
+
+
+def _whole_node(node: policy_test_model.Node) -> Node:
+    """The node, with the labels that the kubelet gives every node."""
+    labels = {
+        names.HOSTNAME_LABEL: node.name,
+        names.OS_LABEL: "linux",
+        "kubernetes.io/arch": "amd64",
+        **(node.labels or {}),
+    }
+    taints: list[Taint] = [
+        {"key": taint.key, "value": taint.value or "", "effect": taint.effect}
+        for taint in node.taints or ()
+    ]
+    return Node(node.name, labels, taints)

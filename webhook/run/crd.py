@@ -1,0 +1,265 @@
+"""The CustomResourceDefinition runs.fairlead.dev, made from the Run's model.
+
+The rules in CEL are for what the schema cannot say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names
+from webhook.crd.definition import (
+    TEXT,
+    Called,
+    Column,
+    Structural,
+    definition,
+    list_by_keys,
+    placement_lists,
+)
+from webhook.crd.rules import PLACEMENT, TOO_DEEP, Rule, literal
+from webhook.dns_names import MAX_LABEL, SERVICE_NAME
+from webhook.placement.schema.syntax import MAX_LISTED
+from webhook.run.json_schema import raw
+from webhook.run.model import DEFAULT_ROLE, SERVING, RunSpec
+from webhook.run.model.replica import MAX_OVERRIDES
+from webhook.run.model.spec import MAX_EXIT_CODES, MAX_PORTS
+from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.crd.definition import Lists
+    from webhook.run.rendezvous.framework import Roles
+
+Json = dict[str, Any]
+
+_SERVES: Final = f"self.kind in {literal([kind for kind in names.KINDS if kind in SERVING])}"
+_NO_REPLICAS: Final = "!has(self.replicas)"
+
+_NAMES: Final = (
+    Rule(
+        f"self.metadata.name.matches('^{SERVICE_NAME}$')",
+        "the run's Service has the same name: use lower-case letters, digits and '-', with a "
+        "letter at the beginning and a letter or a digit at the end",
+        at=".metadata.name",
+    ),
+    Rule(
+        f"size(self.metadata.name) + (has(self.spec.replicas) ? self.spec.replicas.map(r,"
+        f" size(r) + size(string(self.spec.replicas[r].count - 1))).max() : "
+        f"{len(DEFAULT_ROLE) + 1}) <= {MAX_LABEL - 2}",
+        f"the names of pods, <run>-<role>-<index>, have at most {MAX_LABEL} characters: give the "
+        "run a shorter name",
+        at=".metadata.name",
+    ),
+)
+_OVERRIDES: Final = (
+    Rule(
+        "!has(self.byIndex) || self.byIndex.all(o, o.index < self.count)",
+        "each index must be less than count, because indexes start at 0: increase count, or remove "
+        "the override",
+        at=".byIndex",
+    ),
+)
+# Fields that are mutable.
+CHANGEABLE: Final = ("suspend", "ttlSecondsAfterFinished")
+_CURE: Final = "delete the Run, and create it again"
+
+
+def _same(field: str) -> str:
+    """Return CEL that is true if the field is unchanged.
+
+    Optional values can be compared too, but the API server estimates an unbounded cost for that.
+    """
+    return (
+        f"has(self.{field}) == has(oldSelf.{field})"
+        f" && (!has(self.{field}) || self.{field} == oldSelf.{field})"
+    )
+
+
+_SAME_ROLES: Final = (
+    "has(self.replicas) == has(oldSelf.replicas) && (!has(self.replicas)"
+    " || (size(self.replicas) == size(oldSelf.replicas)"
+    " && self.replicas.all(r, r in oldSelf.replicas)))"
+)
+_FIELDS: Final = [
+    field for field in RunSpec.outer_names() if field not in (*CHANGEABLE, "replicas")
+]
+
+FIXED: Final = (
+    *(
+        Rule(_same(field), f"may not be changed after creation: {_CURE}", at=f".{field}")
+        for field in _FIELDS
+    ),
+    Rule(
+        _SAME_ROLES,
+        f"roles may not be added or removed after creation: {_CURE}",
+        at=".replicas",
+    ),
+    Rule(
+        f"!({_SAME_ROLES}) || ({_same('replicas')})",
+        f"may not be changed after creation: {_CURE}",
+        at=".replicas",
+    ),
+)
+
+
+def _roles() -> Iterator[Rule]:
+    """Yield the rules for known and for required roles of each framework."""
+    for framework, roles in ROLES.items():
+        other = f"self.?framework.orValue('') != {literal(framework or '')} || {_SERVES}"
+        of = f"framework {framework}" if framework else "a run without a framework"
+        known = ", ".join(roles.known)
+        yield Rule(
+            f"{other} || {_NO_REPLICAS} || self.replicas.all(r, r in {literal(roles.known)})",
+            f"{of} has the roles {known} only: rename the others, or remove them",
+            at=".replicas",
+        )
+        if DEFAULT_ROLE not in roles.known:
+            yield Rule(
+                f"{other} || has(self.replicas)",
+                f"is required for {of}: its roles are {known}",
+                at=".replicas",
+            )
+        for some in roles.required:
+            # A run needs at least one role anyway, so a rule that lists all roles is redundant.
+            if set(some) != set(roles.known):
+                there = " || ".join(f"{literal(role)} in self.replicas" for role in some)
+                yield Rule(
+                    f"{other} || {_NO_REPLICAS} || {there}",
+                    f"{of} needs a {' or a '.join(some)}: add it",
+                    at=".replicas",
+                )
+
+
+def _counts() -> Iterator[Rule]:
+    single = single_roles(ROLES)
+    yield Rule(
+        f"{_NO_REPLICAS}"
+        f" || self.replicas.all(r, !(r in {literal(single)}) || self.replicas[r].count == 1)",
+        f"the roles {', '.join(single)} have one replica at most: set the count to 1",
+        at=".replicas",
+    )
+    replaced = {newer: older for each in ROLES.values() for newer, older in each.newer.items()}
+    for newer, older in replaced.items():
+        yield Rule(
+            f"{_NO_REPLICAS} || !('{older}' in self.replicas && '{newer}' in self.replicas)",
+            f"{newer} is the newer name of {older}: keep one of the two",
+            at=".replicas",
+        )
+    yield Rule(
+        f"!({_SERVES}) || {_NO_REPLICAS}"
+        f" || self.replicas.all(r, r == {literal(DEFAULT_ROLE)} && self.replicas[r].count == 1)",
+        f"a notebook, a tensorboard or a service is one pod, of role {DEFAULT_ROLE}: remove the "
+        "replicas",
+        at=".replicas",
+    )
+    for framework in FRAMEWORKS.values():
+        for rule, message, at in framework.rules:
+            yield Rule(rule, message, at=at)
+
+
+def _companions() -> Iterator[Rule]:
+    """Yield the rules for fields that are valid only together with others."""
+    yield Rule(
+        f"!({_SERVES}) || !has(self.framework)",
+        "is valid with the kinds experiment, job and build only: remove it",
+        at=".framework",
+    )
+    for field in ("ports", "maxAgeSeconds"):
+        yield Rule(
+            f"{_SERVES} || !has(self.{field})",
+            "is valid with the kinds notebook, tensorboard and service only: remove it",
+            at=f".{field}",
+        )
+    for framework in FRAMEWORKS:
+        yield Rule(
+            f"!has(self.{framework}) || self.?framework.orValue('') == {literal(framework)}",
+            f"is valid with framework {framework} only: remove it",
+            at=f".{framework}",
+        )
+    yield Rule(
+        "!has(self.ports) || size(self.ports) == 1 || self.ports.all(p, has(p.name)"
+        " && self.ports.exists_one(q, has(q.name) && q.name == p.name))",
+        "with several ports, each needs a unique name: add or change the name",
+        at=".ports",
+    )
+
+
+def single_roles(table: Mapping[str | None, Roles]) -> list[str]:
+    """Return the roles that have at most one replica in every framework.
+
+    Raises ValueError if a role is single in one framework and not in another, because one rule
+    covers all frameworks.
+    """
+    single = {role for roles in table.values() for role in roles.single}
+    for framework, roles in table.items():
+        if several := single & {*roles.known} - roles.single:
+            raise ValueError(f"{framework} has several {', '.join(several)}, others have one")
+    return [role for role in names.ROLES if role in single]
+
+
+RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
+    "Run": _NAMES,
+    "RunSpec": (*_roles(), *_counts(), *_companions(), *FIXED),
+    "ReplicaSpec": _OVERRIDES,
+    **PLACEMENT,
+}
+
+# The short name for `kubectl get flrun`. Other groups also have a kind Run, so `run` is ambiguous.
+_CALLED: Final = Called(names.RUN_KIND, names.RUNS, "Namespaced", "flrun", ("all", "fairlead"))
+NAME: Final = _CALLED.resource
+_COLUMNS: Final = (
+    Column("Phase", "string", ".status.phase"),
+    Column("Framework", "string", ".spec.framework"),
+    Column("Replicas", "string", ".status.replicasReady"),
+    Column("Restarts", "integer", ".status.restarts"),
+    Column("Age", "date", ".metadata.creationTimestamp"),
+    Column("Kind", "string", ".spec.kind", wide=True),
+    Column("Disruptions", "integer", ".status.disruptions", wide=True),
+    Column("Duration", "string", ".status.duration", wide=True),
+    Column("Message", "string", ".status.message", wide=True),
+)
+LISTS: Final[Lists] = {
+    **placement_lists("Environment"),
+    ("RunSpec", "replicas"): {"maxProperties": max(len(roles.known) for roles in ROLES.values())},
+    ("RunSpec", "ports"): list_by_keys(MAX_PORTS, "port"),
+    ("RunSpec", "disruptionExitCodes"): {
+        "maxItems": MAX_EXIT_CODES,
+        "x-kubernetes-list-type": "set",
+    },
+    ("ReplicaSpec", "byIndex"): list_by_keys(MAX_OVERRIDES, "index"),
+    ("Resources", "claims"): list_by_keys(MAX_LISTED, "name"),
+    ("RunStatus", "conditions"): list_by_keys(0, "type"),
+}
+
+
+def custom_resource_definition() -> Json:
+    """Return the definition as an apiextensions.k8s.io/v1 object."""
+    return definition(_CALLED, _COLUMNS, _schema())
+
+
+def _schema() -> Json:
+    """Return the schema of the object. In metadata a schema can restrict only the name."""
+    whole = raw()
+    structural = Structural(whole["$defs"], RULES, LISTS, "IndexSpec", TOO_DEEP)
+    name = {**TEXT, "maxLength": MAX_LABEL}
+    return {
+        "description": whole["description"],
+        "type": "object",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": TEXT,
+            "kind": TEXT,
+            "metadata": {"type": "object", "properties": {"name": name, "generateName": name}},
+            "spec": {
+                **structural.definition("RunSpec"),
+                "description": whole["properties"]["spec"]["description"],
+            },
+            "status": {
+                **structural.definition("RunStatus"),
+                "description": whole["properties"]["status"]["description"],
+            },
+        },
+        "x-kubernetes-validations": [rule.schema() for rule in RULES["Run"]],
+    }

@@ -1,0 +1,365 @@
+"""What a run reports: its phase, message, conditions and Events, and what keeps it from running.
+
+Longer than 300 lines: a reason appears in the phase's message, in a condition and in an Event.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from webhook import names
+from webhook.crd import conditions as crd_conditions
+from webhook.crd.conditions import ConditionUpdate
+from webhook.run import incidents
+from webhook.run.actions import Announcement
+from webhook.run.incidents import describe_trouble
+from webhook.run.restarts import entries_by_index
+from webhook.shortening import cut
+from webhook.times import elapsed, format_span, to_second
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from webhook.crd.conditions import Condition
+    from webhook.run.facts import DownReplica, PodOnLostNode, RoleFacts
+    from webhook.run.model import LastFailure, Run, RunStatus
+    from webhook.run.model.status import Phase
+    from webhook.run.observed import NodeTrouble, Observed, OwnedPod, Refusal
+    from webhook.run.reconcile import Steps
+    from webhook.run.restarts import Counted
+    from webhook.run.verdict import Verdict
+
+CREATED: Final = "Created"
+SCHEDULED: Final = "Scheduled"
+READY: Final = "Ready"
+SUSPENDED: Final = "Suspended"
+SUCCEEDED: Final = "Succeeded"
+FAILED: Final = "Failed"
+# Conditions about pods to come. A suspended or ended run does not have them.
+_UNDER_WAY: Final = (CREATED, SCHEDULED)
+# The number of different reasons in a message.
+_SHOWN: Final = 3
+_LONGEST: Final = 500
+# Waiting reasons that are normal.
+_USUAL: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
+
+# The advice for pods on a failed node; conditions that need an administrator come first.
+_CURES: Final[Mapping[NodeTrouble, str]] = {
+    "NodeNotReady": "its containers may still run, so the run waits until the node is back "
+    f"or the pods are gone; if the machine is off: kubectl taint node {{node}} "
+    f"{names.TAINT_OUT_OF_SERVICE}=nodeshutdown:NoExecute, or kubectl delete node {{node}}",
+    "NodeGone": "Kubernetes deletes its pods after about a minute, and the run replaces them",
+    "NodeShutdown": "its pods are deleted now, and the run replaces them",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunProgress:
+    """The current state of the run. hindrance: what prevents it from running, or None."""
+
+    phase: Phase
+    message: str
+    conditions: tuple[ConditionUpdate, ...]
+    hindrance: Hindrance | None
+
+
+def describe_progress(
+    facts: Mapping[str, RoleFacts],
+    counted: Counted,
+    steps: Steps,
+    observed: Observed,
+    last_failure: LastFailure | None,
+) -> RunProgress:
+    """Return phase, message and conditions of the run."""
+    alive = [pod for one in facts.values() for pod in one.alive.values()]
+    desired = sum(one.spec.count for one in facts.values())
+    finished = sum(len(one.succeeded) for one in facts.values())
+    on_lost = [each for one in facts.values() for each in one.lost.values()]
+    unavailable = {each.pod.uid for each in on_lost}
+    running = sum(pod.phase == "Running" and pod.uid not in unavailable for pod in alive)
+    ready = sum(pod.ready and pod.uid not in unavailable for pod in alive)
+    needed = desired - finished
+
+    lost = on_lost_nodes(on_lost, desired)
+    refused = refused_creations(observed.refusals)
+    unscheduled = unschedulable(alive, desired)
+    waiting = waiting_containers(alive, desired)
+    terminating_pods = terminating(facts)
+    phase = _phase(facts, counted, needed)
+    hindrance = lost or refused or unscheduled or waiting or terminating_pods
+    if hindrance:
+        message = hindrance.message
+    elif phase == "Running":
+        message = f"{running} of {desired} replicas run"
+        message += f", {finished} have finished" if finished else ""
+    elif phase == "Restarting" and last_failure:
+        why = f"{last_failure.replica} went down ({last_failure.reason})"
+        message = f"{running} of {desired} replicas run; {why}"
+    else:
+        message = f"{running} of {desired} replicas run"
+    if uncharged := incidents.count_undecided(counted.incidents):
+        message += f"; not charged yet, because a disruption may be the cause: failures {uncharged}"
+    created = _created(refused or terminating_pods, steps, len(alive), needed)
+    updates = [created]
+    if alive:
+        updates.append(_scheduled(unscheduled, all(pod.node for pod in alive)))
+    if needed and ready == needed:
+        updates.append(ConditionUpdate(READY, "True", "AllReady", f"{ready} replicas are ready"))
+    else:
+        stuck = lost or waiting
+        reason = stuck.reason if stuck else "NotReady"
+        text = stuck.message if stuck else f"{ready} of {needed} replicas are ready"
+        updates.append(ConditionUpdate(READY, "False", reason, text))
+    return RunProgress(phase, message, tuple(updates), hindrance)
+
+
+def _phase(facts: Mapping[str, RoleFacts], counted: Counted, needed: int) -> Phase:
+    runs = begun = 0
+    for role, one in facts.items():
+        down = set(entries_by_index(counted.roles[role].recovering))
+        for index in one.unfinished:
+            pod = one.alive.get(index)
+            if pod is not None and pod.phase == "Running" and index not in one.lost:
+                runs += 1
+                begun += 1
+            elif index in down or index in one.lost:
+                return "Restarting"
+            elif pod is not None and pod.node:
+                begun += 1
+        begun += len(one.succeeded)
+    if needed and runs == needed:
+        return "Running"
+    return "Starting" if begun else "Pending"
+
+
+def _created(hindrance: Hindrance | None, steps: Steps, alive: int, needed: int) -> ConditionUpdate:
+    if hindrance is None and alive == needed:
+        return ConditionUpdate(CREATED, "True", "AllCreated", f"{alive} pods are there")
+    so_far = f"{alive} of {needed} pods are there"
+    if hindrance:
+        return ConditionUpdate(CREATED, "False", hindrance.reason, f"{so_far}; {hindrance.message}")
+    if steps.held:
+        role, first = next(iter(steps.held.items()))
+        text = f"{so_far}; {role} waits until every {' and '.join(first)} runs"
+        return ConditionUpdate(CREATED, "False", "WaitingForRoles", text)
+    if steps.waiting:
+        text = f"{so_far}; {steps.waiting} wait before they start again"
+        return ConditionUpdate(CREATED, "False", "BackingOff", text)
+    return ConditionUpdate(CREATED, "False", "Creating", so_far)
+
+
+def _scheduled(hindrance: Hindrance | None, all_placed: bool) -> ConditionUpdate:
+    if hindrance:
+        return ConditionUpdate(SCHEDULED, "False", hindrance.reason, hindrance.message)
+    if all_placed:
+        return ConditionUpdate(SCHEDULED, "True", "AllScheduled", "every pod has a node")
+    return ConditionUpdate(SCHEDULED, "False", "Scheduling", "some pods have no node yet")
+
+
+class Hindrance(NamedTuple):
+    """What prevents pods from running: a reason for machines, a message for users."""
+
+    reason: str
+    message: str
+
+
+def refused_creations(refusals: Sequence[Refusal]) -> Hindrance | None:
+    """Return the creations that the API server rejected, with its message."""
+    if not refusals:
+        return None
+    first = refusals[0]
+    more = f"; and {len(refusals) - 1} more" if len(refusals) > 1 else ""
+    return Hindrance(first.reason, cut(f"{first.name}: {first.message}", _LONGEST) + more)
+
+
+def unschedulable(pods: Sequence[OwnedPod], desired: int) -> Hindrance | None:
+    """Return the pods that the scheduler cannot place: "3 of 11 pods: 0/12 nodes match ..."."""
+    # The scheduler's further sentences are about preemption, which is not actionable here.
+    words = Counter(pod.unscheduled.partition(". ")[0] for pod in pods if pod.unscheduled)
+    if words:
+        return Hindrance("Unschedulable", _group_reasons(words, desired))
+    gated = sum(1 for pod in pods if pod.gates)
+    if gated:
+        return Hindrance("SchedulingGated", f"{gated} of {desired} pods: held by scheduling gates")
+    return None
+
+
+def waiting_containers(pods: Iterable[OwnedPod], desired: int) -> Hindrance | None:
+    """Return the scheduled pods whose containers cannot start."""
+    found = [pod.waiting for pod in pods if pod.waiting and pod.waiting[0] not in _USUAL]
+    if not found:
+        return None
+    words = Counter(f"{reason}: {message}" if message else reason for reason, message in found)
+    (reason, _), _ = Counter(found).most_common(1)[0]
+    return Hindrance(reason, _group_reasons(words, desired))
+
+
+def on_lost_nodes(found: Iterable[PodOnLostNode], desired: int) -> Hindrance | None:
+    """Return the pods on nodes that are not ready, shut down or deleted, with advice."""
+    by_trouble: dict[NodeTrouble, list[PodOnLostNode]] = {}
+    for each in found:
+        by_trouble.setdefault(each.node.trouble, []).append(each)
+    for trouble, cure in _CURES.items():
+        if not (group := by_trouble.pop(trouble, [])):
+            continue
+        pod, node, _ = min(group, key=lambda each: each.pod.name)
+        others = len(group) - 1 + sum(map(len, by_trouble.values()))
+        more = f" (and {others} more)" if others else ""
+        of = f"{len(group)} of {desired} pods"
+        text = f"{of}: node {node.name} of {pod.name}{more} {describe_trouble(node)}; "
+        return Hindrance(trouble, text + cure.format(node=node.name))
+    return None
+
+
+def terminating(facts: Mapping[str, RoleFacts]) -> Hindrance | None:
+    """Return the pods that still block a name that is needed again."""
+    pods = [
+        pod
+        for one in facts.values()
+        for pod in (*one.stale.values(), *one.ended.values())
+        if pod.deleted_at
+    ]
+    if not pods:
+        return None
+    first = min(pods, key=lambda pod: pod.name)
+    where = f" on node {first.node}" if first.node else ""
+    more = f" and {len(pods) - 1} more" if len(pods) > 1 else ""
+    return Hindrance("Terminating", f"waiting until {first.name}{where}{more} is gone")
+
+
+def _group_reasons(words: Counter[str], desired: int) -> str:
+    groups = sorted(words.items(), key=lambda item: (-item[1], item[0]))
+    text = "; ".join(
+        f"{count} of {desired} pods: {cut(why, _LONGEST)}" for why, count in groups[:_SHOWN]
+    )
+    rest = sum(count for _, count in groups[_SHOWN:])
+    return f"{text}; and {rest} more" if rest else text
+
+
+def active_status(
+    run: Run,
+    status: RunStatus,
+    phase: Phase,
+    message: str,
+    updates: tuple[ConditionUpdate, ...],
+    now: datetime,
+) -> RunStatus:
+    """Return the status of a run that is neither suspended nor over."""
+    if run.status.phase == "Suspended":
+        updates = (*updates, ConditionUpdate(SUSPENDED, "False", "Resumed", "the run goes on"))
+    return status.model_copy(
+        update={
+            "phase": phase,
+            "message": message,
+            "start_time": run.status.start_time or to_second(now),
+            "conditions": update_conditions(
+                run.status.conditions, updates, run.metadata.generation, now
+            ),
+        }
+    )
+
+
+def ended_status(status: RunStatus, generation: int, end: Verdict, now: datetime) -> RunStatus:
+    """Return the status of a run that has just ended."""
+    began = status.start_time or to_second(now)
+    updates = (
+        ConditionUpdate(end.phase, "True", end.reason, end.message),
+        ConditionUpdate(READY, "False", "Ended", "the run is over"),
+    )
+    return status.model_copy(
+        update={
+            "phase": end.phase,
+            "message": end.message,
+            "observed_generation": generation,
+            "start_time": began,
+            "completion_time": to_second(now),
+            "duration": format_span(elapsed(began, now)),
+            "conditions": update_conditions(
+                without_pod_conditions(status.conditions), updates, generation, now
+            ),
+        }
+    )
+
+
+def suspended_status(status: RunStatus, generation: int, now: datetime) -> RunStatus:
+    """Return the status of a suspended run. Its start time is reset when it is resumed."""
+    text = "the run is suspended: set suspend to false to resume it"
+    updates = (
+        ConditionUpdate(SUSPENDED, "True", "Suspended", text),
+        ConditionUpdate(READY, "False", "Suspended", text),
+    )
+    return status.model_copy(
+        update={
+            "phase": "Suspended",
+            "message": text,
+            "start_time": None,
+            "conditions": update_conditions(
+                without_pod_conditions(status.conditions), updates, generation, now
+            ),
+        }
+    )
+
+
+def update_conditions(
+    before: Iterable[Condition], updates: Iterable[ConditionUpdate], generation: int, now: datetime
+) -> tuple[Condition, ...]:
+    """Return the updated conditions. A type without an update stays as it is."""
+    return crd_conditions.update_conditions(before, updates, generation, to_second(now))
+
+
+def without_pod_conditions(before: Iterable[Condition]) -> tuple[Condition, ...]:
+    """Return the conditions that still apply when no pods will be created."""
+    return tuple(condition for condition in before if condition.type not in _UNDER_WAY)
+
+
+def make_announcements(
+    run: Run,
+    status: RunStatus,
+    down: Sequence[DownReplica] = (),
+    hindrance: Hindrance | None = None,
+) -> tuple[Announcement, ...]:
+    """Return the Events for the change from the run's status to `status`."""
+    return (
+        *_announce_start(run, status),
+        *_announce_change(run, status, down),
+        *_announce_hindrance(run, status, hindrance),
+    )
+
+
+def _announce_start(run: Run, status: RunStatus) -> Iterator[Announcement]:
+    before = run.status
+    if before.start_time is None and status.start_time is not None:
+        roles = ", ".join(f"{spec.count} {role}" for role, spec in run.spec.roles.items())
+        resumed = before.phase == "Suspended"
+        yield Announcement("Normal", "Resumed" if resumed else "Begun", f"replicas: {roles}")
+
+
+def _announce_change(
+    run: Run, status: RunStatus, down: Sequence[DownReplica]
+) -> Iterator[Announcement]:
+    """Yield Events for a change of phase, or for more failed replicas in the same phase."""
+    phase, message = status.phase, status.message
+    if down and phase not in ("Failed", "Succeeded"):
+        more = f"; and {len(down) - 1} more" if len(down) > 1 else ""
+        yield Announcement("Warning", "ReplicaDown", f"{down[0].description}{more}")
+    if phase == run.status.phase or phase == "Pending":
+        return
+    if phase == "Failed":
+        yield Announcement("Warning", phase, message)
+    elif not (down and phase == "Restarting"):
+        # The Event ReplicaDown has reported the restart already.
+        yield Announcement("Normal", phase, message)
+
+
+def _announce_hindrance(
+    run: Run, status: RunStatus, hindrance: Hindrance | None
+) -> Iterator[Announcement]:
+    """Yield one Event per hindrance, until another reason replaces it."""
+    if hindrance is None or hindrance.reason == "Terminating":
+        return
+    known = {condition.reason for condition in run.status.conditions}
+    if hindrance.reason not in known and status.phase not in ("Failed", "Succeeded"):
+        yield Announcement("Warning", hindrance.reason, hindrance.message)

@@ -1,0 +1,350 @@
+"""Count replicas that went down, and decide which restart and when: the next status of each role.
+
+A failure is recorded before anything is done about it. A pod is deleted only when the status that
+the API server returned has its uid, or a later attempt than the pod's.
+
+Longer than 300 lines: counting writes the backoff of each replica into the status, and reads it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from webhook.backoff import INCIDENT_WINDOW, RESTART_DELAYS
+from webhook.run.failure import Failure, may_restart
+from webhook.run.incidents import decide_incidents
+from webhook.run.model.status import Recovering, format_intervals, parse_intervals
+from webhook.times import elapsed, to_microsecond
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+    from datetime import datetime
+
+    from webhook.backoff import Delays
+    from webhook.run.facts import DownReplica, RoleFacts
+    from webhook.run.incidents import IncidentDecision
+    from webhook.run.model import Incident, RoleStatus, Run
+    from webhook.run.observed import Observed
+
+# Seconds without a failure after which a replica's backoff is reset.
+STABLE: Final = 600.0
+# Seconds over which the restarts of runs that lost a node at the same moment are spread.
+JITTER: Final = 2.0
+
+# A run fails after this many kubelet refusals of one replica's pods in a row (half an hour).
+MOST_REFUSALS: Final = 10
+# For backoff: a failure that a disruption explains counts as a disruption.
+_EXCUSED: Final = Failure(True, "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class RestartTerms:
+    """Restart settings of the controller.
+
+    restarts: the backoff delays. incident_window: seconds for which a failure is not charged,
+    because a disruption may still explain it.
+    """
+
+    restarts: Delays = RESTART_DELAYS
+    incident_window: float = INCIDENT_WINDOW
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The statuses of the roles after counting.
+
+    down: replicas counted now, the cause first.
+    incidents: the updated incidents; decided: those of them that were decided now.
+    refused: a replica whose pods kubelets rejected too often, or None.
+    """
+
+    roles: Mapping[str, RoleStatus]
+    down: tuple[DownReplica, ...] = ()
+    incidents: tuple[Incident, ...] = ()
+    decided: tuple[Incident, ...] = ()
+    refused: DownReplica | None = None
+
+
+def count_down(
+    run: Run, facts: Mapping[str, RoleFacts], observed: Observed, now: datetime, terms: RestartTerms
+) -> Counted:
+    """Count all replicas that went down since the last reconcile.
+
+    Under restartScope Role or Run only the first of a role or of the run counts: the others went
+    down with it, or will be deleted because of it.
+    """
+    scope = run.spec.restart_scope
+    together = scope != "Replica"
+    units = [list(facts.values())] if scope == "Run" else [[one] for one in facts.values()]
+    chosen: list[tuple[list[RoleFacts], list[DownReplica]]] = []
+    for unit in units:
+        found = sorted((each for one in unit for each in one.down), key=lambda each: each.order)
+        chosen.append((unit, found[:1] if together else found))
+    down = sorted((each for _, found in chosen for each in found), key=lambda each: each.order)
+    permanent = {
+        (each.role, each.index)
+        for each in down
+        if not may_restart(facts[each.role].spec.restart_policy, each.failure)
+    }
+    decision = decide_incidents(
+        run.status.incidents, facts, down, permanent, observed, now, terms.incident_window
+    )
+    waits = _Waits(run, decision, permanent, now, terms)
+    roles = {
+        one.role: _add_charges(
+            waits.restart_all(one, found[0])
+            if together and found
+            else waits.restart_each(one, [each for each in found if each.role == one.role]),
+            restarts=sum(each.role == one.role for each in found),
+            failed=decision.failed.get(one.role, 0),
+            disruptions=decision.disruptions.get(one.role, 0),
+        )
+        for unit, found in chosen
+        for one in unit
+    }
+    refused = next((each for each in down if _is_refused_too_often(roles[each.role], each)), None)
+    return Counted(roles, tuple(down), decision.incidents, decision.decided, refused)
+
+
+def suspended_role(counted: RoleStatus) -> RoleStatus:
+    """Return a role's status at suspension. Its pods belong to an earlier attempt from now on."""
+    return counted.model_copy(
+        update={
+            "attempt": counted.attempt + 1,
+            "active": 0,
+            "ready": 0,
+            "active_indexes": "",
+            "counted_uids": (),
+            "recovering": (),
+        }
+    )
+
+
+def role_at_end(facts: RoleFacts, counted: RoleStatus) -> RoleStatus:
+    """Return a role's status at the run's end: counted, and without restarts."""
+    return counted.model_copy(
+        update={
+            **_gauges(facts),
+            "restarts": facts.before.restarts,
+            "attempt": facts.before.attempt,
+            "counts_from": facts.before.counts_from,
+            "active_indexes": "",
+            "counted_uids": (),
+            "recovering": (),
+        }
+    )
+
+
+def _gauges(facts: RoleFacts) -> dict[str, object]:
+    return {
+        "desired": facts.spec.count,
+        "active": len(facts.alive),
+        "ready": sum(pod.ready for index, pod in facts.alive.items() if index not in facts.lost),
+        "succeeded": len(facts.succeeded),
+        "succeeded_indexes": format_intervals(facts.succeeded),
+    }
+
+
+def _add_charges(status: RoleStatus, *, restarts: int, failed: int, disruptions: int) -> RoleStatus:
+    if not (restarts or failed or disruptions):
+        return status
+    return status.model_copy(
+        update={
+            "failed": status.failed + failed,
+            "disruptions": status.disruptions + disruptions,
+            "restarts": status.restarts + restarts,
+        }
+    )
+
+
+def _is_refused_too_often(status: RoleStatus, down: DownReplica) -> bool:
+    entry = entries_by_index(status.recovering).get(down.index)
+    return entry is not None and entry.refusals >= MOST_REFUSALS
+
+
+class _Waits:
+    """Which replicas restart, and the backoff of each."""
+
+    def __init__(
+        self,
+        run: Run,
+        decision: IncidentDecision,
+        permanent: Collection[tuple[str, int]],
+        now: datetime,
+        terms: RestartTerms,
+    ) -> None:
+        self._decision = decision
+        self._permanent = permanent
+        self._now = now
+        self._since = to_microsecond(now)
+        self._jitter = jitter(run.metadata.uid, self._since)
+        self._terms = terms
+
+    def restart_each(self, facts: RoleFacts, down: Iterable[DownReplica]) -> RoleStatus:
+        """Restart replicas one by one, and reset the backoff of replicas that became stable."""
+        rows = {
+            index: self._shortened(backoff_state(entry))
+            for index, entry in entries_by_index(facts.before.recovering).items()
+            if index not in facts.succeeded and not _is_stable(facts, index, self._now)
+        }
+        newly_down = list(down)
+        for each in newly_down:
+            rows[each.index] = self._after(rows.get(each.index, BackoffState()), each)
+        uids = {each.pod.uid for each in newly_down if each.pod}
+        return facts.before.model_copy(
+            update={
+                **_gauges(facts),
+                "active_indexes": format_intervals(facts.alive.keys() | facts.missing),
+                "counted_uids": tuple(sorted({pod.uid for pod in facts.ended.values()} | uids)),
+                "recovering": to_entries(rows),
+            }
+        )
+
+    def restart_all(self, facts: RoleFacts, down: DownReplica) -> RoleStatus:
+        """Restart all replicas of the role, including finished ones.
+
+        A rendezvous needs every member.
+        """
+        attempt = facts.before.attempt + 1
+        row = self._after(worst_state(map(backoff_state, facts.before.recovering)), down)
+        return facts.before.model_copy(
+            update={
+                **_gauges(facts),
+                "active": 0,
+                "ready": 0,
+                "succeeded": 0,
+                "succeeded_indexes": "",
+                "attempt": attempt,
+                "counts_from": attempt,
+                "active_indexes": "",
+                "counted_uids": (),
+                "recovering": to_entries(dict.fromkeys(range(facts.spec.count), row)),
+            }
+        )
+
+    def _after(self, row: BackoffState, down: DownReplica) -> BackoffState:
+        failure = down.failure
+        if self._decision.excused and not failure.refused:
+            failure = _EXCUSED
+        after = row.after(failure, self._terms.restarts, self._jitter, self._since)
+        if self._decision.waiting and (down.role, down.index) in self._permanent:
+            # Its policy forbids a restart, unless a disruption explains the failure.
+            return after._replace(wait=max(after.wait, self._terms.incident_window))
+        return after
+
+    def _shortened(self, row: BackoffState) -> BackoffState:
+        """Return the state with a short wait if its failure was just explained by a disruption."""
+        excused = any(
+            each.cause == "Disruption" and each.began <= row.since
+            for each in self._decision.decided
+        )
+        if not excused or row.disruptions or row.refusals:
+            return row
+        waited = elapsed(row.since, self._now)
+        return row._replace(
+            failures=max(0, row.failures - 1),
+            disruptions=1,
+            wait=min(row.wait, waited + self._jitter),
+        )
+
+
+def _is_stable(facts: RoleFacts, index: int, now: datetime) -> bool:
+    pod = facts.alive.get(index)
+    return bool(pod and pod.running_since and elapsed(pod.running_since, now) >= STABLE)
+
+
+class BackoffState(NamedTuple):
+    """The backoff of a replica since it was last stable.
+
+    failures: of the program, and pods that a kubelet refused; refusals: the latter, if they were
+    the last ones in a row; disruptions: all others. wait: seconds, counted from `since`.
+    """
+
+    failures: int = 0
+    disruptions: int = 0
+    refusals: int = 0
+    wait: float = 0.0
+    since: str = ""
+
+    def after(self, failure: Failure, delays: Delays, jitter: float, since: str) -> BackoffState:
+        """Return the state after one more failure; the first disruption waits only for jitter."""
+        failures, disruptions, refusals = self[:3]
+        if failure.disruption and not failure.refused:
+            disruptions += 1
+            wait = delays.after(disruptions - 1) if disruptions > 1 else jitter
+            return BackoffState(failures, disruptions, 0, wait, since)
+        failures += 1
+        refusals = refusals + 1 if failure.refused else 0
+        return BackoffState(failures, disruptions, refusals, delays.after(failures), since)
+
+
+def worst_state(rows: Iterable[BackoffState]) -> BackoffState:
+    """Return the state for replicas that restart together: the maximum of each count."""
+    known = list(rows) or [BackoffState()]
+    return BackoffState(
+        max(row.failures for row in known),
+        max(row.disruptions for row in known),
+        max(row.refusals for row in known),
+    )
+
+
+def jitter(uid: str, since: str) -> float:
+    """Return seconds below JITTER, deterministic for a run and a time."""
+    return round(zlib.crc32(f"{uid} {since}".encode()) / 2**32 * JITTER, 3)
+
+
+def entries_by_index(entries: Iterable[Recovering]) -> dict[int, Recovering]:
+    """Return the entry of each replica index."""
+    return {index: entry for entry in entries for index in parse_intervals(entry.indexes)}
+
+
+def backoff_state(entry: Recovering | None) -> BackoffState:
+    """Return the backoff state in an entry of the status."""
+    if entry is None:
+        return BackoffState()
+    counts = (entry.failures, entry.disruptions, entry.refusals)
+    return BackoffState(*counts, wait_seconds(entry), entry.since)
+
+
+def wait_seconds(entry: Recovering) -> float:
+    """Return the total wait of an entry's replicas, in seconds."""
+    return (entry.wait_milliseconds or 0) / 1000
+
+
+def fill_in_wait(entry: Recovering, delays: Delays) -> Recovering:
+    """Return the entry with a wait, computed from failures if an older controller wrote none."""
+    if entry.wait_milliseconds is not None:
+        return entry
+    wait = delays.after(entry.failures) if entry.failures else 0.0
+    return entry.model_copy(update={"wait_milliseconds": round(wait * 1000)})
+
+
+def to_entries(rows: Mapping[int, BackoffState]) -> tuple[Recovering, ...]:
+    """Return entries for states by index; equal states share an entry."""
+    groups: dict[BackoffState, list[int]] = {}
+    for index, row in rows.items():
+        groups.setdefault(row, []).append(index)
+    return tuple(
+        Recovering(
+            indexes=format_intervals(indexes),
+            failures=row.failures,
+            disruptions=row.disruptions,
+            refusals=row.refusals,
+            wait_milliseconds=round(row.wait * 1000),
+            since=row.since,
+        )
+        for row, indexes in sorted(groups.items(), key=lambda item: min(item[1]))
+    )
+
+
+def remaining_wait(entry: Recovering | None, now: datetime) -> float:
+    """Return the seconds until the replicas of an entry may start; 0 if they may start now.
+
+    At most the whole wait, so that a clock that was set back cannot block a run for a day.
+    """
+    if entry is None:
+        return 0.0
+    whole = wait_seconds(entry)
+    return min(whole, max(0.0, whole - elapsed(entry.since, now)))

@@ -1,0 +1,108 @@
+"""Our entries in the webhook configuration: their caBundles and their selectors."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from webhook.interception import leads_to
+from webhook.policy.selectors import Condition, Selector, selector_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The Service by which the API server calls the webhook."""
+
+    namespace: str
+    name: str
+
+    @property
+    def host(self) -> str:
+        """The server name that the API server verifies (client-go's webhook resolver)."""
+        return f"{self.name}.{self.namespace}.svc"
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A published CA bundle: `where` is for messages, `bundle` is PEM, possibly empty."""
+
+    where: str
+    bundle: bytes
+
+
+def published(configuration: Mapping[str, Any], service: Service) -> tuple[Published, ...]:
+    """Return the bundle of each entry for the Service in a MutatingWebhookConfiguration.
+
+    Equal bundles are returned once, under the first entry's name.
+    """
+    found: dict[bytes, Published] = {}
+    for entry in configuration.get("webhooks") or ():
+        if leads_to(entry, service.namespace, service.name):
+            where = f"caBundle of webhook {entry.get('name')}"
+            bundle = _decoded(entry["clientConfig"].get("caBundle"))
+            found.setdefault(bundle, Published(where, bundle))
+    return tuple(found.values())
+
+
+def _decoded(text: object) -> bytes:
+    try:
+        return base64.b64decode(str(text or ""))
+    except ValueError:
+        return b""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The webhook entries for our Service that have rules, by namespace and pod selectors.
+
+    Conditions in CEL are not evaluated: such an entry counts as matching.
+    """
+
+    entries: tuple[tuple[Selector, Selector], ...]
+
+    def selects(self, pod: Mapping[str, str], namespace: Mapping[str, str]) -> bool:
+        """Return True if the API server sends a pod with these labels, in such a namespace."""
+        return any(
+            of_namespace.matches(namespace) and of_pod.matches(pod)
+            for of_namespace, of_pod in self.entries
+        )
+
+
+def reach(configuration: Mapping[str, Any], service: Service) -> Reach | None:
+    """Return the entries of a MutatingWebhookConfiguration; None without an entry for the Service.
+
+    An entry without rules matches nothing: `fairlead disable` removes the rules temporarily.
+    """
+    ours = [
+        entry
+        for entry in configuration.get("webhooks") or ()
+        if leads_to(entry, service.namespace, service.name)
+    ]
+    if not ours:
+        return None
+    return Reach(
+        tuple(
+            (_selector(entry.get("namespaceSelector")), _selector(entry.get("objectSelector")))
+            for entry in ours
+            if entry.get("rules")
+        )
+    )
+
+
+def _selector(selector: Mapping[str, Any] | None) -> Selector:
+    """Convert a LabelSelector that the API server has validated."""
+    given = selector or {}
+    pairs = (given.get("matchLabels") or {}).items()
+    return selector_of(
+        (
+            *(Condition(key, "In", (value,)) for key, value in pairs),
+            *(
+                Condition(each["key"], each["operator"], tuple(each.get("values") or ()))
+                for each in given.get("matchExpressions") or ()
+            ),
+        )
+    )

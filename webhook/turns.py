@@ -1,0 +1,132 @@
+"""Fair turns between names: many entries or callers of one name do not delay the others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+_Entry = TypeVar("_Entry")
+
+
+class Turns(Generic[_Entry]):
+    """Entries in one line for each name. The lines take turns, one entry at a time."""
+
+    def __init__(self) -> None:
+        # By name, the one whose turn it is first.
+        self._lines: OrderedDict[str, deque[_Entry]] = OrderedDict()
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def add(self, name: str, entry: _Entry) -> None:
+        """Put `entry` at the end of its line."""
+        self._lines.setdefault(name, deque()).append(entry)
+        self._length += 1
+
+    def take(self) -> _Entry:
+        """Remove and return the first entry of the next line. Raises KeyError if there is none."""
+        name, line = self._lines.popitem(last=False)
+        entry = line.popleft()
+        if line:
+            self._lines[name] = line
+        self._length -= 1
+        return entry
+
+    def remove(self, name: str, entry: _Entry) -> None:
+        """Remove `entry`. Does nothing if it was taken before."""
+        line = self._lines.get(name, deque())
+        if entry in line:
+            line.remove(entry)
+            self._length -= 1
+            if not line:
+                del self._lines[name]
+
+    def has_others(self, name: str) -> bool:
+        """Whether a line of another name has entries."""
+        return len(self._lines) > (name in self._lines)
+
+
+class Window:
+    """An adaptive limit of concurrent callers, which take turns by name. For one event loop.
+
+    The size begins at 1, and each success adds 1: so it doubles by the round, as the batches of the
+    Job controller do (1, 2, 4, ...), up to `most`. A refusal begins at 1 again. The first refusal
+    thus costs one call, and not as many as were asked for. `Window(1)` is a lock.
+    """
+
+    def __init__(self, most: int) -> None:
+        if most < 1:
+            raise ValueError(f"{most} at once: want at least 1")
+        self._most = most
+        self._size = 1
+        self._inside = 0
+        self._waiters = Turns[asyncio.Future[None]]()
+
+    @property
+    def size(self) -> int:
+        """How many may be inside, now."""
+        return self._size
+
+    @property
+    def inside(self) -> int:
+        """How many are inside. More than `size` just after a refusal."""
+        return self._inside
+
+    @property
+    def waiting(self) -> int:
+        """How many wait outside."""
+        return len(self._waiters)
+
+    @asynccontextmanager
+    async def turn(self, name: str) -> AsyncIterator[None]:
+        """Enter, and leave afterwards."""
+        await self.enter(name)
+        try:
+            yield
+        finally:
+            self.leave()
+
+    async def enter(self, name: str = "") -> None:
+        """Wait for a place. Every one that entered must `leave`."""
+        if not self._waiters and self._inside < self._size:
+            self._inside += 1
+            return
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.add(name, place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.cancelled():
+                self._waiters.remove(name, place)
+            else:
+                # It had just been given a place.
+                self.leave()
+            raise
+
+    def leave(self) -> None:
+        """Give the place back."""
+        self._inside -= 1
+        self._let_in()
+
+    def grow(self) -> None:
+        """A call went well."""
+        self._size = min(self._most, self._size + 1)
+        self._let_in()
+
+    def shrink(self) -> None:
+        """A call met overload."""
+        self._size = 1
+
+    def _let_in(self) -> None:
+        while self._waiters and self._inside < self._size:
+            place = self._waiters.take()
+            # One that is cancelled has not had its turn to leave the line yet.
+            if not place.done():
+                self._inside += 1
+                place.set_result(None)

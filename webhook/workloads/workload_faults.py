@@ -1,0 +1,97 @@
+"""Check the pod templates of an object against the pod schema."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.pod_schema import field_checks, scheduling_rules, template_rules, text_rules
+from webhook.strict import quoted
+from webhook.workloads.by_kind import KINDS, claim_names, group_of
+from webhook.workloads.template import at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from webhook.workloads.template import PodTemplate
+
+# The API server validates these kinds' templates; their controllers add only volumes of claims.
+_JUDGED: Final = frozenset({"", "apps", "batch"})
+_SELECTING: Final = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
+_LASTING: Final = (*_SELECTING, "ReplicationController")
+# The restartPolicies that a kind permits.
+_RESTARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(_LASTING, ("Always",)),
+    **dict.fromkeys(("Job", "CronJob"), ("OnFailure", "Never")),
+}
+
+
+def is_judged(template: PodTemplate) -> bool:
+    """Return True if the API server itself validates the template."""
+    return group_of(template.source) in _JUDGED
+
+
+def template_faults(template: PodTemplate) -> Iterator[field_checks.Fault]:
+    """Yield the faults, with paths from the root of the object.
+
+    In an unknown kind, a value that looks like a template may be something else. Then only probable
+    typos are reported, as warnings.
+    """
+    source = template.source
+    known = (group_of(source), source.kind) in KINDS
+    kind = field_checks.POD if template.is_pod else field_checks.TEMPLATE
+    found = [*field_checks.faults(template.template, kind, whole=known)]
+    if known:
+        volumes = set(claim_names(source))
+        more = not is_judged(template)
+        of_spec = template_rules.faults(
+            template.template.get("spec"), volumes=volumes, more_volumes=more
+        )
+        found += [each._replace(path=("spec", *each.path)) for each in of_spec]
+        metadata = template.template.get("metadata")
+        if isinstance(metadata, dict):
+            found += scheduling_rules.labels(metadata.get("labels"), ("metadata", "labels"))
+            found += _of_annotations(template, metadata)
+        if is_judged(template):
+            found += _of_kind(template)
+    for each in found:
+        if known or each.severity == "error":
+            severity = each.severity if known else "warning"
+            yield each._replace(path=(*template.path, *each.path), severity=severity)
+    if known:
+        yield from text_rules.name_faults(source.metadata)
+
+
+def _of_annotations(
+    template: PodTemplate, metadata: Mapping[str, Any]
+) -> Iterator[field_checks.Fault]:
+    spec = template.template.get("spec")
+    yield from text_rules.finalizer_faults(metadata.get("finalizers"), ("metadata", "finalizers"))
+    yield from text_rules.annotation_faults(
+        metadata.get("annotations"),
+        ("metadata", "annotations"),
+        bound=bool(at(spec, ("nodeName",))),
+        # Other controllers may add containers.
+        containers=template_rules.container_names(spec) if is_judged(template) else None,
+    )
+
+
+def _of_kind(template: PodTemplate) -> Iterator[field_checks.Fault]:
+    """Yield faults against the rules of the kind. Source: pkg/apis/batch and apps/validation."""
+    kind, spec = template.source.kind, at(template.template, ("spec",))
+    policy = spec.get("restartPolicy") if isinstance(spec, dict) else None
+    allowed = _RESTARTS.get(kind)
+    if isinstance(spec, dict) and allowed and (policy or "Always") not in allowed:
+        found = f"{quoted(str(policy))} is not" if policy else "is Always if it is left out: want"
+        text = f"{found} one of {', '.join(allowed)}, which a {kind} takes"
+        yield field_checks.Fault(("spec", "restartPolicy"), text)
+    if kind in _LASTING:
+        for each in template_rules.lasting_faults(spec, kind):
+            yield each._replace(path=("spec", *each.path))
+    wanted = at(template.source.value, ("spec", "selector", "matchLabels"))
+    labels = at(template.template, ("metadata", "labels"))
+    if kind in _SELECTING and isinstance(wanted, dict):
+        for key, value in wanted.items():
+            if not isinstance(labels, dict) or labels.get(key) != value:
+                text = f"the selector of the {kind} wants {key}={value} of its pods"
+                yield field_checks.Fault(("metadata", "labels"), text)
+                return
