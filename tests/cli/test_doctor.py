@@ -53,7 +53,7 @@ def test_what_could_not_be_looked_at_is_not_called_well(wording: Wording) -> Non
     unread = Outcome("unplaced pods", (), (ReadKind.NAMESPACES, ReadKind.PODS_OF_RUNS))
     unknown, *checks, verdict = plain((OUTCOMES[0], unread))
     assert unknown.startswith("unknown  unplaced pods: ")
-    mentions(unknown, "known: namespaces, pods of runs")
+    mentions(unknown, "read namespaces, pods of runs")
     assert checks == ["ok       leader", ""]
     mentions(verdict, "could be read")
     wording(f"{unknown}\n{verdict}")
@@ -73,3 +73,10 @@ def test_programs_get_the_same() -> None:
         "cure": "make it new",
     }
     assert errors(OUTCOMES) == 1
+
+
+def test_where_nothing_could_be_read_nothing_is_called_well(wording: Wording) -> None:
+    """Not even in what could be read."""
+    *_, verdict = plain((Outcome("policies", (), (ReadKind.POLICIES,)),))
+    assert "No problem" not in verdict
+    wording(verdict)

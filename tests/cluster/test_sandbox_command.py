@@ -254,6 +254,8 @@ def test_doctor_finds_nothing_wrong_with_a_sandbox(pair: Pair, name: str) -> Non
         CliRunner().invoke(fairlead, ["doctor", "--kubeconfig", kubeconfig, *options])
         for options in ((), ("-o", "json"))
     )
+    policies = ["doctor", "--kubeconfig", kubeconfig, "--check", "policies"]
+    assert CliRunner().invoke(fairlead, policies).exit_code == 2
     assert (text.exit_code, done.exit_code) == (0, 0), text.output
     mentions(text.stdout.splitlines()[-1], "No problem found", "in what could be read")
     document = json.loads(done.stdout)

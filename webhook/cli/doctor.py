@@ -71,7 +71,7 @@ def command(
     Exit codes:
       0  no errors
       1  errors
-      2  wrong usage, or the cluster did not answer
+      2  wrong usage, the cluster did not answer, or nothing of what the checks need could be read
     """
     from webhook.installation.doctor.diagnose import CHECKS
 
@@ -90,7 +90,8 @@ def command(
         json=lambda: document(outcomes),
         text=lambda: lines(outcomes),
     )
-    ctx.exit(FAILED if errors(outcomes) else DONE)
+    unchecked = len(_unknown(outcomes)) == len(outcomes)
+    ctx.exit(FAILED if errors(outcomes) else UNKNOWN if unchecked else DONE)
 
 
 async def _run(
@@ -117,7 +118,7 @@ def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
     if unknown:
         start = click.style("unknown", fg="yellow", bold=True) + " " * (_INDENT - len("unknown"))
         unread = dict.fromkeys(what for each in unknown for what in each.unread)
-        yield from _hanging(start, f"{_names(unknown)}: unknown: {', '.join(unread)}")
+        yield from _hanging(start, f"{_names(unknown)}: could not read {', '.join(unread)}")
     well = _well(outcomes)
     if well:
         ok = click.style("ok", fg="green") + " " * (_INDENT - 2)
@@ -183,6 +184,8 @@ def _hanging(start: str, text: str) -> Iterator[str]:
 
 
 def _sum(outcomes: Sequence[Outcome]) -> str:
+    if len(_unknown(outcomes)) == len(outcomes):
+        return "Nothing could be checked."
     wrong, doubtful = errors(outcomes), _count(outcomes, "warning")
     if not wrong and not doubtful:
         seen = " in what could be read" if any(each.unread for each in outcomes) else ""
