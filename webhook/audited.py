@@ -127,16 +127,16 @@ class Log:
         `source` is the name of the log. Raises NoAnswer if it has no audit event, no creation of a
         pod, or pods of runs but no annotation of Fairlead.
         """
-        seen = _LogCounts()
+        counts = _LogCounts()
         for number, line in enumerate(lines, start=1):
             text = line.strip()
-            seen.first = seen.first or text[:_SHOWN]
-            if text and not self._read_line(text, seen):
+            counts.first = counts.first or text[:_SHOWN]
+            if text and not self._read_line(text, counts):
                 self.unread += 1
                 if len(self.unread_at) < _NAMED:
                     self.unread_at.append(f"{source}:{number}" if source else str(number))
-        if not seen.decided:
-            seen.check()
+        if not counts.decided:
+            counts.check()
 
     def check(self) -> None:
         """Raise NoAnswer if Fairlead evaluated none of the pods."""
@@ -146,38 +146,38 @@ class Log:
                 "of a run, or the webhook was not called; run fairlead doctor"
             )
 
-    def _read_line(self, line: bytes, seen: _LogCounts) -> bool:
+    def _read_line(self, line: bytes, counts: _LogCounts) -> bool:
         """Add a line; False if part of it cannot be read."""
         # Parsing is the main cost, and most lines of an audit log are about other objects.
         if b'"stage"' not in line or line[:1] != b"{" or line[-1:] != b"}":
             return False
-        seen.events += 1
+        counts.events += 1
         if b'"pods"' not in line or b'"create"' not in line:
             return True
         events = _events(line)
-        added = [self._add(event, seen) for event in events or () if _creates_pod(event)]
+        added = [self._add(event, counts) for event in events or () if _creates_pod(event)]
         return events is not None and all(added)
 
-    def _add(self, event: dict[str, Any], seen: _LogCounts) -> bool:
+    def _add(self, event: dict[str, Any], counts: _LogCounts) -> bool:
         """Add a creation; False if it has an annotation of Fairlead that cannot be read."""
         if event.get("stage") != _STAGE:
-            seen.begun += 1
+            counts.begun += 1
             return True
-        seen.created += 1
+        counts.created += 1
         self.created += 1
         annotations = _object(event.get("annotations"))
         if _is_decided(annotations):
             self.answered |= {key.partition("/")[0] for key in annotations if _OURS in key}
-            seen.decided += 1
+            counts.decided += 1
             self.decided += 1
             found = _records_of(event, annotations)
             self.records += found or ()
             return found is not None
         if _failed_open(annotations):
-            seen.of_runs += 1
+            counts.of_runs += 1
             self.failed_open += 1
         elif _is_of_run(event):
-            seen.of_runs += 1
+            counts.of_runs += 1
             self._pass_by(event)
         return True
 

@@ -44,9 +44,9 @@ class InvalidReview(FairleadError):
 class InvalidPod(FairleadError):
     """A pod with a field of the wrong type. `field` is its path: spec.tolerations[0]."""
 
-    def __init__(self, field: str, wanted: str, seen: object) -> None:
+    def __init__(self, field: str, wanted: str, value: object) -> None:
         self.field = cut(field, 200)
-        super().__init__(f"{self.field}: want {wanted}, not {type(seen).__name__}")
+        super().__init__(f"{self.field}: want {wanted}, not {type(value).__name__}")
 
 
 class InvalidRun(FairleadError):

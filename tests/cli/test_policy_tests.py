@@ -74,12 +74,12 @@ def test_a_failure_shows_what_was_expected_what_was_seen_and_why(
     result = run(folder)
     assert result.exit_code == 1
     failure, counts = result.stdout.split("\n\n")
-    file, test, field, expected, seen, wanted, taken, _, why = map(str.split, failure.splitlines())
+    file, test, field, expected, actual, wanted, taken, _, why = map(str.split, failure.splitlines())
     path = f"{folder}/workers/workers.test.yaml"
     assert file[:2] == ["FAILED", path]
     mentions(" ".join(file[2:]), "1 of 1", "failed")
     assert test == ["FAILED", f"{path}:11:", *["a", "worker", "runs", "on", "spot"]]
-    assert (field, expected, seen) == (["runsOn"], ["expected", "spot-1"], ["seen", "steady-1"])
+    assert (field, expected, actual) == (["runsOn"], ["expected", "spot-1"], ["actual", "steady-1"])
     mentions(" ".join(wanted), "spot-1: ", "affinity", "pool NotIn [spot]", "'spot'")
     assert taken[0] == "steady-1:"
     mentions(" ".join(why), "capacity[spot]: set", "policy workers (overrides): Prevent")

@@ -94,7 +94,7 @@ def test_a_selector_key_is_named_with_what_the_node_has(wording: Wording) -> Non
         found = obstacle(wants, there)
         assert found is not None
         assert found.condition == "nodeSelector pool=ml"
-        mentions(found.seen, fact)
+        mentions(found.actual, fact)
         wording(str(found))
 
 

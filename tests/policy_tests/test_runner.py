@@ -65,7 +65,7 @@ def test_an_expectation_that_is_met_passes(expect: str) -> None:
 def test_what_is_expected_of_a_pod_that_is_not_placed_fails(expect: str, field: str) -> None:
     """A mark that is misspelt, say: nothing was tested."""
     (failure,) = verdict(expect, pod=NO_RUN).failures
-    assert (failure.field, failure.seen) == (field, "not-a-run")
+    assert (failure.field, failure.actual) == (field, "not-a-run")
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_an_expectation_that_is_not_met_fails_with_what_was_seen(
     """The failure names the field, and shows the value that came out."""
     (failure,) = verdict(expect).failures
     assert failure.field == field
-    assert failure.seen.startswith(seen)
+    assert failure.actual.startswith(seen)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_pod_that_no_installation_sends_is_not_placed(wording: Wording) -> Non
     """Whatever the policies say: pods of kube-system do not come to the webhook."""
     system = "namespace: kube-system"
     failure, part = verdict("{runsOn: [spot-1]}", more=system).failures[::-1]
-    assert (failure.field, failure.seen) == ("runsOn", "not-sent")
+    assert (failure.field, failure.actual) == ("runsOn", "not-sent")
     assert part.field == "policies"
     mentions(part.because[0], "kube-system")
     wording(part.because[0])
@@ -169,7 +169,7 @@ def test_a_rejection_must_be_expected() -> None:
     assert verdict(rejected, zone, policies=EAST).passed
     (failure,) = verdict("{result: rejected, reason: west}", zone, policies=EAST).failures
     assert failure.field == "reason"
-    assert "policy east" in failure.seen
+    assert "policy east" in failure.actual
 
 
 def test_a_test_says_where_a_pod_comes_from() -> None:
@@ -329,6 +329,6 @@ def test_a_label_that_cannot_be_read_fails_the_test(
     pod = f"{{labels: {{fairlead.dev/run: r, {labels}}}}}"
     (failure,) = verdict("{result: placed}", pod, more, policies=SPEND).failures
     assert failure.field == "labels"
-    mentions(failure.seen, key)
-    wording(failure.seen)
+    mentions(failure.actual, key)
+    wording(failure.actual)
     assert verdict(f"{{warnings: [{key}]}}", pod, more, policies=SPEND).passed

@@ -127,8 +127,8 @@ class Endpoint:
         """Return the reply; None if the caller has disconnected."""
         content_type = _content_type(scope)
         if not _is_json(content_type):
-            seen = content_type.decode("latin-1")[:100]
-            return problem(415, "unsupported", f"want application/json, not {seen!r}")
+            actual = content_type.decode("latin-1")[:100]
+            return problem(415, "unsupported", f"want application/json, not {actual!r}")
         try:
             content = await read_body(scope, receive)
         except InvalidLength:

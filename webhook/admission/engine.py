@@ -45,16 +45,16 @@ def decide(arrival: Arrival, policies: PolicySet, cluster: Cluster) -> Decision:
 
     Raises InvalidPod if the pod's placement fields have invalid types.
     """
-    seen = receive_pod(arrival)
-    if seen is None:
+    received = receive_pod(arrival)
+    if received is None:
         return Decision("not-a-run")
-    return decide_received(seen, policies, cluster)
+    return decide_received(received, policies, cluster)
 
 
-def decide_received(seen: ReceivedPod, policies: PolicySet, cluster: Cluster) -> Decision:
+def decide_received(received: ReceivedPod, policies: PolicySet, cluster: Cluster) -> Decision:
     """Return the decision for a pod of a run that is already parsed. Raises as `decide` does."""
-    evaluation = evaluate(seen, part_in(seen, policies), policies, cluster)
-    return _build_decision(seen, evaluation, policies)
+    evaluation = evaluate(received, part_in(received, policies), policies, cluster)
+    return _build_decision(received, evaluation, policies)
 
 
 def receive_pod(arrival: Arrival) -> ReceivedPod | None:
@@ -70,13 +70,13 @@ def receive_pod(arrival: Arrival) -> ReceivedPod | None:
     return ReceivedPod(arrival, own, identity, keeps, held)
 
 
-def part_in(seen: ReceivedPod, policies: PolicySet) -> Part:
+def part_in(received: ReceivedPod, policies: PolicySet) -> Part:
     """Return the policies that apply; for a pod that keeps its placement, only requirements."""
-    if not seen.held:
+    if not received.held:
         return NO_POLICIES
-    subject = subject_of(seen.arrival, seen.own, seen.identity, policies)
-    part = Part(*select_policies(policies, subject, seen.arrival))
-    if not seen.keeps:
+    subject = subject_of(received.arrival, received.own, received.identity, policies)
+    part = Part(*select_policies(policies, subject, received.arrival))
+    if not received.keeps:
         return part
     return part._replace(
         positions=tuple([at for at in part.positions if policies.policies[at].requires])
@@ -84,21 +84,21 @@ def part_in(seen: ReceivedPod, policies: PolicySet) -> Part:
 
 
 def evaluate(
-    seen: ReceivedPod, part: Part, policies: PolicySet, cluster: Cluster, *, audit: bool = True
+    received: ReceivedPod, part: Part, policies: PolicySet, cluster: Cluster, *, audit: bool = True
 ) -> Evaluation:
     """Evaluate the policies that `part_in` returned for the pod.
 
     Without `audit`, the policies under Audit are not evaluated. Raises as `decide` does.
     """
-    own, arrival = seen.own, seen.arrival
+    own, arrival = received.own, received.arrival
     matched, aside = part
-    if seen.keeps and not matched:
-        return Evaluation("left-alone", own, seen.keeps, aside=aside)
+    if received.keeps and not matched:
+        return Evaluation("left-alone", own, received.keeps, aside=aside)
     if excess := pod.excess(own):
         return Evaluation("rejected", own, _reason([excess]), aside=aside)
     # For another operating system only requirements apply: no author can opt out of those.
     requiring = matched
-    if not seen.keeps:
+    if not received.keeps:
         requiring = operating_system.other_system(matched, policies.systems, own)
     positions = tuple(
         [at for at in matched if at not in requiring or policies.policies[at].requires]
@@ -119,7 +119,7 @@ def evaluate(
         cluster.default_toleration_seconds,
         flavor,
         node=_node(own, cluster),
-        kept=bool(seen.keeps),
+        kept=bool(received.keeps),
     )
     merged = merge(bundle, own, requests, context)
     audited = None
@@ -137,17 +137,19 @@ def evaluate(
     return Evaluation(result, merged.placement, "", bundle, merged, audited, aside)
 
 
-def merged_if_held(seen: ReceivedPod, policies: PolicySet, cluster: Cluster) -> Merged | None:
+def merged_if_held(received: ReceivedPod, policies: PolicySet, cluster: Cluster) -> Merged | None:
     """Apply the requirements to a DaemonSet's pod that is left alone; None for other pods."""
-    if seen.held or seen.keeps != OF_DAEMON_SET:
+    if received.held or received.keeps != OF_DAEMON_SET:
         return None
-    held = seen._replace(held=True)
+    held = received._replace(held=True)
     return evaluate(held, part_in(held, policies), policies, cluster, audit=False).merged
 
 
-def rejections_if_held(seen: ReceivedPod, policies: PolicySet, cluster: Cluster) -> Sequence[str]:
+def rejections_if_held(
+    received: ReceivedPod, policies: PolicySet, cluster: Cluster
+) -> Sequence[str]:
     """Return why requirements would reject a DaemonSet's pod that is left alone, else nothing."""
-    merged = merged_if_held(seen, policies, cluster)
+    merged = merged_if_held(received, policies, cluster)
     return merged.rejections if merged else ()
 
 
@@ -157,7 +159,7 @@ def _node(own: PodPlacement, cluster: Cluster) -> Node | None:
     return cluster.node(name) if cluster.node is not None and name else None
 
 
-def _build_decision(seen: ReceivedPod, evaluation: Evaluation, policies: PolicySet) -> Decision:
+def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: PolicySet) -> Decision:
     """Return the evaluation as a patch, with the stamp that explains it."""
     placement, bundle, aside = evaluation.placement, evaluation.bundle, evaluation.aside
     warnings: Sequence[str] = ()
@@ -172,14 +174,14 @@ def _build_decision(seen: ReceivedPod, evaluation: Evaluation, policies: PolicyS
             credit = provenance.credits_of(bundle.policies, bundle.settings, placement)
             text = stamp.placed(policies.hash, credit, aside.by_name)
         placement = placement._replace(annotations={**placement.annotations, names.PLACEMENT: text})
-        operations = patch.operations(seen.arrival.pod, seen.own, placement)
+        operations = patch.operations(received.arrival.pod, received.own, placement)
     return Decision(
         evaluation.result,
         reason=evaluation.reason,
         patch=operations,
         warnings=warnings,
         policies=evaluation.policies,
-        identity=seen.identity,
+        identity=received.identity,
         placement=placement,
         trace=evaluation.trace,
         audited=evaluation.audited,

@@ -241,35 +241,35 @@ class Foresight:
 
     def _fate(self, facts: _Facts, known: _Known, pod: JsonObject) -> Fate:
         arrival = Arrival(pod, facts.namespace, facts.labels, facts.controller, facts.now)
-        seen = receive_pod(arrival)
-        if seen is None:
+        received = receive_pod(arrival)
+        if received is None:
             return Fate(warnings=facts.unmarked)
-        if not self._reaches(seen.own.labels, facts.labels):
+        if not self._reaches(received.own.labels, facts.labels):
             return Fate()
-        shape = facts.shapes.shape_of(seen)
+        shape = facts.shapes.shape_of(received)
         if shape is None:
-            return self._judge_pod(seen, facts)
+            return self._judge_pod(received, facts)
         # The result also depends on the pod's resource requests, which limit the nodes with room,
         # and on Fairlead's own keys that cannot be parsed, which no policy can match.
-        slips = misread(seen.own.labels, pod["metadata"].get("annotations") or {})
+        slips = misread(received.own.labels, pod["metadata"].get("annotations") or {})
         alike = shape, tuple(sorted(requests(pod["spec"]).items())), slips
         if alike not in known:
-            known[alike] = self._judge_pod(seen, facts)
+            known[alike] = self._judge_pod(received, facts)
         return known[alike]
 
-    def _judge_pod(self, seen: ReceivedPod, facts: _Facts) -> Fate:
-        decision = decide_received(seen, facts.policies, facts.cluster)
-        pod = seen.arrival.pod
+    def _judge_pod(self, received: ReceivedPod, facts: _Facts) -> Fate:
+        decision = decide_received(received, facts.policies, facts.cluster)
+        pod = received.arrival.pod
         texts = warnings(pod, decision)
         texts += [
             warning(f"left alone, but does not meet a requirement: {reason}")
-            for reason in rejections_if_held(seen, facts.policies, facts.cluster)
+            for reason in rejections_if_held(received, facts.policies, facts.cluster)
         ]
         nodes = self._grounds.nodes()
         final = decision.placement
         effort = work(final) * len(nodes) if nodes and final else 0
-        if nodes and final and seen.keeps == OF_DAEMON_SET and effort <= _MOST_WORK:
-            off = held_off(seen.own, final, nodes)
+        if nodes and final and received.keeps == OF_DAEMON_SET and effort <= _MOST_WORK:
+            off = held_off(received.own, final, nodes)
             if off.nodes:
                 texts.append(warning(f"its pods would be rejected {off}"))
         if no_node := self._grounds.unplaceable(pod, decision, facts.policies):

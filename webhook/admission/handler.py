@@ -126,18 +126,18 @@ class Handler:
             request = review.parse(body)
             uid, namespace = request.uid, request.namespace
             labels = self._grounds.namespaces.peek(namespace)
-            seen = None if labels is None else receive_pod(self._arrival(request, labels))
+            received = None if labels is None else receive_pod(self._arrival(request, labels))
             # The namespace is unknown, or its label has changed: the API server sends only pods of
             # runs. A shared read may be older than the label, so after it a fresh one follows.
             for fresh in (True,) if labels is not None else (False, True):
-                if seen is not None:
+                if received is not None:
                     break
                 # A parsed review takes many times its bytes, and many requests may wait here.
                 del request
                 labels = await self._grounds.namespaces.live(namespace, fresh=fresh)
                 request = review.parse(body)
-                seen = receive_pod(self._arrival(request, labels))
-            return self._decide(request, seen, began)
+                received = receive_pod(self._arrival(request, labels))
+            return self._decide(request, received, began)
         except (InvalidReview, InvalidPod, RecursionError) as error:
             if isinstance(error, Unreadable):
                 uid = error.uid
@@ -162,11 +162,13 @@ class Handler:
         now = self._grounds.now()
         return Arrival(request.pod, request.namespace, labels, request.user, now, request.groups)
 
-    def _decide(self, request: PodRequest, seen: ReceivedPod | None, began: float) -> Reply:
+    def _decide(self, request: PodRequest, received: ReceivedPod | None, began: float) -> Reply:
         # Read once: the whole decision uses one policy set, even if another is loaded meanwhile.
         policies = self._grounds.serving()
         cluster = self._grounds.cluster()
-        decision = decide_received(seen, policies, cluster) if seen else Decision("not-a-run")
+        decision = (
+            decide_received(received, policies, cluster) if received else Decision("not-a-run")
+        )
         no_node = self._no_node(request, decision, policies)
         body = review.answer(
             request.uid,
@@ -185,8 +187,8 @@ class Handler:
             self._observer.decided(_audited_result(decision), decision.audited.policies)
             for policy, (outcome, _) in _outcomes(decision.audited).items():
                 self._observer.audited(policy, request.namespace, outcome)
-        if seen and not request.dry_run:
-            self._notify_owner(request, seen.arrival.namespace_labels, decision, no_node)
+        if received and not request.dry_run:
+            self._notify_owner(request, received.arrival.namespace_labels, decision, no_node)
         level = logging.INFO if no_node else _level(decision)
         if _logger.isEnabledFor(level):
             seconds = self._clock() - began

@@ -71,8 +71,8 @@ def parse_write(body: bytes, resources: Collection[str]) -> PolicyRequest:
     request = review.parse_review(body)
     operation = request.get("operation")
     if operation not in (*_NEW, *_OLD):
-        seen = str(operation)[:50]
-        raise InvalidReview(f"request.operation: want CREATE, UPDATE or DELETE, not {seen!r}")
+        raw = str(operation)[:50]
+        raise InvalidReview(f"request.operation: want CREATE, UPDATE or DELETE, not {raw!r}")
     target = review.member(request, "resource", dict, "request.resource")
     resource = review.optional(target, "resource", "request.resource.resource")
     if target.get("group") != names.GROUP or resource not in resources:
@@ -119,7 +119,7 @@ class Observer(Protocol):
 class Objects(Protocol):
     """The objects of the policy set in force."""
 
-    def text_of(self, resource: str, seen: JsonObject) -> bytes:
+    def text_of(self, resource: str, raw: JsonObject) -> bytes:
         """Return the part of an object of this resource that the policy set reads."""
 
     def known(self) -> Mapping[str, bytes] | None:
@@ -284,8 +284,8 @@ class PolicyHandler:
                 lambda: self._judge.judge(objects, write, nodes=nodes, now=now)
             )
 
-    def _text(self, resource: str, seen: JsonObject | None) -> bytes | None:
-        return None if seen is None else self._objects.text_of(resource, seen)
+    def _text(self, resource: str, raw: JsonObject | None) -> bytes | None:
+        return None if raw is None else self._objects.text_of(resource, raw)
 
     def _answer(self, request: PolicyRequest, judgement: Judgement) -> Reply:
         outcome: Outcome = (

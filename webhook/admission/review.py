@@ -76,8 +76,8 @@ def parse_review(body: bytes, *, most_values: int = MOST_VALUES) -> JsonObject:
     if not isinstance(review, dict):
         raise InvalidReview(f"the body is a JSON {_kind(review)}, not an AdmissionReview")
     if review.get("kind") != "AdmissionReview" or review.get("apiVersion") != API_VERSION:
-        seen = f"{review.get('apiVersion')!r} {review.get('kind')!r}"
-        raise InvalidReview(f"want an AdmissionReview of {API_VERSION}, not {seen[:200]}")
+        actual = f"{review.get('apiVersion')!r} {review.get('kind')!r}"
+        raise InvalidReview(f"want an AdmissionReview of {API_VERSION}, not {actual[:200]}")
     request: JsonObject = member(review, "request", dict, "request")
     uid = member(request, "uid", str, "request.uid")
     if not uid:

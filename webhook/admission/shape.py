@@ -45,12 +45,12 @@ class Shapes:
         self._annotations = _member_keys(both, "annotations").union(_ANNOTATIONS)
         self._exceptions = tuple(exception for each in both for exception in each.exceptions)
 
-    def shape_of(self, seen: ReceivedPod) -> Shape | None:
+    def shape_of(self, received: ReceivedPod) -> Shape | None:
         """Return the shape; None if the pod has none and needs a decision of its own.
 
         Raises InvalidPod if the pod's placement fields have invalid types.
         """
-        arrival, own, identity, keeps, _ = seen
+        arrival, own, identity, keeps, _ = received
         space, now, tested = arrival.namespace_labels, arrival.now, self._tested
         spec = arrival.pod["spec"]
         asked = subject.subject_of(arrival.namespace, space, own.labels, identity, spec, tested)

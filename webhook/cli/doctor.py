@@ -105,8 +105,8 @@ async def _run(
 
     async with client_of(kubeconfig, context) as client:
         reader = Reader(client, kinds)
-        seen = await reader.read_cluster(datetime.now(UTC), webhook.__version__, namespaces)
-    return diagnose(seen)
+        state = await reader.read_cluster(datetime.now(UTC), webhook.__version__, namespaces)
+    return diagnose(state)
 
 
 def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
@@ -188,8 +188,8 @@ def _sum(outcomes: Sequence[Outcome]) -> str:
         return "Nothing could be checked."
     wrong, doubtful = errors(outcomes), _count(outcomes, "warning")
     if not wrong and not doubtful:
-        seen = " in what could be read" if any(each.unread for each in outcomes) else ""
-        return f"No problem found{seen}."
+        limits = " in what could be read" if any(each.unread for each in outcomes) else ""
+        return f"No problem found{limits}."
     counts = [
         f"{count} {word}{'s' if count > 1 else ''}"
         for count, word in ((wrong, "error"), (doubtful, "warning"))

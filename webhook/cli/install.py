@@ -255,6 +255,6 @@ async def explain_timeout(client: Client, error: NotInTime) -> None:
 
     print_error(error)
     click.echo(err=True)
-    seen = await Reader(client).read_cluster(datetime.now(UTC), webhook.__version__)
-    for line in doctor.lines(diagnose(seen)):
+    state = await Reader(client).read_cluster(datetime.now(UTC), webhook.__version__)
+    for line in doctor.lines(diagnose(state)):
         click.echo(line, err=True)

@@ -158,7 +158,7 @@ def _failed(verdict: Verdict) -> Iterator[str]:
     for failure in verdict.failures:
         yield f"        {failure.field}"
         yield f"            expected  {failure.expected}"
-        yield f"            seen      {failure.seen}"
+        yield f"            actual    {failure.actual}"
         yield from (f"            {line}" for line in failure.because)
     trace = [_entry(entry) for entry in relevant(verdict)]
     if trace:
@@ -239,7 +239,7 @@ def _failure(failure: Failure) -> dict[str, Any]:
     return {
         "field": failure.field,
         "expected": failure.expected,
-        "seen": failure.seen,
+        "seen": failure.actual,
         "because": list(failure.because),
     }
 

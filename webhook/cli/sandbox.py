@@ -182,9 +182,9 @@ def status(context: click.Context, name: str, output: str) -> None:
     """
     from webhook.sandbox import instances
 
-    seen = instances.status(name)
-    print_result(output, json=seen.document, text=lambda: _lines(seen))
-    context.exit(DONE if seen.state == "running" else FAILED)
+    status = instances.status(name)
+    print_result(output, json=status.document, text=lambda: _lines(status))
+    context.exit(DONE if status.state == "running" else FAILED)
 
 
 @command.command(short_help="Print the path of its kubeconfig.")
@@ -205,15 +205,15 @@ def kubeconfig(name: str, output: str) -> None:
     """
     from webhook.sandbox import instances
 
-    seen = instances.status(name)
-    if seen.state != "running":
+    status = instances.status(name)
+    if status.state != "running":
         raise SandboxError(
-            f"sandbox {name} is {seen.state}: `fairlead sandbox up --name {name}` starts it"
+            f"sandbox {name} is {status.state}: `fairlead sandbox up --name {name}` starts it"
         )
     print_result(
         output,
-        json=lambda: _read_kubeconfig(seen.kubeconfig),
-        text=lambda: [seen.kubeconfig],
+        json=lambda: _read_kubeconfig(status.kubeconfig),
+        text=lambda: [status.kubeconfig],
     )
 
 
@@ -223,21 +223,21 @@ def _read_kubeconfig(path: str) -> Any:
     return yaml.safe_load(Path(path).read_text())
 
 
-def _lines(seen: Status) -> Iterator[str]:
-    yield f"sandbox {seen.name}: {seen.state}"
-    if seen.state == "absent":
+def _lines(status: Status) -> Iterator[str]:
+    yield f"sandbox {status.name}: {status.state}"
+    if status.state == "absent":
         return
-    yield f"  kubeconfig  {seen.kubeconfig}"
-    yield f"  API server  {seen.url or 'not started'}"
-    yield f"  policies    {seen.policies or 'none: the webhook is not running'}"
+    yield f"  kubeconfig  {status.kubeconfig}"
+    yield f"  API server  {status.url or 'not started'}"
+    yield f"  policies    {status.policies or 'none: the webhook is not running'}"
     yield ""
     rows = [("COMPONENT", "VERSION", "PID", "STATE")]
     rows += [
         (each.name, each.version, str(each.pid), "running" if each.running else "gone")
-        for each in seen.components
+        for each in status.components
     ]
     yield from columns(rows)
-    if seen.nodes:
+    if status.nodes:
         yield ""
         table = [("NODE", "STATE", "ZONE", "PODS", "TAINTS")]
         table += [
@@ -248,6 +248,6 @@ def _lines(seen: Status) -> Iterator[str]:
                 str(each.pods),
                 ", ".join(each.taints),
             )
-            for each in seen.nodes
+            for each in status.nodes
         ]
         yield from columns(table)

@@ -56,10 +56,10 @@ class _Objects:
         self._client = client
         self._watched = watched
 
-    def text_of(self, resource: str, seen: dict[str, Any]) -> bytes:
+    def text_of(self, resource: str, raw: dict[str, Any]) -> bytes:
         from webhook.kube.policy_objects import text_of
 
-        return text_of(resource, seen)
+        return text_of(resource, raw)
 
     def known(self) -> Mapping[str, bytes] | None:
         if not self._watched.synced or self._watched.trouble():

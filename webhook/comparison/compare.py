@@ -86,42 +86,42 @@ class Comparison:
 
         Raises InvalidPod if a placement field of the pod has the wrong type.
         """
-        seen = receive_pod(arrival)
-        if seen is None:
+        received = receive_pod(arrival)
+        if received is None:
             return "no run"
-        shape = self._shapes.shape_of(seen)
+        shape = self._shapes.shape_of(received)
         # No policy applies to a pod that keeps its placement: that does not hold for other pods.
-        if shape is None or seen.keeps:
-            return self._compared(seen, self._parts_in(seen))
+        if shape is None or received.keeps:
+            return self._compared(received, self._parts_in(received))
         found = self._known.get(shape)
         if found is None:
             parts = self._parts.get(shape.who)
             if parts is None:
-                parts = self._parts[shape.who] = self._parts_in(seen)
-            found = self._known[shape] = self._compared(seen, parts)
+                parts = self._parts[shape.who] = self._parts_in(received)
+            found = self._known[shape] = self._compared(received, parts)
         return found
 
     def compare_fully(self, arrival: Arrival) -> Difference | Same:
         """The same, always decided under both sets."""
-        seen = receive_pod(arrival)
-        if seen is None:
+        received = receive_pod(arrival)
+        if received is None:
             return "no run"
-        return self._compared(seen, self._parts_in(seen)._replace(alike=False))
+        return self._compared(received, self._parts_in(received)._replace(alike=False))
 
-    def _parts_in(self, seen: ReceivedPod) -> _Parts:
-        sets, namespace = self._sets, seen.arrival.namespace
-        old, new = part_in(seen, sets.old), part_in(seen, sets.new)
+    def _parts_in(self, received: ReceivedPod) -> _Parts:
+        sets, namespace = self._sets, received.arrival.namespace
+        old, new = part_in(received, sets.old), part_in(received, sets.new)
         alike = self._same_classes and (
             _effects(sets.old, old, namespace) == _effects(sets.new, new, namespace)
         )
         return _Parts(old, new, alike)
 
-    def _compared(self, seen: ReceivedPod, parts: _Parts) -> Difference | Same:
+    def _compared(self, received: ReceivedPod, parts: _Parts) -> Difference | Same:
         sets = self._sets
-        old = evaluate(seen, parts.old, sets.old, sets.cluster, audit=False)
+        old = evaluate(received, parts.old, sets.old, sets.cluster, audit=False)
         if parts.alike:
             return "same" if old.allowed else "rejected"
-        new = evaluate(seen, parts.new, sets.new, sets.cluster, audit=False)
+        new = evaluate(received, parts.new, sets.new, sets.cluster, audit=False)
         if not old.allowed and not new.allowed:
             return "rejected"
         alike = old.allowed and new.allowed and same_placement(old.placement, new.placement)

@@ -51,7 +51,7 @@ class Resumption:
         self._period = period
         self._clock = clock
         self._trouble = ""
-        self._seen: Suspension | None = None
+        self._announced: Suspension | None = None
 
     async def lead(self) -> NoReturn:
         """Check until cancelled."""
@@ -72,37 +72,37 @@ class Resumption:
         return pause
 
     async def _act(self, configuration: dict[str, Any]) -> float:
-        seen = parse_suspension(configuration)
-        if seen is None:
-            self._seen = None
+        suspension = parse_suspension(configuration)
+        if suspension is None:
+            self._announced = None
             return self._period
-        self._announce(seen)
+        self._announce(suspension)
         now = self._clock()
-        if seen.until and not seen.due(now):
-            return min(self._period, max((seen.until - now).total_seconds(), AGAIN))
+        if suspension.until and not suspension.due(now):
+            return min(self._period, max((suspension.until - now).total_seconds(), AGAIN))
         query = {"fieldManager": FIELD_MANAGER}
         await self._writer.patch(self._path, resume(configuration), "merge", query=query)
-        self._seen = None
-        if seen.silent:
-            _logger.warning("the webhook is enabled again", extra={"entries": seen.silent})
+        self._announced = None
+        if suspension.silent:
+            _logger.warning("the webhook is enabled again", extra={"entries": suspension.silent})
         else:
             _logger.warning("the webhook was enabled by others: its rules are there")
         return self._period
 
-    def _announce(self, seen: Suspension) -> None:
+    def _announce(self, suspension: Suspension) -> None:
         """Log the state once per change; each problem is followed by its cure."""
-        if seen == self._seen:
+        if suspension == self._announced:
             return
-        self._seen = seen
-        for problem in seen.problems:
+        self._announced = suspension
+        for problem in suspension.problems:
             _logger.error("the webhook is disabled, and %s", problem)
-        if seen.lost:
+        if suspension.lost:
             _logger.error(
                 "the rules of %s were not saved: those that every entry has are put back",
-                ", ".join(seen.lost),
+                ", ".join(suspension.lost),
             )
-        if seen.until:
-            _logger.warning("the webhook is disabled until %s", seen.until.isoformat())
+        if suspension.until:
+            _logger.warning("the webhook is disabled until %s", suspension.until.isoformat())
 
     def _failed(self, error: ClusterError) -> float:
         if error.status == HTTPStatus.CONFLICT:

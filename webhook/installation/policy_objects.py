@@ -76,13 +76,13 @@ def ordered(policies: Iterable[Mapping[str, Any]]) -> dict[Key, Json]:
     names_of = {at.name: at for at in found if at.kind.name == names.CLASS_KIND}
 
     def depth(at: Key) -> int:
-        seen: list[Key] = []
+        visited: list[Key] = []
         step: Key | None = at
-        while step is not None and step not in seen:
-            seen.append(step)
+        while step is not None and step not in visited:
+            visited.append(step)
             other = (found[step].get("spec") or {}).get("complementOf")
             step = names_of.get(str(other)) if step.kind.name == names.CLASS_KIND else None
-        return len(seen)
+        return len(visited)
 
     return {at: found[at] for at in sorted(found, key=lambda at: (at.rank, depth(at), at.name))}
 

@@ -110,15 +110,15 @@ class Namespaces:
 
     async def _read(self, name: str) -> Mapping[str, str]:
         try:
-            seen = await self._get(f"{PATH}/{name}")
+            raw = await self._get(f"{PATH}/{name}")
         except ClusterError as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 raise NotSynced(f"namespace {name}: the API server does not know it yet") from error
             raise NotSynced(f"namespace {name}: its labels are unknown: {error}") from error
-        if seen.get("kind") != "Namespace":
+        if raw.get("kind") != "Namespace":
             raise NotSynced(f"namespace {name}: the API server answered with something else")
-        labels = labels_of(seen)
-        self.cache.offer(name, labels, str(seen["metadata"].get("resourceVersion", "")))
+        labels = labels_of(raw)
+        self.cache.offer(name, labels, str(raw["metadata"].get("resourceVersion", "")))
         return labels
 
     async def _get(self, path: str) -> dict[str, Any]:

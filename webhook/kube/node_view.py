@@ -73,10 +73,10 @@ class NodeView:
         found += [f"node {name} is left out: {why}" for name, why in self._unreadable.items()]
         return "; ".join(found[:_MOST_TOLD])
 
-    def _keep(self, seen: dict[str, Any]) -> Node | None:
-        name = str((seen.get("metadata") or {}).get("name"))
+    def _keep(self, raw: dict[str, Any]) -> Node | None:
+        name = str((raw.get("metadata") or {}).get("name"))
         try:
-            node = self._sharing.shared(nodes.parse_node(seen))
+            node = self._sharing.shared(nodes.parse_node(raw))
         except InvalidNode as error:
             # One invalid node must not hide all others.
             if self._unreadable.get(name) != str(error):

@@ -176,20 +176,20 @@ async def read_objects(client: Client) -> dict[str, bytes]:
     return objects
 
 
-def text_of(resource: str, seen: dict[str, Any]) -> bytes:
+def text_of(resource: str, raw: dict[str, Any]) -> bytes:
     """Return the part of an object that a policy set reads, with the kind that lists omit."""
     kept = {
-        **seen,
+        **raw,
         "apiVersion": names.API_VERSION,
         "kind": KINDS[resource],
-        "metadata": {"name": seen["metadata"]["name"]},
+        "metadata": {"name": raw["metadata"]["name"]},
     }
     kept.pop("status", None)
     return orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)
 
 
 def _entry(resource: str) -> Callable[[dict[str, Any]], tuple[str, bytes]]:
-    return lambda seen: (f"{resource}/{key_of(seen)}", text_of(resource, seen))
+    return lambda raw: (f"{resource}/{key_of(raw)}", text_of(resource, raw))
 
 
 def _absence(resource: str) -> str:

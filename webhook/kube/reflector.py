@@ -66,22 +66,22 @@ class Event:
 def parse_event(line: bytes, where: str) -> Event:
     """Parse one line. Raises ClusterError for an ERROR event or an invalid line."""
     event = decode(line, where)
-    kind, seen = event.get("type"), event.get("object")
-    if not isinstance(seen, dict):
+    kind, raw = event.get("type"), event.get("object")
+    if not isinstance(raw, dict):
         raise ClusterError(f"{where}: an event without an object came")
     if kind == "ERROR":
-        raise from_status(seen, where)
+        raise from_status(raw, where)
     if kind not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
         raise ClusterError(f"{where}: an event of the unknown type {kind!r} came")
-    version = (seen.get("metadata") or {}).get("resourceVersion")
+    version = (raw.get("metadata") or {}).get("resourceVersion")
     if not isinstance(version, str) or not version:
         raise ClusterError(f"{where}: an event without a resourceVersion came")
-    return Event(kind, seen, version)
+    return Event(kind, raw, version)
 
 
-def key_of(seen: dict[str, Any]) -> str:
+def key_of(raw: dict[str, Any]) -> str:
     """Return an object's cache key: namespace/name, or the name if it is cluster-scoped."""
-    metadata = seen["metadata"]
+    metadata = raw["metadata"]
     name: str = metadata["name"]
     return f"{metadata['namespace']}/{name}" if metadata.get("namespace") else name
 
@@ -272,5 +272,5 @@ class Reflector(Generic[T]):
         self._failures = 0
         self._cache.touch()
 
-    def _entry(self, seen: dict[str, Any]) -> tuple[str, T | None]:
-        return key_of(seen), self._cache.keep(seen)
+    def _entry(self, raw: dict[str, Any]) -> tuple[str, T | None]:
+        return key_of(raw), self._cache.keep(raw)

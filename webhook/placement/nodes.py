@@ -27,9 +27,9 @@ CORDON: Final[Taint] = {"key": "node.kubernetes.io/unschedulable", "effect": "No
 class InvalidNode(FairleadError):
     """A node with a field of the wrong type. `field` is its path: spec.taints[0]."""
 
-    def __init__(self, field: str, wanted: str, seen: object) -> None:
+    def __init__(self, field: str, wanted: str, actual: object) -> None:
         self.field = field
-        super().__init__(f"{field}: want {wanted}, not {type(seen).__name__}")
+        super().__init__(f"{field}: want {wanted}, not {type(actual).__name__}")
 
 
 class Node(NamedTuple):
@@ -50,14 +50,14 @@ class Obstacle(NamedTuple):
     """Why a node does not admit a pod.
 
     condition: what the pod or the node requires, the same text for every node that fails it
-    seen:      what the node, or the pod, has instead
+    actual:      what the node, or the pod, has instead
     """
 
     condition: str
-    seen: str
+    actual: str
 
     def __str__(self) -> str:
-        return f"{self.condition}: {self.seen}"
+        return f"{self.condition}: {self.actual}"
 
 
 class Shut(NamedTuple):
@@ -206,8 +206,8 @@ def _affinity(pod: PodPlacement, node: Node) -> Obstacle | None:
     by_condition: dict[str, list[int]] = {}
     for number, failed in enumerate(failures, start=1):
         by_condition.setdefault(str(failed and failed.condition), []).append(number)
-    seen = dict.fromkeys(failed.seen for failed in failures if failed)
-    return Obstacle(f"required affinity {_terms(by_condition)}", ", ".join(seen))
+    actual = dict.fromkeys(failed.actual for failed in failures if failed)
+    return Obstacle(f"required affinity {_terms(by_condition)}", ", ".join(actual))
 
 
 def _failure(term: Term, node: Node) -> Obstacle | None:

@@ -110,7 +110,7 @@ def _has(given: Mapping[str, Any], key: str) -> bool:
 
 def _host_ports(spec: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
     """Ports of the node: each once, and with hostNetwork the same as those of the container."""
-    seen: dict[tuple[str, ...], Path] = {}
+    first_paths: dict[tuple[str, ...], Path] = {}
     of_node = spec.get("hostNetwork") is True
     for at, container in _items(spec, "containers"):
         for number, port in _items(container, "ports"):
@@ -119,8 +119,8 @@ def _host_ports(spec: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
             if of_node and own and own != inner:
                 yield path, f"{own} is not the containerPort, {inner}, as hostNetwork asks for"
             key = (str(port.get("protocol") or "TCP"), str(port.get("hostIP") or ""), str(own))
-            if own and seen.setdefault(key, path) != path:
-                first = seen[key]
+            if own and first_paths.setdefault(key, path) != path:
+                first = first_paths[key]
                 text = (
                     f"{own} is already used by containers[{first[1]}].ports[{first[3]}]; keep one"
                 )

@@ -60,11 +60,11 @@ class Objects:
     def documents(self, objects: Mapping[str, bytes]) -> Documents[PolicyDocument]:
         """The objects' texts as documents; safe in any thread."""
         known = self._known
-        self._known = seen = {
+        self._known = current = {
             place: _read_cached(known.get(place), place, text)
             for place, text in sorted(objects.items())
         }
-        return _together([documents for _, documents in seen.values()])
+        return _together([documents for _, documents in current.values()])
 
 
 def _read_cached(known: _Read | None, place: str, text: bytes) -> _Read:

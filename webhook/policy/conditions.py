@@ -243,8 +243,8 @@ def _compile_value(field: MatchField, wanted: Sequence[object]) -> Condition:
     text = " or ".join(map(str, wanted))
 
     def instead(subject: Subject) -> str:
-        seen = value(subject)
-        found = f"the pod has no {field.title}" if seen is None else f"{field.title} is {seen}"
+        actual = value(subject)
+        found = f"the pod has no {field.title}" if actual is None else f"{field.title} is {actual}"
         return f"{found}; the policy wants {text}"
 
     return Condition(field.document_name, lambda s: value(s) in allowed, instead)

@@ -177,21 +177,21 @@ def locate_error(line: ErrorDetails, node: yaml_tree.Node) -> Wrong:
 
 def sentence(error: ErrorDetails, written: str | None = None) -> str:
     """The message without the place. `written` is the scalar's text in the file."""
-    kind, seen = error["type"], error["input"]
+    kind, value = error["type"], error["input"]
     if kind.startswith(OWN_ERROR):
         return error["msg"]
     if kind == "missing":
         return "is required"
-    if seen is None:
+    if value is None:
         return NULL
     if kind in _WANTED:
-        return _other_type(kind, seen, written)
+        return _other_type(kind, value, written)
     known = _KNOWN.get(kind)
-    return known(error.get("ctx", {}), seen, written) if known else error["msg"]
+    return known(error.get("ctx", {}), value, written) if known else error["msg"]
 
 
-def _noun(seen: object) -> str:
-    match seen:
+def _noun(value: object) -> str:
+    match value:
         case bool():
             return "a boolean"
         case int() | float():
@@ -205,36 +205,36 @@ def _noun(seen: object) -> str:
     return "something else"
 
 
-def _other_type(kind: str, seen: object, written: str | None) -> str:
+def _other_type(kind: str, value: object, written: str | None) -> str:
     wanted = _WANTED[kind]
-    text = written if written is not None else str(seen)
-    match seen:
+    text = written if written is not None else str(value)
+    match value:
         case list() | dict():
-            return f"want {wanted}, not {_noun(seen)}"
+            return f"want {wanted}, not {_noun(value)}"
         case Disputed() if kind == "string_type":
-            return f"{text} can be read as {seen.meaning}; quote it: {text!r}"
+            return f"{text} can be read as {value.meaning}; quote it: {text!r}"
         case Disputed():
             plainly = "in decimal" if kind == "int_type" else "true or false"
-            return f"{text} can be read as text or as {seen.meaning}; write it {plainly}"
-        case str() if kind == "int_type" and re.fullmatch(r"-?[0-9]+", seen, re.ASCII):
-            return f"want {wanted}, not text; remove the quotes around {quoted(seen)}"
-        case str() if kind == "bool_type" and seen.lower() in ("true", "false"):
-            return f"want {wanted}, not text; remove the quotes around {quoted(seen)}"
+            return f"{text} can be read as text or as {value.meaning}; write it {plainly}"
+        case str() if kind == "int_type" and re.fullmatch(r"-?[0-9]+", value, re.ASCII):
+            return f"want {wanted}, not text; remove the quotes around {quoted(value)}"
+        case str() if kind == "bool_type" and value.lower() in ("true", "false"):
+            return f"want {wanted}, not text; remove the quotes around {quoted(value)}"
     if kind == "string_type":
-        return f"want text, and {cut(text, 60)} is {_noun(seen)}; quote it: {quoted(text)}"
+        return f"want text, and {cut(text, 60)} is {_noun(value)}; quote it: {quoted(text)}"
     return f"want {wanted}, not {quoted(text)}"
 
 
-def _literal(context: dict[str, Any], seen: object, written: str | None) -> str:
+def _literal(context: dict[str, Any], value: object, written: str | None) -> str:
     allowed = ", ".join(_QUOTED_VALUE.findall(context["expected"]))
-    if isinstance(seen, list | dict):
-        return f"want one of {allowed}, not {_noun(seen)}"
-    return f"{quoted(written if written is not None else seen)} is not one of {allowed}"
+    if isinstance(value, list | dict):
+        return f"want one of {allowed}, not {_noun(value)}"
+    return f"{quoted(written if written is not None else value)} is not one of {allowed}"
 
 
-def _too_few(context: dict[str, Any], seen: object, _: str | None) -> str:
+def _too_few(context: dict[str, Any], value: object, _: str | None) -> str:
     least = context["min_length"]
-    if not seen:
+    if not value:
         return f"is empty; give at least {least} item, or remove the field"
     return f"want at least {least} items, not {context['actual_length']}"
 
@@ -247,11 +247,13 @@ _KNOWN: Final[dict[str, Callable[[dict[str, Any], object, str | None], str]]] = 
     ),
     "string_too_short": lambda *_: "is empty; give a value, or remove the field",
     "string_too_long": lambda context, *_: f"want at most {context['max_length']} characters",
-    "string_pattern_mismatch": lambda context, seen, _: (
-        f"{quoted(seen)} does not match {context['pattern']}"
+    "string_pattern_mismatch": lambda context, value, _: (
+        f"{quoted(value)} does not match {context['pattern']}"
     ),
-    "greater_than_equal": lambda context, seen, _: (
-        f"{seen} is too small; the least is {context['ge']}"
+    "greater_than_equal": lambda context, value, _: (
+        f"{value} is too small; the least is {context['ge']}"
     ),
-    "less_than_equal": lambda context, seen, _: f"{seen} is too large; the most is {context['le']}",
+    "less_than_equal": lambda context, value, _: (
+        f"{value} is too large; the most is {context['le']}"
+    ),
 }

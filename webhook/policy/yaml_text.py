@@ -261,7 +261,7 @@ class Composer:
 def _not_text(key: Scalar) -> str:
     if key.value is None:
         return f"a key must be text; this one is null. Quote it: {key.text!r}"
-    seen = (
+    reading = (
         f"can be read as {key.value.meaning}" if isinstance(key.value, Disputed) else "is not text"
     )
-    return f"the key {key.text} {seen}; quote it: {key.text!r}"
+    return f"the key {key.text} {reading}; quote it: {key.text!r}"

@@ -27,13 +27,13 @@ class Failure:
 
     field:    such as nodeSelector or runsOn
     expected: the expected value, in a line
-    seen:     the actual value, in a line
+    actual:     the actual value, in a line
     because:  lines with the reason, if known
     """
 
     field: str
     expected: str
-    seen: str
+    actual: str
     because: Sequence[str] = ()
 
 
@@ -108,41 +108,41 @@ def field_of(pod: JsonObject, name: str) -> Json:
 def equals(expected: Fields, pod: JsonObject) -> Iterator[Failure]:
     """Fields that are not exactly what they should be. Empty and unset are the same."""
     for name, wanted in stated_fields(expected).items():
-        seen = field_of(pod, name)
-        if wanted != seen and not (is_empty(wanted) and is_empty(seen)):
-            yield Failure(name, format_value(wanted), format_value(seen))
+        actual = field_of(pod, name)
+        if wanted != actual and not (is_empty(wanted) and is_empty(actual)):
+            yield Failure(name, format_value(wanted), format_value(actual))
 
 
 def contains(expected: Fields, pod: JsonObject) -> Iterator[Failure]:
     """Fields that do not hold what they should."""
     for name, wanted in stated_fields(expected).items():
-        seen = field_of(pod, name)
-        if not holds(seen, wanted):
-            yield Failure(name, f"contains {format_value(wanted)}", format_value(seen))
+        actual = field_of(pod, name)
+        if not holds(actual, wanted):
+            yield Failure(name, f"contains {format_value(wanted)}", format_value(actual))
 
 
 def lacks(expected: Lacking, pod: JsonObject) -> Iterator[Failure]:
     """Fields that hold what they should not."""
     for name, unwanted in stated_fields(expected).items():
-        seen = field_of(pod, name)
+        actual = field_of(pod, name)
         for each in unwanted:
-            there = each in (seen or {}) if isinstance(each, str) else holds(seen or [], [each])
+            there = each in (actual or {}) if isinstance(each, str) else holds(actual or [], [each])
             if there:
-                yield Failure(name, f"without {format_value(each)}", format_value(seen))
+                yield Failure(name, f"without {format_value(each)}", format_value(actual))
 
 
-def holds(seen: Json, wanted: Json) -> bool:
-    """Whether `seen` has all that `wanted` says: members of maps, and for each item of a list one
+def holds(actual: Json, wanted: Json) -> bool:
+    """Whether `actual` has all that `wanted` says: members of maps, and for each item of a list one
     that has what the item says."""
     if isinstance(wanted, dict):
-        return isinstance(seen, dict) and all(
-            key in seen and holds(seen[key], value) for key, value in wanted.items()
+        return isinstance(actual, dict) and all(
+            key in actual and holds(actual[key], value) for key, value in wanted.items()
         )
     if isinstance(wanted, list):
-        return isinstance(seen, list) and all(
-            any(holds(there, item) for there in seen) for item in wanted
+        return isinstance(actual, list) and all(
+            any(holds(there, item) for there in actual) for item in wanted
         )
-    return type(seen) is type(wanted) and bool(seen == wanted)
+    return type(actual) is type(wanted) and bool(actual == wanted)
 
 
 def format_value(value: Json) -> str:

@@ -121,11 +121,11 @@ def _labels(expect: Expectation, unread: Sequence[str]) -> Iterator[Failure]:
 def _answer(expect: Expectation, decision: Decision, unread: Sequence[str]) -> Iterator[Failure]:
     """Result, reason, and warnings."""
     given = [*decision.warnings, *unread]
-    seen = decision.result + (f": {decision.reason}" if decision.reason else "")
+    actual = decision.result + (f": {decision.reason}" if decision.reason else "")
     if expect.result is not None and expect.result != decision.result:
-        yield Failure("result", expect.result, seen)
+        yield Failure("result", expect.result, actual)
     elif expect.result is None and not decision.allowed:
-        yield Failure("result", "admitted", seen)
+        yield Failure("result", "admitted", actual)
     elif expect.reason is not None and expect.reason not in decision.reason:
         yield Failure("reason", expect.reason, decision.reason or "none")
     warnings = "; ".join(given) or "none"
@@ -196,15 +196,15 @@ def _audited(expect: Expectation, decision: Decision) -> Iterator[Failure]:
     """What policies under Audit would have done."""
     if expect.audited is None:
         return
-    seen = decision.audited
+    actual = decision.audited
     wanted = expect.audited
-    names = seen.policies if seen else ()
+    names = actual.policies if actual else ()
     if wanted.policies is not None and set(wanted.policies) != set(names):
         yield Failure("audited.policies", _listed(wanted.policies), _listed(names))
-    differs = bool(seen and seen.differs)
+    differs = bool(actual and actual.differs)
     if wanted.differs is not None and wanted.differs is not differs:
         yield Failure("audited.differs", str(wanted.differs).lower(), str(differs).lower())
-    rejections = "; ".join(seen.rejections) if seen else ""
+    rejections = "; ".join(actual.rejections) if actual else ""
     if wanted.rejection is not None and wanted.rejection not in rejections:
         yield Failure("audited.rejection", wanted.rejection, rejections or "none")
 
@@ -244,11 +244,11 @@ def _runs_on(
 ) -> Iterator[Failure]:
     placement = pods_of.parse_pod(final)
     obstacles = {node.name: obstacle(placement, _whole_node(node)) for node in given}
-    seen = [name for name, found in obstacles.items() if found is None]
-    if set(seen) != set(wanted):
+    actual = [name for name, found in obstacles.items() if found is None]
+    if set(actual) != set(wanted):
         because = [f"{name}: {found}" for name, found in obstacles.items() if found is not None]
-        because += [f"{name}: the node admits the pod" for name in seen if name not in wanted]
-        yield Failure("runsOn", _listed(wanted, "no node"), _listed(seen, "no node"), because)
+        because += [f"{name}: the node admits the pod" for name in actual if name not in wanted]
+        yield Failure("runsOn", _listed(wanted, "no node"), _listed(actual, "no node"), because)
 
 
 def _listed(found: Sequence[str], none: str = "none") -> str:

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 DEFAULT_TERMS: Final = RestartTerms()
 # Maximum nodes to read live per reconcile; further nodes keep their previous state.
 MOST_READ: Final = 50
-# Pods to create per reconcile. Then the status is written, and changes of the run are seen.
+# Pods to create per reconcile. Then the status is written, and changes of the run take effect.
 AT_ONCE: Final = 500
 # The Service of a run with more replicas is closed while its pods are created. The controllers of
 # Endpoints and EndpointSlices process all pods of a Service for each new pod, even though none has

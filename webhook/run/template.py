@@ -153,8 +153,8 @@ def template_problems(template: JsonObject, at: Path, *, serving: bool) -> Itera
     yield from _placement(template, at)
 
 
-def _type_problem(at: Path, wanted: str, seen: object) -> str:
-    return f"{path_text(at)}: want {wanted}, not {type(seen).__name__} {quoted(seen)}"
+def _type_problem(at: Path, wanted: str, value: object) -> str:
+    return f"{path_text(at)}: want {wanted}, not {type(value).__name__} {quoted(value)}"
 
 
 def _metadata(metadata: JsonObject, at: Path) -> Iterator[str]:
@@ -212,13 +212,13 @@ def _spec(spec: JsonObject, at: Path, *, serving: bool) -> Iterator[str]:
         yield _type_problem((*at, "dnsConfig"), "an object", spec["dnsConfig"])
     yield from _objects(spec.get("volumes"), (*at, "volumes"))
     yield from _own_volumes(spec.get("volumes"), (*at, "volumes"))
-    seen: dict[str, Path] = {}
+    first_paths: dict[str, Path] = {}
     for key in _CONTAINERS:
-        yield from _containers(spec.get(key), (*at, key), seen)
+        yield from _containers(spec.get(key), (*at, key), first_paths)
 
 
-def _containers(containers: object, at: Path, seen: dict[str, Path]) -> Iterator[str]:
-    """Check containers; `seen` has the first path of each name, shared with init containers."""
+def _containers(containers: object, at: Path, first_paths: dict[str, Path]) -> Iterator[str]:
+    """Check containers; `first_paths` is by name, init containers included."""
     yield from _objects(containers, at)
     for position, container in enumerate(containers if isinstance(containers, list) else ()):
         if not isinstance(container, dict) or container.get(DIRECTIVE) == REPLACE:
@@ -227,14 +227,14 @@ def _containers(containers: object, at: Path, seen: dict[str, Path]) -> Iterator
         name = container.get("name")
         if not isinstance(name, str) or not name:
             yield f"{path_text((*here, 'name'))}: a container needs a name"
-        elif name in seen:
-            first = path_text(seen[name][-2:])
+        elif name in first_paths:
+            first = path_text(first_paths[name][-2:])
             yield (
                 f"{path_text((*here, 'name'))}: {quoted(name)} is already used by {first}; rename "
                 "one"
             )
         else:
-            seen[name] = here
+            first_paths[name] = here
         for key in _CONTAINER_LISTS:
             yield from _objects(container.get(key), (*here, key))
         for key in ("resources", "securityContext"):

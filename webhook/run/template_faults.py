@@ -40,10 +40,10 @@ def faults(plan: Plan) -> list[Fault]:
             if path not in known and each.severity == "error":
                 known.add(path)
                 found.append(each._replace(path=path))
-    return [*found, *_of_metadata(run), *_of_service(run)]
+    return [*found, *_metadata_faults(run), *_service_name_faults(run)]
 
 
-def _of_service(run: Run) -> Iterator[Fault]:
+def _service_name_faults(run: Run) -> Iterator[Fault]:
     """Yield a fault for the name of the API server's Service, which every cluster has."""
     if (run.namespace, run.name) == ("default", "kubernetes"):
         text = (
@@ -53,7 +53,7 @@ def _of_service(run: Run) -> Iterator[Fault]:
         yield field_checks.Fault(("metadata", "name"), text)
 
 
-def _of_metadata(run: Run) -> Iterator[Fault]:
+def _metadata_faults(run: Run) -> Iterator[Fault]:
     """Yield faults in labels and annotations of templates and environments."""
     for at, template in _templates(run):
         metadata = template.get("metadata")

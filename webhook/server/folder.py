@@ -84,11 +84,18 @@ class Folder:
         entries: list[tuple[str | int, ...]] = [(problem,) for problem in found.problems]
         entries.extend(found.links)
         newest = 0
-        for name, seen in sorted(found.files.items()):
+        for name, status in sorted(found.files.items()):
             entries.append(
-                (name, seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+                (
+                    name,
+                    status.st_dev,
+                    status.st_ino,
+                    status.st_size,
+                    status.st_mtime_ns,
+                    status.st_ctime_ns,
+                )
             )
-            newest = max(newest, seen.st_mtime_ns, seen.st_ctime_ns)
+            newest = max(newest, status.st_mtime_ns, status.st_ctime_ns)
         return Signature(tuple(entries), newest / 1e9)
 
     def _walk(self) -> _Found:
@@ -117,14 +124,14 @@ class _Found:
     files: dict[str, os.stat_result] = field(default_factory=dict)
     links: list[tuple[str | int, ...]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    seen: set[tuple[int, int]] = field(default_factory=set)
+    visited: set[tuple[int, int]] = field(default_factory=set)
 
     def first_time(self, status: os.stat_result) -> bool:
         """Return True at the first call for this file or folder, under any name."""
         identity = (status.st_dev, status.st_ino)
-        if identity in self.seen:
+        if identity in self.visited:
             return False
-        self.seen.add(identity)
+        self.visited.add(identity)
         return True
 
 

@@ -110,8 +110,10 @@ class PoliciesFromCluster(Generic[T]):
         trouble = self._watched.trouble()
         if not self._watched.synced:
             return Condition(ready=False, reason=f"not listed yet{trouble and '; ' + trouble}")
-        seen = self._reloader.condition()
-        return Condition(seen.ready, f"{seen.reason}; {trouble}") if trouble else seen
+        condition = self._reloader.condition()
+        return (
+            Condition(condition.ready, f"{condition.reason}; {trouble}") if trouble else condition
+        )
 
     async def _settle(self) -> None:
         await self._changed.wait()

@@ -216,11 +216,11 @@ class Callers:
         `certificate` is the result of ssl's getpeercert(). A client's names are the common name of
         its subject and the DNS names of its subjectAltName.
         """
-        seen = _names(certificate)
-        if not self.names or self.names.intersection(seen):
+        presented = _names(certificate)
+        if not self.names or self.names.intersection(presented):
             return ""
         return (
-            f"the client's certificate is for {', '.join(seen) or 'no name'}; may call: "
+            f"the client's certificate is for {', '.join(presented) or 'no name'}; may call: "
             f"{', '.join(sorted(self.names))} (fairlead serve --client-name)"
         )
 

@@ -54,7 +54,7 @@ class Cluster:
 
     def objects(self) -> dict[str, Stored]:
         found = (stored(names.PLACEMENT_POLICIES, each) for each in self.raw.values())
-        return {each.seen.place: each for each in found}
+        return {each.observed.place: each for each in found}
 
     def get(self, resource: str, name: str) -> Stored | None:
         return stored(resource, self.raw[name]) if name in self.raw else None

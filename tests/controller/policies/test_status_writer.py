@@ -30,9 +30,9 @@ class Wanted:
     def due(self) -> Sequence[Due]:
         found = []
         for each in self.cluster.objects().values():
-            status = PolicyStatus(pods_decided=self.pods.get(each.seen.name, 0), since="t")
-            if status != each.seen.status:
-                found.append(Due(each.seen, status, self.urgency))
+            status = PolicyStatus(pods_decided=self.pods.get(each.observed.name, 0), since="t")
+            if status != each.observed.status:
+                found.append(Due(each.observed, status, self.urgency))
         return found
 
 
@@ -212,10 +212,10 @@ def test_the_text_is_what_the_webhook_reads_and_the_status_is_apart() -> None:
     before = stored(names.PLACEMENT_POLICIES, raw_policy("a"))
     raw = raw_policy("a", version=6, status={"podsDecided": 3, "later": "unknown"})
     after = stored(names.PLACEMENT_POLICIES, raw)
-    assert before.seen.text == after.seen.text
-    assert set(json.loads(after.seen.text)) == {"apiVersion", "kind", "metadata", "spec"}
-    assert after.seen.status == PolicyStatus(pods_decided=3)
-    assert after.seen.version == ("uid-a", 1)
+    assert before.observed.text == after.observed.text
+    assert set(json.loads(after.observed.text)) == {"apiVersion", "kind", "metadata", "spec"}
+    assert after.observed.status == PolicyStatus(pods_decided=3)
+    assert after.observed.version == ("uid-a", 1)
     assert after.version == "6"
     assert after.path == "/apis/fairlead.dev/v1alpha1/placementpolicies/a/status"
 
@@ -223,4 +223,4 @@ def test_the_text_is_what_the_webhook_reads_and_the_status_is_apart() -> None:
 def test_a_status_that_is_none_is_written_anew() -> None:
     """Whoever wrote it, it ends nothing."""
     odd = stored(names.PLACEMENT_POLICIES, raw_policy("a", status={"conditions": "many"}))
-    assert odd.seen.status == PolicyStatus()
+    assert odd.observed.status == PolicyStatus()

@@ -117,7 +117,7 @@ def test_a_new_leader_knows_from_the_statuses_what_is_in_force() -> None:
     """What was accepted at the generation that the object still has."""
     objects = [policy("same"), policy("edited")]
     known = Knowledge(judge(*objects), {}, Ledger(), ())
-    written = [each.seen._replace(status=each.status) for each in due(objects, known, NOW)]
+    written = [each.observed._replace(status=each.status) for each in due(objects, known, NOW)]
     same, edited = written
     now = (same, edited._replace(generation=2), policy("bad", ON_SPOT))
     found = judge(*now, before=remembered(now))

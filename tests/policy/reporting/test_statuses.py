@@ -73,7 +73,7 @@ def test_a_new_object_is_told_all_at_once() -> None:
 def test_a_class_is_told_no_counts() -> None:
     """Only pods have them."""
     objects = capacity_class("spot"), policy("p", ON_SPOT)
-    (found,) = (each for each in due(objects, known(*objects), NOW) if each.seen.name == "spot")
+    (found,) = (each for each in due(objects, known(*objects), NOW) if each.observed.name == "spot")
     assert "pods_decided" not in type(found.status).model_fields
 
 

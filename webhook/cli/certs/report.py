@@ -78,8 +78,8 @@ class CertificateState:
         """The bundle of each webhook that calls the installation's Service, by its name."""
         return {
             name: bundle
-            for seen in self.configurations.values()
-            for name, bundle in bundles(seen.raw, self.installation).items()
+            for configuration in self.configurations.values()
+            for name, bundle in bundles(configuration.raw, self.installation).items()
         }
 
 
@@ -280,11 +280,15 @@ def _life(what: str, certificate: x509.Certificate, now: datetime) -> Iterator[s
 
 def _published(state: CertificateState) -> Iterator[str]:
     # Nothing fails without the validating one; `fairlead doctor` checks whether it is missing.
-    pods = {name: seen for name, seen in state.configurations.items() if name.startswith(_OF_PODS)}
-    for name, seen in pods.items():
-        if seen.raw is None and not seen.hidden:
+    pods = {
+        name: configuration
+        for name, configuration in state.configurations.items()
+        if name.startswith(_OF_PODS)
+    }
+    for name, configuration in pods.items():
+        if configuration.raw is None and not configuration.hidden:
             yield f"there is no {name}: no pod is sent to the webhook"
-    if not state.published and all(seen.raw for seen in pods.values()):
+    if not state.published and all(configuration.raw for configuration in pods.values()):
         yield f"no webhook calls the Service {state.installation.service} of this namespace"
     authority, serving = state.kept_authority, state.kept_serving
     wanted = authority.bundle if authority else serving.bundle if serving else b""

@@ -194,10 +194,10 @@ def explained(
     foreseen = decide(arrival, policies, Cluster())
     stamped = foreseen.placement.annotations if foreseen.placement else {}
     wanted = stamped.get(names.PLACEMENT) if foreseen.allowed else None
-    seen = _stamp(answer.pod) if answer.pod else None
-    if foreseen.allowed != (answer.pod is not None) or seen != wanted:
+    live = _stamp(answer.pod) if answer.pod else None
+    if foreseen.allowed != (answer.pod is not None) or live != wanted:
         raise Disagreement(
-            f"{example.name}: the webhook says {seen or answer.message!r}, and the same engine"
+            f"{example.name}: the webhook says {live or answer.message!r}, and the same engine"
             f" offline {wanted or foreseen.reason!r}: that is a bug of Fairlead's, please report it"
         )
     return AdmittedExample(

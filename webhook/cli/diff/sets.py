@@ -101,7 +101,7 @@ def read_revision(where: str) -> dict[str, bytes]:
 
 def _policy_files(where: str, entries: Mapping[str, _Entry]) -> tuple[dict[str, _Entry], list[str]]:
     """The files to read, by name, and errors about the others."""
-    seen = [entry for entry in entries.values() if not is_hidden(entry.name)]
+    shown = [entry for entry in entries.values() if not is_hidden(entry.name)]
     texts = _contents(where, [entry.blob for entry in entries.values() if entry.link])
     links = {
         name: texts[entry.blob].decode(errors="replace")
@@ -111,15 +111,15 @@ def _policy_files(where: str, entries: Mapping[str, _Entry]) -> tuple[dict[str, 
     problems = [
         f"{where}/{entry.name}: a submodule, whose files are in another repository; put the files "
         "themselves there"
-        for entry in seen
+        for entry in shown
         if entry.kind == "commit"
     ]
     chosen = {
         entry.name: entry
-        for entry in seen
+        for entry in shown
         if entry.kind == "blob" and not entry.link and is_policy_file(entry.name)
     }
-    for name in (entry.name for entry in seen if entry.link):
+    for name in (entry.name for entry in shown if entry.link):
         end = end_of(name, links)
         target = entries.get(end)
         if target is not None and target.kind == "blob" and not target.link:

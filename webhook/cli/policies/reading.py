@@ -224,10 +224,10 @@ class PolicyMatcher:
         """A live pod; None if it has no run and no policy was applied to it."""
         stamp = pod_stamp.read_stamp(pod)
         taken = tuple(stamp.policies) if stamp else ()
-        seen = self._subject(pod.value, pod.namespace)
-        if seen is None:
+        evaluated = self._subject(pod.value, pod.namespace)
+        if evaluated is None:
             return LivePod(pod.namespace, pod.name, taken, frozenset(), {}) if taken else None
-        subject, arrival = seen
+        subject, arrival = evaluated
         if unsent_for := self._unsent(arrival):
             failed = dict.fromkeys(taken, unsent_for)
             return LivePod(pod.namespace, pod.name, taken, frozenset(), failed)
@@ -244,9 +244,9 @@ class PolicyMatcher:
         """An object that creates pods, and the policies that match some of them."""
         found: set[str] = set()
         for pod in _pods(maker):
-            seen = self._subject(pod, maker.namespace)
-            if seen is not None and not self._unsent(seen[1]):
-                found |= self._matching(*seen)[0]
+            evaluated = self._subject(pod, maker.namespace)
+            if evaluated is not None and not self._unsent(evaluated[1]):
+                found |= self._matching(*evaluated)[0]
         return Template(maker.namespace, _title(maker), frozenset(found))
 
     def _unsent(self, arrival: Arrival) -> str:

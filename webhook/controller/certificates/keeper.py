@@ -86,7 +86,7 @@ class Writes(Protocol):
 
 async def carry_out(
     step: KeepAuthority | KeepServing | Publish,
-    seen: ObservedCertificates,
+    observation: ObservedCertificates,
     installation: Installation,
     writes: Writes,
 ) -> None:
@@ -98,24 +98,36 @@ async def carry_out(
     """
     match step:
         case KeepAuthority(authority):
-            before = seen.observed.authority
+            before = observation.observed.authority
             # A rotation that was already in progress does not satisfy the request.
             answered = authority.staged is not None and (
                 before is None or before.staged != authority.staged
             )
             data, kind = authority.data(), OPAQUE
             await _keep(
-                installation.authority, kind, seen.authority, data, answered, installation, writes
+                installation.authority,
+                kind,
+                observation.authority,
+                data,
+                answered,
+                installation,
+                writes,
             )
         case KeepServing(serving):
-            old = seen.observed.serving
+            old = observation.observed.serving
             answered = old is None or old.leaf != serving.leaf
             data, kind = serving.data(), TLS
             await _keep(
-                installation.serving, kind, seen.serving, data, answered, installation, writes
+                installation.serving,
+                kind,
+                observation.serving,
+                data,
+                answered,
+                installation,
+                writes,
             )
         case Publish(bundle):
-            for place, configuration in seen.configurations:
+            for place, configuration in observation.configurations:
                 held = bundles(configuration, installation).values()
                 if not all(same(each, bundle) for each in held):
                     body = application(place, configuration, installation, bundle)
@@ -313,9 +325,9 @@ class Keeper:
     async def take_step(self) -> Pause:
         """Observe, and write at most one object. Raises nothing but cancellation."""
         try:
-            seen = self._timed(await self._observer.observe())
-            self._metrics.saw(seen.observed)
-            rest = await self._act(seen)
+            observation = self._timed(await self._observer.observe())
+            self._metrics.saw(observation.observed)
+            rest = await self._act(observation)
         except ClusterError as error:
             return self._failed(error)
         except NotLeading as error:
@@ -331,22 +343,22 @@ class Keeper:
         self._conflicts.reset()
         return rest
 
-    def _timed(self, seen: ObservedCertificates) -> ObservedCertificates:
-        """Return `seen` with the time since its last change, measured on this process's clock."""
+    def _timed(self, observation: ObservedCertificates) -> ObservedCertificates:
+        """Add the time since the last change, measured on this process's clock."""
         versions = tuple(
             (each or {}).get("metadata", {}).get("resourceVersion")
-            for each in (seen.authority, seen.serving)
+            for each in (observation.authority, observation.serving)
         )
         now = self._steady_clock()
         if self._unchanged is None or self._unchanged[0] != versions:
             self._unchanged = versions, now
         unchanged = timedelta(seconds=now - self._unchanged[1])
-        return replace(seen, observed=replace(seen.observed, unchanged=unchanged))
+        return replace(observation, observed=replace(observation.observed, unchanged=unchanged))
 
-    async def _act(self, seen: ObservedCertificates) -> Pause:
+    async def _act(self, observation: ObservedCertificates) -> Pause:
         now = self._clock()
-        due = step(seen.observed, now, self._terms)
-        in_phase = phase(seen.observed.authority)
+        due = step(observation.observed, now, self._terms)
+        in_phase = phase(observation.observed.authority)
         self._says = f"{in_phase}: {due.why}"
         if isinstance(due, Wait):
             if due.why != self._waits_for:
@@ -358,10 +370,10 @@ class Keeper:
             seconds = (due.until - now).total_seconds()
             return Pause(min(max(seconds, 0.0), LONGEST_REST), wakes=True)
         kept = _OBJECTS[type(due)]
-        of = cause(due, seen.observed)
+        of = cause(due, observation.observed)
         if pause := self._quarrel.pause(of, self._steady_clock()):
             return self._undone(kept, due.why, self._quarrel.times(of), pause)
-        await carry_out(due, seen, self._installation, self._writes)
+        await carry_out(due, observation, self._installation, self._writes)
         self._quarrel.wrote(of, self._steady_clock())
         self._metrics.wrote(kept)
         self._waits_for = ""

@@ -214,5 +214,5 @@ async def watch(
     raise AssertionError("reflectors run until they are cancelled")
 
 
-def _version(seen: dict[str, Any]) -> str:
-    return str(seen["metadata"]["resourceVersion"])
+def _version(raw: dict[str, Any]) -> str:
+    return str(raw["metadata"]["resourceVersion"])

@@ -74,11 +74,11 @@ class Judging:
     async def judge(self) -> NoReturn:
         """Judge until cancelled; start with the state that the existing statuses report."""
         await self._objects.wait_synced()
-        before = remembered(each.seen for each in self._objects.objects().values())
+        before = remembered(each.observed for each in self._objects.objects().values())
         self.acceptance = before
         while True:
             self._changed.clear()
-            objects = {place: each.seen for place, each in self._objects.objects().items()}
+            objects = {place: each.observed for place, each in self._objects.objects().items()}
             policies = self.acceptance.policies
             began = time.monotonic()
             self.acceptance = await asyncio.to_thread(
@@ -127,6 +127,6 @@ class Judging:
 
     def _note_change(self, change: Change[Stored]) -> None:
         before, after = change.before, change.after
-        if before is None or after is None or before.seen[:5] != after.seen[:5]:
+        if before is None or after is None or before.observed[:5] != after.observed[:5]:
             # The last field is the status, which this process writes itself.
             self._changed.set()

@@ -188,16 +188,16 @@ class _Tenure:
         self._statuses.wake()
 
     def _note_objects(self) -> None:
-        seen = (each.seen for each in self._objects.objects().values())
-        self._ledger = met(self._ledger, seen, to_second(self._clock()))
+        observed = (each.observed for each in self._objects.objects().values())
+        self._ledger = met(self._ledger, observed, to_second(self._clock()))
 
     def _due(self) -> Sequence[Due]:
         self._note_objects()
         known = Knowledge(
             self._judging.acceptance, self._judging.satisfied, self._ledger, self._served
         )
-        seen = [each.seen for each in self._objects.objects().values()]
-        return tuple(due(seen, known, to_second(self._clock())))
+        observed = [each.observed for each in self._objects.objects().values()]
+        return tuple(due(observed, known, to_second(self._clock())))
 
 
 async def _always(part: Callable[[], Awaitable[object]]) -> None:

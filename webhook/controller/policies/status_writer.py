@@ -45,19 +45,19 @@ _OVERTAKEN: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 class Stored(NamedTuple):
     """One object, and the resource version at which it was read."""
 
-    seen: ObservedObject
+    observed: ObservedObject
     version: str
 
     @property
     def path(self) -> str:
         """The path of its status."""
-        return f"{GROUP}/{self.seen.resource}/{self.seen.name}/status"
+        return f"{GROUP}/{self.observed.resource}/{self.observed.name}/status"
 
 
 def stored(resource: str, raw: dict[str, Any]) -> Stored:
     """Convert a raw object from a response, a list or a watch."""
     metadata = raw["metadata"]
-    seen = ObservedObject(
+    observed = ObservedObject(
         resource,
         metadata["name"],
         metadata["uid"],
@@ -65,7 +65,7 @@ def stored(resource: str, raw: dict[str, Any]) -> Stored:
         text_of(resource, raw),
         _status(resource, raw.get("status")),
     )
-    return Stored(seen, metadata["resourceVersion"])
+    return Stored(observed, metadata["resourceVersion"])
 
 
 def _status(resource: str, raw: object) -> ObjectStatus:
@@ -90,7 +90,7 @@ class StoredObjects(PolicyObjects[Stored]):
     def offer(self, resource: str, raw: dict[str, Any]) -> None:
         """Store the API server's response to a write."""
         new = stored(resource, raw)
-        self.caches[resource].offer(new.seen.name, new, new.version)
+        self.caches[resource].offer(new.observed.name, new, new.version)
 
 
 class Writes(Protocol):
@@ -162,7 +162,7 @@ class StatusWriter:
         ready: list[Due] = []
         rest = self._interval
         for each in self._due():
-            wait = self._at.get(each.seen.uid, -self._interval) + self._spacing(each) - now
+            wait = self._at.get(each.observed.uid, -self._interval) + self._spacing(each) - now
             if wait <= 0:
                 ready.append(each)
             else:
@@ -186,11 +186,11 @@ class StatusWriter:
 
     async def _write(self, due: Due) -> ClusterError | None:
         """Write one status; return an error that must be reported, else None."""
-        stored = self._objects.get(due.seen.resource, due.seen.name)
-        if stored is None or stored.seen != due.seen:
+        stored = self._objects.get(due.observed.resource, due.observed.name)
+        if stored is None or stored.observed != due.observed:
             # The object has changed, and a wake-up follows.
             return None
-        self._at[due.seen.uid], self._as[due.seen.uid] = self._clock(), due.status
+        self._at[due.observed.uid], self._as[due.observed.uid] = self._clock(), due.status
         try:
             answer = await self._writer.patch(
                 stored.path,
@@ -203,10 +203,10 @@ class StatusWriter:
             return None
         except ClusterError as error:
             if error.status in _OVERTAKEN:
-                _logger.debug("status of %s: %s", due.seen.place, error)
+                _logger.debug("status of %s: %s", due.observed.place, error)
                 return None
             return error
-        self._objects.offer(due.seen.resource, answer)
+        self._objects.offer(due.observed.resource, answer)
         return None
 
     def _failed(self, words: str) -> float:
@@ -226,20 +226,20 @@ class StatusWriter:
 
     def _order(self, due: Due) -> tuple[bool, float, str]:
         """Sort urgent writes first, then the least recently written objects."""
-        return due.urgency != "now", self._at.get(due.seen.uid, 0.0), due.seen.place
+        return due.urgency != "now", self._at.get(due.observed.uid, 0.0), due.observed.place
 
     def _changed(self, change: Change[Stored]) -> None:
         if change.after is None:
             if change.before is not None:
-                self._at.pop(change.before.seen.uid, None)
-                self._as.pop(change.before.seen.uid, None)
-        elif self._as.get(change.after.seen.uid) != change.after.seen.status:
+                self._at.pop(change.before.observed.uid, None)
+                self._as.pop(change.before.observed.uid, None)
+        elif self._as.get(change.after.observed.uid) != change.after.observed.status:
             self.wake()
 
 
 def _patch(stored: Stored, status: ObjectStatus) -> dict[str, Any]:
     """Return the patch of the status, bound to this version; null removes a field."""
-    metadata = {"uid": stored.seen.uid, "resourceVersion": stored.version}
+    metadata = {"uid": stored.observed.uid, "resourceVersion": stored.version}
     return {"metadata": metadata, "status": status.model_dump(mode="json", by_alias=True)}
 
 

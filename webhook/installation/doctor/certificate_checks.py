@@ -47,20 +47,20 @@ _CERT_MANAGER: Final = _Cures(
 )
 
 
-def _cures(seen: ClusterState) -> _Cures:
-    return _CERT_MANAGER if seen.by_cert_manager else _OWN
+def _cures(state: ClusterState) -> _Cures:
+    return _CERT_MANAGER if state.by_cert_manager else _OWN
 
 
-def certificates(seen: ClusterState) -> Iterator[Finding]:
+def certificates(state: ClusterState) -> Iterator[Finding]:
     """The serving certificate can be read, has the right name, and is valid long enough."""
-    if not seen.in_cluster or ReadKind.SERVING in seen.unread:
+    if not state.in_cluster or ReadKind.SERVING in state.unread:
         return
-    cures = _cures(seen)
-    if seen.serving is None:
+    cures = _cures(state)
+    if state.serving is None:
         yield error(f"there is no {_SECRET}: the webhook has nothing to serve with", cures.why)
         return
     try:
-        leaf = read_certificate(seen.serving.get(CERTIFICATE, b""))
+        leaf = read_certificate(state.serving.get(CERTIFICATE, b""))
     except CertificateError as problem:
         yield error(
             f"{_SECRET}: {problem}",
@@ -68,26 +68,26 @@ def certificates(seen: ClusterState) -> Iterator[Finding]:
             f"{cures.keeper} creates it again",
         )
         return
-    yield from _life("the serving certificate", leaf, seen)
+    yield from _life("the serving certificate", leaf, state)
     if SERVER_NAME not in _names(leaf):
         yield error(
             f"the serving certificate is not for {SERVER_NAME}, which the API server checks",
             cures.renew,
         )
-    bundle = read_bundle(seen.serving.get(BUNDLE, b""))
+    bundle = read_bundle(state.serving.get(BUNDLE, b""))
     if bundle and signer(leaf, bundle) is None:
         yield error(
             "none of the authorities in its Secret signed the serving certificate",
             cures.renew,
         )
     for authority in bundle:
-        yield from _life(f"the authority {authority.subject.rfc4514_string()}", authority, seen)
+        yield from _life(f"the authority {authority.subject.rfc4514_string()}", authority, state)
 
 
-def trust(seen: ClusterState) -> Iterator[Finding]:
+def trust(state: ClusterState) -> Iterator[Finding]:
     """All entries of the configurations have one caBundle, which verifies the certificate."""
-    cures = _cures(seen)
-    entries = [*seen.entries, *seen.judging_entries]
+    cures = _cures(state)
+    entries = [*state.entries, *state.judging_entries]
     behind = [each for each in entries if "service" in each["clientConfig"]]
     texts: dict[str, str] = {}
     for entry in behind:
@@ -104,13 +104,13 @@ def trust(seen: ClusterState) -> Iterator[Finding]:
             f"the caBundles of {', '.join(texts)} differ",
             f"{cures.keeper} writes one to all within seconds: {cures.why}",
         )
-    yield from _untrusted(seen, texts)
+    yield from _untrusted(state, texts)
 
 
-def _untrusted(seen: ClusterState, texts: dict[str, str]) -> Iterator[Finding]:
-    cures = _cures(seen)
+def _untrusted(state: ClusterState, texts: dict[str, str]) -> Iterator[Finding]:
+    cures = _cures(state)
     try:
-        leaf = read_certificate((seen.serving or {}).get(CERTIFICATE, b""))
+        leaf = read_certificate((state.serving or {}).get(CERTIFICATE, b""))
     except CertificateError:
         return
     for name, text in texts.items():
@@ -125,18 +125,18 @@ def _untrusted(seen: ClusterState, texts: dict[str, str]) -> Iterator[Finding]:
             )
 
 
-def _life(what: str, certificate: x509.Certificate, seen: ClusterState) -> Iterator[Finding]:
-    cures = _cures(seen)
+def _life(what: str, certificate: x509.Certificate, state: ClusterState) -> Iterator[Finding]:
+    cures = _cures(state)
     end = certificate.not_valid_after_utc
     begin = certificate.not_valid_before_utc
-    if seen.now >= end:
+    if state.now >= end:
         yield error(f"{what} expired on {end:%Y-%m-%d %H:%M} UTC", f"{cures.renew}; {cures.why}")
-    elif seen.now < begin:
+    elif state.now < begin:
         yield error(
             f"{what} is not valid before {begin:%Y-%m-%d %H:%M} UTC: a clock is wrong",
             f"check the clocks of the nodes, then {cures.renew}",
         )
-    elif seen.now > renewal_time(certificate) + (end - begin) / 10:
+    elif state.now > renewal_time(certificate) + (end - begin) / 10:
         yield warning(
             f"{what} expires on {end:%Y-%m-%d %H:%M} UTC, and should have been renewed by now",
             cures.why,

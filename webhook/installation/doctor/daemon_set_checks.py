@@ -33,10 +33,10 @@ _DRIVERS: Final = {
 _UNMARK: Final = f"kubectl label namespace {{}} {names.PLACE}-"
 
 
-def agents(seen: ClusterState) -> Iterator[Finding]:
+def agents(state: ClusterState) -> Iterator[Finding]:
     """Drivers that must not wait for the webhook, and pods that do not meet requirements."""
-    policies = _policies(seen)
-    for each in seen.daemon_sets:
+    policies = _policies(state)
+    for each in state.daemon_sets:
         metadata = each["metadata"]
         namespace, title = metadata["namespace"], f"{metadata['namespace']}/{metadata['name']}"
         if driver := _driver(each):
@@ -45,7 +45,7 @@ def agents(seen: ClusterState) -> Iterator[Finding]:
                 "its pods wait for the webhook, which may need that driver itself",
                 _UNMARK.format(namespace),
             )
-        for reason in _unmet(seen, each, policies) if policies else ():
+        for reason in _unmet(state, each, policies) if policies else ():
             yield warning(
                 f"DaemonSet {title} is left alone, because only its namespace marks it, but "
                 f"does not meet a requirement: {reason}",
@@ -53,29 +53,29 @@ def agents(seen: ClusterState) -> Iterator[Finding]:
             )
 
 
-def _policies(seen: ClusterState) -> PolicySet | None:
+def _policies(state: ClusterState) -> PolicySet | None:
     """The policy set; None if it is unknown or does not compile, which another check reports."""
     try:
-        read = load_objects if seen.policies_from_cluster else load
-        return None if seen.policies is None else read(seen.policies).policies
+        read = load_objects if state.policies_from_cluster else load
+        return None if state.policies is None else read(state.policies).policies
     except InvalidDocuments:
         return None
 
 
-def _unmet(seen: ClusterState, found: Json, policies: PolicySet) -> Iterator[str]:
+def _unmet(state: ClusterState, found: Json, policies: PolicySet) -> Iterator[str]:
     """Why requirements would reject its pods, or on how many of its nodes they are not met."""
     namespace = found["metadata"]["namespace"]
     whole = {"apiVersion": "apps/v1", "kind": "DaemonSet", **found}
     for template in pod_templates(Object("the cluster", whole)):
-        labels = seen.namespaces[namespace]
+        labels = state.namespaces[namespace]
         user = names.DAEMON_SET_CONTROLLER
         try:
-            pod = receive_pod(Arrival(template.pod(0), namespace, labels, user, seen.now))
+            pod = receive_pod(Arrival(template.pod(0), namespace, labels, user, state.now))
         except InvalidPod:
             continue  # the API server rejects it too
         merged = pod and merged_if_held(pod, policies, Cluster())
         if pod and merged:
-            off = held_off(pod.own, merged.placement, seen.nodes)
+            off = held_off(pod.own, merged.placement, state.nodes)
             yield from merged.rejections or ([str(off)] if off.nodes else [])
 
 

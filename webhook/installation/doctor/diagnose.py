@@ -93,19 +93,19 @@ CHECKS: Final = (
 )
 
 
-def diagnose(seen: ClusterState) -> list[Outcome]:
+def diagnose(state: ClusterState) -> list[Outcome]:
     """Run every check on the state of a cluster. An empty cluster has one finding."""
-    if not (seen.configuration or seen.deployments or seen.definition or seen.unread):
+    if not (state.configuration or state.deployments or state.definition or state.unread):
         cure = (
             "fairlead install; or is it the wrong cluster? Check with: kubectl config "
             "current-context; --context selects another"
         )
         return [Outcome("installation", (error("Fairlead is not in this cluster", cure),))]
-    unknown = {*seen.unread, *seen.beyond}
+    unknown = {*state.unread, *state.beyond}
     return [
         Outcome(
             check.name,
-            tuple(check.findings(seen)),
+            tuple(check.findings(state)),
             tuple(what for what in check.reads if what in unknown),
         )
         for check in CHECKS

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from webhook.installation.doctor.cluster_state import ClusterState
 
 
-def guards(seen: ClusterState) -> Iterator[Finding]:
+def guards(state: ClusterState) -> Iterator[Finding]:
     """The admission policies that enforce what the webhook cannot exist, and have bindings."""
-    if ReadKind.GUARDS in seen.unread:
+    if ReadKind.GUARDS in state.unread:
         return
-    for title, shipped in seen.shipped_guards.items():
-        live = seen.guard_objects.get(title)
+    for title, shipped in state.shipped_guards.items():
+        live = state.guard_objects.get(title)
         if live is None:
             # A webhook outside the cluster is being tried out.
-            make = note if seen.elsewhere else error
+            make = note if state.elsewhere else error
             yield make(
                 f"there is no {title}: users who may write Runs can create pods that they "
                 "may not create themselves",
@@ -33,12 +33,12 @@ def guards(seen: ClusterState) -> Iterator[Finding]:
             )
     bound = {
         each["spec"].get("policyName")
-        for title, each in seen.guard_objects.items()
+        for title, each in state.guard_objects.items()
         if title.startswith(GUARD_BINDING)
     }
-    for title, each in sorted(seen.guard_objects.items()):
+    for title, each in sorted(state.guard_objects.items()):
         kind, _, name = title.partition(" ")
-        if title in seen.shipped_guards:
+        if title in state.shipped_guards:
             continue
         if kind == GUARD:
             if name not in bound:
@@ -48,7 +48,7 @@ def guards(seen: ClusterState) -> Iterator[Finding]:
                 )
             continue
         policy = f"{GUARD} {each['spec'].get('policyName')}"
-        if policy not in seen.guard_objects:
+        if policy not in state.guard_objects:
             yield error(
                 f"{title} names {policy}, which is not there",
                 "apply it again: fairlead guard --help",

@@ -30,26 +30,26 @@ _NAME: Final = "kubernetes.io/metadata.name"
 _LONGEST: Final = 10
 
 
-def interception(seen: ClusterState) -> Iterator[Finding]:
+def interception(state: ClusterState) -> Iterator[Finding]:
     """The configuration exists, is in force, and has safe fields."""
-    if seen.configuration is None:
-        if ReadKind.POD_RULES not in seen.unread:
+    if state.configuration is None:
+        if ReadKind.POD_RULES not in state.unread:
             yield error(
                 "there is no webhook configuration: no pod is sent to Fairlead, and no pod "
                 "of a run is placed",
                 "fairlead install",
             )
         return
-    yield from _disabled(seen)
-    for entry in seen.entries:
+    yield from _disabled(state)
+    for entry in state.entries:
         yield from _fields(entry)
-    yield from _left_out(seen)
+    yield from _left_out(state)
     unguarded = [
         each["name"]
-        for each in seen.entries
-        if each.get("failurePolicy") == "Ignore" and not any(map(_guards(each), seen.guards))
+        for each in state.entries
+        if each.get("failurePolicy") == "Ignore" and not any(map(_guards(each), state.guards))
     ]
-    if unguarded and ReadKind.GUARDS not in seen.unread:
+    if unguarded and ReadKind.GUARDS not in state.unread:
         yield warning(
             f"{', '.join(unguarded)}: failurePolicy is Ignore, and no guard reports the pods "
             "that it lets through",
@@ -58,15 +58,15 @@ def interception(seen: ClusterState) -> Iterator[Finding]:
         )
 
 
-def selectors(seen: ClusterState) -> Iterator[Finding]:
+def selectors(state: ClusterState) -> Iterator[Finding]:
     """No pod is sent twice, and no pod of the cluster's own namespaces is sent."""
-    for one, other in combinations(seen.entries, 2):
+    for one, other in combinations(state.entries, 2):
         if _both([one, other]):
             yield warning(
                 f"a pod can match both {one['name']} and {other['name']}: it is sent twice",
                 "fairlead install writes entries that exclude each other",
             )
-    for entry in seen.entries:
+    for entry in state.entries:
         for namespace in EXCLUDED_NAMESPACES:
             within = {"key": _NAME, "operator": "In", "values": [namespace]}
             reached = [*expressions(entry.get("namespaceSelector") or {}), within]
@@ -78,9 +78,9 @@ def selectors(seen: ClusterState) -> Iterator[Finding]:
                 )
 
 
-def _left_out(seen: ClusterState) -> Iterator[Finding]:
+def _left_out(state: ClusterState) -> Iterator[Finding]:
     """Pods that the shipped entries for the same sources would send, and these do not."""
-    live = {each["name"]: (at, each) for at, each in enumerate(seen.entries)}
+    live = {each["name"]: (at, each) for at, each in enumerate(state.entries)}
     names_of = {
         source.name: {entry_name(source.name, number) for number in range(len(source.marks))}
         for source in SOURCES
@@ -88,7 +88,7 @@ def _left_out(seen: ClusterState) -> Iterator[Finding]:
     sources = [source for source, entries in names_of.items() if entries & live.keys()]
     whole = [
         name
-        for name, labels in seen.namespaces.items()
+        for name, labels in state.namespaces.items()
         if labels.get(names.PLACE) == names.PLACE_ALL
     ]
     for wanted in webhooks({*DEFAULT_SOURCES, *sources}):
@@ -101,10 +101,10 @@ def _left_out(seen: ClusterState) -> Iterator[Finding]:
                 "fairlead install, with the same sources as now",
             )
         else:
-            yield from _narrowed(*found, wanted, seen)
+            yield from _narrowed(*found, wanted, state)
 
 
-def _narrowed(at: int, found: Json, wanted: Json, seen: ClusterState) -> Iterator[Finding]:
+def _narrowed(at: int, found: Json, wanted: Json, state: ClusterState) -> Iterator[Finding]:
     name = found["name"]
     if conditions := found.get("matchConditions"):
         shown = ", ".join(str(each.get("name")) for each in conditions)
@@ -130,7 +130,7 @@ def _narrowed(at: int, found: Json, wanted: Json, seen: ClusterState) -> Iterato
             )
             placed = [
                 name
-                for name, labels in seen.namespaces.items()
+                for name, labels in state.namespaces.items()
                 if labels.get(names.PLACE) == names.PLACE_ALL
                 and not holds(each, labels.get(each["key"], name if each["key"] == _NAME else None))
             ]
@@ -170,11 +170,11 @@ def _guards(entry: Json) -> Callable[[Json], bool]:
     return same
 
 
-def _disabled(seen: ClusterState) -> Iterator[Finding]:
-    assert seen.configuration is not None  # noqa: S101  (the one caller has looked)
-    found = suspension.parse_suspension(seen.configuration)
+def _disabled(state: ClusterState) -> Iterator[Finding]:
+    assert state.configuration is not None  # noqa: S101  (the one caller has looked)
+    found = suspension.parse_suspension(state.configuration)
     if found is None:
-        silent = [each["name"] for each in seen.entries if not each.get("rules")]
+        silent = [each["name"] for each in state.entries if not each.get("rules")]
         if silent:
             has = "has" if len(silent) == 1 else "have"
             shown = f"{', '.join(silent)} {has} no rules, and nothing says until when"
@@ -185,7 +185,7 @@ def _disabled(seen: ClusterState) -> Iterator[Finding]:
     if found.until is None:
         return
     until = found.until.astimezone().strftime("%a %H:%M:%S %Z")
-    if found.due(seen.now):
+    if found.due(state.now):
         yield error(
             f"the webhook was to be enabled again at {until}, and is not: does a controller lead?",
             "fairlead enable",
@@ -239,9 +239,9 @@ def _satisfiable(wanted: list[Any]) -> bool:
     return all(map(satisfiable, by_key.values()))
 
 
-def marked_namespaces(seen: ClusterState) -> Iterator[Finding]:
+def marked_namespaces(state: ClusterState) -> Iterator[Finding]:
     """Namespaces that are placed as a whole, and namespaces whose label has a wrong value."""
-    values = {name: labels.get(names.PLACE) for name, labels in sorted(seen.namespaces.items())}
+    values = {name: labels.get(names.PLACE) for name, labels in sorted(state.namespaces.items())}
     whole = [name for name, value in values.items() if value == names.PLACE_ALL]
     if whole:
         yield note(f"every pod is placed in {', '.join(whole)} ({names.PLACE}: all)")

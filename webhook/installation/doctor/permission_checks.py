@@ -47,11 +47,11 @@ def needed(objects: Iterable[Json]) -> dict[str, list[Right]]:
     return dict(found)
 
 
-def permissions(seen: ClusterState) -> Iterator[Finding]:
+def permissions(state: ClusterState) -> Iterator[Finding]:
     """Both programs have the rights that they need, and the caller could read everything."""
     missing: dict[str, list[Right]] = defaultdict(list)
     nodes: list[Right] = []
-    for asked in seen.rights:
+    for asked in state.rights:
         if not asked.allowed:
             # No decision depends on these.
             of_nodes = asked.account == names.WEBHOOK and asked.right.resource == "nodes"
@@ -76,7 +76,7 @@ def permissions(seen: ClusterState) -> Iterator[Finding]:
                 f"you may not {listed}",
                 "ask an administrator to run this command",
             )
-    for what, why in seen.unread.items():
+    for what, why in state.unread.items():
         # Few users have the right to the pods/proxy subresource, and a replica may be ending.
         say = note if what is ReadKind.METRICS else warning
         yield say(f"not checked: {what}: {why}", "run it with an administrator's rights")

@@ -32,10 +32,10 @@ _WRITTEN: Final = {
 }
 
 
-def end_to_end(seen: ClusterState) -> Iterator[Finding]:
+def end_to_end(state: ClusterState) -> Iterator[Finding]:
     """A pod of a run, created by dry run, comes back with a stamp."""
-    probe = seen.probe
-    if probe is None or probe.stamped or seen.configuration is None:
+    probe = state.probe
+    if probe is None or probe.stamped or state.configuration is None:
         return
     if probe.was_answered:
         yield warning(
@@ -53,7 +53,7 @@ def end_to_end(seen: ClusterState) -> Iterator[Finding]:
             f"a pod of a run cannot be tried in {probe.namespace}: {probe.words}",
             "fairlead doctor --namespace NAME tries it elsewhere",
         )
-    elif all(each.get("rules") for each in seen.entries):
+    elif all(each.get("rules") for each in state.entries):
         yield error(
             f"a pod of a run in {probe.namespace} comes back without a stamp",
             "do the selectors of the webhook configuration take it? kubectl get "
@@ -61,10 +61,10 @@ def end_to_end(seen: ClusterState) -> Iterator[Finding]:
         )
 
 
-def unplaced(seen: ClusterState) -> Iterator[Finding]:
+def unplaced(state: ClusterState) -> Iterator[Finding]:
     """No pod of a run is without a stamp."""
     by_namespace: dict[str, list[str]] = defaultdict(list)
-    older = [f"{pod.namespace}/{pod.name}" for pod in seen.unplaced if pod.older]
+    older = [f"{pod.namespace}/{pod.name}" for pod in state.unplaced if pod.older]
     if older:
         pods = "1 pod of a run is" if len(older) == 1 else f"{len(older)} pods of runs are"
         yield note(
@@ -73,7 +73,7 @@ def unplaced(seen: ClusterState) -> Iterator[Finding]:
             "none, if they were there before Fairlead; if the configuration was gone for a time: "
             "delete them: controllers create theirs again, others are to be applied again",
         )
-    for pod in seen.unplaced:
+    for pod in state.unplaced:
         if not pod.older:
             by_namespace[pod.namespace].append(pod.name)
     for namespace, found in sorted(by_namespace.items()):

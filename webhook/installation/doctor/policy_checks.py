@@ -71,18 +71,18 @@ _IN_CLUSTER = _Place(
 )
 
 
-def policies(seen: ClusterState) -> Iterator[Finding]:
+def policies(state: ClusterState) -> Iterator[Finding]:
     """The policies can be read and have no errors or warnings."""
-    if not seen.in_cluster or ReadKind.POLICIES in seen.unread:
+    if not state.in_cluster or ReadKind.POLICIES in state.unread:
         return
     # Without the webhook it is unknown where it reads them.
-    if seen.policies is None and names.WEBHOOK not in seen.deployments:
+    if state.policies is None and names.WEBHOOK not in state.deployments:
         return
-    place = _IN_CLUSTER if seen.policies_from_cluster else _IN_CONFIG_MAP
-    if seen.policies is None:
+    place = _IN_CLUSTER if state.policies_from_cluster else _IN_CONFIG_MAP
+    if state.policies is None:
         yield error(place.absent, place.bring)
     else:
-        yield from _judge_set(seen.policies, place, seen.now)
+        yield from _judge_set(state.policies, place, state.now)
 
 
 def _judge_set(documents: Mapping[str, bytes], place: _Place, now: datetime) -> Iterator[Finding]:
@@ -104,25 +104,25 @@ def _judge_set(documents: Mapping[str, bytes], place: _Place, now: datetime) -> 
         yield note(f"{place.name} has no policy: pods are stamped, and stay as they are")
 
 
-def judgement(seen: ClusterState) -> Iterator[Finding]:
+def judgement(state: ClusterState) -> Iterator[Finding]:
     """Policies are validated on write, workloads get warnings, and no user is locked out."""
-    if seen.refused_policies:
+    if state.refused_policies:
         yield error(
-            f"no policy can be written: {seen.refused_policies}",
+            f"no policy can be written: {state.refused_policies}",
             f"fix what is reported of the webhook here; until then {_DELETE} lets policies "
             f"be stored without validation, and {_INSTALL} restores it",
         )
-    if seen.judging is None:
-        if ReadKind.JUDGING not in seen.unread:
-            without = "; ".join(_WITHOUT[each["name"]] for each in _expected_webhooks(seen))
+    if state.judging is None:
+        if ReadKind.JUDGING not in state.unread:
+            without = "; ".join(_WITHOUT[each["name"]] for each in _expected_webhooks(state))
             # A webhook outside the cluster was not installed.
-            make, cure = (warning, _INSTALL) if seen.in_cluster else (note, "")
+            make, cure = (warning, _INSTALL) if state.in_cluster else (note, "")
             yield make(f"there is no {_WHAT}: {without}", cure)
         return
-    if ReadKind.DEPLOYMENTS in seen.unread:
+    if ReadKind.DEPLOYMENTS in state.unread:
         return  # they show whether policies are validated
-    live = {each["name"]: each for each in seen.judging_entries}
-    for wanted in _expected_webhooks(seen):
+    live = {each["name"]: each for each in state.judging_entries}
+    for wanted in _expected_webhooks(state):
         found = live.pop(wanted["name"], None)
         if found is None:
             yield warning(
@@ -130,7 +130,7 @@ def judgement(seen: ClusterState) -> Iterator[Finding]:
             )
         else:
             yield from _entry(found, wanted)
-    if live.get(validating.POLICIES, {}).get("rules") and seen.in_cluster:
+    if live.get(validating.POLICIES, {}).get("rules") and state.in_cluster:
         yield error(
             f"{validating.POLICIES} has policies in the cluster judged, and the webhook takes its "
             "own from files: none can be written",
@@ -138,18 +138,18 @@ def judgement(seen: ClusterState) -> Iterator[Finding]:
         )
 
 
-def left_behind(seen: ClusterState) -> Iterator[Finding]:
+def left_behind(state: ClusterState) -> Iterator[Finding]:
     """Every policy of a ConfigMap that is not read any more is in the cluster."""
-    if not seen.policies_from_cluster or not seen.left_files:
+    if not state.policies_from_cluster or not state.left_files:
         return
     try:
-        documents = of_files(seen.left_files)
+        documents = of_files(state.left_files)
     except InvalidDocuments:
         documents = []
     keys = [key(each) for each in documents]
-    there = seen.policies or {}
+    there = state.policies or {}
     lost = [str(each) for each in keys if f"{each.kind.resource}/{each.name}" not in there]
-    if lost and seen.policies is not None:
+    if lost and state.policies is not None:
         yield warning(
             f"{', '.join(lost)} of {_CONFIG_MAP}: not in the cluster, and so not in force",
             "write it: fairlead install --policies DIR, or kubectl apply -f FILE; if it is not "
@@ -160,8 +160,8 @@ def left_behind(seen: ClusterState) -> Iterator[Finding]:
         yield note(f"{_CONFIG_MAP} is not read: the policies are objects of the cluster")
 
 
-def _expected_webhooks(seen: ClusterState) -> list[dict[str, Any]]:
-    return validating.webhooks(policies=seen.policies_from_cluster)
+def _expected_webhooks(state: ClusterState) -> list[dict[str, Any]]:
+    return validating.webhooks(policies=state.policies_from_cluster)
 
 
 def _entry(found: Json, wanted: Json) -> Iterator[Finding]:

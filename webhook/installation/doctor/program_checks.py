@@ -20,35 +20,35 @@ NEEDED: Final = (1, 30)
 _RELEASE: Final = re.compile(r"v?(\d+\.\d+\.\d+)")
 
 
-def versions(seen: ClusterState) -> Iterator[Finding]:
+def versions(state: ClusterState) -> Iterator[Finding]:
     """The cluster is new enough, and all parts of Fairlead have one version."""
-    found = re.match(r"v(\d+)\.(\d+)", seen.server)
+    found = re.match(r"v(\d+)\.(\d+)", state.server)
     if found and (int(found[1]), int(found[2])) < NEEDED:
         wanted = ".".join(map(str, NEEDED))
         yield error(
-            f"the cluster has Kubernetes {seen.server}", f"Fairlead needs {wanted} or newer"
+            f"the cluster has Kubernetes {state.server}", f"Fairlead needs {wanted} or newer"
         )
-    images = {name: _tag(each) for name, each in sorted(seen.deployments.items())}
+    images = {name: _tag(each) for name, each in sorted(state.deployments.items())}
     if len(set(images.values())) > 1:
         shown = ", ".join(f"{name} is {tag}" for name, tag in images.items())
         yield warning(f"the programs are of different versions: {shown}", "fairlead install")
     for name, tag in images.items():
         release = _RELEASE.fullmatch(tag)
-        if release and release[1] != seen.version:
+        if release and release[1] != state.version:
             yield warning(
-                f"{name} is of version {release[1]}, and this command of {seen.version}",
+                f"{name} is of version {release[1]}, and this command of {state.version}",
                 f"use the command of version {release[1]}, or bring the cluster to this one: "
                 "fairlead install --image",
             )
 
 
-def definition(seen: ClusterState) -> Iterator[Finding]:
+def definition(state: ClusterState) -> Iterator[Finding]:
     """Runs are served, as this version defines them."""
-    if seen.definition is None:
-        if ReadKind.DEFINITION not in seen.unread:
+    if state.definition is None:
+        if ReadKind.DEFINITION not in state.unread:
             yield error(f"the cluster knows no {names.RUNS}.{names.GROUP}", "fairlead install")
         return
-    conditions = (seen.definition.get("status") or {}).get("conditions") or ()
+    conditions = (state.definition.get("status") or {}).get("conditions") or ()
     states = {each["type"]: each for each in conditions}
     established = states.get("Established", {})
     if established.get("status") != "True":
@@ -56,30 +56,30 @@ def definition(seen: ClusterState) -> Iterator[Finding]:
             f"Runs are not served: {established.get('message', 'not established')}",
             f"kubectl describe crd {names.RUNS}.{names.GROUP}",
         )
-    if seen.shipped and _schemas(seen.definition) != _schemas(seen.shipped):
+    if state.shipped and _schemas(state.definition) != _schemas(state.shipped):
         yield warning(
             "the definition of Runs is not that of this version: fields may be dropped, or refused",
             "fairlead install, by the command of the version that shall run",
         )
 
 
-def programs(seen: ClusterState) -> Iterator[Finding]:
+def programs(state: ClusterState) -> Iterator[Finding]:
     """Both Deployments exist, with all pods new, available and ready."""
-    wanted = [names.CONTROLLER, *([names.WEBHOOK] if seen.in_cluster else [])]
-    if seen.elsewhere:
+    wanted = [names.CONTROLLER, *([names.WEBHOOK] if state.in_cluster else [])]
+    if state.elsewhere:
         wanted.clear()
         yield note(
-            f"the webhook runs outside of the cluster, at {seen.url}, and so may the controller: "
+            f"the webhook runs outside of the cluster, at {state.url}, and so may the controller: "
             "nothing is known of what runs there"
         )
     for name in wanted:
-        if name not in seen.deployments and ReadKind.DEPLOYMENTS not in seen.unread:
+        if name not in state.deployments and ReadKind.DEPLOYMENTS not in state.unread:
             yield error(f"there is no Deployment {names.NAMESPACE}/{name}", "fairlead install")
-    for deployment in seen.deployments.values():
+    for deployment in state.deployments.values():
         missing = rollout.missing(deployment)
         if not missing:
             continue
-        found = list(rollout.troubles(deployment, seen.pods))
+        found = list(rollout.troubles(deployment, state.pods))
         none = not (deployment.get("status") or {}).get("availableReplicas")
         make = error if none else warning
         cure = f"kubectl -n {names.NAMESPACE} describe deployment {deployment['metadata']['name']}"
@@ -88,9 +88,9 @@ def programs(seen: ClusterState) -> Iterator[Finding]:
             yield make(trouble.what, trouble.cure)
 
 
-def watches(seen: ClusterState) -> Iterator[Finding]:
+def watches(state: ClusterState) -> Iterator[Finding]:
     """Every replica of webhook and controller receives updates from the API server."""
-    for (replica, resource), seconds in sorted(seen.silences.items()):
+    for (replica, resource), seconds in sorted(state.silences.items()):
         if seconds > names.SILENT:
             since = f"for {seconds:.0f} s" if isfinite(seconds) else "since it started"
             yield warning(
@@ -100,11 +100,11 @@ def watches(seen: ClusterState) -> Iterator[Finding]:
             )
 
 
-def endpoints(seen: ClusterState) -> Iterator[Finding]:
+def endpoints(state: ClusterState) -> Iterator[Finding]:
     """The Service has ready endpoints."""
-    if not seen.in_cluster or seen.configuration is None or ReadKind.ENDPOINTS in seen.unread:
+    if not state.in_cluster or state.configuration is None or ReadKind.ENDPOINTS in state.unread:
         return
-    ready = sum(seen.endpoints)
+    ready = sum(state.endpoints)
     if not ready:
         yield error(
             f"Service {names.NAMESPACE}/{names.WEBHOOK} has no ready endpoint: the API "
@@ -119,9 +119,9 @@ def endpoints(seen: ClusterState) -> Iterator[Finding]:
         )
 
 
-def leader(seen: ClusterState) -> Iterator[Finding]:
+def leader(state: ClusterState) -> Iterator[Finding]:
     """One controller is the leader."""
-    if not seen.leader and not {ReadKind.LEASE} & {*seen.unread, *seen.beyond}:
+    if not state.leader and not {ReadKind.LEASE} & {*state.unread, *state.beyond}:
         yield error(
             "no controller leads: Runs are not reconciled, certificates are not renewed, "
             "and the rules are not restored after fairlead disable",

@@ -111,13 +111,13 @@ def _in_force(found: Sequence[Finding]) -> ConditionUpdate:
 
 
 def _while_refused(
-    seen: ObservedObject, found: Sequence[Finding], faulty: Sequence[str], before: Acceptance
+    observed: ObservedObject, found: Sequence[Finding], faulty: Sequence[str], before: Acceptance
 ) -> ConditionUpdate:
     errors = [each for each in found if each.severity == "error"]
     if errors:
         held = "; until this is fixed the last good set stays in force"
-        return ConditionUpdate(ACCEPTED, "False", _reason(seen, errors), _listed(errors) + held)
-    if before.in_force.get(seen.place) == seen.version:
+        return ConditionUpdate(ACCEPTED, "False", _reason(observed, errors), _listed(errors) + held)
+    if before.in_force.get(observed.place) == observed.version:
         return ConditionUpdate(ACCEPTED, "True", "Accepted", _listed(found))
     return ConditionUpdate(
         ACCEPTED,
@@ -128,10 +128,10 @@ def _while_refused(
     )
 
 
-def _reason(seen: ObservedObject, errors: Sequence[Finding]) -> str:
+def _reason(observed: ObservedObject, errors: Sequence[Finding]) -> str:
     if all(each.path.endswith("].class") for each in errors):
         return "UnknownClass"
-    return _REASONS[seen.resource]
+    return _REASONS[observed.resource]
 
 
 def _by_place(findings: Iterable[Finding]) -> dict[str, list[Finding]]:

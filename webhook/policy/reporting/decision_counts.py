@@ -75,8 +75,8 @@ def met(ledger: Ledger, objects: Iterable[ObservedObject], now: Time) -> Ledger:
     return replace(ledger, bases=bases, sums=sums)
 
 
-def _base(seen: ObservedObject, counted: Count, now: Time) -> Base:
-    status = seen.status
+def _base(observed: ObservedObject, counted: Count, now: Time) -> Base:
+    status = observed.status
     if isinstance(status, PolicyStatus) and status.since:
         had = Count(status.pods_decided, status.pods_rejected, status.last_match or "")
         return Base(status.since, had, counted)

@@ -48,7 +48,7 @@ class Knowledge(NamedTuple):
 class Due(NamedTuple):
     """A status that differs from the one that the object has."""
 
-    seen: ObservedObject
+    observed: ObservedObject
     status: ObjectStatus
     urgency: Urgency
 
@@ -62,24 +62,24 @@ def due(objects: Iterable[ObservedObject], known: Knowledge, now: Time) -> Itera
             yield Due(each, status, urgency)
 
 
-def _status(seen: ObservedObject, known: Knowledge, now: Time) -> ObjectStatus | None:
-    accepted = known.acceptance.conditions.get(seen.place)
-    if accepted is None or accepted[0] != seen.version:
+def _status(observed: ObservedObject, known: Knowledge, now: Time) -> ObjectStatus | None:
+    accepted = known.acceptance.conditions.get(observed.place)
+    if accepted is None or accepted[0] != observed.version:
         return None
     conditions = [accepted[1]]
-    satisfied = known.satisfied.get(seen.place)
-    if satisfied is not None and satisfied[0] == seen.version:
+    satisfied = known.satisfied.get(observed.place)
+    if satisfied is not None and satisfied[0] == observed.version:
         conditions.append(satisfied[1])
-    conditions += _in_force(seen, known.acceptance, now)
-    before = seen.status
+    conditions += _in_force(observed, known.acceptance, now)
+    before = observed.status
     fields: dict[str, object] = {
-        "observed_generation": seen.generation,
-        "conditions": update_conditions(before.conditions, conditions, seen.generation, now),
+        "observed_generation": observed.generation,
+        "conditions": update_conditions(before.conditions, conditions, observed.generation, now),
         "served_hashes": before.served_hashes if known.served is None else known.served,
-        "summary": summary(seen.resource, seen.text),
+        "summary": summary(observed.resource, observed.text),
     }
-    if isinstance(before, PolicyStatus) and seen.uid in known.ledger.bases:
-        since, count = total(known.ledger, seen.uid, seen.name)
+    if isinstance(before, PolicyStatus) and observed.uid in known.ledger.bases:
+        since, count = total(known.ledger, observed.uid, observed.name)
         fields |= {
             # Whoever led a moment ago may have written more since.
             "pods_decided": max(count.decided, before.pods_decided),
@@ -90,13 +90,15 @@ def _status(seen: ObservedObject, known: Knowledge, now: Time) -> ObjectStatus |
     return before.model_copy(update=fields)
 
 
-def _in_force(seen: ObservedObject, acceptance: Acceptance, now: Time) -> Iterator[ConditionUpdate]:
+def _in_force(
+    observed: ObservedObject, acceptance: Acceptance, now: Time
+) -> Iterator[ConditionUpdate]:
     """For an exception that the webhook uses: whether it still suspends policies."""
-    if seen.resource != names.PLACEMENT_EXCEPTIONS:
+    if observed.resource != names.PLACEMENT_EXCEPTIONS:
         return
-    if acceptance.in_force.get(seen.place) == seen.version:
+    if acceptance.in_force.get(observed.place) == observed.version:
         # Of this very version; whoever leads since a moment ago may know no set that it is in.
-        end = _end(seen.text)
+        end = _end(observed.text)
         if not end:
             return
         if now < end:

@@ -189,7 +189,7 @@ _EVERY: Final = _Pods("of every run", Reach(_EMPTY))
 
 def _sets_of_pods(policies: Sequence[Policy]) -> Iterator[_Pods]:
     yield _EVERY
-    seen: set[tuple[str, object]] = set()
+    checked: set[tuple[str, object]] = set()
     for policy in policies:
         spec = policy.model.spec
         match = spec.match or Match()
@@ -198,12 +198,12 @@ def _sets_of_pods(policies: Sequence[Policy]) -> Iterator[_Pods]:
             if field.name == "namespaces" and spec.rollout:
                 values += spec.rollout.namespaces
             for value in values:
-                if (field.name, value) not in seen:
-                    seen.add((field.name, value))
+                if (field.name, value) not in checked:
+                    checked.add((field.name, value))
                     one = Reach(_EMPTY.model_copy(update={field.name: [value]}))
                     yield _Pods(f"of {field.noun} {value}", one)
-        if match.coordinator is not None and ("coordinator", match.coordinator) not in seen:
-            seen.add(("coordinator", match.coordinator))
+        if match.coordinator is not None and ("coordinator", match.coordinator) not in checked:
+            checked.add(("coordinator", match.coordinator))
             who = "that leads its run" if match.coordinator else "that does not lead its run"
             yield _Pods(who, Reach(Match(coordinator=match.coordinator)))
     matches: set[bytes] = set()

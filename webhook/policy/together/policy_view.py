@@ -252,13 +252,13 @@ def limits(setting: PlacementSetting) -> Sequence[Term]:
 
 
 def _located(settings: Iterable[PlacementSetting]) -> Iterator[LocatedSetting]:
-    seen: Counter[tuple[str, type[PlacementSetting]]] = Counter()
+    counts: Counter[tuple[str, type[PlacementSetting]]] = Counter()
     for setting in settings:
         kind = (setting.part, type(setting))
         yield LocatedSetting(
-            setting, ("spec", setting.part, *_place(setting, seen[kind])), _keys(limits(setting))
+            setting, ("spec", setting.part, *_place(setting, counts[kind])), _keys(limits(setting))
         )
-        seen[kind] += 1
+        counts[kind] += 1
 
 
 def _place(setting: PlacementSetting, before: int) -> Path:

@@ -156,8 +156,8 @@ def _processes(gang: Gang) -> int:
 
 def _devices(gang: Gang) -> int:
     """Return the GPUs of each replica if all have the same number above zero; else 1."""
-    seen = {gpus for role in gang.counts for gpus in gang.gpus(role)}
-    return seen.pop() or 1 if len(seen) == 1 else 1
+    sizes = {gpus for role in gang.counts for gpus in gang.gpus(role)}
+    return sizes.pop() or 1 if len(sizes) == 1 else 1
 
 
 FRAMEWORK: Final = Framework(
