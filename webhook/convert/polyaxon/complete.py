@@ -157,7 +157,7 @@ class _Refused:
             self.notes.warning(found[0], fault.message)
 
     def add_error(self, path: Path, message: str, *, key: bool = False) -> None:
-        """Report an error at the item that the path of the Run comes from, or at the nearest one."""
+        """Report an error at the item from which the path comes, or at the nearest item."""
         found = source(self.draft, path)
         if found is not None:
             item, left = found

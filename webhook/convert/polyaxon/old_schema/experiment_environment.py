@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from webhook.convert.polyaxon.draft import Draft, Notes
     from webhook.convert.polyaxon.item import Item
 
-# Places of the other replicas: under their framework's name; under `replicas` since 0.4; next to the
-# master's resources when TensorFlow was the only framework.
+# Places of the other replicas: under their framework's name; under `replicas` since 0.4; next to
+# the master's resources when TensorFlow was the only framework.
 FRAMEWORKS: Final = ("tensorflow", "mxnet", "pytorch", "horovod", "mpi")
 _TWICE: Final = "a run has one set of replicas, and environment has one already; keep one"
 _STORES: Final = (
