@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
-from webhook.cli import COMMANDS
+from webhook.cli import COMMANDS, fairlead
 from webhook.installation.doctor.diagnose import CHECKS
 
 ROOT = Path(__file__).parents[1]
@@ -84,6 +86,35 @@ def test_every_command_that_is_named_is_there(page: Path) -> None:
     named = re.findall(r"\bfairlead ([a-z]+)(?=[ `\n\"])", code_in(text))
     named += re.findall(r"(?:^\$ |`)fairlead ([a-z]+)", text, re.MULTILINE)
     assert set(named) <= set(COMMANDS)
+
+
+def leaf_command(words: list[str]) -> tuple[click.Command, list[str]]:
+    """The command that the words name, and the words after its name."""
+    command: click.Command = fairlead
+    while isinstance(command, click.Group) and words:
+        found = command.get_command(click.Context(command), words[0])
+        if found is None:
+            break
+        command, words = found, words[1:]
+    return command, words
+
+
+def test_every_option_of_a_shown_command_exists() -> None:
+    """`$ fairlead …` in console blocks, up to a pipe or a redirection. Values are not checked."""
+    unknown = []
+    parsed = 0
+    for page in PAGES:
+        shown = "\n".join(re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL))
+        lines = shown.replace("\\\n", " ")
+        for line in re.findall(r"^\$ (?:kubectl )?fairlead (.*)", lines, re.MULTILINE):
+            command, words = leaf_command(shlex.split(re.split(r" 2?[|>&;]", line)[0]))
+            try:
+                command.make_parser(click.Context(command)).parse_args(words)
+            except click.UsageError as error:
+                unknown.append((name(page), line, error.message))
+            parsed += 1
+    assert unknown == []
+    assert parsed > 50
 
 
 def test_every_check_of_the_doctor_that_is_named_is_there() -> None:

@@ -14,6 +14,7 @@ from webhook.interception import (
     DEFAULT_SOURCES,
     entry_name,
     leads_to,
+    read_ca_bundle,
     select_sources,
     service,
     webhooks,
@@ -147,3 +148,20 @@ def test_pods_are_sent_to_the_service_or_to_an_address() -> None:
 def test_an_entry_leads_to_one_service(entry: dict[str, Any], *, ours: bool) -> None:
     """By namespace and name, at whatever path; a url leads to none."""
     assert leads_to(entry, names.NAMESPACE, names.WEBHOOK) == ours
+
+
+@pytest.mark.parametrize(
+    ("client", "bundle"),
+    [
+        ({"caBundle": "cGVt"}, b"pem"),
+        ({"caBundle": "!!!"}, b""),
+        ({"caBundle": "c"}, b""),
+        ({"caBundle": "é"}, b""),
+        ({"caBundle": None}, b""),
+        ({}, b""),
+        (None, b""),
+    ],
+)
+def test_an_invalid_ca_bundle_is_empty(client: dict[str, Any] | None, bundle: bytes) -> None:
+    """Text that is not base64, and a field that is missing."""
+    assert read_ca_bundle({"clientConfig": client}) == bundle

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
     from webhook.sources.marks import Mark, Source
 
-# Pods that say themselves that they are ours, and namespaces that are placed as a whole: nobody
-# else's pods are caught by surprise.
+# Pods with Fairlead's own label, and namespaces that are placed as a whole. Pods of other systems
+# are sent only if an admin adds their source.
 DEFAULT_SOURCES: Final = ("fairlead", "namespace")
-# Pods here never reach Fairlead: it must not stand in the way of what it runs on.
+# Pods of these namespaces are not sent: Fairlead must not block what it runs on.
 EXCLUDED_NAMESPACES: Final = ("kube-system", names.NAMESPACE)
 PATH: Final = "/mutate"
-# Names that were there before there were others.
+# Entries of these sources keep the names that they had before other sources existed.
 _NAMED: Final = {"fairlead": "pods", "namespace": "namespaces"}
 
 
@@ -33,17 +33,17 @@ def webhooks(
     excluded_namespaces: Sequence[str] = EXCLUDED_NAMESPACES,
     only_namespaces: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
-    """The `webhooks` of a MutatingWebhookConfiguration: one entry for each mark of the sources.
+    """Return the `webhooks` of a MutatingWebhookConfiguration: one entry for each mark.
 
-    `sources` are names of rows of the table of marks; its order counts, not theirs. Entries
-    exclude each other, since every entry that matches a pod is one more call. They lead to `url`,
-    or without one to the installation's Service. Without `ca_bundle` (PEM) the field is left out,
-    for whoever keeps certificates to write. With `only_namespaces` the rest of the cluster stays
-    untouched, to try it out in a corner. Raises ValueError for a name that is in no row.
+    `sources` are names of rows of the table of marks; the table decides the order. Entries exclude
+    each other, because each entry that matches a pod is one more call. They call `url`, or without
+    it the installation's Service. Without `ca_bundle` (PEM) the field is left out; the controller
+    or cert-manager writes it. `only_namespaces` limits the entries to these namespaces, for a
+    trial. Raises ValueError for an unknown name.
     """
     client: dict[str, Any] = {"url": url} if url else {"service": service(PATH)}
     if ca_bundle:
-        client["caBundle"] = base64.b64encode(ca_bundle).decode()
+        client["caBundle"] = b64encode(ca_bundle).decode()
     reach = [of_namespaces("NotIn", excluded_namespaces)]
     if only_namespaces:
         reach.append(of_namespaces("In", only_namespaces))
@@ -66,7 +66,7 @@ def webhooks(
 
 
 def rules() -> list[dict[str, Any]]:
-    """What every entry is called for: the creation of pods, and nothing else."""
+    """Return the rules of every entry: creation of pods only."""
     return [
         {
             "operations": ["CREATE"],
@@ -79,7 +79,7 @@ def rules() -> list[dict[str, Any]]:
 
 
 def select_sources(sources: Collection[str]) -> list[Source]:
-    """The rows of these names: those of DEFAULT_SOURCES first, then in the order of the table.
+    """Return the rows of these names: DEFAULT_SOURCES first, then in the order of the table.
 
     Raises ValueError for other names.
     """
@@ -94,21 +94,21 @@ def select_sources(sources: Collection[str]) -> list[Source]:
 
 
 def entry_name(source: str, number: int) -> str:
-    """What the entry of a source's mark is called; a source's first mark has the number 0."""
+    """Return the name of the entry for a source's mark; the first mark has the number 0."""
     if source == "namespace":
         return f"{_NAMED[source]}.{names.GROUP}"
     return f"{_NAMED.get(source, source)}-{number}.{names.GROUP}"
 
 
 def present(mark: Mark) -> dict[str, Any]:
-    """The expression that holds for what carries the mark."""
+    """Return the expression that matches objects with the mark."""
     if mark.value is None:
         return {"key": mark.key, "operator": "Exists"}
     return {"key": mark.key, "operator": "In", "values": [mark.value]}
 
 
 def absent(mark: Mark) -> dict[str, Any]:
-    """The expression that holds for what does not."""
+    """Return the expression that matches objects without the mark."""
     if mark.value is None:
         return {"key": mark.key, "operator": "DoesNotExist"}
     return {"key": mark.key, "operator": "NotIn", "values": [mark.value]}
@@ -117,10 +117,10 @@ def absent(mark: Mark) -> dict[str, Any]:
 def _selections(
     sources: Sequence[Source],
 ) -> Iterator[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]]:
-    """Of each entry the name, and the expressions that select pods and namespaces.
+    """Yield the name of each entry, and the expressions that select pods and namespaces.
 
-    Of two marks on a pod the later one's entry gets it. So one more entry is one more expression
-    for each that is there already, which is how the components of the manifests add theirs.
+    A pod with two marks is sent by the entry of the later one. So a new entry adds one expression
+    to each earlier one; the components of the manifests do the same.
     """
     marks = [
         (entry_name(source.name, number), mark)
@@ -128,7 +128,7 @@ def _selections(
         for number, mark in enumerate(source.marks)
     ]
     for position, (name, mark) in enumerate(marks):
-        # A mark of the pod's own tells more than its namespace's.
+        # The pod's own mark takes precedence over its namespace's.
         others = marks if mark.namespace else marks[position + 1 :]
         of_pod = [absent(other) for _, other in others if not other.namespace]
         if mark.namespace:
@@ -138,29 +138,37 @@ def _selections(
 
 
 def of_namespaces(operator: str, namespaces: Sequence[str]) -> dict[str, Any]:
-    """The expression on a namespace's labels that its name is one of these, or none of them."""
-    # Every namespace carries its own name as this label.
+    """Return the expression that selects namespaces by name; `operator` is In or NotIn."""
+    # The API server sets this label on every namespace.
     key = "kubernetes.io/metadata.name"
     return {"key": key, "operator": operator, "values": list(namespaces)}
 
 
 def service(path: str) -> dict[str, Any]:
-    """The installation's Service, as configurations of webhooks name it."""
-    # The port is Kubernetes' default, written out: what is applied is what is stored.
+    """Return the installation's Service in the form of a webhook configuration."""
+    # The port is Kubernetes' default, written out so that the applied and the stored object agree.
     return {"name": names.WEBHOOK, "namespace": names.NAMESPACE, "path": path, "port": 443}
 
 
 def exclusion_reason(namespace: str) -> str:
-    """Why no installation sends pods of a namespace to the webhook; empty for all others."""
+    """Return why no installation sends pods of this namespace; empty for all other namespaces."""
     if namespace not in EXCLUDED_NAMESPACES:
         return ""
     return f"no pod of the namespace {namespace} is sent to the webhook"
 
 
 def leads_to(entry: Mapping[str, Any], namespace: str, name: str) -> bool:
-    """Whether an entry of a configuration of webhooks leads to this Service; a url does not.
+    """Return True if an entry of a webhook configuration calls this Service, not a url.
 
-    The entry is as the API server gives it.
+    The entry is in the form that the API server returns.
     """
     to = (entry.get("clientConfig") or {}).get("service") or {}
     return (to.get("namespace"), to.get("name")) == (namespace, name)
+
+
+def read_ca_bundle(entry: Mapping[str, Any]) -> bytes:
+    """Return the caBundle (PEM) of an entry of a webhook configuration; empty if it is invalid."""
+    try:
+        return b64decode((entry.get("clientConfig") or {}).get("caBundle") or "", validate=True)
+    except ValueError:
+        return b""

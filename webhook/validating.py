@@ -14,13 +14,12 @@ from webhook.sources import POD_KINDS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# Where policies are judged before they are stored, and where workloads are told what their pods
-# will meet.
+# The paths that validate writes of policies, and that return warnings on workloads.
 POLICIES_PATH: Final = "/validate"
 WORKLOADS_PATH: Final = "/foresee"
 POLICIES: Final = f"policies.{names.GROUP}"
 WORKLOADS: Final = f"workloads.{names.GROUP}"
-# Resources that make pods, by API group. A rule for a group that is not there matches nothing.
+# Resources that create pods, by API group. A rule for a group that does not exist matches nothing.
 _RESOURCES: Final = sorted(
     {(kind.group, kind.resource) for kinds in POD_KINDS.values() for kind in kinds if kind.resource}
 )
@@ -38,12 +37,12 @@ def webhooks(
     only_namespaces: Sequence[str] = (),
     policies: bool = True,
 ) -> list[dict[str, Any]]:
-    """The `webhooks` of a ValidatingWebhookConfiguration: policies, then workloads.
+    """Return the `webhooks` of a ValidatingWebhookConfiguration: policies, then workloads.
 
-    `url` is the server's, without a path; without one the installation's Service is meant, and
-    without `ca_bundle` (PEM) the field is left out: see interception.webhooks. A policy that nobody
-    has judged is refused; a workload is never refused, whatever happens to us. Without `policies`
-    none are sent: for a server that takes its policies from files, and so judges no objects.
+    `url` is the server's, without a path. For entries without `url` or `ca_bundle` (PEM), see
+    interception.webhooks. If the webhook fails, the API server rejects a policy and admits a
+    workload. Without `policies`, no writes of policies are sent: for a server that reads its
+    policies from files, and so validates no objects.
     """
     reach = [of_namespaces("NotIn", excluded_namespaces)]
     if only_namespaces:
@@ -85,8 +84,7 @@ def _workloads(url: str, ca_bundle: bytes, reach: Sequence[dict[str, Any]]) -> d
         ],
         "namespaceSelector": {"matchExpressions": list(reach)},
         "objectSelector": {},
-        # What another workload has made was told of with that one: a Deployment's ReplicaSet, a
-        # CronJob's Job.
+        # Authors of Deployments and CronJobs get the warnings; their ReplicaSets and Jobs do not.
         "matchConditions": [
             {
                 "name": "nobody-owns-it",

@@ -83,11 +83,18 @@ class Served:
         """Its plain port."""
         return int(self.line("serving")["health_port"])
 
-    def connect(self, authority: Path | None = None) -> http.client.HTTPSConnection:
-        """A connection that trusts its authority alone; closed when the process ends."""
-        # Asked first, for only then is the authority written.
+    def connect(
+        self, authority: Path | None = None, caller: Path | None = None
+    ) -> http.client.HTTPSConnection:
+        """A connection that trusts its authority alone; closed when the process ends.
+
+        `caller` has the certificate and the key of the client.
+        """
+        # The port is read first, because the authority's file is written before it is known.
         port = self.port
         context = ssl.create_default_context(cafile=str(authority or self._authority))
+        if caller is not None:
+            context.load_cert_chain(caller)
         connection = http.client.HTTPSConnection("127.0.0.1", port, context=context)
         self._connections.append(connection)
         return connection

@@ -21,9 +21,15 @@ from click.testing import CliRunner, Result
 import webhook
 from tests.wording import Wording, line_with, mentions
 from webhook.cli.demo import command
-from webhook.cli.demo.examples import NAMESPACE, POLICIES, Disagreement, explained, read_examples
+from webhook.cli.demo.examples import (
+    NAMESPACE,
+    POLICIES,
+    Disagreement,
+    explain_example,
+    read_examples,
+)
 from webhook.cli.demo.stages import loopback
-from webhook.cli.demo.text import in_short, placement_lines
+from webhook.cli.demo.text import placement_lines, summarize
 from webhook.cli.policy_test_report import run
 from webhook.errors import FairleadError, ServingError
 from webhook.policy.load import load
@@ -251,10 +257,10 @@ def test_a_webhook_that_says_something_else_than_the_engine_is_found_out() -> No
     labels = {"kubernetes.io/metadata.name": NAMESPACE}
     with loopback() as stage:
         answer = stage.admit(example)
-    explained(example, answer, policies, labels)
+    explain_example(example, answer, policies, labels)
     for wrong in (replace(answer, pod=answer.sent), replace(answer, pod=None, message="no")):
         with pytest.raises(Disagreement, match=example.name):
-            explained(example, wrong, policies, labels)
+            explain_example(example, wrong, policies, labels)
 
 
 def test_its_files_can_be_saved_and_played_with(tmp_path: Path) -> None:
@@ -267,7 +273,7 @@ def test_its_files_can_be_saved_and_played_with(tmp_path: Path) -> None:
     assert (folder / "pods.yaml").exists()
     again = demo("--save", str(folder))
     assert isinstance(again.exception, FairleadError)
-    assert "is there already" in str(again.exception)
+    assert "already exists" in str(again.exception)
 
 
 def test_its_policies_have_tests_that_reach_each_of_them() -> None:
@@ -326,5 +332,5 @@ def test_a_placement_is_told_in_few_lines(wording: Wording) -> None:
         ("topologySpread", json.dumps(spread, separators=(",", ":"))),
         ("priorityClass", "high"),
     ]
-    mentions(in_short(pod), "pool=large, ", affinity.text, "tolerates everything")
-    wording(in_short(pod))
+    mentions(summarize(pod), "pool=large, ", affinity.text, "tolerates everything")
+    wording(summarize(pod))

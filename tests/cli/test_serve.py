@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -23,6 +25,7 @@ from certs.pair import Pair
 from tests.admission.reviews import pod, review
 from tests.cli.served import Served, ask, patch_of, pool_in, pool_policy, served
 from tests.eventually import eventually
+from tests.server.clients import client
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.app import MAX_BODY_BYTES
@@ -30,6 +33,7 @@ from webhook.cli.serve import command
 from webhook.cli.serving_certificates import SelfSigned
 
 NEVER = "3600"
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "webhook-port.md"
 
 
 def policies(folder: Path, text: str) -> Path:
@@ -503,6 +507,34 @@ def test_wrong_usage_is_exit_code_2(options: list[str], says: str, wording: Word
     error = done.output.partition("Error: ")[2]
     mentions(error, says)
     wording(error)
+
+
+def test_the_example_of_the_guide_admits_only_its_caller(tmp_path: Path) -> None:
+    """The command of docs/guides/webhook-port.md, with files of this machine instead of a pod's.
+
+    Its Secret is replaced by --self-signed; tests/cluster/test_tls_secret.py serves from a Secret.
+    """
+    ((shown),) = re.findall(r"```console\n\$ fairlead serve (.*?)```", GUIDE.read_text(), re.DOTALL)
+    policies(tmp_path, pool_policy("a"))
+    callers = new_authority("callers", datetime.now(UTC))
+    (tmp_path / "callers.crt").write_bytes(callers.certificate)
+    here = {
+        "/etc/fairlead/policies": str(tmp_path / "policies"),
+        "/etc/fairlead/callers/ca.crt": str(tmp_path / "callers.crt"),
+    }
+    shown = shown.replace("\\\n", " ").replace("--tls-secret fairlead-webhook-tls", "")
+    words = shlex.split(shown)
+    assert set(here) <= set(words)
+    with served(tmp_path, *(here.get(word, word) for word in words), policies=()) as server:
+        statuses = {}
+        for name in ("api-server", "another"):
+            file = tmp_path / f"{name}.pem"
+            pair = client(callers, name)
+            file.write_bytes(pair.certificate + pair.private_key)
+            statuses[name] = ask(server.connect(caller=file), review())[0].status
+        assert statuses == {"api-server": 200, "another": 403}
+        with pytest.raises((OSError, http.client.HTTPException)):
+            ask(server.connect(), review())
 
 
 def failed(folder: Path, *options: str, cluster: tuple[str, ...] | None = None) -> str:

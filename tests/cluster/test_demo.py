@@ -112,7 +112,7 @@ def test_it_says_plainly_that_the_control_plane_is_real(
     assert re.search(
         r"^mnist-worker-0 +mnist/worker +nothing +spot-\d +spot +spot$", text, re.MULTILINE
     )
-    assert re.search(r"^digits-worker-0 .* none: refused$", text, re.MULTILINE)
+    assert re.search(r"^digits-worker-0 .* none: rejected$", text, re.MULTILINE)
     assert re.search(r" resnet-worker-0 +rank 1 of 3 +node \S*spot-\d +by workers-on-spot", text)
     assert re.search(r"^phases .*Running; .*, Succeeded$", text, re.MULTILINE)
     assert [line for line in text.splitlines() if len(line) > 100] == []

@@ -185,10 +185,10 @@ def watch_parts(
         controller.known,
         controller.informers,
         (
-            (metric_names.QUEUE_DEPTH, "Runs that wait for a worker.", controller.queue_depth),
+            (metric_names.QUEUE_DEPTH, "Runs that wait to be reconciled.", controller.queue_depth),
             (
                 metric_names.QUEUE_OLDEST,
-                "How long the first of them has waited.",
+                "Seconds for which the first of them has waited.",
                 controller.queue_age,
             ),
             (
@@ -198,12 +198,12 @@ def watch_parts(
             ),
             (
                 metric_names.API_RATE,
-                "Writes a second that the API server is asked, at most, now.",
+                "Current limit of writes per second to the API server.",
                 lambda: bucket.rate,
             ),
             (
                 metric_names.EVENTS_DROPPED,
-                "Announcements that became no Event.",
+                "Events that were not written.",
                 lambda: controller.announcer.dropped,
             ),
         ),

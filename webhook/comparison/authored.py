@@ -45,12 +45,12 @@ _NAME: Final = re.compile(r"\w*")
 # Taints of a node's state, which admission plugins and the DaemonSet controller let pods tolerate.
 _OF_STATE: Final = "node.kubernetes.io/"
 _TOLERATIONS: Final = "tolerations"
-# Where a capacity class leaves something.
+# Fields that a capacity class can set.
 _OF_CLASS: Final = frozenset({_TOLERATIONS, REQUIRED, PREFERRED_NODES})
 
 
 class Authored(NamedTuple):
-    """What a pod's author wrote, as far as it can be known.
+    """The settings that a pod's author wrote, as far as they are known.
 
     `unsure` are fields, as (policy, field), that the stamp credits to a policy which has changed
     since: what it set is unknown, so the value counts as the author's. `doubtful` are the lists
@@ -147,7 +147,7 @@ def _corrected(field: Field, left: Any, origin: Any) -> Any:
 
 
 def _added(left: Sequence[Toleration], doubtful: Collection[str]) -> list[Toleration]:
-    """Whether others may have added it: admission plugins, or the DaemonSet controller."""
+    """Return True if an admission plugin or the DaemonSet controller may have added it."""
     sure = _TOLERATIONS not in doubtful
     return [each for each in left if sure or str(each.get("key")).startswith(_OF_STATE)]
 

@@ -49,7 +49,7 @@ _REJECTED: Final = frozenset({"rejected"})
 
 
 class Sets(NamedTuple):
-    """What is compared, and in which cluster. `nodes` is None if they are not known."""
+    """The two policy sets, and facts about the cluster. `nodes` is None if they are unknown."""
 
     old: PolicySet
     new: PolicySet
@@ -141,7 +141,7 @@ class Comparison:
 
 
 def _effects(policies: PolicySet, part: Part, namespace: str) -> list[tuple[object, ...]]:
-    """All that distinguishes the policies that apply, in their order."""
+    """Return what distinguishes the policies that apply, in their order."""
     taking = [policies.policies[at] for at in part.positions]
     return [(each.name, each.enforced_in(namespace), each.settings) for each in taking]
 
@@ -155,9 +155,9 @@ class Roster:
     def count_admitting(
         self, placement: PodPlacement, classes: Iterable[CapacityClass] = ()
     ) -> Nodes:
-        """How many nodes admit it; if none does, the conditions that exclude most of them.
+        """Count the nodes that admit it; if none does, with the conditions that exclude most.
 
-        And which of the classes could create one on demand.
+        Also returns the classes that could create a node on demand.
         """
         admitted = 0
         shut: Counter[str] = Counter()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Pods of one object that are alike but for their index.
+    """Pods of one object that differ only in their index.
 
     title: the object, as in TFJob/mnist
     place: where it was read
@@ -44,13 +44,13 @@ class JudgedPod:
 
     @property
     def pods(self) -> int:
-        """How many pods it stands for."""
+        """The number of pods that it represents."""
         return 1 + self.more
 
 
 @dataclass(frozen=True, slots=True)
-class Some:
-    """Some of one maker's pods: their indexes, and how many more come after the last."""
+class PodGroup:
+    """Some of one maker's pods: their indexes, and the number of further pods after the last."""
 
     maker: Maker
     indexes: tuple[int, ...]
@@ -58,7 +58,7 @@ class Some:
 
     @property
     def count(self) -> int:
-        """How many pods they are."""
+        """The number of pods."""
         return len(self.indexes) + self.more
 
 
@@ -68,11 +68,11 @@ class Change:
 
     namespace: str
     difference: Difference
-    pods: tuple[Some, ...]
+    pods: tuple[PodGroup, ...]
 
     @property
     def count(self) -> int:
-        """How many pods they are."""
+        """The number of pods."""
         return sum(some.count for some in self.pods)
 
 
@@ -164,12 +164,12 @@ class _Sums:
             self.rows.setdefault((namespace, policy), Counter())[each.found.kind] += each.pods
 
 
-def _pods(members: Sequence[JudgedPod]) -> tuple[Some, ...]:
+def _pods(members: Sequence[JudgedPod]) -> tuple[PodGroup, ...]:
     by_maker: dict[Maker, list[JudgedPod]] = {}
     for each in members:
         by_maker.setdefault(each.maker, []).append(each)
     return tuple(
-        Some(maker, tuple(sorted(one.index for one in own)), sum(one.more for one in own))
+        PodGroup(maker, tuple(sorted(one.index for one in own)), sum(one.more for one in own))
         for maker, own in sorted(by_maker.items(), key=lambda pair: _order(pair[0]))
     )
 

@@ -43,14 +43,14 @@ class ControllerMetrics:
         self._registry = registry
         self._reconciles = Counter(
             metric_names.RECONCILES,
-            "Looks at a run: done; invalid, no pods can be made of it; conflict, it had changed "
-            "meanwhile; failed, to be tried again.",
+            "Reconciles of runs: done, invalid (the run cannot have pods), conflict (the run has "
+            "changed meanwhile), failed (will be retried).",
             ["result"],
             registry=registry,
         )
         self._duration = Histogram(
             metric_names.RECONCILE_DURATION,
-            "Time of one look at a run, calls to the API server included.",
+            "Seconds of one reconcile of a run, including calls to the API server.",
             buckets=BUCKETS,
             registry=registry,
         )
@@ -74,13 +74,13 @@ class ControllerMetrics:
         )
         self._answers = Counter(
             metric_names.API_REQUESTS,
-            "Requests to the API server, watches aside, by verb and HTTP status; none if no answer "
-            "came.",
+            "Requests to the API server except watches, by verb and HTTP status; the code is none "
+            "without an answer.",
             ["verb", "code"],
             registry=registry,
         )
         self._leader = Gauge(
-            metric_names.LEADER, "Whether this process leads: 1 or 0.", registry=registry
+            metric_names.LEADER, "1 if this process is the leader, else 0.", registry=registry
         )
         for result in RESULTS:
             # A counter that appears with its first event hides that event from rate().
@@ -158,18 +158,18 @@ class _AtScrape(Collector):
     def _caches(self) -> Iterator[Metric]:
         age = GaugeMetricFamily(
             metric_names.CACHE_AGE,
-            "Time since the last message from the API server to a cache.",
+            "Seconds since the last message from the API server to a cache.",
             labels=["resource"],
         )
         lists = CounterMetricFamily(
-            metric_names.LISTS, "Whole lists read from the API server.", labels=["resource"]
+            metric_names.LISTS, "Full lists read from the API server.", labels=["resource"]
         )
         watches = CounterMetricFamily(
             metric_names.WATCHES, "Watches opened at the API server.", labels=["resource"]
         )
         unreadable = CounterMetricFamily(
             metric_names.OBJECTS_UNREADABLE,
-            "Objects left out because they could not be read; the log names each.",
+            "Objects skipped because they cannot be read; the log names each of them.",
             labels=["resource"],
         )
         for informer in (*self._informers.all, *self._informers.beside):

@@ -1,7 +1,7 @@
 """Check a pod template's fields and types against the pod schema.
 
-The schema is made by tools/pod_schema.py. A field that it does not know is an error if it is near
-to one that it knows, for that is a typo; else a warning, for the cluster may be newer.
+tools/pod_schema.py makes the schema. An unknown field is an error if its name is close to a known
+one, because that is a typo. Otherwise it is a warning, because the cluster may be newer.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 Path: TypeAlias = tuple[str | int, ...]
-# Faults that are told of one template: looking for what is meant takes time, and nobody reads more.
+# Maximum number of faults reported for one template. Suggestions for typos take time.
 MOST: Final = 50
 TEMPLATE: Final = "PodTemplateSpec"
 POD: Final = "Pod"
-# Fields whose words have not changed in years: another word is refused by newer clusters, too.
+# Fields whose values have not changed in years: newer clusters reject other values, too.
 _SETTLED: Final = frozenset(
     {"dnsPolicy", "effect", "imagePullPolicy", "protocol", "whenUnsatisfiable"}
 )
-# Keys of Kubernetes' strategic merge, which the templates of a Run's roles may have.
+# Prefix of the keys of Kubernetes' strategic merge, which the templates of a Run's roles may have.
 _DIRECTIVE: Final = "$"
 
 
 class Fault(NamedTuple):
-    """Something that is wrong at a path of a template. `at_key`: with the field's name."""
+    """An error or a warning at a path of a template. `at_key`: about the field's name."""
 
     path: Path
     message: str
@@ -49,26 +49,26 @@ class Schema(NamedTuple):
 
 @cache
 def schema() -> Schema:
-    """The schema in this package."""
+    """Return the schema in this package."""
     found = json.loads(files(__package__).joinpath("kubernetes.json").read_text("utf-8"))
     return Schema(found["kubernetes"], found["types"])
 
 
 def fields_of(kind: str) -> dict[str, str]:
-    """The fields of a type with their kinds."""
+    """Return the fields of a type with their kinds."""
     return {name.rstrip("!"): of for name, of in schema().types[kind].items()}
 
 
 def faults(value: Any, kind: str = TEMPLATE, *, whole: bool = True) -> Iterator[Fault]:
-    """What is wrong with the fields of a template, or of a pod; the first 50 faults.
+    """Yield the faults in the fields of a template or a pod, at most 50.
 
-    `whole`: that it is not merged into another, so that what is missing is missing.
+    `whole`: the template is not merged into another one, so missing fields are faults.
     """
     yield from islice(_value(value, kind, (), whole=whole), MOST)
 
 
 def mappings(value: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The mappings of a list, each with its path; none if `value` is no list."""
+    """Yield the mappings of a list, each with its path; none if `value` is not a list."""
     for position, each in enumerate(value if isinstance(value, list) else ()):
         if isinstance(each, dict):
             yield (*path, position), each
@@ -76,7 +76,7 @@ def mappings(value: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 def _value(value: Any, kind: str, path: Path, *, whole: bool) -> Iterator[Fault]:
     if value is None:
-        # The API server takes a null for a field that is left out.
+        # The API server treats null like a missing field.
         return
     if kind.startswith("[]"):
         if not isinstance(value, list):
@@ -112,7 +112,7 @@ def _fields(value: Any, kind: str, path: Path, *, whole: bool) -> Iterator[Fault
     if whole:
         for name in schema().types[kind]:
             missing = name.endswith("!") and value.get(name[:-1]) is None
-            # What is only misspelt is told already.
+            # A misspelt name is reported already.
             if missing and repr(name[:-1]) not in meant:
                 yield Fault((*path, name[:-1]), "is required")
 
@@ -146,7 +146,7 @@ def _other_word(value: str, words: list[str], path: Path) -> Fault:
     if hint := guess(value, tuple(words)):
         return Fault(path, text + hint)
     severity: Literal["error", "warning"] = "error" if path[-1] in _SETTLED else "warning"
-    return Fault(path, f"{text}, the words of Kubernetes {schema().version}", severity)
+    return Fault(path, f"{text}, the values of Kubernetes {schema().version}", severity)
 
 
 def _quantity(value: Any, path: Path) -> Iterator[Fault]:
@@ -176,7 +176,7 @@ _WANTED: Final = {
 
 
 def _has_type(value: Any, kind: str) -> bool:
-    """Whether a value is of this type in JSON, where 1.0 is whole and true is no number."""
+    """Return True if a value has this type in JSON: 1.0 is an integer, true is not a number."""
     if isinstance(value, bool):
         return kind == "boolean"
     if isinstance(value, float) and value.is_integer() and int in _TYPES[kind]:

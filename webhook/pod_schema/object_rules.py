@@ -1,7 +1,7 @@
-"""What the API server refuses in the objects of a pod's spec, where fields depend on each other.
+"""Rules of the API server for objects of a pod's spec whose fields depend on each other.
 
-Source: pkg/apis/core/validation of Kubernetes 1.36. What has another shape than a pod's is passed
-over: webhook.pod_schema.field_checks names it.
+Source: pkg/apis/core/validation of Kubernetes 1.36. Values of a wrong type are skipped:
+webhook.pod_schema.field_checks reports them.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _has(given: Mapping[str, Any], key: str) -> bool:
 
 
 def _host_ports(spec: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    """Ports of the node: each once, and with hostNetwork the same as those of the container."""
+    """Check that no host port is used twice, and that it is the containerPort with hostNetwork."""
     first_paths: dict[tuple[str, ...], Path] = {}
     of_node = spec.get("hostNetwork") is True
     for at, container in _items(spec, "containers"):
@@ -117,7 +117,7 @@ def _host_ports(spec: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
             path = (*at, *number, "hostPort")
             own, inner = port.get("hostPort"), port.get("containerPort")
             if of_node and own and own != inner:
-                yield path, f"{own} is not the containerPort, {inner}, as hostNetwork asks for"
+                yield path, f"must be the containerPort, {inner}, with hostNetwork; found {own}"
             key = (str(port.get("protocol") or "TCP"), str(port.get("hostIP") or ""), str(own))
             if own and first_paths.setdefault(key, path) != path:
                 first = first_paths[key]
@@ -146,7 +146,7 @@ def _port(action: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
 
 
 def port_name_fault(name: str) -> str:
-    """Why a name is not a port's; empty if it is one (IANA_SVC_NAME)."""
+    """Return why a name is not a valid port name; empty if it is one (IANA_SVC_NAME)."""
     if len(name) <= _MAX_PORT_NAME and _PORT_NAME.fullmatch(name):
         return ""
     return f"{quoted(name)} is not a port's name: want at most 15 of a-z, 0-9 and single '-'"
@@ -161,7 +161,7 @@ def _selector(requirement: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
 
 
 def operator_fault(operator: object, count: int) -> str:
-    """Why an operator of a requirement cannot have so many values; empty if it can."""
+    """Return why an operator cannot have this number of values; empty if it can."""
     if operator in ("In", "NotIn") and not count:
         return f"{operator} needs one value or more"
     if operator in ("Exists", "DoesNotExist") and count:
@@ -195,7 +195,7 @@ def _spread(given: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
 
 
 def _field_path(given: Mapping[str, Any], paths: tuple[str, ...], *, whole: bool) -> str:
-    """Why a fieldRef is refused; empty if it is not. `whole`: it may be a whole map."""
+    """Return why a fieldRef is invalid; empty if it is not. `whole`: a whole map is allowed."""
     reference = given.get("fieldRef")
     path = reference.get("fieldPath") if isinstance(reference, dict) else None
     if not isinstance(path, str) or not path or path in paths or (whole and path in _MAPS):
@@ -239,7 +239,7 @@ def _items(given: Mapping[str, Any], key: str) -> Iterator[tuple[Path, Mapping[s
     return mappings(given.get(key), (key,))
 
 
-# What is wrong with an object of a type, beyond the tables above.
+# The rules of each type.
 RULES: Final[Mapping[str, Rule]] = {
     "DownwardAPIVolumeFile": _downward,
     "EmptyDirVolumeSource": _empty_dir,

@@ -1,8 +1,8 @@
 """Rules of the API server for scheduling fields and labels of a pod.
 
 Source: pkg/apis/core/validation of Kubernetes 1.36, among it ValidateTolerations,
-validateNodeSelectorTerm, validateTopologySpreadConstraints and ValidatePodSpec. What has another
-shape than a pod's is passed over: webhook.pod_schema.field_checks names it.
+validateNodeSelectorTerm, validateTopologySpreadConstraints and ValidatePodSpec. Values of a wrong
+type are skipped: webhook.pod_schema.field_checks reports them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SYSTEMS: Final = ("linux", "windows")
 
 
 def faults(spec: Mapping[str, Any], *, images: bool = True) -> Iterator[Fault]:
-    """What is wrong with a pod's spec, the paths below it. `images`: each container needs one."""
+    """Yield the faults of a pod's spec, paths relative to it. `images`: containers need one."""
     yield from labels(spec.get("nodeSelector"), ("nodeSelector",))
     for path, toleration in mappings(spec.get("tolerations"), ("tolerations",)):
         yield from _toleration(toleration, path)
@@ -45,7 +45,7 @@ def faults(spec: Mapping[str, Any], *, images: bool = True) -> Iterator[Fault]:
 
 
 def labels(given: Any, path: Path) -> Iterator[Fault]:
-    """Keys and values of labels, or of a nodeSelector."""
+    """Yield the faults in keys and values of labels, or of a nodeSelector."""
     for key, value in given.items() if isinstance(given, dict) else ():
         if why := qualified_name_fault(str(key)):
             yield Fault(

@@ -1,7 +1,7 @@
 """Rules of the API server for pod templates: names, volumes, resources, env.
 
-Source: pkg/apis/core/validation of Kubernetes 1.36. What has another shape than a pod's is passed
-over: webhook.pod_schema.field_checks names it.
+Source: pkg/apis/core/validation of Kubernetes 1.36. Values of a wrong type are skipped:
+webhook.pod_schema.field_checks reports them.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 _CONTAINERS: Final = ("initContainers", "containers")
 _LABEL: Final = "is not a name: want at most 63 of a-z, 0-9 and '-', a letter or digit at both ends"
-# Resources that a container may ask for by a name without a domain, beside hugepages-SIZE.
+# Resources without a domain that a container may request, apart from hugepages-SIZE.
 _NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
 _HUGE: Final = "hugepages-"
-# Volumes among which the one that is meant is looked for.
+# Maximum number of volumes for which a misspelt name is matched.
 _LISTED: Final = 32
 
 
 def faults(spec: Any, *, volumes: Collection[str] = (), more_volumes: bool = False) -> list[Fault]:
-    """What is wrong with a pod's spec, the paths below it; the first 50 faults.
+    """Yield the faults of a pod's spec, paths relative to it, at most 50.
 
-    `volumes`: names of volumes that its controller adds. `more_volumes`: it may add others, so that
-    a mount without a volume is a warning; and it may set the image.
+    `volumes`: names of volumes that its controller adds. `more_volumes`: the controller may add
+    others and may set the image, so a mount without a volume is a warning.
     """
     if not isinstance(spec, dict):
         return []
@@ -67,20 +67,20 @@ def _faults(
 
 
 def lasting_faults(spec: Any, kind: str) -> Iterator[Fault]:
-    """What a pod of such a kind may not have, for its controller replaces pods that end."""
+    """Yield faults of pods of a kind whose controller replaces pods that end."""
     if isinstance(spec, dict) and spec.get("activeDeadlineSeconds") is not None:
         yield Fault(("activeDeadlineSeconds",), f"is not allowed in pods of a {kind}; remove it")
 
 
 def container_names(spec: Any) -> frozenset[str]:
-    """The names of all containers of a pod's spec, whatever its shape."""
+    """Return the names of all containers of a pod's spec; it may have a wrong type."""
     given = spec if isinstance(spec, dict) else {}
     every = (each for key in _CONTAINERS for _, each in mappings(given.get(key), (key,)))
     return frozenset(name for each in every if isinstance(name := each.get("name"), str))
 
 
 def _names(items: list[tuple[Path, dict[str, Any]]]) -> Iterator[Fault]:
-    """Names of volumes, or of all containers: DNS labels, each once."""
+    """Check names of volumes or containers: DNS labels, each used once."""
     first: dict[str, Path] = {}
     for path, each in items:
         name = each.get("name")
@@ -173,13 +173,13 @@ def _amount_fault(name: str, amount: int | None) -> str:
 
 
 def _resource_fault(name: str, *, of_pod: bool) -> str:
-    """Why a name is not a resource's that a container, or the pod as a whole, may ask for."""
+    """Return why a container, or the pod as a whole, cannot request a resource of this name."""
     if name.startswith(_HUGE) or name in _NATIVE[:2] or (not of_pod and name in _NATIVE):
         return ""
     if of_pod:
         return f"{quoted(name)} is not one of cpu, memory and {_HUGE}SIZE, as of a whole pod"
     if "/" not in name:
-        # A GPU is near to a CPU in letters alone.
+        # "gpu" is close to "cpu" by its letters only, so it gets no suggestion.
         near = guess(name, _NATIVE) if name[:1] in "cme" else ""
         cure = near or "; others have a domain, as nvidia.com/gpu"
         return f"{quoted(name)} is not one of {', '.join(_NATIVE)}, {_HUGE}SIZE{cure}"
@@ -190,7 +190,7 @@ def _resource_fault(name: str, *, of_pod: bool) -> str:
 
 
 def _is_whole(name: str) -> bool:
-    """Whether a resource cannot be overcommitted: huge pages, and devices of other domains."""
+    """Return True if a resource cannot be overcommitted: huge pages, devices of other domains."""
     return name.startswith("hugepages-") or ("/" in name and "kubernetes.io/" not in name)
 
 
@@ -208,7 +208,7 @@ def _ports(container: Mapping[str, Any], path: Path) -> Iterator[Fault]:
     for at, port in mappings(container.get("ports"), (*path, "ports")):
         for key, least in (("containerPort", 1), ("hostPort", 0)):
             number = port.get(key)
-            # A hostPort of 0 is none.
+            # A hostPort of 0 counts as unset.
             if isinstance(number, int) and not least <= number <= MAX_PORT:
                 yield Fault((*at, key), f"{number} is not a port: want 1 to {MAX_PORT}")
         name = port.get("name")

@@ -1,8 +1,8 @@
 """Rules of the API server for a pod's name, annotations and profiles.
 
 Source: pkg/apis/core/validation of Kubernetes 1.36, among it ValidatePodSpecificAnnotations,
-validateSeccompProfileField and ValidateAppArmorProfileField. What has another shape than a pod's
-is passed over: webhook.pod_schema.field_checks names it.
+validateSeccompProfileField and ValidateAppArmorProfileField. Values of a wrong type are skipped:
+webhook.pod_schema.field_checks reports them.
 """
 
 from __future__ import annotations
@@ -27,28 +27,29 @@ _NAME: Final = (
     f"want at most {MAX_SUBDOMAIN} of a-z, 0-9, '-' and '.', a letter or digit at both ends of "
     "each part"
 )
-# What the API server keeps of a prefix, before it appends five letters.
+# Characters of a prefix that the API server keeps before it appends five letters.
 _LONGEST_PREFIX: Final = 58
 _DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _MOST_ANNOTATED: Final = 256 * 1024
-# Those without a domain that the API server knows.
+# Finalizers without a domain that the API server allows.
 _FINALIZERS: Final = ("orphan", "foregroundDeletion", "kubernetes")
 _INT32: Final = re.compile(r"0|-?[1-9][0-9]{0,9}", re.ASCII)
 _TOLERATIONS: Final = "scheduler.alpha.kubernetes.io/tolerations"
 _LOCALHOST: Final = "localhost/"
-# By key, or by the part before a container's name, the values beside localhost/NAME.
+# Keys of annotations, or their part before a container's name; and the values allowed in addition
+# to localhost/NAME.
 _SECCOMP_OF_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"
 _SECCOMP: Final = "container.seccomp.security.alpha.kubernetes.io/"
 _SECCOMP_WORDS: Final = ("runtime/default", "docker/default", "unconfined")
 _APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 _APP_ARMOR_WORDS: Final = ("", "runtime/default", "unconfined")
-# Bytes: PATH_MAX without its end.
+# Bytes: PATH_MAX without the terminating null.
 _LONGEST_PROFILE: Final = 4095
 _RELATIVE: Final = "want a path that does not begin with / and has no .. in it"
 
 
 def name_faults(metadata: Any, path: Path = ("metadata",)) -> Iterator[Fault]:
-    """An object's name, or the prefix of the one that it is given."""
+    """Check an object's name, or its generateName."""
     given = metadata if isinstance(metadata, dict) else {}
     own, prefix = given.get("name"), given.get("generateName")
     if isinstance(own, str) and own:
@@ -61,9 +62,9 @@ def name_faults(metadata: Any, path: Path = ("metadata",)) -> Iterator[Fault]:
 def annotation_faults(
     given: Any, path: Path, *, bound: bool = False, containers: Collection[str] | None = None
 ) -> Iterator[Fault]:
-    """Annotations that the API server reads. `bound`: whether the pod names its node.
+    """Check annotations that the API server validates. `bound`: the pod has a nodeName.
 
-    `containers` are the names of the pod's; None: they are not known.
+    `containers` are the names of the pod's containers; None if they are unknown.
     """
     size = 0
     for key, value in given.items() if isinstance(given, dict) else ():
@@ -79,7 +80,7 @@ def annotation_faults(
 
 
 def finalizer_faults(given: Any, path: Path) -> Iterator[Fault]:
-    """Finalizers that the API server refuses."""
+    """Yield finalizers that the API server rejects."""
     for at, name in enumerate(given if isinstance(given, list) else ()):
         if isinstance(name, str) and name not in _FINALIZERS:
             why = qualified_name_fault(name) or ("" if "/" in name else "want DOMAIN/NAME")
@@ -88,12 +89,12 @@ def finalizer_faults(given: Any, path: Path) -> Iterator[Fault]:
 
 
 def confined_container(key: str) -> str:
-    """The container that an annotation of this key is about, for AppArmor; else empty."""
+    """Return the container of an AppArmor annotation's key; empty for other keys."""
     return key.removeprefix(_APP_ARMOR) if key.startswith(_APP_ARMOR) else ""
 
 
 def _why(key: str, value: str, containers: Collection[str] | None, *, bound: bool) -> str:
-    """Why the annotation is refused; empty if it is not."""
+    """Return why the annotation is invalid; empty if it is valid."""
     if key == names.MIRROR_POD and not bound:
         return "is valid with nodeName only, because a mirror pod belongs to its node; remove it"
     if key == _DELETION_COST and not _is_int32(value):
@@ -131,7 +132,7 @@ def _profile_fault(value: str, words: Collection[str], *, descending: bool) -> s
 
 
 def profile_faults(context: Any, path: Path) -> Iterator[Fault]:
-    """The profiles of a securityContext, of a pod or of a container."""
+    """Check the profiles of a securityContext of a pod or a container."""
     if not isinstance(context, dict):
         return
     for field, fault in (("seccompProfile", _seccomp_fault), ("appArmorProfile", _app_armor_fault)):

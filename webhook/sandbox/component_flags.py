@@ -15,7 +15,7 @@ STAGES: Final = Path(__file__).parent / "stages.yaml"
 SERVICE_ADDRESSES: Final = "10.96.0.0/16"
 POD_ADDRESSES: Final = "10.244.0.0/16"
 
-# Names of the ports that a control plane needs, beside one for each component's own.
+# Names of the ports of a control plane: one for each component, and one for etcd's peers.
 ETCD_PEER: Final = "etcd-peer"
 PORTS: Final = (
     "etcd",
@@ -29,14 +29,14 @@ PORTS: Final = (
 
 @dataclass(frozen=True)
 class Layout:
-    """Where one control plane lives: its folder, and a port of 127.0.0.1 for each of PORTS."""
+    """The folder of one control plane, and a port of 127.0.0.1 for each of PORTS."""
 
     directory: Path
     ports: Mapping[str, int]
 
     @property
     def credentials(self) -> Path:
-        """The folder that write_credentials fills."""
+        """The folder of write_credentials."""
         return self.directory / "pki"
 
     @property
@@ -46,12 +46,12 @@ class Layout:
 
     @property
     def audit_log(self) -> Path:
-        """Where the API server writes audit events, one JSON document a line, if it does."""
+        """The API server's audit log, one JSON document per line, if auditing is on."""
         return self.directory / "audit.log"
 
     @property
     def audit_policy(self) -> Path:
-        """Which requests are audited."""
+        """The audit policy file."""
         return self.directory / "audit-policy.yaml"
 
     def kubeconfig_of(self, component: str) -> Path:
@@ -66,7 +66,7 @@ class Layout:
 def component_arguments(
     name: str, layout: Layout, components: Collection[str], *, audit: bool
 ) -> list[str]:
-    """The flags of one component, beside which the others named in `components` will run."""
+    """Return the flags of one component; `components` are all that will run."""
     if name == "etcd":
         return _etcd(layout)
     if name == "kube-apiserver":
@@ -87,7 +87,7 @@ def _etcd(layout: Layout) -> list[str]:
         f"--listen-peer-urls={peer}",
         f"--initial-advertise-peer-urls={peer}",
         f"--initial-cluster=default={peer}",
-        # What the sandbox holds is thrown away with it; syncing would only cost time.
+        # The data is deleted with the sandbox, so fsync would only cost time.
         "--unsafe-no-fsync",
         "--log-level=warn",
     ]
@@ -109,7 +109,7 @@ def _api_server(layout: Layout, components: Collection[str], *, audit: bool) -> 
         f"--service-account-key-file={pki / 'sa.pub'}",
         f"--service-account-signing-key-file={pki / 'sa.key'}",
         f"--service-cluster-ip-range={SERVICE_ADDRESSES}",
-        # The Service kubernetes cannot have an endpoint on loopback.
+        # The Service `kubernetes` cannot have an endpoint on loopback.
         "--endpoint-reconciler-type=none",
         f"--requestheader-client-ca-file={pki / 'front-proxy-ca.crt'}",
         "--requestheader-allowed-names=front-proxy",
@@ -118,12 +118,12 @@ def _api_server(layout: Layout, components: Collection[str], *, audit: bool) -> 
         "--requestheader-extra-headers-prefix=X-Remote-Extra-",
         f"--proxy-client-cert-file={pki / 'front-proxy.crt'}",
         f"--proxy-client-key-file={pki / 'front-proxy.key'}",
-        # A node's name means nothing to a resolver; its address is loopback.
+        # Node names do not resolve; the nodes' address is loopback.
         "--kubelet-preferred-address-types=InternalIP",
         "--allow-privileged=true",
     ]
     if "kube-controller-manager" not in components:
-        # Nobody makes the service account that this plugin would ask of every pod.
+        # No controller creates the service accounts that this plugin requires for every pod.
         arguments.append("--disable-admission-plugins=ServiceAccount")
     if audit:
         arguments += [
@@ -137,7 +137,7 @@ def _controller_manager(layout: Layout) -> list[str]:
     pki = layout.credentials
     return [
         *_client("kube-controller-manager", layout),
-        # As in a real cluster: so a webhook can tell by the user which controller makes a pod.
+        # As in a real cluster: a webhook recognizes by the user which controller creates a pod.
         "--use-service-account-credentials=true",
         f"--service-account-private-key-file={pki / 'sa.key'}",
         f"--root-ca-file={pki / 'ca.crt'}",
@@ -147,7 +147,7 @@ def _controller_manager(layout: Layout) -> list[str]:
 
 
 def _client(name: str, layout: Layout) -> list[str]:
-    """The flags that the controller manager and the scheduler have in common."""
+    """Return the flags common to the controller manager and the scheduler."""
     return [
         f"--kubeconfig={layout.kubeconfig_of(name)}",
         "--leader-elect=false",
@@ -155,7 +155,7 @@ def _client(name: str, layout: Layout) -> list[str]:
         f"--secure-port={layout.ports[name]}",
         f"--tls-cert-file={layout.credentials / 'serving.crt'}",
         f"--tls-private-key-file={layout.credentials / 'serving.key'}",
-        # Hundreds of pods at once are no reason to wait: there is one client and one server.
+        # No client-side rate limit: there is one client and one server.
         "--kube-api-qps=500",
         "--kube-api-burst=1000",
     ]
@@ -165,7 +165,7 @@ def _kwok(layout: Layout) -> list[str]:
     return [
         f"--kubeconfig={layout.kubeconfig_of('kwok')}",
         "--manage-all-nodes=true",
-        # As a kubelet's: without leases the node controller gives a node up after 50 s.
+        # As kubelets do. Without leases, the node controller marks a node Unknown after 50 s.
         "--node-lease-duration-seconds=40",
         f"--config={STAGES}",
         f"--cidr={POD_ADDRESSES}",

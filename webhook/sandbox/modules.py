@@ -15,7 +15,7 @@ _REQUIRE: Final = r"^(?:require )?\s*{path} (v\S+)"
 
 @dataclass(frozen=True)
 class Module:
-    """A Go module of ours in `home`, whose one purpose is to pin `path` and all it needs."""
+    """A Go module of this package in `home` that pins `path` and its dependencies."""
 
     name: str
     path: str
@@ -40,7 +40,7 @@ class Module:
 class Program:
     """One binary: its package in a module, and about how many seconds it takes to build.
 
-    The seconds are those of two cores and empty caches; they are only ever shown to people.
+    The seconds are for two cores and empty caches; they are only displayed.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Program:
     seconds: int
 
     def linker_flags(self) -> str:
-        """The -ldflags that strip the binary and stamp the version that it will report."""
+        """Return the -ldflags that strip the binary and set the version that it reports."""
         return " ".join(["-s", "-w", *(f"-X {stamp}" for stamp in _stamps(self.module))])
 
 
@@ -75,7 +75,7 @@ PROGRAMS: Final = {
 
 
 def cache_key(module: Module) -> str:
-    """A folder name for the module's binaries: another pin or another platform, another name."""
+    """Return a folder name for the module's binaries, unique for each pin and platform."""
     digest = hashlib.sha256()
     for part in ("go.mod", "go.sum"):
         digest.update((module.directory / part).read_bytes())
@@ -85,7 +85,7 @@ def cache_key(module: Module) -> str:
 
 
 def _stamps(module: Module) -> tuple[str, ...]:
-    """Assignments to the variables from which the module's programs tell their version."""
+    """Return assignments to the variables that hold the version of the module's programs."""
     version = module.version
     if module is KUBERNETES:
         major, minor = version.removeprefix("v").split(".")[:2]
@@ -96,5 +96,5 @@ def _stamps(module: Module) -> tuple[str, ...]:
             f"{base}.gitMinor={minor}",
             f"{base}.gitTreeState=clean",
         )
-    # etcd and kwok carry their version in their source.
+    # etcd and kwok have their version in their source.
     return ()

@@ -13,33 +13,33 @@ if TYPE_CHECKING:
 
 
 class Progress(Protocol):
-    """What the sandbox reports to."""
+    """The interface for progress reports of the sandbox."""
 
     def step(self, what: str, about: int | None = None) -> AbstractContextManager[None]:
-        """Surrounds one piece of work; `about` is its rough duration in seconds, if known."""
+        """Report one step while it runs; `about` is its rough duration in seconds, if known."""
 
     def note(self, text: str) -> None:
-        """Says something that takes no time."""
+        """Report a fact that is not a step."""
 
 
 class Silent:
-    """Reports nothing, for callers with no person before them."""
+    """Reports nothing, for callers without a user."""
 
     @contextmanager
     def step(self, what: str, about: int | None = None) -> Iterator[None]:
-        """Does nothing around the work."""
+        """Do nothing."""
         del what, about
         yield
 
     def note(self, text: str) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
 
 class Lines:
-    """Writes to a stream: one line that lives on a terminal, plain lines anywhere else.
+    """Writes to a stream: one updated line on a terminal, otherwise plain lines.
 
-    A pipe gets a line when a step starts, one a minute while it lasts, and one when it ends, so
-    that a build log shows that something is alive. Steps do not nest.
+    A pipe gets a line when a step starts, one a minute while it runs, and one when it ends, so
+    that a build log shows progress. Steps do not nest.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -48,7 +48,7 @@ class Lines:
 
     @contextmanager
     def step(self, what: str, about: int | None = None) -> Iterator[None]:
-        """Surrounds the work with its start, its duration so far, and its end or failure."""
+        """Write the step's start, its duration so far, and its end or failure."""
         started = time.monotonic()
         over = threading.Event()
         expected = f" (about {duration(about)})" if about else ""
@@ -67,7 +67,7 @@ class Lines:
             self._write(f"{what}: {outcome} in {duration(time.monotonic() - started)}")
 
     def note(self, text: str) -> None:
-        """Writes the text as a line of its own."""
+        """Write the text as a separate line."""
         self._write(text)
 
     def _tick(self, what: str, expected: str, started: float, over: threading.Event) -> None:
@@ -76,14 +76,14 @@ class Lines:
             self._write(f"{what}: {elapsed}{expected} ...", lasting=not self._live)
 
     def _write(self, text: str, *, lasting: bool = True) -> None:
-        # "\x1b[K" clears what a longer line before this one left behind.
+        # "\x1b[K" clears the rest of a longer previous line.
         start = "\r\x1b[K" if self._live else ""
         self._stream.write(f"{start}{text}" + ("\n" if lasting else ""))
         self._stream.flush()
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them: 0.4 s, 52 s, 4 min 30 s."""
+    """Return seconds as text for people: 0.4 s, 52 s, 4 min 30 s."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

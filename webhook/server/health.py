@@ -96,7 +96,7 @@ class Exposition:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self._ready = Gauge(
-            metric_names.READY, "Whether /readyz answers 200: 1 or 0.", registry=self.registry
+            metric_names.READY, "1 if /readyz answers 200, else 0.", registry=self.registry
         )
         self._turn = asyncio.Lock()
         self._began = -math.inf

@@ -24,59 +24,59 @@ class PolicyMetrics(Exposition):
         self._clock = clock
         self._decisions = Counter(
             metric_names.DECISIONS,
-            "Decisions by result, once for each policy applied; policy is empty if none was.",
+            "Decisions by result, one for each policy that applied; policy is empty if none did.",
             ["result", "policy"],
             registry=self.registry,
         )
         self._rejections = Counter(
             metric_names.POLICY_REJECTIONS,
-            "Pods refused for what the policy sets.",
+            "Pods rejected because of the policy.",
             ["policy"],
             registry=self.registry,
         )
         self._last_match = self._gauge(
             metric_names.POLICY_LAST_MATCH,
-            "When the policy last matched a pod, under Audit too.",
+            "Unix time at which the policy last matched a pod, also under Audit.",
             "policy",
         )
         self._audited = Counter(
             metric_names.AUDITED_DECISIONS,
-            "What policies under Audit would have done to pods: same, changes or rejects.",
+            "Decisions of policies under Audit on pods: same (no change), changes or rejects.",
             ["policy", "namespace", "outcome"],
             registry=self.registry,
         )
         self._exceptions = Counter(
             metric_names.EXCEPTIONS_APPLIED,
-            "Pods in which a policy that matched took no part, by the exception that says so.",
+            "Pods to which a matching policy did not apply because of an exception.",
             ["exception", "policy"],
             registry=self.registry,
         )
         self._policy_writes = Counter(
             metric_names.POLICY_WRITES,
             "Writes of policies, classes and exceptions by outcome: allowed, warned, "
-            "refused, or unjudged, which the API server decides by its failurePolicy.",
+            "refused, or unjudged (failed; the API server applies the failurePolicy).",
             ["outcome"],
             registry=self.registry,
         )
         self._unplaceable = Counter(
             metric_names.UNPLACEABLE,
-            "Pods that were admitted though no node could admit them at that moment (--nodes).",
+            "Pods that were admitted although no node could run them at that moment (--nodes).",
             registry=self.registry,
         )
         self._policy_set = self._gauge(
-            metric_names.POLICY_SET, "The policy set that serves, by its hash; always 1.", "hash"
+            metric_names.POLICY_SET, "The policy set in force, by its hash; always 1.", "hash"
         )
         self._policy_set_loaded = self._gauge(
-            metric_names.POLICY_SET_LOADED, "When the policy set was loaded."
+            metric_names.POLICY_SET_LOADED, "Unix time at which the policy set was loaded."
         )
         self._policy_set_errors = self._gauge(
             metric_names.POLICY_SET_ERRORS,
-            "Errors of the policy set that serves, such as policies that reject every pod:"
-            " `fairlead check` names them.",
+            "Errors of the policy set in force, such as policies that reject every pod;"
+            " `fairlead check` lists them.",
         )
         self._reloads = Counter(
             metric_names.POLICY_RELOADS,
-            "Policy sets read again: loaded, or refused and the last good one kept.",
+            "Reloads of the policy set: loaded, or refused (the last good one stays).",
             ["outcome"],
             registry=self.registry,
         )

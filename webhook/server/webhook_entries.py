@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from webhook.interception import leads_to
+from webhook.interception import leads_to, read_ca_bundle
 from webhook.policy.selectors import Condition, Selector, selector_of
 
 if TYPE_CHECKING:
@@ -43,16 +42,9 @@ def published(configuration: Mapping[str, Any], service: Service) -> tuple[Publi
     for entry in configuration.get("webhooks") or ():
         if leads_to(entry, service.namespace, service.name):
             where = f"caBundle of webhook {entry.get('name')}"
-            bundle = _decoded(entry["clientConfig"].get("caBundle"))
+            bundle = read_ca_bundle(entry)
             found.setdefault(bundle, Published(where, bundle))
     return tuple(found.values())
-
-
-def _decoded(text: object) -> bytes:
-    try:
-        return base64.b64decode(str(text or ""))
-    except ValueError:
-        return b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,21 +38,22 @@ class Metrics(PolicyMetrics):
         )
         self._duration = Histogram(
             metric_names.ADMISSION_DURATION,
-            "Time from a request's first byte in the app to its answer.",
+            "Seconds from a request's first byte in the app to its answer.",
             buckets=BUCKETS,
             registry=self.registry,
         )
         self._in_flight = self._gauge(
-            metric_names.ADMISSION_IN_FLIGHT, "Requests taken and not answered yet."
+            metric_names.ADMISSION_IN_FLIGHT, "Requests accepted and not answered yet."
         )
         self._connections = self._gauge(
             metric_names.CONNECTIONS, "Connections to the HTTPS port, handshakes included."
         )
         self._connections_ended = Counter(
             metric_names.CONNECTIONS_ENDED,
-            "Connections closed by us: slow, late (waited too long for a handshake), crowded (too"
-            " many), large (too much in bodies and answers), unread (its answer was not read),"
-            " pipelined (a request before the answer to another), malformed (not HTTP/1.1).",
+            "Connections closed by the webhook: slow, late (waited too long for a handshake),"
+            " crowded (too many), large (too many bytes in bodies and answers), unread (its answer"
+            " was not read), pipelined (a request before the previous answer), malformed (not"
+            " HTTP/1.1).",
             ["reason"],
             registry=self.registry,
         )
@@ -63,7 +64,7 @@ class Metrics(PolicyMetrics):
         )
         self._workload_warnings = Counter(
             metric_names.WORKLOAD_WARNINGS,
-            "Warnings given to those who wrote workloads, of what their pods will meet.",
+            "Warnings returned to authors of workloads about the pods that these will create.",
             registry=self.registry,
         )
         self._events = Counter(
@@ -74,15 +75,15 @@ class Metrics(PolicyMetrics):
         )
         self._cache_age = self._gauge(
             metric_names.CACHE_AGE,
-            "Time since the last message from the API server to a cache.",
+            "Seconds since the last message from the API server to a cache.",
             "resource",
         )
         self._certificate = self._gauge(
-            metric_names.CERTIFICATE_EXPIRY, "When the serving certificate expires."
+            metric_names.CERTIFICATE_EXPIRY, "Unix time at which the serving certificate expires."
         )
         self._certificates = Counter(
             metric_names.CERTIFICATE_RELOADS,
-            "Serving certificates read again: loaded, or refused and the previous one kept.",
+            "Reloads of the serving certificate: loaded, or refused (the previous one stays).",
             ["outcome"],
             registry=self.registry,
         )

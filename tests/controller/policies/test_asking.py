@@ -10,7 +10,7 @@ from tests.kube.fake_api import Answer, Request, fake_api
 from webhook.controller.policies.reporter import ReplicaReports, poll_replicas
 from webhook.kube.webhook_replicas import Replica
 
-TEXT = b"""# HELP fairlead_policy_set_info The policy set that serves.
+TEXT = b"""# HELP fairlead_policy_set_info The policy set in force.
 fairlead_policy_set_info{hash="abc"} 1.0
 process_start_time_seconds 1.7e9
 fairlead_decisions_total{policy="p",result="placed"} 3.0

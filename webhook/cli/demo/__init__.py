@@ -45,9 +45,9 @@ def command(cluster: bool | None, save: Path | None, output: str) -> None:
       1  something could not be started, or did not answer as it should
       2  wrong usage
     """
-    from webhook.cli.demo.show import run, saved
+    from webhook.cli.demo.show import run, save_files
 
     if save:
-        saved(save)
+        save_files(save)
     else:
         run(cluster, output)

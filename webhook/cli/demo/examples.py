@@ -1,6 +1,6 @@
-"""The demo's examples and its Run, and the explanation of what becomes of each.
+"""The demo's examples and its Run, with the explanation of each result.
 
-Longer than 300 lines: the Run's pods are examples too, and are explained by the same code.
+Longer than 300 lines: the Run's pods are examples too, and the same code explains them.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ NAMESPACE_FILE: Final = _DATA / "namespace.yaml"
 RUN_FILE: Final = _DATA / "run.yaml"
 NAMESPACE: Final = "research"
 
-# Kubernetes' own annotation for a human's description of an object.
+# Kubernetes' annotation for a description of an object.
 DESCRIPTION: Final = "kubernetes.io/description"
 _PERSON: Final = "you@example.com"
-# What the DaemonSet controller lets all of its pods tolerate (AddOrUpdateDaemonPodTolerations in
+# The tolerations that the DaemonSet controller adds (AddOrUpdateDaemonPodTolerations in
 # k8s.io/kubernetes/pkg/controller/daemon/util).
 _DAEMON_TOLERATIONS: Final = (
     ("not-ready", "NoExecute"),
@@ -53,7 +53,7 @@ _DAEMON_TOLERATIONS: Final = (
 
 @dataclass(frozen=True)
 class Example:
-    """One object as it is applied: a v1.Pod, or a DaemonSet that makes pods."""
+    """One object to apply: a v1.Pod, or a DaemonSet that creates pods."""
 
     manifest: JsonObject
 
@@ -64,35 +64,35 @@ class Example:
 
     @property
     def title(self) -> str:
-        """What is to be seen, in the words of the manifest itself."""
+        """What the example shows, from the manifest's annotation."""
         return str(self.manifest["metadata"]["annotations"][DESCRIPTION])
 
     @property
     def by_daemon_set(self) -> bool:
-        """Whether the pod is a DaemonSet's."""
+        """True if a DaemonSet creates the pod."""
         return bool(self.manifest["kind"] == "DaemonSet")
 
     @property
     def user(self) -> str:
-        """Who asks the API server for the pod."""
+        """The user who creates the pod."""
         return names.DAEMON_SET_CONTROLLER if self.by_daemon_set else _PERSON
 
     def pod(self, node: str = "on-demand-0") -> JsonObject:
-        """The pod that is asked for; a DaemonSet's controller makes one for each `node`."""
+        """Return the pod to create; a DaemonSet's controller creates one for each `node`."""
         return _daemon_pod(self.manifest, node) if self.by_daemon_set else self.manifest
 
 
 def read_examples() -> list[Example]:
-    """The examples, in the order in which they are shown."""
+    """Return the examples in the order of the output."""
     return [Example(manifest) for manifest in yaml.safe_load_all((_DATA / "pods.yaml").read_text())]
 
 
 def save(folder: Path) -> None:
-    """Write all of the demo into a new folder. Raises UnreadableInput if there is one already."""
+    """Write the demo's files into a new folder. Raises UnreadableInput if it exists."""
     try:
         shutil.copytree(_DATA, folder)
     except FileExistsError:
-        raise UnreadableInput([f"{folder}: is there already; name a folder that is not"]) from None
+        raise UnreadableInput([f"{folder}: already exists; name a new folder"]) from None
     except OSError as error:
         raise UnreadableInput([f"{folder}: {error.strerror}"]) from error
 
@@ -137,14 +137,14 @@ def _daemon_pod(daemon_set: JsonObject, node: str) -> JsonObject:
 
 
 class Disagreement(FairleadError):
-    """The webhook and the engine offline say different things of one pod."""
+    """The webhook and the offline engine decided differently on a pod."""
 
 
 @dataclass(frozen=True)
 class Admitted:
-    """The answer. `pod` is the pod afterwards, None if it was refused with `message`.
+    """The answer. `pod` is the resulting pod; None if it was rejected with `message`.
 
-    `sent` is the pod as it was asked for, as far as anybody outside of the API server can know.
+    `sent` is the requested pod, as far as a client of the API server knows it.
     """
 
     sent: JsonObject
@@ -155,7 +155,7 @@ class Admitted:
 
 @dataclass(frozen=True)
 class AdmittedExample:
-    """One example, and all that is to be said of it."""
+    """One example with its result and its explanation."""
 
     example: Example
     result: Result
@@ -180,15 +180,15 @@ class AdmittedExample:
         }
 
 
-def explained(
+def explain_example(
     example: Example,
     answer: Admitted,
     policies: PolicySet,
     namespace_labels: Mapping[str, str],
 ) -> AdmittedExample:
-    """The answer beside what `fairlead explain` says of the same pod.
+    """Return the answer with the explanation that `fairlead explain` gives for the same pod.
 
-    Raises Disagreement if the two are not one: nobody could foresee anything then.
+    Raises Disagreement if the webhook and the engine decide differently.
     """
     arrival = Arrival(answer.sent, NAMESPACE, namespace_labels, example.user)
     foreseen = decide(arrival, policies, Cluster())
@@ -197,8 +197,8 @@ def explained(
     live = _stamp(answer.pod) if answer.pod else None
     if foreseen.allowed != (answer.pod is not None) or live != wanted:
         raise Disagreement(
-            f"{example.name}: the webhook says {live or answer.message!r}, and the same engine"
-            f" offline {wanted or foreseen.reason!r}: that is a bug of Fairlead's, please report it"
+            f"{example.name}: the webhook answers {live or answer.message!r}, but the same engine"
+            f" offline {wanted or foreseen.reason!r}: this is a bug of Fairlead, please report it"
         )
     return AdmittedExample(
         example,
@@ -216,8 +216,8 @@ def _stamp(pod: JsonObject) -> str | None:
 
 
 @dataclass(frozen=True)
-class Ran:
-    """What became of a Run: the answer for each pod, by name, and the run's phases, in order.
+class RunResult:
+    """The result of a Run: the answer for each pod, by name, and the run's phases, in order.
 
     Without a controller there are no phases.
     """
@@ -227,15 +227,15 @@ class Ran:
 
 
 class Runner(Protocol):
-    """Where the Run becomes pods."""
+    """A stage that creates the Run's pods."""
 
-    def ran(self, plan: Plan) -> Ran:
-        """Have its pods admitted."""
+    def run_plan(self, plan: Plan) -> RunResult:
+        """Send the pods of the plan to the webhook."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """One replica: its rank among `size`, and the node that its pod runs on, if there are any."""
+    """One replica: its rank, of `size`, and the node of its pod, if there are nodes."""
 
     shown: AdmittedExample
     rank: str
@@ -244,7 +244,7 @@ class Member:
 
     @property
     def policies(self) -> list[str]:
-        """Those that gave it something, in their order."""
+        """The policies that set one of its fields, in order."""
         return list(dict.fromkeys(one.policy for one in self.shown.why if one.outcome == "set"))
 
     def document(self) -> dict[str, Any]:
@@ -261,7 +261,7 @@ class Member:
 
 @dataclass(frozen=True)
 class DemoRun:
-    """The Run, and all that is to be said of it."""
+    """The Run with its result."""
 
     name: str
     title: str
@@ -279,21 +279,21 @@ class DemoRun:
 
 
 def run_demo(stage: Runner, policies: PolicySet, namespace_labels: Mapping[str, str]) -> DemoRun:
-    """Have the demo's Run become its pods.
+    """Run the demo's Run on the stage.
 
-    Raises Disagreement if what became of one is not what the engine foresees of the planned pod.
+    Raises Disagreement if the engine decides differently on a planned pod.
     """
     (planned,) = read_plans([RUN_FILE], NAMESPACE, "")
     plan = planned.plan
-    ran = stage.ran(plan)
+    ran = stage.run_plan(plan)
     members = []
-    for pod in pods_of(plan):
+    for pod in planned_pods(plan):
         example = Example(pod)
         answer = ran.answers[example.name]
         env = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
         members.append(
             Member(
-                explained(example, answer, policies, namespace_labels),
+                explain_example(example, answer, policies, namespace_labels),
                 env["RANK"],
                 env["WORLD_SIZE"],
                 answer.pod["spec"].get("nodeName", "") if answer.pod else "",
@@ -303,8 +303,8 @@ def run_demo(stage: Runner, policies: PolicySet, namespace_labels: Mapping[str, 
     return DemoRun(plan.run.name, title, members, ran.phases)
 
 
-def pods_of(plan: Plan) -> list[JsonObject]:
-    """The pods that the controller makes, in the framework's order."""
+def planned_pods(plan: Plan) -> list[JsonObject]:
+    """Return the pods that the controller creates, in the framework's order."""
     return [
         plan.pod(role, index, 0)
         for role, count in plan.gang.counts.items()

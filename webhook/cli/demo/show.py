@@ -17,12 +17,12 @@ from webhook.cli.demo.examples import (
     POLICIES,
     AdmittedExample,
     Runner,
-    explained,
+    explain_example,
     read_examples,
     run_demo,
     save,
 )
-from webhook.cli.demo.stages import at_hand, cluster, loopback, obtained
+from webhook.cli.demo.stages import cluster, find_tools, loopback, obtain_tools
 from webhook.cli.exit_codes import TERMINATED
 from webhook.cli.output import print_result, print_text
 from webhook.policy.load import load
@@ -38,54 +38,56 @@ if TYPE_CHECKING:
     from webhook.policy.policy_set import PolicySet
 
 _LABELS: Final = {"kubernetes.io/metadata.name": NAMESPACE}
-_TO_SAVE: Final = ("fairlead demo --save mine", "all of this as files")
+_TO_SAVE: Final = ("fairlead demo --save mine", "write all of this to files")
 _TO_EXPLAIN: Final = (
     "fairlead explain -f mine/pods.yaml --policies mine/policies",
-    "what becomes of them, and why",
+    "show each result with its reasons",
 )
 _TO_PREVIEW: Final = (
     "fairlead run preview -f mine/run.yaml --policies mine/policies",
-    "all that the Run would be",
+    "show the pods of the Run",
 )
 _TO_BUILD: Final = (
     "fairlead demo --cluster",
-    "on a real API server, built once",
+    "run the demo on a real API server",
 )
 _TO_KEEP: Final = (
     'eval "$(fairlead sandbox up --policies mine/policies)"',
-    "a cluster for your kubectl",
+    "start a cluster for your kubectl",
 )
 
 
 class Stage(Runner, Protocol):
-    """Where the demo runs."""
+    """A cluster or a webhook on loopback."""
 
     def admit(self, example: Example) -> Admitted:
-        """Have the example's pod admitted, or refused."""
+        """Send the example's pod to the webhook."""
 
 
-def saved(folder: Path) -> None:
-    """Write the demo's files into a new folder, and say so."""
+def save_files(folder: Path) -> None:
+    """Write the demo's files into a new folder, and print what to do with them."""
     save(folder)
     click.echo(f"{folder} has the demo's policies, their tests, pods, a Run and the namespace")
     name = shlex.quote(str(folder))
     hints = (
-        (f"fairlead test {name}", "the policies' tests"),
+        (f"fairlead test {name}", "run the policies' tests"),
         (f"fairlead explain -f {name}/pods.yaml --policies {name}/policies", _TO_EXPLAIN[1]),
         (f"fairlead run preview -f {name}/run.yaml --policies {name}/policies", _TO_PREVIEW[1]),
         (f'eval "$(fairlead sandbox up --policies {name}/policies)"', _TO_KEEP[1]),
-        (f"kubectl create -f {name}/namespace.yaml", "where they are to be"),
-        (f"kubectl create -f {name}/pods.yaml -f {name}/run.yaml", "all of it, for real"),
+        (f"kubectl create -f {name}/namespace.yaml", "create their namespace"),
+        (f"kubectl create -f {name}/pods.yaml -f {name}/run.yaml", "create the pods and the Run"),
     )
     print_text("text", ["", *text.hints(hints)])
 
 
 def run(wanted: bool | None, output: str) -> None:
-    """Show everything, with a cluster, without, or (None) with one if that takes no building."""
+    """Run the demo with a cluster, without, or (None) with one if its binaries exist."""
     progress = Lines(sys.stderr)
     policies = load(read_folder(POLICIES)).policies
     with _tidy_end():
-        tools = obtained(progress) if wanted else at_hand(progress) if wanted is None else None
+        tools = (
+            obtain_tools(progress) if wanted else find_tools(progress) if wanted is None else None
+        )
         if tools:
             _on_cluster(tools, policies, progress, output)
         else:
@@ -97,8 +99,8 @@ def _on_loopback(policies: PolicySet, output: str, *, asked: bool) -> None:
         reason = "" if asked else ", because its binaries are not built here"
         head = text.title(
             f"Fairlead {webhook.__version__}: the demo without a cluster",
-            f"The real webhook answers real AdmissionReviews over {stage.tls} at {stage.url}. "
-            f"There is no API server{reason}: no pod is created, and none is scheduled.",
+            f"The real webhook answers AdmissionReviews over {stage.tls} at {stage.url}. "
+            f"There is no API server{reason}: no pod is created or scheduled.",
         )
         shown = _show_examples(stage, policies, head, output)
         run = _show_run(stage, policies, shown, output)
@@ -114,10 +116,10 @@ def _on_cluster(tools: Tools, policies: PolicySet, progress: Lines, output: str)
     with cluster(tools, progress) as stage:
         head = text.title(
             f"Fairlead {webhook.__version__}: the demo on a real control plane",
-            "kubectl creates the pods, and the real controller those of a Run, at a kube-apiserver "
-            f"{stage.version}, which asks the real webhook at {stage.url}; the real scheduler "
-            f"places them on {stage.nodes} nodes. Only the nodes are simulated, by kwok: no "
-            "container is started.",
+            "kubectl creates the pods, and the real controller creates those of a Run. "
+            f"kube-apiserver {stage.version} calls the real webhook at {stage.url}, and the real "
+            f"scheduler places the pods on {stage.nodes} nodes. Only the nodes are simulated, by "
+            "kwok: no container is started.",
         )
         shown = _show_examples(stage, policies, head, output)
         places = stage.places(policies.classes)
@@ -134,11 +136,11 @@ def _on_cluster(tools: Tools, policies: PolicySet, progress: Lines, output: str)
 def _show_examples(
     stage: Stage, policies: PolicySet, head: Iterable[str], output: str
 ) -> list[AdmittedExample]:
-    """Every example, printed as soon as it is answered."""
+    """Print every example as soon as it is answered."""
     print_text(output, [*head, "", *text.policies(policies.policies)])
     result = []
     for number, example in enumerate(read_examples(), 1):
-        shown = explained(example, stage.admit(example), policies, _LABELS)
+        shown = explain_example(example, stage.admit(example), policies, _LABELS)
         result.append(shown)
         print_text(output, ["", *text.example(shown, number)])
     return result
@@ -147,7 +149,7 @@ def _show_examples(
 def _show_run(
     stage: Stage, policies: PolicySet, examples: Sequence[AdmittedExample], output: str
 ) -> DemoRun:
-    """The Run, printed after the examples, and that all was foreseen."""
+    """Print the Run, and that the engine gives the same answers offline."""
     run = run_demo(stage, policies, _LABELS)
     print_text(output, ["", *text.run(run, len(examples) + 1)])
     print_text(output, ["", *text.agreement(len(examples) + len(run.members))])
@@ -160,7 +162,7 @@ def _document(kind: str, shown: list[AdmittedExample], **more: Any) -> dict[str,
 
 @contextlib.contextmanager
 def _tidy_end() -> Iterator[None]:
-    """Let SIGTERM end the demo as an exception does, so that everything is cleared away."""
+    """Turn SIGTERM into an exception, so that everything is cleaned up."""
 
     def end(_number: int, _frame: object) -> NoReturn:
         sys.exit(TERMINATED)

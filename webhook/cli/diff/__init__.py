@@ -152,7 +152,7 @@ def _answer(question: Question) -> Outcome:
     from webhook.cli.diff.report import Outcome
     from webhook.sandbox.progress import Lines, Silent
 
-    # A person who waits for a cluster is told; what files say is there at once.
+    # Progress is shown for a cluster only: files are read at once.
     waits = question.asks_cluster and sys.stderr.isatty()
     progress = Lines(sys.stderr) if waits else Silent()
     with progress.step("Reading the cluster"):
@@ -174,7 +174,7 @@ def _answer(question: Question) -> Outcome:
 
 
 def _notes(gathered: ComparisonInput) -> list[str]:
-    """What is not known, or left out."""
+    """Return notes about what is unknown or left out."""
     from webhook.cli.diff.comparison_input import Template
     from webhook.cli.diff.question import daemon_set_notes
     from webhook.cli.offline import unknown_labels
@@ -205,10 +205,10 @@ def _fails(report: Report, fail_on: str) -> bool:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Within it, cycles are not collected; what no reference leads to is freed as ever.
+    """Disable the cyclic garbage collector inside the context; reference counts still free memory.
 
-    Policies, pods and what is found of them stay to the end, and each collection would walk all of
-    them again: a sixth of the time for ten thousand pods, and not a megabyte gained.
+    Policies, pods and results stay until the end, and each collection would walk all of them: a
+    sixth of the time for ten thousand pods, for less than a megabyte.
     """
     was = gc.isenabled()
     gc.disable()

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from webhook.workloads.object import Object
     from webhook.workloads.template import PodTemplate
 
-# The API server gives each Run an uid, by which its pods are selected; a file's has none yet.
+# The API server gives each Run a uid, by which its pods are selected. A Run in a file has no uid.
 _UNSTORED = {"uid": "00000000-0000-0000-0000-000000000000", "resourceVersion": "0"}
 _OVER: Final = frozenset({"Complete", "Completed", "Succeeded", "Failed"})
-# The members of a container that a decision reads.
+# The fields of a container that a decision reads.
 _OF_CONTAINERS: Final = ("name", "resources")
 _OF_METADATA: Final = ("name", "namespace", "labels", "annotations", "ownerReferences")
 # Without pods, which are listed separately, and without templates of other objects.
@@ -79,7 +79,7 @@ class Planned:
 
     @property
     def namespace(self) -> str:
-        """The Run's."""
+        """The namespace of the Run."""
         return self.plan.run.namespace
 
 

@@ -1,6 +1,6 @@
 """A comparison: the question, its input from files and a cluster, and the decisions on all pods.
 
-Longer than 300 lines: it is one way, from the options of `fairlead diff` to its report.
+Longer than 300 lines: it is one path from the options of `fairlead diff` to its report.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ class Question:
 
 
 def gather(question: Question) -> ComparisonInput:
-    """Read everything.
+    """Read all of the input.
 
-    If a cluster is asked, it also has what the files lack: labels of namespaces, the default
+    A cluster, if one is read, supplies what the files lack: labels of namespaces, the default
     PriorityClass, nodes. Raises UnreadableInput, InvalidDocuments and ClusterError.
     """
     if question.asks_cluster:
@@ -110,7 +110,7 @@ async def _with_cluster(question: Question) -> ComparisonInput:
         if known.configuration is not None and (nothing := nothing_sent(known.configuration)):
             # Without a webhook, the comparison shows what it would do.
             known = replace(known, configuration=None)
-            notes.append(f"{nothing.reason}: this is what would become of pods if they were sent")
+            notes.append(f"{nothing.reason}: the comparison shows the result as if they were sent")
         if question.pods:
             facts, pods = _of_files(question, known)
         else:
@@ -122,9 +122,9 @@ async def _with_cluster(question: Question) -> ComparisonInput:
 def _excepted(
     question: Question, old: PolicySet, new: PolicySet, theirs: PolicySet
 ) -> tuple[PolicySet, PolicySet, str]:
-    """Both sets, with the cluster's exceptions in files that have none, and a note about that.
+    """Return both sets, with the cluster's exceptions added to files without any, and a note.
 
-    Exceptions are mostly objects of the cluster only: a branch without them does not end them.
+    Exceptions usually exist in the cluster only: a branch without them does not end them.
     """
     without = [
         source.text

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.comparison.difference import FieldChange, Kind, Nodes, Side
-    from webhook.comparison.difference_report import Change, Report, Some
+    from webhook.comparison.difference_report import Change, PodGroup, Report
     from webhook.policy.policy_set import PolicySet
 
 _COLOURS: Final[dict[Kind, str]] = {
@@ -33,7 +33,7 @@ _COLOURS: Final[dict[Kind, str]] = {
     "placeable": "green",
 }
 _SIGNS: Final = {"+": "green", "-": "red", "~": "yellow"}
-# So many objects are named of those whose pods change alike.
+# Maximum number of objects named for one change.
 _NAMED: Final = 3
 TITLES: Final[dict[Kind, str]] = {
     "rejected": "newly rejected",
@@ -42,11 +42,11 @@ TITLES: Final[dict[Kind, str]] = {
     "admitted": "no longer rejected",
     "placeable": "no longer without a node",
 }
-# Of an object's pods with many different fates, or of a quoted pod, no more is shown.
+# Maximum length of a line with text that others wrote.
 _LONG: Final = 300
-# GitHub takes comments of 65,536 characters and GitLab of a million; both count the ends of lines.
+# GitHub accepts comments of 65,536 characters, GitLab of a million; both count line ends.
 MAX_CHARACTERS: Final = 60_000
-# Nobody reads on.
+# Limits of the Markdown comment.
 _MOST_ROWS: Final = 30
 _MOST_CHANGES: Final = 20
 _MOST_FIELDS: Final = 8
@@ -56,9 +56,9 @@ _TICKS: Final = re.compile("`+")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Everything that is printed. `nodes` is how many there are; None if they are not known.
+    """Everything that is printed. `nodes` is the number of nodes; None if they are unknown.
 
-    `notes` are about what is not known, or left out.
+    `notes` name what is unknown or left out.
     """
 
     old: str
@@ -70,30 +70,30 @@ class Outcome:
     notes: Sequence[str] = ()
 
 
-def in_line(text: str, most: int = _LONG) -> str:
-    """The text in one line that does no harm, no longer than that."""
+def safe_line(text: str, most: int = _LONG) -> str:
+    """Return the text as one line without control characters, of at most this length."""
     return fit(one_line(text), most)
 
 
 def size(policies: PolicySet) -> str:
-    """How many policies a set has, and its hash as stamps carry it."""
+    """Return the number of policies of a set, and its hash as in stamps."""
     count = len(policies.policies)
     return f"{count} polic{'y' if count == 1 else 'ies'}, set {policies.hash[:HASH_LENGTH]}"
 
 
 def count_pods(count: int) -> str:
-    """So many pods."""
+    """Return a number of pods as text, such as `3 pods`."""
     return f"{count:,} pod{'' if count == 1 else 's'}"
 
 
-def counted(report: Report) -> str:
-    """How many pods of each kind of difference: `1 newly rejected, 3 placed otherwise`."""
+def difference_counts(report: Report) -> str:
+    """Return the number of pods by kind of difference: `1 newly rejected, 3 placed differently`."""
     counts = report.counts
     return ", ".join(f"{counts[kind]:,} {TITLES[kind]}" for kind in KINDS if counts[kind])
 
 
-def remarks(outcome: Outcome) -> Iterator[str]:
-    """What else there is to know of the numbers."""
+def summary_notes(outcome: Outcome) -> Iterator[str]:
+    """Yield further facts about the numbers."""
     report = outcome.report
     if report.live:
         coming = f"by templates of workloads: {report.total - report.live:,}"
@@ -109,28 +109,28 @@ def remarks(outcome: Outcome) -> Iterator[str]:
         yield "nodes were not checked: give --nodes"
 
 
-def who(some: Some) -> str:
-    """Which pods they are: `TFJob/mnist worker 0, 2-3 of 4`."""
-    maker = some.maker
-    which = described(maker.part, maker.count, some.indexes, some.more)
+def pod_names(group: PodGroup) -> str:
+    """Return the names of pods: `TFJob/mnist worker 0, 2-3 of 4`."""
+    maker = group.maker
+    which = described(maker.part, maker.count, group.indexes, group.more)
     title = f"{maker.title} (live)" if maker.live else maker.title
-    return in_line(f"{title} {which}" if which else title)
+    return safe_line(f"{title} {which}" if which else title)
 
 
 def subjects(change: Change, most: int) -> str:
-    """The pods of a change, the first few by name."""
+    """Return the pods of a change, the first few by name."""
     return shortened(
-        [who(some) for some in change.pods[: most + 2]] + _placeholders(change, most), most
+        [pod_names(group) for group in change.pods[: most + 2]] + _placeholders(change, most), most
     )
 
 
 def _placeholders(change: Change, most: int) -> list[str]:
-    # Only how many there are is wanted of them.
+    # Only the count is needed.
     return [""] * max(len(change.pods) - most - 2, 0)
 
 
 def field_lines(fields: Sequence[FieldChange]) -> Iterator[tuple[str, str, str]]:
-    """Sign, policy and part, and what becomes of the field, as a diff has it."""
+    """Yield the sign, the policy and part, and the field's change, in the form of a diff."""
     for each in fields:
         author = f"{each.policy}, {each.part}" if each.policy else "the pod itself"
         if not each.old:
@@ -141,11 +141,11 @@ def field_lines(fields: Sequence[FieldChange]) -> Iterator[tuple[str, str, str]]
             sign, text = "~", f"{each.new}, which has another meaning now"
         else:
             sign, text = "~", f"{each.new} (before: {each.old})"
-        yield sign, in_line(author), in_line(f"{each.field}: {text}")
+        yield sign, safe_line(author), safe_line(f"{each.field}: {text}")
 
 
 def rejection_reason(change: Change) -> str:
-    """Why the pods are rejected now, or were before; empty if they are not."""
+    """Return why the pods are rejected now, or were before; empty if they were not."""
     difference = change.difference
     before = difference.kind != "rejected"
     side = difference.old if before else difference.new
@@ -155,15 +155,15 @@ def rejection_reason(change: Change) -> str:
 
 
 def nodes_line(change: Change) -> str:
-    """How many nodes admit the pods, if that is new."""
+    """Return the number of nodes that admit the pods, if it changed."""
     old, new = change.difference.old, change.difference.new
     if new.nodes is None or (old.nodes and _served(old.nodes) == _served(new.nodes)):
         return ""
     now = f"{new.nodes.admitted} of {new.nodes.total} nodes admit such a pod{_before(old)}"
     if new.nodes.on_demand:
-        return in_line(f"{now}; class {', '.join(new.nodes.on_demand)} creates them on demand")
+        return safe_line(f"{now}; class {', '.join(new.nodes.on_demand)} creates them on demand")
     shut = ", ".join(f"{condition} on {count}" for condition, count in new.nodes.shut)
-    return in_line(f"{now}: {shut}" if shut else now)
+    return safe_line(f"{now}: {shut}" if shut else now)
 
 
 def _served(nodes: Nodes) -> tuple[int, bool]:
@@ -178,35 +178,35 @@ def _before(side: Side) -> str:
     return f", {side.nodes.admitted} did before"
 
 
-def sums(report: Report) -> tuple[list[str], list[list[str]]]:
-    """Head and rows of the sums by namespace and policy; only kinds that occur have a column."""
+def sum_table(report: Report) -> tuple[list[str], list[list[str]]]:
+    """Return header and rows of the sums by namespace and policy; only occurring kinds."""
     kinds = [kind for kind in KINDS if report.counts[kind]]
     head = ["namespace", "policy", *(TITLES[kind] for kind in kinds)]
     rows = [
-        [in_line(row.namespace), row.policy or "-", *(f"{row.counts[kind]:,}" for kind in kinds)]
+        [safe_line(row.namespace), row.policy or "-", *(f"{row.counts[kind]:,}" for kind in kinds)]
         for row in report.rows
     ]
     return head, rows
 
 
 def lines(outcome: Outcome) -> Iterator[str]:
-    """The answer, line by line."""
+    """Yield the report in lines."""
     report = outcome.report
     yield from table(
         [
-            ["OLD", in_line(outcome.old), size(outcome.old_set)],
-            ["NEW", in_line(outcome.new), size(outcome.new_set)],
+            ["OLD", safe_line(outcome.old), size(outcome.old_set)],
+            ["NEW", safe_line(outcome.new), size(outcome.new_set)],
         ],
         0,
     )
     yield ""
-    summary = counted(report)
+    summary = difference_counts(report)
     of_runs = f"{count_pods(report.total)} of runs: {summary or 'no change'}"
     yield click.style(of_runs, bold=True)
-    yield from (f"  {remark}" for remark in remarks(outcome))
+    yield from (f"  {remark}" for remark in summary_notes(outcome))
     if not summary:
         return
-    head, rows = sums(report)
+    head, rows = sum_table(report)
     yield ""
     yield from table([head, *rows], 2)
     kind: Kind | None = None
@@ -221,13 +221,13 @@ def lines(outcome: Outcome) -> Iterator[str]:
 
 
 def _change(change: Change) -> Iterator[str]:
-    pods = f"{count_pods(change.count)} in {in_line(change.namespace)}"
+    pods = f"{count_pods(change.count)} in {safe_line(change.namespace)}"
     who = f"{pods}: {subjects(change, _NAMED)}"
     first, *more = wrapped(who, 4)
     yield f"  {first}"
     yield from (f"    {line}" for line in more)
     if reason := rejection_reason(change):
-        yield from (f"    {line}" for line in wrapped(in_line(reason), 4))
+        yield from (f"    {line}" for line in wrapped(safe_line(reason), 4))
     else:
         rows = [
             [click.style(sign, fg=_SIGNS[sign]), author, text]
@@ -239,7 +239,7 @@ def _change(change: Change) -> Iterator[str]:
 
 
 def document(outcome: Outcome) -> dict[str, Any]:
-    """The whole answer."""
+    """Return the report as JSON."""
     report = outcome.report
     return {
         "old": _set_document(outcome.old, outcome.old_set),
@@ -297,31 +297,31 @@ def _side(side: Side) -> dict[str, Any]:
     }
 
 
-def _object(some: Some) -> dict[str, Any]:
-    maker = some.maker
+def _object(group: PodGroup) -> dict[str, Any]:
+    maker = group.maker
     return {
         "object": maker.title,
-        "pods": described(maker.part, maker.count, some.indexes, some.more),
-        "indexes": list(some.indexes),
-        "count": some.count,
+        "pods": described(maker.part, maker.count, group.indexes, group.more),
+        "indexes": list(group.indexes),
+        "count": group.count,
         "live": maker.live,
         "place": maker.place,
     }
 
 
 def markdown(outcome: Outcome) -> str:
-    """The comment. What is left out is counted."""
+    """Return the report as a comment in Markdown. Omitted parts are counted."""
     report = outcome.report
-    summary = counted(report)
+    summary = difference_counts(report)
     head = [
         f"### Placement policies: {_code(outcome.old)} → {_code(outcome.new)}",
         "",
         f"**{count_pods(report.total)} of runs: {summary or 'no change'}.**",
-        *(f"{remark[0].upper()}{remark[1:]}." for remark in remarks(outcome)),
+        *(f"{remark[0].upper()}{remark[1:]}." for remark in summary_notes(outcome)),
     ]
     head += _markdown_notes(outcome.notes)
     if summary:
-        head += ["", *_markdown_table(*sums(report))]
+        head += ["", *_markdown_table(*sum_table(report))]
     text = "\n".join(head) + "\n"
     for shown, change in enumerate(report.changes):
         part = "\n".join(_markdown_change(change)) + "\n"
@@ -334,10 +334,10 @@ def markdown(outcome: Outcome) -> str:
 
 
 def _markdown_notes(notes: Sequence[str]) -> Iterator[str]:
-    """What is not known, or left out: the answer is not about that."""
+    """Yield the notes about what is unknown or left out."""
     if notes:
         yield ""
-        yield "Not known, or left out:"
+        yield "Unknown, or left out:"
         yield ""
     yield from (f"- {_code(note)}" for note in notes[:_MOST_NOTES])
     if len(notes) > _MOST_NOTES:
@@ -359,7 +359,7 @@ def _cell(text: str) -> str:
 
 
 def _markdown_change(change: Change) -> Iterator[str]:
-    """Everything that others may have written stands in code, where it is no Markdown."""
+    """Yield one change; text that others wrote is in code spans, so that it is not Markdown."""
     title = TITLES[change.difference.kind].capitalize()
     yield ""
     count = count_pods(change.count)
@@ -377,11 +377,11 @@ def _markdown_change(change: Change) -> Iterator[str]:
 def _markdown_lines(change: Change) -> Iterator[str]:
     if reason := rejection_reason(change):
         sign = "-" if change.difference.kind == "rejected" else "+"
-        yield f"{sign} {in_line(reason)}"
+        yield f"{sign} {safe_line(reason)}"
     else:
         fields = change.difference.fields
         for sign, author, text in field_lines(fields[:_MOST_FIELDS]):
-            # A diff knows no third sign; Markdown's readers colour this one.
+            # A diff has no third sign; Markdown viewers colour this one.
             yield f"{'!' if sign == '~' else sign} {author}: {text}"
         if len(fields) > _MOST_FIELDS:
             yield f"  and {len(fields) - _MOST_FIELDS} more fields"
@@ -390,8 +390,8 @@ def _markdown_lines(change: Change) -> Iterator[str]:
 
 
 def _code(text: str) -> str:
-    """The text as code, whatever is in it (CommonMark 0.31, 6.1)."""
-    line = in_line(text, 1000)
+    """Return the text as a code span, also with backticks in it (CommonMark 0.31, 6.1)."""
+    line = safe_line(text, 1000)
     ticks = "`" * (1 + _longest_run(line))
     blank = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{ticks}{blank}{line}{blank}{ticks}"

@@ -35,12 +35,12 @@ class Source:
 
     @property
     def is_cluster(self) -> bool:
-        """Whether it is the word `cluster`; a folder of that name is ./cluster."""
+        """True for the word `cluster`; a folder of that name is ./cluster."""
         return self.text == CLUSTER
 
     @property
     def is_known(self) -> bool:
-        """Whether it can be one of the three."""
+        """True if it can be one of the three."""
         return self.is_cluster or ":" in self.text or Path(self.text).exists()
 
 
@@ -134,7 +134,7 @@ def _policy_files(where: str, entries: Mapping[str, _Entry]) -> tuple[dict[str, 
 
 
 def _is_no_matter(where: str, link: str, end: str, entries: Mapping[str, _Entry]) -> bool:
-    """Whether a link without the name of a policy file leads to none of them."""
+    """Return True if a link, without the name of a policy file, cannot lead to policy files."""
     if is_folder_in(end, entries):
         return True
     within = where if where.endswith((":", "/")) else f"{where}/"

@@ -26,32 +26,33 @@ class CertificateMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._expiry = Gauge(
             metric_names.CERTIFICATE_EXPIRY,
-            "When certificates expire: the authority that signs, the one that will, the leaf.",
+            "Unix time at which a certificate expires: authority (signs now), staged (signs next) "
+            "or leaf.",
             ["certificate"],
             registry=registry,
         )
         self._phase = Gauge(
             metric_names.CERTIFICATE_PHASE,
-            "What the authority is in the middle of: 1 for the phase it is in, else 0.",
+            "1 for the current phase of the authority's rotation, 0 for all other phases.",
             ["phase"],
             registry=registry,
         )
         self._behind = Gauge(
             metric_names.CERTIFICATE_REPLICAS_BEHIND,
-            "Replicas in service that do not present the leaf that is kept, or cannot be asked.",
+            "Replicas in service that do not present the stored leaf, or cannot be reached.",
             registry=registry,
         )
         self._writes = Counter(
             metric_names.CERTIFICATE_WRITES,
-            "Writes of the authority's Secret, of the serving one, and of bundles.",
+            "Writes of the authority's Secret, the serving Secret and the CA bundles.",
             ["object"],
             registry=registry,
         )
         self._errors = Counter(
             metric_names.CERTIFICATE_ERRORS,
-            "Checks of certificates that failed: conflict, another client wrote first; "
-            "forbidden, a right is missing; unreachable, no answer or an overload; refused, "
-            "anything else; undone, another client reverts what is written.",
+            "Failed checks of certificates: conflict (another client wrote first), forbidden (a "
+            "right is missing), unreachable (no answer or an overload), refused (any other error), "
+            "undone (another client reverts the writes).",
             ["reason"],
             registry=registry,
         )

@@ -5,14 +5,13 @@ Secrets store them. Webhook configurations publish the bundle, which server-side
 
 from __future__ import annotations
 
-import binascii
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from certs import kept
 from webhook import names
-from webhook.interception import leads_to
+from webhook.interception import leads_to, read_ca_bundle
 from webhook.kube import named_object
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def bundles(
     A missing or invalid bundle is empty. Webhooks that call a url or another Service are left out.
     """
     return {
-        str(entry["name"]): _decoded(entry["clientConfig"].get("caBundle"))
+        str(entry["name"]): read_ca_bundle(entry)
         for entry in (configuration or {}).get("webhooks") or ()
         if leads_to(entry, installation.namespace, installation.service)
     }
@@ -137,20 +136,13 @@ def application(
     }
 
 
-def _decoded(text: str | None) -> bytes:
-    try:
-        return b64decode(text or "", validate=True)
-    except binascii.Error:
-        return b""
-
-
 def is_renewal_requested(secret: Mapping[str, Any] | None) -> bool:
     """Return True if the annotation requests a renewal."""
     return names.ROTATE in (((secret or {}).get("metadata") or {}).get("annotations") or {})
 
 
 def new_secret(name: str, kind: str, data: Mapping[str, bytes]) -> dict[str, Any]:
-    """Return a new_secret Secret; `kind` is its type."""
+    """Return a new Secret; `kind` is its type."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -163,7 +155,7 @@ def new_secret(name: str, kind: str, data: Mapping[str, bytes]) -> dict[str, Any
 def replaced_secret(
     secret: Mapping[str, Any], data: Mapping[str, bytes], *, answered: bool
 ) -> dict[str, Any]:
-    """Return the Secret with new_secret `data` for Fairlead's keys, at the version that was read.
+    """Return the Secret with new `data` for Fairlead's keys, at the version that was read.
 
     `answered`: remove the annotation that requests a renewal. The type stays, whatever it is: it
     is immutable, and deleting a Secret would need an additional right. Keys of others stay too,
@@ -181,7 +173,7 @@ def replaced_secret(
 
 
 def _complete(kind: str, data: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """Add empty keys that type TLS requires and a new_secret authority does not have yet."""
+    """Add empty keys that type TLS requires and a new authority does not have yet."""
     return {kept.CERTIFICATE: b"", kept.PRIVATE_KEY: b"", **data} if kind == TLS else data
 
 

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from webhook.pod_schema.field_checks import Fault
     from webhook.policy.findings import Path
 
-# What pydantic puts at the end of a path if it is the key of a mapping that is wrong.
+# The last element of a pydantic path if the key of a mapping is invalid, not its value.
 _KEY: Final = "[key]"
 _RENAMED: Final = (
     "is not a valid Kubernetes name; the Run is called {name}: --name sets another name"
 )
 _REPLICAS: Final = ("spec", "replicas")
-# How a template of Polyaxon's begins.
+# The beginning of a Polyaxon template.
 _LEFT_AS_IT_IS: Final = "{{"
 _STEP: Final = re.compile(r"\.?([A-Za-z_]\w*)|\[([^\]]*)\]")
 # Annotations of the Run that tools show: k8s.io/docs/reference/labels-annotations-taints.
@@ -55,7 +55,7 @@ class Complete:
 
 
 def complete(made: Converted, document: Item, name: str, notes: Notes) -> Complete | None:
-    """The Run, or None if there are errors, which are noted; `name` is the person's, or ""."""
+    """Return the Run, or None after noting errors; `name` is from the command line, or ""."""
     draft: dict[str, Draft] = {
         "apiVersion": names.API_VERSION,
         "kind": names.RUN_KIND,
@@ -99,7 +99,7 @@ def _metadata(made: Converted, document: Item, name: str, notes: Notes) -> dict[
 
 
 def _longest_suffix(spec: dict[str, Draft]) -> int:
-    """How long `-<role>-<index>` can be."""
+    """Return the maximum length of `-<role>-<index>`."""
     longest = len("-master-0")
     replicas = spec.get("replicas")
     for role, replica in replicas.items() if isinstance(replicas, dict) else ():
@@ -112,7 +112,7 @@ def _longest_suffix(spec: dict[str, Draft]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Refused:
-    """Says what the Run's model or its plan refuses, where the Polyaxonfile has it."""
+    """Reports errors of the Run's model and plan at their place in the Polyaxonfile."""
 
     draft: Draft
     made: Converted
@@ -120,7 +120,7 @@ class _Refused:
     notes: Notes
 
     def line(self, line: ErrorDetails) -> None:
-        """One error of the model."""
+        """Report one error of the model."""
         path: Path = line["loc"]
         at_key = line["type"] == UNKNOWN_FIELD
         if path[-1:] == (_KEY,):
@@ -130,7 +130,7 @@ class _Refused:
         self.add_error(path, sentence(line, written or None), key=at_key)
 
     def problem(self, problem: str) -> None:
-        """One line of the plan's, such as `spec.template.spec.volumes[0]: …`."""
+        """Report one error of the plan, such as `spec.template.spec.volumes[0]: …`."""
         text, colon, message = problem.partition(": ")
         if not colon or " " in text:
             self.add_error((), problem)
@@ -142,12 +142,12 @@ class _Refused:
         )
 
     def where(self, path: Path) -> str:
-        """The path in the file that a path of the Run comes from; empty if there is none."""
+        """Return the path in the file from which a path of the Run comes; empty without one."""
         found = source(self.draft, path)
         return path_text((*found[0].origin.path, *found[1])) if found else ""
 
     def fault(self, fault: Fault) -> None:
-        """What the pod schema says; nothing about a template of Polyaxon's that was left there."""
+        """Report a fault of the pod schema, except in a Polyaxon template that was not replaced."""
         found = source(self.draft, fault.path)
         if found is not None and _LEFT_AS_IT_IS in found[0].as_text:
             return
@@ -157,7 +157,7 @@ class _Refused:
             self.notes.warning(found[0], fault.message)
 
     def add_error(self, path: Path, message: str, *, key: bool = False) -> None:
-        """An error at the item that the path of the Run comes from, or at what is nearest to it."""
+        """Report an error at the item from which the path comes, or at the nearest item."""
         found = source(self.draft, path)
         if found is not None:
             item, left = found
@@ -170,9 +170,9 @@ class _Refused:
 
 
 def run_name(text: str, longest_suffix: int) -> str:
-    """A DNS label that begins with a letter, and leaves room for `-worker-6`.
+    """Return a DNS label that begins with a letter, and leaves room for `-worker-6`.
 
-    Of `organisation/name:tag` only the name counts.
+    Of `organisation/name:tag` only the name is used.
     """
     own = text.rpartition("/")[2].partition(":")[0]
     label = _FOREIGN.sub("-", own.lower()).strip("-")
@@ -182,5 +182,5 @@ def run_name(text: str, longest_suffix: int) -> str:
 
 
 def file_name(path: str) -> str:
-    """What a file is called, without its folder and its suffix."""
+    """Return the name of a file without its folder and its suffix."""
     return path.replace("\\", "/").rpartition("/")[2].partition(".")[0]

@@ -29,11 +29,11 @@ _SEVERAL: Final = "is one {what} more; a Run is made of one, and {first} is one 
 _MIXED: Final = "is of the old schema, and {first} is a component or an operation; give one alone"
 _NOTHING: Final = "it has no Polyaxonfile"
 _COMMAND_LINE: Final = "--param"
-# Nobody writes more by hand.
+# Larger files are not written by hand.
 MAX_BYTES: Final = 2**20
 OPERATION: Final = "operation"
 COMPONENT: Final = "component"
-# Fields that tell an operation that does not say its kind.
+# Fields that identify an operation without a kind.
 _OF_OPERATIONS: Final = ("component", "hubRef", "pathRef", "urlRef", "dagRef", "runPatch")
 _OPERATIONS: Final = "operations"
 _SEVERAL_OPERATIONS: Final = (
@@ -45,9 +45,10 @@ _VERSION: Final = "want 1, the version of the old schema; a component or an oper
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """document: the Run as JSON, in the order of its model; None where there are errors.
+    """The result of a conversion.
 
-    findings: errors and warnings, in order of file and place.
+    document: the Run as JSON, in the order of its model; None if there are errors
+    findings: errors and warnings, in order of file and place
     """
 
     document: Mapping[str, Any] | None
@@ -66,10 +67,10 @@ class Converted:
 
 
 def convert(files: Mapping[str, bytes], wanted: ConversionOptions | None = None) -> Converted:
-    """The Run that the files describe: one of the old schema, a component, or an operation.
+    """Return the Run that the files describe: the old schema, a component, or an operation.
 
-    An operation's component may stand in it, or in another document. Never raises, whatever is in
-    the files. The order of the files does not matter.
+    An operation's component may be inside it, or in another document. Never raises. The order of
+    the files does not matter.
     """
     wanted = wanted or ConversionOptions()
     notes = Notes()
@@ -88,12 +89,12 @@ def convert(files: Mapping[str, bytes], wanted: ConversionOptions | None = None)
 
 
 def _parse_param(name: str, text: str) -> Item:
-    """A param of the command line, read as YAML would."""
+    """Parse a param of the command line as YAML."""
     return Item(plain(text), Origin(_COMMAND_LINE, (1, 1), (1, 1), (name,)), text)
 
 
 def _select_document(found: Documents, files: Mapping[str, bytes], notes: Notes) -> Item | None:
-    """The one document to convert, composed if it has to be; None, and errors, if it is not."""
+    """Return the one document to convert, composed if necessary; None after noting errors."""
     for what, several in (
         ("document of the old schema", found.old),
         ("operation", found.operations),
@@ -122,7 +123,7 @@ def _where(item: Item) -> str:
 
 @dataclass
 class Documents:
-    """Each document by what it is."""
+    """The documents by kind."""
 
     old: list[Item] = field(default_factory=list)
     operations: list[Item] = field(default_factory=list)
@@ -131,7 +132,7 @@ class Documents:
 
 
 def documents(files: Mapping[str, bytes], notes: Notes) -> Documents:
-    """All of them, in the order of files and documents; what is wrong with the text is noted."""
+    """Return all documents in the order of files; notes errors in the text."""
     found = Documents()
     for file, content in files.items():
         for item in _read_file(file, content, notes):
@@ -177,7 +178,7 @@ def _with_paths(tree: Tree) -> list[tuple[Path, Fault]]:
 
 
 def _file(item: Item, found: Documents, notes: Notes) -> None:
-    """One document where it belongs, or an error."""
+    """Add one document to its list, or note an error."""
     if not isinstance(item.value, dict):
         notes.error(item, "want a Polyaxonfile: a mapping with version and kind")
         return
@@ -208,7 +209,7 @@ def _file(item: Item, found: Documents, notes: Notes) -> None:
 
 
 def _guessed(item: Item) -> str:
-    """The kind of a document that does not say it, as Polyaxon allows since 2."""
+    """Return the kind of a document without one, which Polyaxon allows since 2."""
     version = item.entries.get("version")
     if version is not None and version.as_text == "1":
         return ""

@@ -20,7 +20,7 @@ Draft: TypeAlias = "Item | Mapping[str, Draft] | Sequence[Draft] | str | int | f
 
 
 def non_empty(**fields: Draft) -> dict[str, Draft]:
-    """The fields that have something in them, in this order."""
+    """Return the fields that are not empty, in this order."""
     return {name: value for name, value in fields.items() if not _nothing(value)}
 
 
@@ -31,7 +31,7 @@ def _nothing(value: Draft) -> bool:
 
 
 def settled(draft: Draft) -> Any:
-    """The values alone: dictionaries, lists and scalars."""
+    """Return the values without their origins: dictionaries, lists and scalars."""
     if isinstance(draft, Item):
         return plain(draft)
     if isinstance(draft, dict):
@@ -42,7 +42,7 @@ def settled(draft: Draft) -> Any:
 
 
 def items(draft: Draft) -> Iterator[Item]:
-    """Every item in it."""
+    """Yield every item in it."""
     if isinstance(draft, Item):
         yield from draft.walk()
     elif isinstance(draft, dict):
@@ -54,9 +54,9 @@ def items(draft: Draft) -> Iterator[Item]:
 
 
 def source(draft: Draft, path: Path) -> tuple[Item, Path] | None:
-    """What of the Polyaxonfile a path of the Run comes from, and what of the path is left below it.
+    """Return the item from which a path of the Run comes, and the rest of the path below it.
 
-    None if the path does not lead to anything that comes from the file.
+    None if the value at the path does not come from the file.
     """
     step = 0
     while step < len(path) and not isinstance(draft, Item):
@@ -70,9 +70,10 @@ def source(draft: Draft, path: Path) -> tuple[Item, Path] | None:
 
 
 def within(draft: Draft, path: Path) -> Item | None:
-    """The first item of the file that is at or below a path of the Run, or of what is there of it.
+    """Return the first item of the file at or below a path of the Run, or its longest prefix.
 
-    The whole Run does not count, nor do its metadata and its spec: what they lack stands nowhere.
+    The Run itself, its metadata and its spec do not count: a field that they lack has no place in
+    the file.
     """
     best: Item | None = None
     for depth, step in enumerate(path):
@@ -112,21 +113,21 @@ class Converted:
 
 @dataclass(slots=True)
 class Notes:
-    """Collects findings while a file is converted; none is said twice."""
+    """Collects findings while a file is converted, without duplicates."""
 
     found: set[Finding] = field(default_factory=set)
 
     def error(
         self, at: Item | Origin, message: str, *, below: Path = (), key: bool = False
     ) -> None:
-        """Something that has to be mended. `key` puts it at the field's name, not at its value.
+        """Add an error. `key`: it is about the field's name, not its value.
 
-        `below` leads from the item to what is not there, or is only said of it.
+        `below` is the path from the item to a missing field.
         """
         self._add(at, message, "error", below, key=key)
 
     def warning(self, at: Item | Origin, message: str, *, key: bool = True) -> None:
-        """Something that is left out, or comes to mean something else: why, and what to do."""
+        """Add a warning about a field that is left out or changes its meaning."""
         self._add(at, message, "warning", (), key=key)
 
     def _add(
@@ -139,20 +140,22 @@ class Notes:
 
     @property
     def in_order(self) -> tuple[Finding, ...]:
-        """All findings, by file and place."""
+        """All findings, in order of file and place."""
         return tuple(sorted(self.found))
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings that are errors, by file and place."""
+        """The findings that are errors, in order of file and place."""
         return tuple(finding for finding in self.in_order if finding.severity == "error")
 
 
 @dataclass(frozen=True, slots=True)
 class ConversionOptions:
-    """name: the Run's, or "". image: of every main container instead of the file's, or "".
+    """The options of the command line.
 
-    params: values by name, as text; they win over the file's.
+    name:   the name of the Run, or ""
+    image:  the image of every main container instead of the file's, or ""
+    params: values by name, as text; they override the file's
     """
 
     name: str = ""

@@ -1,4 +1,4 @@
-"""A value of a Polyaxonfile that knows where it was written, and a mapping of such values."""
+"""Values of a Polyaxonfile with their place in it, and a reader of mappings of such values."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Value: TypeAlias = "ScalarValue | tuple[Item, ...] | Mapping[str, Item]"
 
 
 class Origin(NamedTuple):
-    """Where a value stands: its file, its place and its key's, the path from the document's root.
+    """The place of a value: file, line and column of value and key, path from the root.
 
-    A mapping or a list stands where its key does, for there the eye looks for it.
+    A mapping or a list has the place of its key.
     """
 
     file: str
@@ -43,42 +43,42 @@ class Item:
 
     @property
     def entries(self) -> Mapping[str, Item]:
-        """The items by key; none if it is no mapping."""
+        """The items by key; none if it is not a mapping."""
         return self.value if isinstance(self.value, dict) else {}
 
     @property
     def elements(self) -> tuple[Item, ...]:
-        """The items of a list; none if it is no list."""
+        """The items of a list; none if it is not a list."""
         return self.value if isinstance(self.value, tuple) else ()
 
     @property
     def is_empty(self) -> bool:
-        """Null, or with nothing in it: what Polyaxon takes for not given."""
+        """True for null and empty values, which Polyaxon treats as missing."""
         return self.value is None or self.value in ("", (), {})
 
     @property
     def as_text(self) -> str:
-        """A scalar as text: as it was written, so that `on` and `010` stay what they look like."""
+        """A scalar as it was written, so that `on` and `010` are not converted."""
         return self.value if isinstance(self.value, str) else self.text
 
-    def holding(self, value: Value) -> Item:
-        """Another value, of this one's origin."""
+    def with_value(self, value: Value) -> Item:
+        """Return another value with this origin."""
         scalar = not isinstance(value, tuple | dict)
         return replace(self, value=value, text=str(value) if scalar else "")
 
-    def saying(self, text: str) -> Item:
-        """Another text, of this one's origin."""
+    def with_text(self, text: str) -> Item:
+        """Return another text with this origin."""
         return replace(self, value=text, text=text)
 
     def walk(self) -> Iterator[Item]:
-        """This one, and all that is in it."""
+        """Yield this item and all items in it."""
         yield self
         for child in (*self.elements, *self.entries.values()):
             yield from child.walk()
 
 
 def to_item(node: yaml_tree.Node, file: str) -> Item:
-    """A document's tree as items."""
+    """Convert a document's tree to items."""
     return _to_item(node, Origin(file, node.place, node.place))
 
 
@@ -113,7 +113,7 @@ def _below(origin: Origin, name: str, key: yaml_tree.Scalar, child: yaml_tree.No
 
 
 def plain(item: Item) -> Any:
-    """The value without its origin: dictionaries, lists and scalars."""
+    """Return the value without its origin: dictionaries, lists and scalars."""
     if isinstance(item.value, dict):
         return {key: plain(child) for key, child in item.value.items()}
     if isinstance(item.value, tuple):
@@ -122,7 +122,7 @@ def plain(item: Item) -> Any:
 
 
 def text_of(item: Item, key: str) -> str:
-    """The text of a mapping's field, or ""."""
+    """Return the text of a mapping's field, or ""."""
     field = item.entries.get(key)
     return "" if field is None else field.as_text
 
@@ -130,9 +130,9 @@ def text_of(item: Item, key: str) -> str:
 class Section:
     """A mapping, read field by field.
 
-    Fields are named in snake case, and the file may have camel case too, as both schemas had;
-    `camel` says which of the two hints show. A field that is null counts as left out. `close` says
-    what nobody asked for: Polyaxon's schemas are strict.
+    Fields are named in snake case. The file may have camel case too, as in both schemas; `camel`
+    decides which of the two suggestions show. A null field counts as missing. `close` reports
+    fields that were not read, because Polyaxon's schemas are strict.
     """
 
     def __init__(self, item: Item, notes: Notes, *, camel: bool = False) -> None:
@@ -143,7 +143,7 @@ class Section:
         self._rest = dict(want_mapping(item, notes))
 
     def take(self, name: str) -> Item | None:
-        """The field of this name, or None; from then on it is known."""
+        """Return the field of this name, or None, and mark it as read."""
         self._known.append(to_camel(name) if self._camel else name)
         found = None
         for spelling in dict.fromkeys((name, to_camel(name))):
@@ -155,29 +155,29 @@ class Section:
         return None if found is None or found.value is None else found
 
     def non_empty(self, name: str) -> Item | None:
-        """The same; what is empty counts as left out too."""
+        """Return the field as `take` does; an empty one counts as missing, too."""
         item = self.take(name)
         return None if item is None or item.is_empty else item
 
     def leave(self, reasons: Mapping[str, str]) -> None:
-        """Warns of fields that have no meaning here: why, and what to do instead."""
+        """Warn about fields that Fairlead leaves out, with reasons and alternatives."""
         for name, reason in reasons.items():
             if item := self.non_empty(name):
                 self.notes.warning(item, reason)
 
     def refuse(self, reasons: Mapping[str, str]) -> None:
-        """Errors for fields with which no Run can be made."""
+        """Report errors for fields that a Run cannot have."""
         for name, reason in reasons.items():
             if item := self.non_empty(name):
                 self.notes.error(item, reason, key=True)
 
     def ignore(self, *names: str) -> None:
-        """Fields that need no word."""
+        """Mark fields as read without a warning."""
         for name in names:
             self.take(name)
 
     def close(self) -> None:
-        """Errors for the fields that nobody knows."""
+        """Report errors for unknown fields."""
         known = tuple(dict.fromkeys(self._known))
         for key, item in self._rest.items():
             hint = guess(key, known) or f"; the fields are {', '.join(known)}"

@@ -1,4 +1,4 @@
-"""What every pod of a Polyaxonfile has: placement, order of a container's fields, shared memory.
+"""Parts of every pod of a Polyaxonfile: placement, order of container fields, shared memory.
 
 Source of the volume at /dev/shm: polyaxon (`get_shm_volumes` of 0.x, `plugins.shm` since 1.1).
 Without it there are 64 MiB, too little for the data loaders of PyTorch. Its memory counts as the
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from webhook.convert.polyaxon.draft import Draft, Notes
     from webhook.convert.polyaxon.item import Item, Section
 
-# Polyaxon makes text of whatever stands here: a number or a boolean is a label's value too.
+# Polyaxon converts these values to text: a number or a boolean is a valid label value.
 _TEXTS: Final = ("labels", "annotations", "node_selector")
 _AS_THEY_ARE: Final = (
     "affinity",
@@ -26,7 +26,7 @@ _AS_THEY_ARE: Final = (
     "priority_class_name",
     "scheduler_name",
 )
-# Polyaxon made Kubernetes' objects of them, and took their fields in snake case too.
+# Polyaxon converted them to Kubernetes objects, and also accepted fields in snake case.
 _OBJECTS: Final = ("affinity", "security_context")
 OLD: Final = ("labels", "annotations", "node_selector", "tolerations", "affinity")
 ALL: Final = (*OLD, *_AS_THEY_ARE[1:])
@@ -50,7 +50,7 @@ _FIRST: Final = (
 
 
 def placement(section: Section, names: tuple[str, ...]) -> dict[str, Draft]:
-    """Those of the fields that have something in them; whether it is right the Run's model says."""
+    """Return the fields that are not empty; the Run's model validates them."""
     result: dict[str, Draft] = {}
     for name in names:
         item = section.non_empty(name)
@@ -61,17 +61,17 @@ def placement(section: Section, names: tuple[str, ...]) -> dict[str, Draft]:
         elif name in _OBJECTS:
             item = camel(item)
         elif name == "tolerations":
-            item = item.holding(tuple(map(camel, want_list(item, section.notes))))
+            item = item.with_value(tuple(map(camel, want_list(item, section.notes))))
         if not item.is_empty:
             result[to_camel(name)] = item
     return result
 
 
 def texts(item: Item, notes: Notes) -> Item:
-    """A mapping whose values are text, as they were written."""
-    return item.holding(
+    """Return a mapping with its values as text, as they were written."""
+    return item.with_value(
         {
-            key: child.saying(text)
+            key: child.with_text(text)
             for key, child in want_mapping(item, notes).items()
             if (text := want_text(child, notes)) is not None
         }
@@ -79,6 +79,6 @@ def texts(item: Item, notes: Notes) -> Item:
 
 
 def ordered(container: dict[str, Draft]) -> dict[str, Draft]:
-    """The container with its usual fields first; those that it has not are left out."""
+    """Return the container with its usual fields first."""
     first: dict[str, Draft] = {name: container[name] for name in _FIRST if name in container}
     return {**first, **container}

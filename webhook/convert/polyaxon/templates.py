@@ -1,7 +1,7 @@
 """Templates, `{{ … }}`, and the parameters that give them values.
 
-Polyaxon's are Jinja's. Names, their fields and positions are understood here. Templates with
-filters, arithmetic or blocks stay as they are, with a warning.
+Polyaxon uses Jinja. Names, fields and positions are replaced. Templates with filters, arithmetic
+or blocks are not replaced, and produce a warning.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _PLAIN: Final = re.compile(
 )
 _STEP: Final = re.compile(rf"({_NAME})|\[\s*(-?[0-9]+)\s*\]|\[\s*(?:'([^']*)'|\"([^\"]*)\")\s*\]")
 _CURE: Final = "it is not replaced: write the value into the Run"
-# What Polyaxon alone knows, at the time of a run.
+# Values that only Polyaxon knows, at the time of a run.
 CONTEXTS: Final = frozenset(
     {"globals", "connections", "artifacts", "init", "ops", "runs", "dag", "experiments", "jobs"}
 )
 
-# A list of arguments is made here; each of them has its origin.
+# The origin of generated arguments.
 _NOWHERE: Final = Origin("", (1, 1), (1, 1))
 
 
 def bound(item: Item, params: Params, notes: Notes) -> Item:
-    """The item with its templates replaced, all the way down.
+    """Return the item with all templates in it replaced.
 
-    A text that is one template and nothing else becomes the value itself: a number stays one.
+    A text that consists of one template becomes the value itself: a number stays a number.
     """
     if isinstance(item.value, dict):
-        return item.holding({k: bound(child, params, notes) for k, child in item.value.items()})
+        return item.with_value({k: bound(child, params, notes) for k, child in item.value.items()})
     if isinstance(item.value, tuple):
-        return item.holding(tuple(_elements(item, params, notes)))
+        return item.with_value(tuple(_elements(item, params, notes)))
     if not isinstance(item.value, str) or "{" not in item.value:
         return item
     if "{%" in item.value or "{#" in item.value:
@@ -59,17 +59,17 @@ def bound(item: Item, params: Params, notes: Notes) -> Item:
         if known is not None:
             return Item(known, item.origin, str(known))
         return Item(found.value, item.origin, found.text)
-    return item.saying(_TEMPLATE.sub(lambda hit: _text(hit, item, params, notes), item.value))
+    return item.with_text(_TEMPLATE.sub(lambda hit: _text(hit, item, params, notes), item.value))
 
 
 def resolved(params: Params, notes: Notes) -> Params:
-    """The params with the templates in their own values replaced, once: they may name others."""
+    """Return the params with the templates in their values replaced once: they may name others."""
     values = {name: bound(item, params, notes) for name, item in params.values.items()}
     return replace(params, values=values)
 
 
 def _elements(item: Item, params: Params, notes: Notes) -> list[Item]:
-    """A list's items; what one template makes a list of is a part of this one."""
+    """Return a list's items; a template that becomes a list is inlined."""
     result: list[Item] = []
     for element in item.elements:
         new = bound(element, params, notes)
@@ -106,19 +106,19 @@ def _steps(expression: str) -> tuple[str | int, ...]:
 
 
 class UnknownValue(Exception):
-    """A template whose value cannot be known here; the text says why, or "" if that was said."""
+    """The value of a template is unknown; the text has the reason, or "" if it was reported."""
 
 
 class NotThere(Exception):
-    """A template that names what the file does not have; the text says what there is."""
+    """A template has an unknown name; the text lists the known ones."""
 
 
 @dataclass(frozen=True)
 class Params:
     """Values by name.
 
-    elsewhere: names whose value is not known, with the reason, or "" if that was said already.
-    flags: names that stand for `--name` if they are true, and for nothing if not.
+    elsewhere: names whose value is unknown, with the reason, or "" if it was reported already
+    flags:     names that become `--name` if they are true, else nothing
     """
 
     values: Mapping[str, Item] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class Params:
     flags: frozenset[str] = frozenset()
 
     def find(self, steps: tuple[str | int, ...]) -> Item:
-        """What `name.field[0]` stands for, as its steps. Raises NotKnown or NotThere."""
+        """Return the value of `name.field[0]`, given as steps. Raises UnknownValue or NotThere."""
         name, rest = steps[0], steps[1:]
         if name == "params":
             return self._of_params(rest)
@@ -149,7 +149,7 @@ class Params:
             return self._argument(name)
         item = self._param(name)
         if rest == ("as_str",):
-            return item.saying(as_text(item))
+            return item.with_text(as_text(item))
         return _within(item, rest[1:] if rest[:1] == ("value",) else rest, ("params", *steps))
 
     def _param(self, name: str) -> Item:
@@ -166,14 +166,14 @@ class Params:
         item = self._param(name)
         if name in self.flags:
             return self._flag(name, item)
-        return item.saying("" if item.value is None else f"--{name}={as_text(item)}")
+        return item.with_text("" if item.value is None else f"--{name}={as_text(item)}")
 
     def _flag(self, name: str, item: Item) -> Item:
-        return item.saying(f"--{name}" if truth(item) else "")
+        return item.with_text(f"--{name}" if truth(item) else "")
 
 
 def as_text(item: Item) -> str:
-    """A value in the midst of a text, as Polyaxon's templates write it: True, ['a', 1], 0.001."""
+    """Return a value inside of a text as Polyaxon's templates write it: True, ['a', 1], 0.001."""
     if item.value is None:
         return ""
     if isinstance(item.value, dict | tuple):
@@ -185,7 +185,7 @@ def as_text(item: Item) -> str:
 
 
 def truth(item: Item) -> bool | None:
-    """A boolean, as YAML 1.1 reads it; None if it is none."""
+    """Return a boolean of YAML 1.1; None if it is not one."""
     if isinstance(item.value, bool):
         return item.value
     if isinstance(item.value, Disputed) and item.value.meaning == "a boolean":

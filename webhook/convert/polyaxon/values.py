@@ -16,34 +16,34 @@ if TYPE_CHECKING:
     from webhook.convert.polyaxon.draft import Notes
     from webhook.convert.polyaxon.item import Item
 
-# As Polyaxon did, a number may stand in quotes: what a template makes is text first.
+# As in Polyaxon, a number may be in quotes, because a template produces text.
 _WHOLE: Final = re.compile(r"[0-9]{1,12}")
 _NUMBER: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 
 
 def want_mapping(item: Item, notes: Notes) -> Mapping[str, Item]:
-    """The items by key; none, and an error, if it is something else."""
+    """Return the items by key; none after an error."""
     if not isinstance(item.value, dict) and item.value is not None:
         notes.error(item, f"want a mapping, not {noun(item)}")
     return item.entries
 
 
 def camel(item: Item) -> Item:
-    """A mapping with its own keys in camel case; what is something else stays as it is."""
+    """Return a mapping with its keys in camel case; other values unchanged."""
     if not isinstance(item.value, dict):
         return item
-    return item.holding({to_camel(key): value for key, value in item.value.items()})
+    return item.with_value({to_camel(key): value for key, value in item.value.items()})
 
 
 def want_list(item: Item, notes: Notes) -> tuple[Item, ...]:
-    """The items of a list; none, and an error, if it is something else."""
+    """Return the items of a list; none after an error."""
     if not isinstance(item.value, tuple) and item.value is not None:
         notes.error(item, f"want a list, not {noun(item)}")
     return item.elements
 
 
 def want_text(item: Item, notes: Notes) -> str | None:
-    """A scalar as it was written: numbers and booleans are text as well."""
+    """Return a scalar as it was written, also numbers and booleans."""
     if isinstance(item.value, dict | tuple) or item.value is None:
         notes.error(item, f"want text, not {noun(item)}")
         return None
@@ -51,13 +51,13 @@ def want_text(item: Item, notes: Notes) -> str | None:
 
 
 def want_texts(item: Item, notes: Notes) -> list[str]:
-    """The scalars of a list, as they were written; one alone is a list of one."""
+    """Return the scalars of a list as they were written; one scalar is a list of one."""
     elements = item.elements if isinstance(item.value, tuple) else (item,)
     return [text for element in elements if (text := want_text(element, notes)) is not None]
 
 
 def want_whole(item: Item, notes: Notes, *, least: int = 0) -> int | None:
-    """A whole number of at least so much."""
+    """Return an integer of at least `least`."""
     number = None
     match item.value:
         case bool():
@@ -78,7 +78,7 @@ def want_whole(item: Item, notes: Notes, *, least: int = 0) -> int | None:
 
 
 def want_number(item: Item, notes: Notes) -> float | None:
-    """A number of at least zero."""
+    """Return a number of at least zero."""
     number: float | None = None
     if isinstance(item.value, int | float) and not isinstance(item.value, bool):
         number = item.value
@@ -91,7 +91,7 @@ def want_number(item: Item, notes: Notes) -> float | None:
 
 
 def want_flag(item: Item, notes: Notes) -> bool:
-    """True or false; false, and an error, if it is something else."""
+    """Return a boolean; false after an error."""
     if isinstance(item.value, bool):
         return item.value
     notes.error(item, f"want true or false, not {noun(item)}")
@@ -99,7 +99,7 @@ def want_flag(item: Item, notes: Notes) -> bool:
 
 
 def want_one_of(item: Item, notes: Notes, allowed: Sequence[str]) -> str | None:
-    """A text out of those allowed."""
+    """Return one of the allowed texts."""
     text = want_text(item, notes)
     if text is None or text in allowed:
         return text
@@ -109,7 +109,7 @@ def want_one_of(item: Item, notes: Notes, allowed: Sequence[str]) -> str | None:
 
 
 def noun(item: Item) -> str:
-    """What a value is, for a person."""
+    """Return a description of a value for messages."""
     match item.value:
         case dict():
             return "a mapping"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cryptography import x509
 
@@ -16,9 +14,10 @@ from certs.life import renewal_time
 from certs.pair import read_certificate
 from webhook import names
 from webhook.installation.doctor.cluster_state import Finding, ReadKind, error, warning
+from webhook.interception import read_ca_bundle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.installation.doctor.cluster_state import ClusterState
 
@@ -89,38 +88,33 @@ def trust(state: ClusterState) -> Iterator[Finding]:
     cures = _cures(state)
     entries = [*state.entries, *state.judging_entries]
     behind = [each for each in entries if "service" in each["clientConfig"]]
-    texts: dict[str, str] = {}
+    published: list[Mapping[str, Any]] = []
     for entry in behind:
-        text = entry["clientConfig"].get("caBundle") or ""
-        if not text:
+        if not entry["clientConfig"].get("caBundle"):
             yield error(
-                f"{entry['name']} has no caBundle: the API server cannot believe the webhook",
+                f"{entry['name']} has no caBundle: the API server cannot verify the webhook",
                 f"{cures.keeper} writes it within seconds: {cures.why}",
             )
         else:
-            texts[entry["name"]] = text
-    if len(set(texts.values())) > 1:
+            published.append(entry)
+    if len(set(map(read_ca_bundle, published))) > 1:
         yield warning(
-            f"the caBundles of {', '.join(texts)} differ",
+            f"the caBundles of {', '.join(each['name'] for each in published)} differ",
             f"{cures.keeper} writes one to all within seconds: {cures.why}",
         )
-    yield from _untrusted(state, texts)
+    yield from _untrusted(state, published)
 
 
-def _untrusted(state: ClusterState, texts: dict[str, str]) -> Iterator[Finding]:
+def _untrusted(state: ClusterState, published: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
     cures = _cures(state)
     try:
         leaf = read_certificate((state.serving or {}).get(CERTIFICATE, b""))
     except CertificateError:
         return
-    for name, text in texts.items():
-        try:
-            bundle = read_bundle(base64.b64decode(text))
-        except binascii.Error:
-            bundle = ()
-        if signer(leaf, bundle) is None:
+    for entry in published:
+        if signer(leaf, read_bundle(read_ca_bundle(entry))) is None:
             yield error(
-                f"the caBundle of {name} does not verify the serving certificate",
+                f"the caBundle of {entry['name']} does not verify the serving certificate",
                 f"{cures.keeper} writes it again within seconds: {cures.why}",
             )
 

@@ -83,7 +83,7 @@ _RETRIED: Final = (
     "pod"
 )
 _EXIT_CODE: Final = "goes with distributed runtimes only; it is left out"
-# What the command or the image is called.
+# Names of the command or the image.
 _KINDS: Final = (
     ("notebook", re.compile(r"\bjupyter|\bnotebook|\brstudio\b|\bcode-server\b")),
     ("tensorboard", re.compile(r"\btensorboard\b")),
@@ -98,7 +98,7 @@ _MISSING: Final = "has no value: give it in params, or on the command line: --pa
 def convert_component(
     document: Item, wanted: ConversionOptions, overrides: Mapping[str, Item], notes: Notes
 ) -> Converted:
-    """Everything of a composed document that a Run can have."""
+    """Convert a composed document; fields that a Run cannot have produce warnings."""
     section = Section(document, notes, camel=True)
     known = read_params(section, overrides)
     section.ignore(*_WITHOUT_A_WORD, *shortcuts.FIELDS, "patch_strategy", "run_patch", "component")
@@ -148,7 +148,7 @@ def _runtime(run: Item, notes: Notes) -> PolyaxonRuntime | None:
 
 
 def _shares_memory(plugins: Item | None, notes: Notes) -> bool:
-    """Whether the pods have a volume at /dev/shm, as they do unless plugins say otherwise."""
+    """Return True if the pods have a volume at /dev/shm, which is the default of plugins."""
     if plugins is None:
         return True
     shm = plugins.entries.get("shm")
@@ -160,7 +160,7 @@ def _shares_memory(plugins: Item | None, notes: Notes) -> bool:
 def termination(
     item: Item | None, clean: Item | None, runtime: PolyaxonRuntime, run: Item, notes: Notes
 ) -> dict[str, Draft]:
-    """Fields of a Run's spec. `clean` is the cleanPodPolicy of the runtime, which is in `run`."""
+    """Return fields of a Run's spec. `clean` is the cleanPodPolicy of the runtime in `run`."""
     serving = runtime.kind == "service"
     limited = runtime.framework not in _UNLIMITED
     result: dict[str, Draft] = {}
@@ -173,8 +173,8 @@ def termination(
     if not limited and "backoffLimit" not in result:
         notes.warning(run.entries["kind"], _NO_LIMIT, key=False)
     if clean is not None:
-        word = want_one_of(clean.saying(clean.as_text.capitalize()), notes, _CLEAN)
-        result["cleanPodPolicy"] = None if word is None else clean.saying(word)
+        word = want_one_of(clean.with_text(clean.as_text.capitalize()), notes, _CLEAN)
+        result["cleanPodPolicy"] = None if word is None else clean.with_text(word)
     return result
 
 
@@ -198,11 +198,11 @@ def _convert_section(section: Section, result: dict[str, Draft], *, serving: boo
 def _number(section: Section, name: str, least: int) -> Item | None:
     item = section.non_empty(name)
     number = None if item is None else want_whole(item, section.notes, least=least)
-    return None if item is None or number is None else item.holding(number)
+    return None if item is None or number is None else item.with_value(number)
 
 
 def job(section: Section, shared: SharedSettings) -> dict[str, Draft]:
-    """The spec's part of a job."""
+    """Return the part of the spec for a job."""
     made = pod(section, shared)
     policy = made.environment.restart_policy
     if policy is not None:
@@ -211,7 +211,7 @@ def job(section: Section, shared: SharedSettings) -> dict[str, Draft]:
 
 
 def service(section: Section, shared: SharedSettings) -> dict[str, Draft]:
-    """The spec's part of a service, of the kind that it seems to be."""
+    """Return the part of the spec for a service; its kind is guessed."""
     notes = section.notes
     made = pod(section, shared)
     policy = made.environment.restart_policy
@@ -223,7 +223,7 @@ def service(section: Section, shared: SharedSettings) -> dict[str, Draft]:
     for item in items:
         number = want_whole(item, notes, least=1)
         if number is not None:
-            port = item.holding(number)
+            port = item.with_value(number)
             ports.append({"port": port} if len(items) == 1 else _named_port(port, number))
     replicas = section.non_empty("replicas")
     if replicas is not None and want_whole(replicas, notes) not in (None, 1):
@@ -264,7 +264,7 @@ class _Reader:
     variables: dict[str, str] = field(default_factory=dict)
 
     def declared(self, item: Item, *, required: bool, by_others: frozenset[str]) -> None:
-        """One of inputs or outputs. `by_others`: names for which a value is given elsewhere."""
+        """Read one of inputs or outputs. `by_others`: names with a value elsewhere."""
         section = Section(item, self.notes, camel=True)
         name_of = section.non_empty("name")
         name = want_text(name_of, self.notes) if name_of else None
@@ -287,13 +287,13 @@ class _Reader:
         elif name in by_others:
             return
         elif optional is not None and want_flag(optional, self.notes):
-            self.values[name] = item.holding(None)
+            self.values[name] = item.with_value(None)
         elif required:
             self.notes.error(item, f"the input {name} {_MISSING.format(name=name)}")
             self.elsewhere[name] = ""
 
     def param(self, name: str, item: Item) -> None:
-        """One of params: a value, or at length with one."""
+        """Read one of params: a value, or a mapping with a value."""
         if not isinstance(item.value, dict) or not _AT_LENGTH & {_snake(k) for k in item.entries}:
             self.values[name] = item
             return
@@ -313,18 +313,18 @@ class _Reader:
             self.values[name] = value
 
     def read_values(self) -> ParamValues:
-        """All of it. A variable whose param has no value is left out."""
+        """Return all values. A variable whose param has no value is left out."""
         params = resolved(Params(self.values, self.elsewhere, frozenset(self.flags)), self.notes)
         env: list[Draft] = []
         for name, variable in self.variables.items():
             value = params.values.get(name)
             if value is not None and value.value is not None:
-                env.append({"name": variable, "value": value.saying(as_text(value))})
+                env.append({"name": variable, "value": value.with_text(as_text(value))})
         return ParamValues(params, tuple(env))
 
 
 def read_params(section: Section, overrides: Mapping[str, Item]) -> ParamValues:
-    """inputs, outputs and params of what is composed. `overrides` are the command line's."""
+    """Read inputs, outputs and params of a document; `overrides` are the command line's."""
     notes = section.notes
     reader = _Reader(notes)
     params = section.non_empty("params")

@@ -77,9 +77,10 @@ _RESTARTS: Final = ("Always", "OnFailure", "Never", "ExitCode")
 
 @dataclass(frozen=True)
 class SharedSettings:
-    """What all pods of a component share, and the command line says.
+    """Settings of all pods of a component, and from the command line.
 
-    image: instead of every main container's own. env: variables of params with toEnv.
+    image: replaces the image of every main container
+    env:   variables of params with toEnv
     """
 
     image: str = ""
@@ -89,7 +90,11 @@ class SharedSettings:
 
 @dataclass
 class Pod:
-    """spec: of the pod, the main container first. main: that container without its resources."""
+    """One pod.
+
+    spec: the pod's spec, the main container first
+    main: that container without its resources
+    """
 
     main: dict[str, Draft]
     around: dict[str, Draft]
@@ -103,7 +108,7 @@ class Pod:
         return self.main["name"]
 
     def spec(self, *, with_resources: bool) -> dict[str, Draft]:
-        """The pod's spec, or without what the main container asks for."""
+        """Return the pod's spec, with or without the main container's resources."""
         main = self.main
         if with_resources and self.resources is not None:
             main = {**main, "resources": self.resources}
@@ -111,7 +116,7 @@ class Pod:
 
 
 def pod(section: Section, shared: SharedSettings) -> Pod:
-    """The pod that a runtime or one of its replicas describes. The section is not closed."""
+    """Read the pod of a runtime or of one of its replicas. Does not close the section."""
     notes = section.notes
     section.leave({"connections": _CONNECTIONS})
     where = environment(section.non_empty("environment"), notes)
@@ -146,7 +151,7 @@ def _main(section: Section, shared: SharedSettings) -> tuple[dict[str, Draft], I
 
 
 def _initialisers(item: Item | None, notes: Notes) -> list[Draft]:
-    """Init containers of the author's own; those of Polyaxon's there are none of here."""
+    """Return the author's init containers, without those of Polyaxon."""
     result: list[Draft] = []
     for position, each in enumerate(want_list(item, notes) if item else ()):
         entries = want_mapping(each, notes)
@@ -164,7 +169,7 @@ def _listed(section: Section, name: str) -> tuple[Item, ...]:
 
 
 def _share_memory(main: dict[str, Draft], volumes: list[Draft]) -> None:
-    """Mounts a volume at /dev/shm, unless the container has one there itself."""
+    """Mount a volume at /dev/shm, unless the container has one there."""
     own = main.get("volumeMounts")
     if isinstance(own, Item) and not isinstance(own.value, tuple):
         # Not a list, as the pod schema will say.
@@ -181,9 +186,9 @@ def _share_memory(main: dict[str, Draft], volumes: list[Draft]) -> None:
 def container(
     item: Item, notes: Notes, *, name: str, image: str = "", env: tuple[Draft, ...] = ()
 ) -> dict[str, Draft]:
-    """A container; `name` if it has none of its own, `image` instead of its own if given.
+    """Return a container; `name` is the default, `image` replaces its own.
 
-    env: variables beside its own, which win.
+    env: additional variables; the container's own take precedence
     """
     section = Section(item, notes, camel=True)
     own_image = section.non_empty("image")
@@ -195,7 +200,7 @@ def container(
     }
     for key in ("command", "args"):
         if (given := section.non_empty(key)) is not None:
-            # A template that stands for nothing leaves an argument out.
+            # A template that becomes nothing removes the argument.
             result[key] = [text for text in want_texts(_without_nulls(given), notes) if text]
     own = section.non_empty("env")
     if variables := _variables(own, notes) if own else {}:
@@ -215,14 +220,14 @@ def container(
 
 
 def quantities(item: Item, notes: Notes) -> Item:
-    """Resource requirements with their quantities as text, as Polyaxon sends them."""
-    return item.holding(
+    """Return resource requirements with quantities as text, as Polyaxon sends them."""
+    return item.with_value(
         {
             side: child
             if side not in ("requests", "limits")
-            else child.holding(
+            else child.with_value(
                 {
-                    key: amount.saying(text)
+                    key: amount.with_text(text)
                     for key, amount in want_mapping(child, notes).items()
                     if amount.value is not None and (text := want_text(amount, notes)) is not None
                 }
@@ -235,11 +240,11 @@ def quantities(item: Item, notes: Notes) -> Item:
 def _without_nulls(item: Item) -> Item:
     if not isinstance(item.value, tuple):
         return item
-    return item.holding(tuple(each for each in item.elements if each.value is not None))
+    return item.with_value(tuple(each for each in item.elements if each.value is not None))
 
 
 def _variables(item: Item, notes: Notes) -> dict[str, Draft]:
-    """Variables by name, the last of each: the kubelet takes that one."""
+    """Return variables by name; the last of equal names counts, as for the kubelet."""
     if isinstance(item.value, dict):
         return {name: _variable(name, value, notes) for name, value in item.entries.items()}
     result: dict[str, Draft] = {}
@@ -261,11 +266,15 @@ def _variables(item: Item, notes: Notes) -> dict[str, Draft]:
 
 def _variable(name: str, value: Item, notes: Notes) -> Draft:
     text = want_text(value, notes)
-    return {"name": name, "value": None if text is None else value.saying(text)}
+    return {"name": name, "value": None if text is None else value.with_text(text)}
 
 
 class Environment(NamedTuple):
-    """placement: fields of a Run's environment. pod: fields of a pod's spec."""
+    """One environment section.
+
+    placement: fields of a Run's environment
+    pod:       fields of a pod's spec
+    """
 
     placement: dict[str, Draft]
     pod: dict[str, Draft]
@@ -273,7 +282,7 @@ class Environment(NamedTuple):
 
 
 def environment(item: Item | None, notes: Notes) -> Environment:
-    """One environment section."""
+    """Read one environment section."""
     if item is None:
         return Environment({}, {})
     section = Section(item, notes, camel=True)

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from webhook.convert.polyaxon.draft import Notes
     from webhook.convert.polyaxon.item import Item
 
-# Fields of an operation that say where its component is.
+# Fields of an operation that refer to its component.
 _REFERENCES: Final = ("hubRef", "pathRef", "urlRef", "dagRef")
-# Fields that are no part of what is patched, or are patched in their own way.
+# Fields that are not patched, or are patched separately.
 _APART: Final = frozenset(
     {
         "version",
@@ -41,9 +41,9 @@ _NO_RUN: Final = "is required: the runtime"
 
 
 def composed(operation: Item | None, component: Item | None, notes: Notes) -> Item | None:
-    """The document that results; its `run` is there. None, and an error, if nothing is to be run.
+    """Return the composed document, which has a `run`; None after an error.
 
-    `component` is the one of another file; an operation's own wins.
+    `component` is from another file; the operation's own takes precedence.
     """
     if operation is None:
         return None if component is None else _layer(None, component, notes)
@@ -69,12 +69,12 @@ def _missing(operation: Item, notes: Notes) -> None:
 
 
 def _layer(base: Item | None, document: Item, notes: Notes) -> Item | None:
-    """A document upon the one that it refers to."""
+    """Apply a document to the one that it refers to."""
     document = camel(document)
     strategy = _strategy(document, notes)
     fields = {name: item for name, item in document.entries.items() if name not in _APART}
     upon = document if base is None else base
-    whole = document.holding(fields)
+    whole = document.with_value(fields)
     whole = whole if base is None else patched(base, whole, strategy)
     run = None if base is None else base.entries.get("run")
     own = document.entries.get("run")
@@ -88,11 +88,11 @@ def _layer(base: Item | None, document: Item, notes: Notes) -> Item | None:
     patch = document.entries.get("runPatch")
     if patch is not None and want_mapping(patch, notes):
         run = patched(run, spread(run, camel(patch)), strategy)
-    return whole.holding({**whole.entries, "run": run})
+    return whole.with_value({**whole.entries, "run": run})
 
 
 def _over(run: Item, own: Item, strategy: str) -> Item:
-    """A runtime over another; one of a different kind takes its place, or leaves it."""
+    """Apply a runtime to another; one of a different kind replaces it, or is ignored."""
     kinds = [each.entries.get("kind") for each in (run, own)]
     known = [kind.as_text for kind in kinds if kind is not None]
     if len(known) == 2 and known[0] != known[1]:

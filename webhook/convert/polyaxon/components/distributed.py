@@ -48,7 +48,7 @@ _NO_PROGRAM: Final = (
 )
 _TUNER: Final = "Fairlead tunes nothing; a run of MXNet has a scheduler, servers and workers"
 _REFUSED: Final = dict.fromkeys(("tuner", "tuner_tracker", "tuner_server"), _TUNER)
-# Ray's and Dask's operators run the program once.
+# The operators of Ray and Dask run the program once.
 _NOT_AGAIN: Final = "Never"
 _ALWAYS: Final = "a replica that succeeded is not started again; it is OnFailure here"
 _GROUPS: Final = (
@@ -67,7 +67,7 @@ _OPTIONS_LEFT_OUT: Final = {
     "metrics": "Fairlead does not scale a run",
     "Metrics": "Fairlead does not scale a run",
 }
-# torchrun says words as well as numbers here.
+# torchrun accepts names as well as numbers here.
 _WORDS: Final = ("auto", "gpu", "cpu")
 HEAD: Final = "head"
 DRIVER: Final = "driver"
@@ -78,7 +78,7 @@ _START: Final = {
 }
 # Set above, or by the resources of the container.
 _OURS: Final = frozenset({"port", "address", "dashboard-host", "block", "head"})
-# The driver is told where the dashboard is: RAY_API_SERVER_ADDRESS.
+# RAY_API_SERVER_ADDRESS has the address of the dashboard for the driver.
 _WAIT: Final = "until ray job list >/dev/null 2>&1; do sleep 2; done"
 _VARIABLES: Final = "env_vars"
 _KEPT: Final = ("name", "image", "imagePullPolicy", "volumeMounts")
@@ -86,14 +86,14 @@ _KEPT: Final = ("name", "image", "imagePullPolicy", "volumeMounts")
 
 @dataclass
 class _Role:
-    """One role: its pod, how many there are, and what becomes of one that fails."""
+    """One role: its pod, the number of replicas, and the restart policy."""
 
     pod: Pod
     count: Item | None = None
     restart_policy: Item | None = None
 
     def replica(self, rest: dict[str, Draft]) -> dict[str, Draft]:
-        """As a Run has it; `rest` is what its pods' spec has beside the run's template."""
+        """Return the role in the form of a Run; `rest` is its pods' spec without the template."""
         return non_empty(
             count=self.count,
             resources=self.pod.resources,
@@ -106,7 +106,7 @@ class _Role:
 def distributed(
     section: Section, runtime: PolyaxonRuntime, shared: SharedSettings
 ) -> dict[str, Draft]:
-    """The spec's part of a distributed runtime. The section is not closed."""
+    """Return the part of the spec for a distributed runtime. Does not close the section."""
     notes = section.notes
     section.leave(_LEFT_OUT)
     section.refuse(_REFUSED)
@@ -151,14 +151,14 @@ def _roles(section: Section, runtime: PolyaxonRuntime, shared: SharedSettings) -
         head = roles[HEAD].pod
         submitter = driver(head.main, text, section.non_empty("runtime_env"), notes)
         pod_of = Pod(submitter, head.around, [], environment=head.environment)
-        roles[DRIVER] = _Role(pod_of, restart_policy=entrypoint.saying(_NOT_AGAIN))
+        roles[DRIVER] = _Role(pod_of, restart_policy=entrypoint.with_text(_NOT_AGAIN))
     return roles
 
 
 def _role(
     item: Item, name: str, runtime: PolyaxonRuntime, shared: SharedSettings, notes: Notes
 ) -> _Role | None:
-    """The replicas of one role; None if there are to be none of them."""
+    """Read the replicas of one role; None if there are none."""
     section = Section(item, notes, camel=True)
     made = pod(section, shared)
     count_of = section.non_empty("replicas")
@@ -172,19 +172,22 @@ def _role(
     policy = made.environment.restart_policy
     if policy is not None and policy.text == "Always":
         notes.warning(policy, _ALWAYS, key=False)
-        policy = policy.saying("OnFailure")
+        policy = policy.with_text("OnFailure")
     if policy is None and name == DRIVER:
-        policy = item.saying(_NOT_AGAIN)
+        policy = item.with_text(_NOT_AGAIN)
     if count == 0:
         return None
-    numbered = None if count_of is None or count is None else count_of.holding(count)
+    numbered = None if count_of is None or count is None else count_of.with_value(count)
     return _Role(made, numbered, policy)
 
 
 class Split(NamedTuple):
-    """base: of all. rest: what each has beside it; laid over base they give the pod's spec again.
+    """The common part of several pod specs, and the rest of each.
 
-    Containers go by their names, as in a strategic merge.
+    base: common to all
+    rest: merged into base, it gives the pod's spec again
+
+    Containers are matched by name, as in a strategic merge.
     """
 
     base: dict[str, Draft]
@@ -192,7 +195,7 @@ class Split(NamedTuple):
 
 
 def split(specs: Mapping[str, dict[str, Draft]]) -> Split:
-    """The specs of pods by role, each with its containers."""
+    """Split the specs of pods by role, each with its containers."""
     names = {role: _names(spec) for role, spec in specs.items()}
     if len(set(names.values())) > 1:
         return Split({}, dict(specs))
@@ -216,7 +219,7 @@ def split(specs: Mapping[str, dict[str, Draft]]) -> Split:
 def _split(
     maps: Mapping[str, Mapping[str, Draft]],
 ) -> tuple[dict[str, Draft], dict[str, dict[str, Draft]]]:
-    """The fields that all have alike, and those that each has beside."""
+    """Return the fields that are equal in all, and the other fields of each."""
     first = next(iter(maps.values()))
     alike = {
         key: value
@@ -247,7 +250,7 @@ def _containers(spec: Mapping[str, Draft]) -> list[Mapping[str, Draft]]:
 
 
 def options(section: Section, runtime: PolyaxonRuntime) -> dict[str, Draft]:
-    """Fields of the Run's `pytorch` or `mpi`; other frameworks' runtimes have none."""
+    """Return the fields of the Run's `pytorch` or `mpi`; other frameworks have none."""
     if runtime.framework == "mpi":
         return non_empty(
             slotsPerWorker=_whole(section.non_empty("slots_per_worker"), section.notes, 1)
@@ -261,7 +264,7 @@ def options(section: Section, runtime: PolyaxonRuntime) -> dict[str, Draft]:
         own = Section(policy, section.notes, camel=True)
         elastic = non_empty(
             minReplicas=_whole(own.non_empty("min_replicas"), section.notes, 1)
-            or policy.holding(1),
+            or policy.with_value(1),
             maxRestarts=_whole(own.non_empty("max_restarts"), section.notes, 0),
         )
         processes = processes or own.non_empty("n_proc_per_node")
@@ -272,17 +275,17 @@ def options(section: Section, runtime: PolyaxonRuntime) -> dict[str, Draft]:
 
 def _processes(item: Item | None, notes: Notes) -> Item | None:
     if item is not None and item.as_text in _WORDS:
-        return item.saying(item.text)
+        return item.with_text(item.text)
     return _whole(item, notes, 1)
 
 
 def _whole(item: Item | None, notes: Notes, least: int) -> Item | None:
     number = None if item is None else want_whole(item, notes, least=least)
-    return None if item is None or number is None else item.holding(number)
+    return None if item is None or number is None else item.with_value(number)
 
 
 def start(role: str, main: dict[str, Draft], params: Item | None, notes: Notes) -> None:
-    """Gives the main container of a head or a worker its command, if it has none of its own."""
+    """Set the command of a head's or a worker's main container, if it has none."""
     if role not in _START or main.get("command") or main.get("args"):
         return
     flags = []
@@ -297,9 +300,9 @@ def start(role: str, main: dict[str, Draft], params: Item | None, notes: Notes) 
 def driver(
     head: dict[str, Draft], entrypoint: str, runtime_env: Item | None, notes: Notes
 ) -> dict[str, Draft]:
-    """The main container of the replica that submits the program, and ends with it.
+    """Return the main container of the replica that submits the program, and ends with it.
 
-    runtime_env: what Ray sets up for the program, its variables among it, as KubeRay submits it.
+    runtime_env: Ray's runtime environment of the program, with variables, as KubeRay submits it
     """
     container: dict[str, Draft] = {name: head[name] for name in _KEPT if name in head}
     container["command"] = list(_SHELL)
@@ -311,7 +314,7 @@ def driver(
 
 
 def _as_json(runtime_env: Mapping[str, Item], notes: Notes) -> str:
-    """With variables as text, as Ray wants them, and what readers of YAML dispute as written."""
+    """Return JSON with variables as text, as Ray requires, and disputed YAML values as written."""
     values = {
         name: plain(texts(item, notes) if name == _VARIABLES else item)
         for name, item in runtime_env.items()

@@ -1,17 +1,17 @@
 """Apply an operation's patch to its component, by Polyaxon's four strategies.
 
 Read in clipped 0.14 (`config/schema.py`: patch_obj, patch_swagger_field, patch_normal_merge) and
-polyaxon 2.18 (`_flow/run/patch.py`). Polyaxon patches field by field through its own objects, and
-through containers and affinities as Kubernetes has them; what stands in such a field is a value:
+polyaxon 2.18 (`_flow/run/patch.py`). Polyaxon patches its own objects, containers and affinities
+field by field. Anything else is a value:
 
     replace      the patch's value
-    isnull       the value that was there, the patch's only where there was none
-    post_merge   maps by key, all the way down, the patch's key wins; lists are joined, none of the
-                 items twice; of other values the patch's
-    pre_merge    the same the other way around
+    isnull       the current value; the patch's value if there is none
+    post_merge   maps are merged by key at every depth, and the patch's key wins; lists are joined
+                 without duplicates; otherwise the patch's value
+    pre_merge    the same with patch and current value exchanged
 
-A list that stands inside of a map is a value of that map. A null in the patch clears the field
-under replace and post_merge.
+A list inside of a map is a value of that map. A null in the patch clears the field under replace
+and post_merge.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 STRATEGIES: Final = ("replace", "isnull", "post_merge", "pre_merge")
 DEFAULT: Final = "post_merge"
 
-# Fields whose value is an object of Polyaxon's or Kubernetes': patching goes into them.
+# Fields with an object of Polyaxon or Kubernetes, which is patched field by field.
 _OBJECTS: Final = frozenset(
     {
         "run",
@@ -61,14 +61,14 @@ _REPLICAS: Final = frozenset(
         "job",
     }
 )
-# Inside of a container these are values, though they are called as a replica's own are.
+# Inside of a container these are values, although a replica has objects of the same names.
 _CONTAINER: Final = "container"
 # Ray's workers: replicas by the name of their group.
 _GROUPS: Final = "workers"
 
 
 def patched(current: Item, patch: Item, strategy: str) -> Item:
-    """An object with the patch upon it; neither is changed."""
+    """Return an object with the patch applied; changes neither."""
     return _object(current, patch, strategy, _OBJECTS | _REPLICAS)
 
 
@@ -76,12 +76,12 @@ def _object(current: Item, patch: Item, strategy: str, objects: Collection[str])
     result = dict(current.entries)
     for key, value in patch.entries.items():
         result[key] = _field(key, result.get(key), value, strategy, objects)
-    return current.holding(result)
+    return current.with_value(result)
 
 
 def _groups(current: Item, patch: Item, strategy: str, objects: Collection[str]) -> Item:
-    """Groups of replicas: the patch changes those that are there, and adds none."""
-    return current.holding(
+    """Patch groups of replicas: the patch changes existing groups, and adds none."""
+    return current.with_value(
         {
             name: _object(group, patch.entries[name], strategy, objects)
             if name in patch.entries
@@ -110,11 +110,11 @@ def _field(
 def _merged(current: Item, patch: Item, strategy: str) -> Item:
     first, then = (current, patch) if strategy == "post_merge" else (patch, current)
     if isinstance(current.value, dict) and isinstance(patch.value, dict):
-        return current.holding(_deep(first.entries, then.entries))
+        return current.with_value(_deep(first.entries, then.entries))
     if isinstance(current.value, tuple) and isinstance(patch.value, tuple):
         known = [plain(element) for element in first.elements]
         new = (element for element in then.elements if plain(element) not in known)
-        return current.holding((*first.elements, *new))
+        return current.with_value((*first.elements, *new))
     return then
 
 
@@ -123,7 +123,7 @@ def _deep(base: Mapping[str, Item], over: Mapping[str, Item]) -> dict[str, Item]
     for key, value in over.items():
         old = result.get(key)
         if old is not None and isinstance(old.value, dict) and isinstance(value.value, dict):
-            result[key] = value.holding(_deep(old.entries, value.entries))
+            result[key] = value.with_value(_deep(old.entries, value.entries))
         else:
             result[key] = value
     return result

@@ -42,7 +42,7 @@ RUNTIMES: Final[Mapping[str, PolyaxonRuntime]] = {
     SERVICE: PolyaxonRuntime("service"),
     **POLYAXON_RUNTIMES,
 }
-# What was a runtime there and can be no Run.
+# Runtimes that cannot become a Run.
 REFUSED: Final[Mapping[str, str]] = {
     "dag": "a Run is one run; write one for each operation of the dag",
     "matrix": "a Run is one run; write one for each combination",
@@ -55,14 +55,14 @@ REFUSED: Final[Mapping[str, str]] = {
     "cleaner": "Fairlead keeps no artifacts that would have to be cleaned",
     "builder": "Fairlead builds no images; kaniko does, in a Run of kind build that you write",
 }
-# Fields that a replica has, and a distributed runtime has not.
+# Fields of a replica that a distributed runtime does not have.
 _OF_REPLICAS: Final = frozenset(
     {"replicas", "environment", "connections", "volumes", "init", "sidecars", "container"}
 )
 
 
 def applied(run: Item | None, document: Item, strategy: str, notes: Notes) -> Item | None:
-    """The runtime with the document's shortcuts upon it; None if there is no runtime at all."""
+    """Return the runtime with the document's shortcuts applied; None if there is no runtime."""
     run = run or _shortcut_runtime(document)
     for name in FIELDS:
         item = document.entries.get(name)
@@ -78,45 +78,45 @@ def applied(run: Item | None, document: Item, strategy: str, notes: Notes) -> It
 
 
 def _patch(name: str, item: Item, notes: Notes) -> Item:
-    """One shortcut as a patch of a runtime of one pod."""
+    """Convert one shortcut to a patch of a runtime of one pod."""
     if name == "cmd":
         return _in_container(item, _script(item, notes))
     if name == "env":
         variables = tuple(
-            value.holding({"name": value.saying(key), "value": value})
+            value.with_value({"name": value.with_text(key), "value": value})
             for key, value in want_mapping(item, notes).items()
         )
-        return _in_container(item, {"env": item.holding(variables)})
+        return _in_container(item, {"env": item.with_value(variables)})
     if name == "resources":
         return _in_container(item, {"resources": _sides(item, notes)})
-    return item.holding({name: item})
+    return item.with_value({name: item})
 
 
 def _shortcut_runtime(document: Item) -> Item | None:
-    """The runtime that shortcuts choose where no other is given."""
+    """Return the runtime that the shortcuts imply if none is given."""
     given = [name for name in FIELDS if document.entries.get(name) is not None]
     if not given:
         return None
     kind = SERVICE if "ports" in given else JOB
     first = document.entries[given[0]]
-    return first.holding({"kind": first.saying(kind)})
+    return first.with_value({"kind": first.with_text(kind)})
 
 
 def _in_container(item: Item, fields: Mapping[str, Item]) -> Item:
-    return item.holding({"container": item.holding(dict(fields))})
+    return item.with_value({"container": item.with_value(dict(fields))})
 
 
 def _script(item: Item, notes: Notes) -> dict[str, Item]:
     lines = ["set -e", *want_texts(item, notes)]
-    shell = (item.saying("/bin/sh"), item.saying("-c"))
+    shell = (item.with_text("/bin/sh"), item.with_text("-c"))
     return {
-        "command": item.holding(shell),
-        "args": item.holding((item.saying("\n".join(lines)),)),
+        "command": item.with_value(shell),
+        "args": item.with_value((item.with_text("\n".join(lines)),)),
     }
 
 
 def _sides(item: Item, notes: Notes) -> Item:
-    """`cpu: 1..2` is request and limit, `cpu: 1` a request; of a device both are the same."""
+    """Parse `cpu: 1..2` as request and limit, `cpu: 1` as a request; for devices both are equal."""
     requests: dict[str, Item] = {}
     limits: dict[str, Item] = {}
     for key, amount in want_mapping(item, notes).items():
@@ -126,32 +126,32 @@ def _sides(item: Item, notes: Notes) -> Item:
         low, is_range, high = (part.strip() for part in text.partition(".."))
         name = _GPU[1] if key == _GPU[0] else key
         if low:
-            requests[name] = amount.saying(low)
+            requests[name] = amount.with_text(low)
         if is_range and high:
-            limits[name] = amount.saying(high)
+            limits[name] = amount.with_text(high)
         elif not is_range and key not in _NO_DEVICES:
-            limits[name] = amount.saying(low)
-    sides = {"requests": item.holding(requests), "limits": item.holding(limits)}
-    return item.holding({side: each for side, each in sides.items() if each.entries})
+            limits[name] = amount.with_text(low)
+    sides = {"requests": item.with_value(requests), "limits": item.with_value(limits)}
+    return item.with_value({side: each for side, each in sides.items() if each.entries})
 
 
 def _where_silent(patch: Item, run: Item) -> Item:
-    """The patch of a command, but for containers that say themselves what to do."""
+    """Return the patch of a command for containers without a command of their own."""
     container = run.entries.get("container")
     if container is not None and any(
         container.entries.get(name) is not None for name in ("command", "args")
     ):
-        return patch.holding({k: each for k, each in patch.entries.items() if k != "container"})
+        return patch.with_value({k: each for k, each in patch.entries.items() if k != "container"})
     below = {
         key: _where_silent(each, run.entries[key])
         for key, each in patch.entries.items()
         if key != "container" and key in run.entries
     }
-    return patch.holding({**patch.entries, **below})
+    return patch.with_value({**patch.entries, **below})
 
 
 def replicas_of(run: Item) -> dict[str, Item]:
-    """The replicas of a distributed runtime by their fields; of groups by group. {} if it is none.
+    """Return the replicas of a distributed runtime by field or group; {} for other runtimes.
 
     A group's key is `workers/<name>`.
     """
@@ -172,7 +172,7 @@ def replicas_of(run: Item) -> dict[str, Item]:
 
 
 def spread(run: Item, patch: Item) -> Item:
-    """The patch as one of the runtime."""
+    """Convert the patch to a patch of the runtime."""
     replicas = replicas_of(run)
     if not replicas or not patch.entries or not set(patch.entries) <= _OF_REPLICAS:
         return patch
@@ -182,7 +182,7 @@ def spread(run: Item, patch: Item) -> Item:
         field, _, group = name.partition("/")
         if group:
             groups[group] = patch
-            result[field] = patch.holding(groups)
+            result[field] = patch.with_value(groups)
         else:
             result[field] = patch
-    return patch.holding(result)
+    return patch.with_value(result)

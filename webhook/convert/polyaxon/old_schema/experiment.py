@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from webhook.convert.polyaxon.item import Item
 
 KINDS: Final = ("experiment", "job", "notebook", "tensorboard")
-# What was a document there and can be no Run.
+# Documents that cannot become a Run.
 REFUSED: Final = {
     "build": "Fairlead builds no images; kaniko does, in a Run of kind build that you write",
     "group": "a Run is one run; write an experiment for each of the group's",
@@ -30,7 +30,7 @@ REFUSED: Final = {
 }
 _SERVING: Final = ("notebook", "tensorboard")
 _CONTAINER: Final = "main"
-# Read before anything is replaced by them.
+# Fields that are read before templates are replaced.
 _PARAMS: Final = ("params", "declarations", "inputs", "outputs")
 _LEFT_OUT: Final = {
     "logging": "how much a program logs is its own matter; set it there",
@@ -69,7 +69,7 @@ _MEANINGLESS: Final = (
     "outputs",
 )
 _LANGUAGE: Final = ("LC_ALL", "LANG", "LANGUAGE")
-# What they were exported under, each as JSON.
+# The variable with all params as JSON.
 _VARIABLES: Final = {"params": "POLYAXON_PARAMS", "declarations": "POLYAXON_DECLARATIONS"}
 _TWICE: Final = "are params by their older name; keep one of the two"
 _MISSING: Final = "has no value: give it in params, or on the command line: --param {name}=…"
@@ -78,10 +78,10 @@ _MISSING: Final = "has no value: give it in params, or on the command line: --pa
 def convert_old_document(
     document: Item, wanted: ConversionOptions, overrides: Mapping[str, Item], notes: Notes
 ) -> Converted:
-    """Everything of the document that a Run can have."""
+    """Convert the document; fields that a Run cannot have produce warnings."""
     known = read_params(Section(document, notes), overrides)
     rest = {key: value for key, value in document.entries.items() if key not in _PARAMS}
-    section = Section(bound(document.holding(rest), known.params, notes), notes)
+    section = Section(bound(document.with_value(rest), known.params, notes), notes)
     kind = section.non_empty("kind")
     word = "" if kind is None else kind.as_text
     section.ignore("version", *_PARAMS)
@@ -114,13 +114,13 @@ def convert_old_document(
 
 
 class Image(NamedTuple):
-    """The container's image, and the variables that the image would have had."""
+    """The container's image, and the variables that Polyaxon would have built into it."""
 
     name: Draft
     env: list[Draft]
 
 
-# What stood in the run section before there was one for building.
+# Fields of the run section before there was a build section.
 _OF_BUILD: Final = {
     "image": "image",
     "steps": "build_steps",
@@ -135,11 +135,11 @@ def built_in_run(build: Item | None, run: Item | None) -> tuple[Item | None, Ite
         return build, run
     inner = {_OF_BUILD[key]: item for key, item in run.entries.items() if key in _OF_BUILD}
     rest = {key: item for key, item in run.entries.items() if key not in _OF_BUILD}
-    return run.holding(inner), run.holding(rest)
+    return run.with_value(inner), run.with_value(rest)
 
 
 def image(build: Item | None, document: Item, notes: Notes, *, instead: str) -> Image:
-    """What the build section names; `instead` wins, and needs no word about building."""
+    """Return the image of the build section; `instead` replaces it, without a warning."""
     if build is None:
         if not instead:
             notes.error(document, _NONE, below=("build", "image"))
@@ -161,7 +161,7 @@ def image(build: Item | None, document: Item, notes: Notes, *, instead: str) -> 
 
 
 def _variables(section: Section) -> list[Draft]:
-    """env_vars are pairs, and lang_env is the locale."""
+    """Read env_vars, which are pairs, and lang_env, which is the locale."""
     notes = section.notes
     result: list[Draft] = []
     if (language := section.non_empty("lang_env")) is not None:
@@ -172,19 +172,23 @@ def _variables(section: Section) -> list[Draft]:
             notes.error(pair, "want a list of two, a name and its value")
             continue
         name, value = (want_text(element, notes) for element in pair.elements)
-        result.append({"name": name, "value": pair.elements[1].saying(value or "")})
+        result.append({"name": name, "value": pair.elements[1].with_text(value or "")})
     return result
 
 
 class OldParamValues(NamedTuple):
-    """params: for templates. env: the variable under which a program finds them all."""
+    """The values of params.
+
+    params: for templates
+    env:    the variable that has all of them
+    """
 
     params: Params
     env: tuple[Draft, ...] = ()
 
 
 def read_params(section: Section, overrides: Mapping[str, Item]) -> OldParamValues:
-    """params or declarations, and inputs. `overrides` are the command line's."""
+    """Read params or declarations, and inputs. `overrides` are the command line's."""
     notes = section.notes
     params, declarations = section.non_empty("params"), section.non_empty("declarations")
     if params is not None and declarations is not None:
@@ -225,14 +229,14 @@ def _input(
     if default is not None:
         values[name] = default
     elif optional is not None and want_flag(optional, notes):
-        values[name] = item.holding(None)
+        values[name] = item.with_value(None)
     else:
         missing[name] = ""
         notes.error(item, f"the input {name} {_MISSING.format(name=name)}")
 
 
 def _jsonable(item: Item) -> Any:
-    """A value as Polyaxon had it: `yes` is true."""
+    """Return a value as Polyaxon read it: `yes` is true."""
     if isinstance(item.value, dict):
         return {key: _jsonable(child) for key, child in item.value.items()}
     if isinstance(item.value, tuple):

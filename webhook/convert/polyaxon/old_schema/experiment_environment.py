@@ -1,11 +1,11 @@
-"""The environment section of the old schema: what its pods mount, its replicas, their resources.
+"""The environment section of the old schema: mounts of pods, replicas, resources.
 
 Sources: polyaxon-schemas 0.6 (`ops/environments/`, `ops/experiment/environment.py`,
 `specs/experiment.py`, `specs/utils.py`: get_task_values) and polyaxon 0.x
 (`scheduler/spawners/experiment_spawner.py`, `scheduler/spawners/templates/resources.py`).
 
-- What the pods mount, and their account, is the same for all. Resources and placement at the top of
-  environment are the master's alone.
+- Mounts and the service account are the same for all pods. Resources and placement at the top of
+  environment apply to the master only.
 - `default_worker` and `default_ps` are for all of a task, an entry of `worker` and `ps` for one
   index. Each of its fields replaces the default's whole; an empty one counts as left out. Older
   files spell single fields `worker_resources` and so on.
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from webhook.convert.polyaxon.draft import Draft, Notes
     from webhook.convert.polyaxon.item import Item
 
-# Where the other replicas stand: under their framework's name, since 0.4 under replicas, and before
-# there was another framework than TensorFlow beside the master's resources.
+# Places of the other replicas: under their framework's name; under `replicas` since 0.4; next to
+# the master's resources when TensorFlow was the only framework.
 FRAMEWORKS: Final = ("tensorflow", "mxnet", "pytorch", "horovod", "mpi")
 _TWICE: Final = "a run has one set of replicas, and environment has one already; keep one"
 _STORES: Final = (
@@ -90,11 +90,12 @@ _GPU_DIFFERENT: Final = "request and limit of a device have to be equal; keep on
 
 @dataclass
 class Environment:
-    """What an experiment, a job or a notebook asks for.
+    """The environment of an experiment, a job or a notebook.
 
-    resources, placement: of the only pod, or of the master.
-    pod: fields of every pod's spec. env_from: of every main container.
-    replicas: the section with the other replicas, and the framework that it is spelt under.
+    resources, placement: of the only pod, or of the master
+    pod:                  fields of every pod's spec
+    env_from:             of every main container
+    replicas:             the section with the other replicas, and the framework that it names
     """
 
     resources: dict[str, Draft] = field(default_factory=dict)
@@ -107,7 +108,7 @@ class Environment:
 
 
 def environment(item: Item | None, notes: Notes, *, distributable: bool) -> Environment:
-    """The environment section. Only experiments are `distributable`."""
+    """Read the environment section. Only experiments are `distributable`."""
     if item is None:
         return Environment()
     section = Section(item, notes)
@@ -124,7 +125,7 @@ def environment(item: Item | None, notes: Notes, *, distributable: bool) -> Envi
             result.env_from += [{source: {"name": name}} for name in _names(references, notes)]
     restarts = section.non_empty("max_restarts")
     if restarts is not None and want_whole(restarts, notes) is not None:
-        result.max_restarts = restarts.holding(want_whole(restarts, notes))
+        result.max_restarts = restarts.with_value(want_whole(restarts, notes))
     if distributable:
         _replicas(section, result)
     section.close()
@@ -134,7 +135,7 @@ def environment(item: Item | None, notes: Notes, *, distributable: bool) -> Envi
 def _replicas(section: Section, result: Environment) -> None:
     oldest = {name: item for name in FIELDS if (item := section.non_empty(name)) is not None}
     if oldest:
-        result.replicas, result.spelt_under = section.item.holding(oldest), "tensorflow"
+        result.replicas, result.spelt_under = section.item.with_value(oldest), "tensorflow"
     for name in ("replicas", *FRAMEWORKS):
         found = section.non_empty(name)
         if found is not None and result.replicas is not None:
@@ -145,7 +146,7 @@ def _replicas(section: Section, result: Environment) -> None:
 
 def _names(item: Item, notes: Notes) -> list[Item]:
     return [
-        element.saying(text)
+        element.with_text(text)
         for element in want_list(item, notes)
         if (text := want_text(element, notes)) is not None
     ]
@@ -153,19 +154,19 @@ def _names(item: Item, notes: Notes) -> list[Item]:
 
 @dataclass
 class Task:
-    """The replicas of one task: how many, what all of them ask for, and what single ones do."""
+    """The replicas of one task: their number, the settings of all, and those of single ones."""
 
     count: Item | None = None
     common: dict[str, Draft] = field(default_factory=dict)
     by_index: list[Draft] = field(default_factory=list)
 
     def replica(self) -> dict[str, Draft]:
-        """As a Run has it."""
+        """Return the replicas in the form of a Run."""
         return non_empty(count=self.count, **self.common, byIndex=self.by_index)
 
 
 def tasks(item: Item, notes: Notes, *, with_ps: bool) -> dict[str, Task]:
-    """The tasks that have replicas; only some frameworks have parameter servers."""
+    """Return the tasks with replicas; only some frameworks have parameter servers."""
     section = Section(item, notes)
     section.leave(_ROLE_MEANINGLESS)
     names = (WORKER, PS) if with_ps else (WORKER,)
@@ -178,7 +179,7 @@ def _task(section: Section, name: str) -> Task:
     notes = section.notes
     count = section.non_empty(_COUNTS[name])
     number = want_whole(count, notes) if count is not None else None
-    result = Task(count.holding(number) if count is not None and number else None)
+    result = Task(count.with_value(number) if count is not None and number else None)
     common, older = (
         section.non_empty(f"default_{name}"),
         section.non_empty(f"default_{name}_resources"),
@@ -198,7 +199,7 @@ def _task(section: Section, name: str) -> Task:
 
 
 def _single(item: Item, notes: Notes, *, bare: bool) -> Iterator[Draft]:
-    """Entries for one index each; `bare` ones have the resources beside the index."""
+    """Read entries for one index each; `bare` ones have the resources next to the index."""
     for entry in want_list(item, notes):
         index = entry.entries.get("index")
         if index is None or index.value is None:
@@ -206,20 +207,20 @@ def _single(item: Item, notes: Notes, *, bare: bool) -> Iterator[Draft]:
             continue
         number = want_whole(index, notes)
         rest = {key: value for key, value in entry.entries.items() if key != "index"}
-        own = entry.holding(rest)
+        own = entry.with_value(rest)
         if bare:
             differs = non_empty(resources=resources(own, notes))
         else:
             differs = _one(Section(own, notes), single=True)
         if number is not None and differs:
-            yield {"index": index.holding(number), **differs}
+            yield {"index": index.with_value(number), **differs}
 
 
 def _one(section: Section, *, single: bool = False) -> dict[str, Draft]:
-    """What one entry asks for; a single replica's replaces its task's, field by field."""
+    """Read one entry; a single replica's fields replace those of its task."""
     section.ignore("index")
     section.leave({**_REPLICA_MEANINGLESS, "config": _SESSION})
-    # Resources without any in them are a word, too: a single replica then asks for none.
+    # Empty resources count, too: a single replica then requests none.
     own = section.take("resources")
     asked: dict[str, Draft] = {"resources": resources(own, section.notes)} if own else {}
     where = placement(section, OLD)
@@ -231,7 +232,7 @@ def _one(section: Section, *, single: bool = False) -> dict[str, Draft]:
 
 
 class Kind(NamedTuple):
-    """What a resource is called in Kubernetes, and how its amount is written there."""
+    """A resource's name in Kubernetes, and the form of its amount."""
 
     name: str
     device: bool
@@ -247,7 +248,7 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 
 def resources(item: Item | None, notes: Notes) -> dict[str, Draft]:
-    """What a container asks for: requests and limits, as far as there are any."""
+    """Return a container's requests and limits."""
     if item is None:
         return {}
     section = Section(item, notes)
@@ -274,7 +275,7 @@ def _amounts(item: Item, kind: Kind, notes: Notes) -> dict[str, Item]:
         given = given or other
         amount = None if given is None else want(given, notes)
         if given is not None and amount:
-            found[side] = given.saying(_quantity(amount, kind.unit))
+            found[side] = given.with_text(_quantity(amount, kind.unit))
     section.close()
     if kind.device and found:
         _device(found, item, notes)

@@ -50,7 +50,7 @@ _LOGS: Final = (
 
 
 class Parts(NamedTuple):
-    """What a document says, read and checked part by part. `container` has no command yet."""
+    """The parts of a document, read and validated. `container` has no command yet."""
 
     document: Item
     container: dict[str, Draft]
@@ -60,13 +60,13 @@ class Parts(NamedTuple):
     backend: Item | None
 
     def template(self, container: dict[str, Draft]) -> Draft:
-        """A pod template with this container."""
+        """Return a pod template with this container."""
         volumes: list[Draft] = [SHM_VOLUME]
         pod = {"containers": [container], "volumes": volumes, **self.environment.pod}
         return {"spec": pod}
 
     def alone(self, command: dict[str, Draft]) -> dict[str, Draft]:
-        """The spec's part of a run of one pod."""
+        """Return the part of the spec for a run of one pod."""
         container = {**self.container, **command}
         if self.environment.resources:
             container["resources"] = self.environment.resources
@@ -75,7 +75,7 @@ class Parts(NamedTuple):
 
 
 def finite(parts: Parts, notes: Notes) -> dict[str, Draft]:
-    """An experiment or a job: it comes to an end, and its pods are cleaned away then."""
+    """Convert an experiment or a job: it ends, and then its pods are deleted."""
     backend = backend_of(parts.backend, notes)
     text = script(parts.run, parts.document, notes)
     where = parts.environment
@@ -88,7 +88,7 @@ def finite(parts: Parts, notes: Notes) -> dict[str, Draft]:
 
 
 def serving(kind: str, parts: Parts, notes: Notes) -> dict[str, Draft]:
-    """A notebook or a tensorboard: a Deployment of one pod, until somebody ends it."""
+    """Convert a notebook or a tensorboard: a Deployment of one pod, until it is deleted."""
     if parts.environment.max_restarts is not None:
         notes.warning(parts.environment.max_restarts, _DEPLOYED)
     for unused in (parts.run, parts.framework):
@@ -112,7 +112,7 @@ def _single(parts: Parts, text: Draft, notes: Notes) -> dict[str, Draft]:
 
 
 def _distributed(framework: Framework, parts: Parts, text: Draft, notes: Notes) -> dict[str, Draft]:
-    """A master, which is always there, and the tasks beside it."""
+    """Convert a master, which always exists, and the other tasks."""
     where = parts.environment
     with_ps = bool(framework.ps)
     found = where.replicas
@@ -146,7 +146,7 @@ def _distributed(framework: Framework, parts: Parts, text: Draft, notes: Notes) 
 
 
 def script(run: Item | None, document: Item, notes: Notes) -> Draft:
-    """What the shell is to do: `run.cmd`, one command or several that need each other."""
+    """Return the shell script of `run.cmd`: one command, or several that stop at an error."""
     if run is None:
         notes.error(document, "is required: the command, under run.cmd", below=("run",))
         return None
@@ -156,24 +156,24 @@ def script(run: Item | None, document: Item, notes: Notes) -> Draft:
     if cmd is None:
         notes.error(run, "is required: the command", below=("cmd",))
         return None
-    return cmd.saying(" && ".join(_in_one_line(text) for text in want_texts(cmd, notes)))
+    return cmd.with_text(" && ".join(_in_one_line(text) for text in want_texts(cmd, notes)))
 
 
 def _in_one_line(text: str) -> str:
-    """As Polyaxon did it: words between single blanks, without the backslashes that join lines."""
+    """Join lines as Polyaxon did: single blanks, without the backslashes at line ends."""
     words = (word.strip("\\") for word in text.split())
     return " ".join(word for word in words if word)
 
 
 class Served(NamedTuple):
-    """The shell's script, and the port on which it is reached."""
+    """The shell script, and the port on which it listens."""
 
     script: str
     port: int
 
 
 def served(kind: str, document: Item, backend: Item | None, notes: Notes) -> Served:
-    """The script of a notebook or a tensorboard, with a warning of what was different there."""
+    """Return the script of a notebook or a tensorboard; warns about differences."""
     at = document.entries.get("kind", document)
     if kind == "tensorboard":
         notes.warning(at, _LOGS)
@@ -194,13 +194,15 @@ def served(kind: str, document: Item, backend: Item | None, notes: Notes) -> Ser
 
 @dataclass(frozen=True)
 class Framework:
-    """One of them.
+    """One framework.
 
-    name: the Run's framework. master: the role that the master plays. ps: the role of the parameter
-    servers, or "" if there are none. options: the framework's own part of the Run.
-    launched: the command is the master's alone, and starts the others.
-    calls: what Polyaxon put before the command.
-    is_bare: the master has neither resources nor placement of its own.
+    name:     the Run's framework
+    master:   the role of the master
+    ps:       the role of the parameter servers, or "" if there are none
+    options:  the framework's part of the Run
+    launched: only the master has a command, which starts the others
+    calls:    what Polyaxon put before the command
+    is_bare:  the master has no resources and no placement of its own
     """
 
     name: str
@@ -212,19 +214,19 @@ class Framework:
     is_bare: bool = False
 
     def script(self, text: Draft) -> Draft:
-        """What the shell is to do."""
+        """Return the shell script."""
         if isinstance(text, Item) and self.calls:
-            return text.saying(f"{self.calls} {text.as_text}")
+            return text.with_text(f"{self.calls} {text.as_text}")
         return text
 
 
 _MPI: Final = Framework("mpi", "launcher", launched=True, is_bare=True)
 DISTRIBUTED: Final[Mapping[str, Framework]] = {
-    # Estimators of that time know the first replica as master.
+    # TensorFlow's estimators of that time call the first replica master.
     "tensorflow": Framework("tensorflow", ps="ps", options={"masterTaskType": "master"}),
     "pytorch": Framework("pytorch"),
     "mxnet": Framework("mxnet", "scheduler", "server"),
-    # One process for each slot of the hosts' file, which is as many as Polyaxon counted.
+    # One process for each slot of the hosts file, the same number as Polyaxon's.
     "horovod": Framework(
         "mpi",
         "launcher",
@@ -243,7 +245,7 @@ _OTHER: Final = "Fairlead runs this one like any other"
 def distributed(
     framework: Item | None, spelt_under: str, backend: str | None, replicas: Item, notes: Notes
 ) -> Framework | None:
-    """What framework connects the replicas; None, and an error, if none is named that can."""
+    """Return the framework that connects the replicas; None after an error."""
     if backend == "mpi" or spelt_under == "mpi":
         return _MPI
     known = ", ".join(DISTRIBUTED)
@@ -266,7 +268,7 @@ def distributed(
 
 
 def backend_of(item: Item | None, notes: Notes) -> str | None:
-    """The backend, with a word on what it means here."""
+    """Read the backend; warns about its meaning in Fairlead."""
     if item is None:
         return None
     name = item.as_text
