@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Pods that say themselves that they are ours, and namespaces that are placed as a whole: nobody
 # else's pods are caught by surprise.
 DEFAULT_SOURCES: Final = ("fairlead", "namespace")
-# Pods here never reach Fairlead: it must not stand in the way of what it runs on.
+# Pods here never reach Fairlead: it must not block the components that it runs on.
 EXCLUDED_NAMESPACES: Final = ("kube-system", names.NAMESPACE)
 PATH: Final = "/mutate"
 # Names that were there before there were others.
@@ -128,7 +128,7 @@ def _selections(
         for number, mark in enumerate(source.marks)
     ]
     for position, (name, mark) in enumerate(marks):
-        # A mark of the pod's own tells more than its namespace's.
+        # A mark of the pod itself is more specific than its namespace's.
         others = marks if mark.namespace else marks[position + 1 :]
         of_pod = [absent(other) for _, other in others if not other.namespace]
         if mark.namespace:

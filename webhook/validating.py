@@ -14,8 +14,7 @@ from webhook.sources import POD_KINDS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# Where policies are judged before they are stored, and where workloads are told what their pods
-# will meet.
+# Paths of the checks of policies before they are stored, and of workloads about future pods.
 POLICIES_PATH: Final = "/validate"
 WORKLOADS_PATH: Final = "/foresee"
 POLICIES: Final = f"policies.{names.GROUP}"

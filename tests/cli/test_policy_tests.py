@@ -74,7 +74,8 @@ def test_a_failure_shows_what_was_expected_what_was_seen_and_why(
     result = run(folder)
     assert result.exit_code == 1
     failure, counts = result.stdout.split("\n\n")
-    file, test, field, expected, actual, wanted, taken, _, why = map(str.split, failure.splitlines())
+    rows = map(str.split, failure.splitlines())
+    file, test, field, expected, actual, wanted, taken, _, why = rows
     path = f"{folder}/workers/workers.test.yaml"
     assert file[:2] == ["FAILED", path]
     mentions(" ".join(file[2:]), "1 of 1", "failed")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Pods of one object that are alike but for their index.
+    """Pods of one object that differ only by their index.
 
     title: the object, as in TFJob/mnist
     place: where it was read
@@ -44,7 +44,7 @@ class JudgedPod:
 
     @property
     def pods(self) -> int:
-        """How many pods it stands for."""
+        """The number of pods that it represents."""
         return 1 + self.more
 
 

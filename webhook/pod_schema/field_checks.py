@@ -1,7 +1,7 @@
 """Check a pod template's fields and types against the pod schema.
 
-The schema is made by tools/pod_schema.py. A field that it does not know is an error if it is near
-to one that it knows, for that is a typo; else a warning, for the cluster may be newer.
+The schema is made by tools/pod_schema.py. An unknown field is an error if it is similar to
+a known one, because it is then a typo; else a warning, because the cluster may be newer.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 Path: TypeAlias = tuple[str | int, ...]
-# Faults that are told of one template: looking for what is meant takes time, and nobody reads more.
+# Maximum number of faults per template: each search for a similar name takes time.
 MOST: Final = 50
 TEMPLATE: Final = "PodTemplateSpec"
 POD: Final = "Pod"
-# Fields whose words have not changed in years: another word is refused by newer clusters, too.
+# Fields whose values have not changed in years: newer clusters reject other values too.
 _SETTLED: Final = frozenset(
     {"dnsPolicy", "effect", "imagePullPolicy", "protocol", "whenUnsatisfiable"}
 )
@@ -49,7 +49,7 @@ class Schema(NamedTuple):
 
 @cache
 def schema() -> Schema:
-    """The schema in this package."""
+    """Load the schema in this package."""
     found = json.loads(files(__package__).joinpath("kubernetes.json").read_text("utf-8"))
     return Schema(found["kubernetes"], found["types"])
 
@@ -60,15 +60,15 @@ def fields_of(kind: str) -> dict[str, str]:
 
 
 def faults(value: Any, kind: str = TEMPLATE, *, whole: bool = True) -> Iterator[Fault]:
-    """What is wrong with the fields of a template, or of a pod; the first 50 faults.
+    """Yield the first 50 faults in the fields of a template or of a pod.
 
-    `whole`: that it is not merged into another, so that what is missing is missing.
+    `whole`: whether required fields must be present, because it is not merged into another.
     """
     yield from islice(_value(value, kind, (), whole=whole), MOST)
 
 
 def mappings(value: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The mappings of a list, each with its path; none if `value` is no list."""
+    """The mappings of a list, each with its path; none if `value` is not a list."""
     for position, each in enumerate(value if isinstance(value, list) else ()):
         if isinstance(each, dict):
             yield (*path, position), each
@@ -76,7 +76,7 @@ def mappings(value: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 def _value(value: Any, kind: str, path: Path, *, whole: bool) -> Iterator[Fault]:
     if value is None:
-        # The API server takes a null for a field that is left out.
+        # The API server treats null as unset.
         return
     if kind.startswith("[]"):
         if not isinstance(value, list):
@@ -112,7 +112,7 @@ def _fields(value: Any, kind: str, path: Path, *, whole: bool) -> Iterator[Fault
     if whole:
         for name in schema().types[kind]:
             missing = name.endswith("!") and value.get(name[:-1]) is None
-            # What is only misspelt is told already.
+            # A misspelled field is reported already.
             if missing and repr(name[:-1]) not in meant:
                 yield Fault((*path, name[:-1]), "is required")
 
@@ -121,8 +121,8 @@ def _unknown(key: str, kind: str, path: Path, known: Mapping[str, str]) -> Fault
     if hint := guess(key, tuple(known)):
         return Fault(path, f"there is no such field{hint}", at_key=True)
     text = (
-        f"Kubernetes {schema().version} has no such field in a {kind}; a cluster that is not newer "
-        "leaves it out: remove it"
+        f"Kubernetes {schema().version} has no such field in a {kind}; clusters that are not newer "
+        "drop it: remove it"
     )
     return Fault(path, text, "warning", at_key=True)
 
@@ -176,7 +176,7 @@ _WANTED: Final = {
 
 
 def _has_type(value: Any, kind: str) -> bool:
-    """Whether a value is of this type in JSON, where 1.0 is whole and true is no number."""
+    """Whether a value is of this type in JSON, where 1.0 is an integer and true is not a number."""
     if isinstance(value, bool):
         return kind == "boolean"
     if isinstance(value, float) and value.is_integer() and int in _TYPES[kind]:

@@ -75,7 +75,7 @@ def obtain_kubectl(progress: Progress, environ: Mapping[str, str] = os.environ) 
 
 
 def version_of(binary: Path) -> str:
-    """What the binary says of its own version, as v1.36.3; empty if it does not say."""
+    """The version that the binary reports, such as v1.36.3; empty if it reports none."""
     done = subprocess.run(  # noqa: S603
         [binary, "--version"], capture_output=True, text=True, check=False
     )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def cache_directory(environ: Mapping[str, str]) -> Path:
     """FAIRLEAD_CACHE, else XDG_CACHE_HOME/fairlead, else ~/.cache/fairlead; not made here.
 
-    An empty variable counts as unset, as the XDG Base Directory Specification wants it.
+    An empty variable counts as unset, by the XDG Base Directory Specification.
     """
     if own := environ.get("FAIRLEAD_CACHE"):
         return Path(own).absolute()
@@ -39,7 +39,7 @@ def writing_cache() -> Iterator[None]:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on the file, waiting for whoever holds it.
+    """Hold an exclusive lock on the file, and wait for its current holder.
 
     The kernel gives the lock back when its holder dies, so that none is ever stale. Raises
     SandboxError if the file cannot be written.

@@ -118,12 +118,12 @@ def _api_server(layout: Layout, components: Collection[str], *, audit: bool) -> 
         "--requestheader-extra-headers-prefix=X-Remote-Extra-",
         f"--proxy-client-cert-file={pki / 'front-proxy.crt'}",
         f"--proxy-client-key-file={pki / 'front-proxy.key'}",
-        # A node's name means nothing to a resolver; its address is loopback.
+        # A node's name cannot be resolved; its address is loopback.
         "--kubelet-preferred-address-types=InternalIP",
         "--allow-privileged=true",
     ]
     if "kube-controller-manager" not in components:
-        # Nobody makes the service account that this plugin would ask of every pod.
+        # No controller creates the service account that this plugin requires for every pod.
         arguments.append("--disable-admission-plugins=ServiceAccount")
     if audit:
         arguments += [
@@ -137,7 +137,7 @@ def _controller_manager(layout: Layout) -> list[str]:
     pki = layout.credentials
     return [
         *_client("kube-controller-manager", layout),
-        # As in a real cluster: so a webhook can tell by the user which controller makes a pod.
+        # As in a real cluster: the user shows a webhook which controller creates a pod.
         "--use-service-account-credentials=true",
         f"--service-account-private-key-file={pki / 'sa.key'}",
         f"--root-ca-file={pki / 'ca.crt'}",
@@ -155,7 +155,7 @@ def _client(name: str, layout: Layout) -> list[str]:
         f"--secure-port={layout.ports[name]}",
         f"--tls-cert-file={layout.credentials / 'serving.crt'}",
         f"--tls-private-key-file={layout.credentials / 'serving.key'}",
-        # Hundreds of pods at once are no reason to wait: there is one client and one server.
+        # There is one client and one server, so a burst of hundreds of pods needs no rate limit.
         "--kube-api-qps=500",
         "--kube-api-burst=1000",
     ]

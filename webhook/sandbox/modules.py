@@ -85,7 +85,7 @@ def cache_key(module: Module) -> str:
 
 
 def _stamps(module: Module) -> tuple[str, ...]:
-    """Assignments to the variables from which the module's programs tell their version."""
+    """Assignments to the variables that hold the version of the module's programs."""
     version = module.version
     if module is KUBERNETES:
         major, minor = version.removeprefix("v").split(".")[:2]

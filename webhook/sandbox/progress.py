@@ -83,7 +83,7 @@ class Lines:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them: 0.4 s, 52 s, 4 min 30 s."""
+    """Format a duration: 0.4 s, 52 s, 4 min 30 s."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

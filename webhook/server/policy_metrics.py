@@ -47,7 +47,7 @@ class PolicyMetrics(Exposition):
         )
         self._exceptions = Counter(
             metric_names.EXCEPTIONS_APPLIED,
-            "Pods in which a policy that matched took no part, by the exception that says so.",
+            "Pods to which a matching policy did not apply, by the exception that suspends it.",
             ["exception", "policy"],
             registry=self.registry,
         )

@@ -50,7 +50,7 @@ class Metrics(PolicyMetrics):
         )
         self._connections_ended = Counter(
             metric_names.CONNECTIONS_ENDED,
-            "Connections closed by us: slow, late (waited too long for a handshake), crowded (too"
+            "Connections that the webhook closed: slow, late (no handshake in time), crowded (too"
             " many), large (too much in bodies and answers), unread (its answer was not read),"
             " pipelined (a request before the answer to another), malformed (not HTTP/1.1).",
             ["reason"],
@@ -63,7 +63,7 @@ class Metrics(PolicyMetrics):
         )
         self._workload_warnings = Counter(
             metric_names.WORKLOAD_WARNINGS,
-            "Warnings given to those who wrote workloads, of what their pods will meet.",
+            "Warnings returned to the authors of workloads, about their future pods.",
             registry=self.registry,
         )
         self._events = Counter(

@@ -64,7 +64,7 @@ class Example:
 
     @property
     def title(self) -> str:
-        """What is to be seen, in the words of the manifest itself."""
+        """The description in the manifest."""
         return str(self.manifest["metadata"]["annotations"][DESCRIPTION])
 
     @property
@@ -137,7 +137,7 @@ def _daemon_pod(daemon_set: JsonObject, node: str) -> JsonObject:
 
 
 class Disagreement(FairleadError):
-    """The webhook and the engine offline say different things of one pod."""
+    """The webhook and the engine offline decide differently on a pod."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Admitted:
 
 @dataclass(frozen=True)
 class AdmittedExample:
-    """One example, and all that is to be said of it."""
+    """Explain one example."""
 
     example: Example
     result: Result
@@ -186,9 +186,9 @@ def explained(
     policies: PolicySet,
     namespace_labels: Mapping[str, str],
 ) -> AdmittedExample:
-    """The answer beside what `fairlead explain` says of the same pod.
+    """The answer, with the explanation of `fairlead explain` for the same pod.
 
-    Raises Disagreement if the two are not one: nobody could foresee anything then.
+    Raises Disagreement if the two differ.
     """
     arrival = Arrival(answer.sent, NAMESPACE, namespace_labels, example.user)
     foreseen = decide(arrival, policies, Cluster())
@@ -261,7 +261,7 @@ class Member:
 
 @dataclass(frozen=True)
 class DemoRun:
-    """The Run, and all that is to be said of it."""
+    """Explain the Run."""
 
     name: str
     title: str

@@ -88,7 +88,7 @@ class Cluster:
     url: str
 
     def admit(self, example: Example) -> Admitted:
-        """`kubectl create` the example. A DaemonSet stands for the first of its pods."""
+        """`kubectl create` the example. For a DaemonSet, the first of its pods is used."""
         done = self.kubectl.run(
             "create", "-f", "-", "-o", "json", stdin=json.dumps(example.manifest)
         )
@@ -204,7 +204,7 @@ def played_run(kubectl: Kubectl, plan: Plan) -> Ran:
 
 
 def _until(kubectl: Kubectl, run: str, phase: str) -> list[str]:
-    """Look at the run until it is in this phase; the phases that were seen."""
+    """Watch the run until it is in this phase; return the phases that it had."""
     deadline = time.monotonic() + _PATIENCE
     phases: list[str] = []
     while True:

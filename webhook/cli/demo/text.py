@@ -43,12 +43,12 @@ class Line(NamedTuple):
 
 
 def placement_lines(pod: JsonObject) -> tuple[Line, ...]:
-    """What a v1.Pod says of where it may run; nothing that the API server says for every pod."""
+    """The placement of a v1.Pod, without the values that the API server gives every pod."""
     return tuple(_lines(pods.parse_pod(pod)))
 
 
 def in_short(pod: JsonObject) -> str:
-    """What a v1.Pod says of where it may run, in a few words: keys without their prefix."""
+    """The placement of a v1.Pod in short form: keys without their prefix."""
     placement = pods.parse_pod(pod)
     words = [f"{_short(key)}={value}" for key, value in placement.node_selector.items()]
     terms = placement.required or ()

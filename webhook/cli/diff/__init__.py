@@ -152,7 +152,7 @@ def _answer(question: Question) -> Outcome:
     from webhook.cli.diff.report import Outcome
     from webhook.sandbox.progress import Lines, Silent
 
-    # A person who waits for a cluster is told; what files say is there at once.
+    # Progress is shown only while a cluster is read; files take no time.
     waits = question.asks_cluster and sys.stderr.isatty()
     progress = Lines(sys.stderr) if waits else Silent()
     with progress.step("Reading the cluster"):
@@ -205,7 +205,7 @@ def _fails(report: Report, fail_on: str) -> bool:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Within it, cycles are not collected; what no reference leads to is freed as ever.
+    """Within it, cycles are not collected; unreferenced objects are still freed.
 
     Policies, pods and what is found of them stay to the end, and each collection would walk all of
     them again: a sixth of the time for ten thousand pods, and not a megabyte gained.

@@ -46,7 +46,7 @@ TITLES: Final[dict[Kind, str]] = {
 _LONG: Final = 300
 # GitHub takes comments of 65,536 characters and GitLab of a million; both count the ends of lines.
 MAX_CHARACTERS: Final = 60_000
-# Nobody reads on.
+# More is not readable.
 _MOST_ROWS: Final = 30
 _MOST_CHANGES: Final = 20
 _MOST_FIELDS: Final = 8
@@ -359,7 +359,7 @@ def _cell(text: str) -> str:
 
 
 def _markdown_change(change: Change) -> Iterator[str]:
-    """Everything that others may have written stands in code, where it is no Markdown."""
+    """Format text from others as code, so that it is not read as Markdown."""
     title = TITLES[change.difference.kind].capitalize()
     yield ""
     count = count_pods(change.count)

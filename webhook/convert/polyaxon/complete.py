@@ -147,7 +147,7 @@ class _Refused:
         return path_text((*found[0].origin.path, *found[1])) if found else ""
 
     def fault(self, fault: Fault) -> None:
-        """What the pod schema says; nothing about a template of Polyaxon's that was left there."""
+        """Faults by the pod schema, except about templates of Polyaxon that were left in place."""
         found = source(self.draft, fault.path)
         if found is not None and _LEFT_AS_IT_IS in found[0].as_text:
             return

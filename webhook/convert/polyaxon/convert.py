@@ -29,11 +29,11 @@ _SEVERAL: Final = "is one {what} more; a Run is made of one, and {first} is one 
 _MIXED: Final = "is of the old schema, and {first} is a component or an operation; give one alone"
 _NOTHING: Final = "it has no Polyaxonfile"
 _COMMAND_LINE: Final = "--param"
-# Nobody writes more by hand.
+# More than any handwritten file has.
 MAX_BYTES: Final = 2**20
 OPERATION: Final = "operation"
 COMPONENT: Final = "component"
-# Fields that tell an operation that does not say its kind.
+# Fields that identify an operation without a kind.
 _OF_OPERATIONS: Final = ("component", "hubRef", "pathRef", "urlRef", "dagRef", "runPatch")
 _OPERATIONS: Final = "operations"
 _SEVERAL_OPERATIONS: Final = (
@@ -68,7 +68,7 @@ class Converted:
 def convert(files: Mapping[str, bytes], wanted: ConversionOptions | None = None) -> Converted:
     """The Run that the files describe: one of the old schema, a component, or an operation.
 
-    An operation's component may stand in it, or in another document. Never raises, whatever is in
+    An operation's component may be in it, or in another document. Never raises, whatever is in
     the files. The order of the files does not matter.
     """
     wanted = wanted or ConversionOptions()
@@ -208,7 +208,7 @@ def _file(item: Item, found: Documents, notes: Notes) -> None:
 
 
 def _guessed(item: Item) -> str:
-    """The kind of a document that does not say it, as Polyaxon allows since 2."""
+    """Infer the kind of a document without one, which Polyaxon allows since 2."""
     version = item.entries.get("version")
     if version is not None and version.as_text == "1":
         return ""

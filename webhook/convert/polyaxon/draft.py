@@ -72,7 +72,7 @@ def source(draft: Draft, path: Path) -> tuple[Item, Path] | None:
 def within(draft: Draft, path: Path) -> Item | None:
     """The first item of the file that is at or below a path of the Run, or of what is there of it.
 
-    The whole Run does not count, nor do its metadata and its spec: what they lack stands nowhere.
+    The whole Run does not count, nor do its metadata and its spec: a missing field has no place.
     """
     best: Item | None = None
     for depth, step in enumerate(path):
@@ -112,7 +112,7 @@ class Converted:
 
 @dataclass(slots=True)
 class Notes:
-    """Collects findings while a file is converted; none is said twice."""
+    """Collects findings while a file is converted; each is reported once."""
 
     found: set[Finding] = field(default_factory=set)
 
@@ -121,7 +121,7 @@ class Notes:
     ) -> None:
         """Something that has to be mended. `key` puts it at the field's name, not at its value.
 
-        `below` leads from the item to what is not there, or is only said of it.
+        `below` leads from the item to a missing field, or one that only the message names.
         """
         self._add(at, message, "error", below, key=key)
 

@@ -22,9 +22,9 @@ Value: TypeAlias = "ScalarValue | tuple[Item, ...] | Mapping[str, Item]"
 
 
 class Origin(NamedTuple):
-    """Where a value stands: its file, its place and its key's, the path from the document's root.
+    """The place of a value: file, line and column of it and of its key, path from the root.
 
-    A mapping or a list stands where its key does, for there the eye looks for it.
+    A mapping or a list has the place of its key, where a reader looks for it.
     """
 
     file: str
@@ -43,12 +43,12 @@ class Item:
 
     @property
     def entries(self) -> Mapping[str, Item]:
-        """The items by key; none if it is no mapping."""
+        """The items by key; none if it is not a mapping."""
         return self.value if isinstance(self.value, dict) else {}
 
     @property
     def elements(self) -> tuple[Item, ...]:
-        """The items of a list; none if it is no list."""
+        """The items of a list; none if it is not a list."""
         return self.value if isinstance(self.value, tuple) else ()
 
     @property
@@ -177,7 +177,7 @@ class Section:
             self.take(name)
 
     def close(self) -> None:
-        """Errors for the fields that nobody knows."""
+        """Errors for unknown fields."""
         known = tuple(dict.fromkeys(self._known))
         for key, item in self._rest.items():
             hint = guess(key, known) or f"; the fields are {', '.join(known)}"

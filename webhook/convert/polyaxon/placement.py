@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from webhook.convert.polyaxon.draft import Draft, Notes
     from webhook.convert.polyaxon.item import Item, Section
 
-# Polyaxon makes text of whatever stands here: a number or a boolean is a label's value too.
+# Polyaxon converts any value here to text: a number or a boolean is a label's value too.
 _TEXTS: Final = ("labels", "annotations", "node_selector")
 _AS_THEY_ARE: Final = (
     "affinity",
@@ -50,7 +50,7 @@ _FIRST: Final = (
 
 
 def placement(section: Section, names: tuple[str, ...]) -> dict[str, Draft]:
-    """Those of the fields that have something in them; whether it is right the Run's model says."""
+    """The fields that are not empty; the Run's model validates them."""
     result: dict[str, Draft] = {}
     for name in names:
         item = section.non_empty(name)

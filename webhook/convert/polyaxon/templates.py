@@ -106,7 +106,7 @@ def _steps(expression: str) -> tuple[str | int, ...]:
 
 
 class UnknownValue(Exception):
-    """A template whose value cannot be known here; the text says why, or "" if that was said."""
+    """A template whose value cannot be known here; with the reason, or "" if reported."""
 
 
 class NotThere(Exception):
@@ -117,8 +117,8 @@ class NotThere(Exception):
 class Params:
     """Values by name.
 
-    elsewhere: names whose value is not known, with the reason, or "" if that was said already.
-    flags: names that stand for `--name` if they are true, and for nothing if not.
+    elsewhere: names whose value is not known, with the reason, or "" if that was reported already.
+    flags: names whose value is `--name` if they are true, and nothing if not.
     """
 
     values: Mapping[str, Item] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class Params:
     flags: frozenset[str] = frozenset()
 
     def find(self, steps: tuple[str | int, ...]) -> Item:
-        """What `name.field[0]` stands for, as its steps. Raises NotKnown or NotThere."""
+        """The value of `name.field[0]`, given as steps. Raises NotKnown or NotThere."""
         name, rest = steps[0], steps[1:]
         if name == "params":
             return self._of_params(rest)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from webhook.convert.polyaxon.draft import Notes
     from webhook.convert.polyaxon.item import Item
 
-# As Polyaxon did, a number may stand in quotes: what a template makes is text first.
+# As in Polyaxon, a number may be in quotes: the value of a template is text first.
 _WHOLE: Final = re.compile(r"[0-9]{1,12}")
 _NUMBER: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 

@@ -43,7 +43,7 @@ _INITIALISER: Final = (
 )
 _NO_CONTAINER: Final = "is required: the container that does the work"
 MAIN: Final = "main"
-# v1.Container, but for what is read here.
+# v1.Container, without the fields that are read here.
 _AS_THEY_ARE: Final = (
     "working_dir",
     "ports",
@@ -77,7 +77,7 @@ _RESTARTS: Final = ("Always", "OnFailure", "Never", "ExitCode")
 
 @dataclass(frozen=True)
 class SharedSettings:
-    """What all pods of a component share, and the command line says.
+    """What all pods of a component share, and the options of the command line.
 
     image: instead of every main container's own. env: variables of params with toEnv.
     """
@@ -167,7 +167,7 @@ def _share_memory(main: dict[str, Draft], volumes: list[Draft]) -> None:
     """Mounts a volume at /dev/shm, unless the container has one there itself."""
     own = main.get("volumeMounts")
     if isinstance(own, Item) and not isinstance(own.value, tuple):
-        # Not a list, as the pod schema will say.
+        # Not a list: the pod schema reports that.
         return
     mounts = own.elements if isinstance(own, Item) else ()
     paths = [text_of(mount, "mountPath") for mount in mounts]
@@ -195,7 +195,7 @@ def container(
     }
     for key in ("command", "args"):
         if (given := section.non_empty(key)) is not None:
-            # A template that stands for nothing leaves an argument out.
+            # A template with an empty value removes its argument.
             result[key] = [text for text in want_texts(_without_nulls(given), notes) if text]
     own = section.non_empty("env")
     if variables := _variables(own, notes) if own else {}:

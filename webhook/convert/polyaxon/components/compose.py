@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from webhook.convert.polyaxon.draft import Notes
     from webhook.convert.polyaxon.item import Item
 
-# Fields of an operation that say where its component is.
+# Fields of an operation that name its component.
 _REFERENCES: Final = ("hubRef", "pathRef", "urlRef", "dagRef")
-# Fields that are no part of what is patched, or are patched in their own way.
+# Fields that are not patched, or are patched by rules of their own.
 _APART: Final = frozenset(
     {
         "version",

@@ -67,7 +67,7 @@ _OPTIONS_LEFT_OUT: Final = {
     "metrics": "Fairlead does not scale a run",
     "Metrics": "Fairlead does not scale a run",
 }
-# torchrun says words as well as numbers here.
+# torchrun accepts words as well as numbers here.
 _WORDS: Final = ("auto", "gpu", "cpu")
 HEAD: Final = "head"
 DRIVER: Final = "driver"
@@ -78,7 +78,7 @@ _START: Final = {
 }
 # Set above, or by the resources of the container.
 _OURS: Final = frozenset({"port", "address", "dashboard-host", "block", "head"})
-# The driver is told where the dashboard is: RAY_API_SERVER_ADDRESS.
+# The driver gets the address of the dashboard: RAY_API_SERVER_ADDRESS.
 _WAIT: Final = "until ray job list >/dev/null 2>&1; do sleep 2; done"
 _VARIABLES: Final = "env_vars"
 _KEPT: Final = ("name", "image", "imagePullPolicy", "volumeMounts")

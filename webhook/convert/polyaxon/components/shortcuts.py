@@ -62,7 +62,7 @@ _OF_REPLICAS: Final = frozenset(
 
 
 def applied(run: Item | None, document: Item, strategy: str, notes: Notes) -> Item | None:
-    """The runtime with the document's shortcuts upon it; None if there is no runtime at all."""
+    """Apply the document's shortcuts to the runtime; None if there is no runtime."""
     run = run or _shortcut_runtime(document)
     for name in FIELDS:
         item = document.entries.get(name)
@@ -136,7 +136,7 @@ def _sides(item: Item, notes: Notes) -> Item:
 
 
 def _where_silent(patch: Item, run: Item) -> Item:
-    """The patch of a command, but for containers that say themselves what to do."""
+    """The patch of a command, for containers without a command of their own."""
     container = run.entries.get("container")
     if container is not None and any(
         container.entries.get(name) is not None for name in ("command", "args")

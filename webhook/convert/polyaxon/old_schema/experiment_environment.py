@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from webhook.convert.polyaxon.draft import Draft, Notes
     from webhook.convert.polyaxon.item import Item
 
-# Where the other replicas stand: under their framework's name, since 0.4 under replicas, and before
-# there was another framework than TensorFlow beside the master's resources.
+# Where other replicas are described: under their framework's name; since 0.4 under replicas; and
+# with the master's resources when TensorFlow was the only framework.
 FRAMEWORKS: Final = ("tensorflow", "mxnet", "pytorch", "horovod", "mpi")
 _TWICE: Final = "a run has one set of replicas, and environment has one already; keep one"
 _STORES: Final = (

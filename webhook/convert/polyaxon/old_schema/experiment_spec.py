@@ -50,7 +50,7 @@ _LOGS: Final = (
 
 
 class Parts(NamedTuple):
-    """What a document says, read and checked part by part. `container` has no command yet."""
+    """A document, parsed and checked part by part. `container` has no command yet."""
 
     document: Item
     container: dict[str, Draft]
