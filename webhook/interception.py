@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from webhook.sources.marks import Mark, Source
 
-# Pods that say themselves that they are ours, and namespaces that are placed as a whole: nobody
-# else's pods are caught by surprise.
+# Pods with Fairlead's own label, and namespaces that are placed as a whole. Pods of other systems
+# are not affected unexpectedly.
 DEFAULT_SOURCES: Final = ("fairlead", "namespace")
 # Pods here never reach Fairlead: it must not block the components that it runs on.
 EXCLUDED_NAMESPACES: Final = ("kube-system", names.NAMESPACE)
@@ -36,10 +36,10 @@ def webhooks(
     """The `webhooks` of a MutatingWebhookConfiguration: one entry for each mark of the sources.
 
     `sources` are names of rows of the table of marks; its order counts, not theirs. Entries
-    exclude each other, since every entry that matches a pod is one more call. They lead to `url`,
-    or without one to the installation's Service. Without `ca_bundle` (PEM) the field is left out,
-    for whoever keeps certificates to write. With `only_namespaces` the rest of the cluster stays
-    untouched, to try it out in a corner. Raises ValueError for a name that is in no row.
+    exclude each other, since every entry that matches a pod is one more call. They call `url`, or
+    without it the installation's Service. Without `ca_bundle` (PEM) the field is left out; the
+    keeper of certificates writes it. With `only_namespaces`, pods of other namespaces are not sent.
+    Raises ValueError for an unknown name.
     """
     client: dict[str, Any] = {"url": url} if url else {"service": service(PATH)}
     if ca_bundle:

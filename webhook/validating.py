@@ -39,10 +39,10 @@ def webhooks(
 ) -> list[dict[str, Any]]:
     """The `webhooks` of a ValidatingWebhookConfiguration: policies, then workloads.
 
-    `url` is the server's, without a path; without one the installation's Service is meant, and
-    without `ca_bundle` (PEM) the field is left out: see interception.webhooks. A policy that nobody
-    has judged is refused; a workload is never refused, whatever happens to us. Without `policies`
-    none are sent: for a server that takes its policies from files, and so judges no objects.
+    `url` is the server's, without a path; without it, the installation's Service is used. Without
+    `ca_bundle` (PEM) the field is left out: see interception.webhooks. If the webhook does not
+    answer, a policy is rejected, and a workload is admitted. Without `policies`, no policies are
+    sent: for a server with policies from files, which validates no objects.
     """
     reach = [of_namespaces("NotIn", excluded_namespaces)]
     if only_namespaces:

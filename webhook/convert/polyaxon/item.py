@@ -131,8 +131,8 @@ class Section:
     """A mapping, read field by field.
 
     Fields are named in snake case, and the file may have camel case too, as both schemas had;
-    `camel` says which of the two hints show. A field that is null counts as left out. `close` says
-    what nobody asked for: Polyaxon's schemas are strict.
+    `camel` decides which of the two spellings hints show. A null field counts as unset. `close`
+    reports unknown fields: Polyaxon's schemas are strict.
     """
 
     def __init__(self, item: Item, notes: Notes, *, camel: bool = False) -> None:
