@@ -1,4 +1,4 @@
-"""CEL: nodeSelector, required node affinity and capacity.
+"""Express the merge of nodeSelector, required node affinity and capacity in CEL.
 
 Terms follow the rules of placement.node_affinity and placement.label_values. They are lists of
 objects; variables of comprehensions have different names, so that expressions can be nested. Longer

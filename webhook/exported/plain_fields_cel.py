@@ -1,4 +1,4 @@
-"""CEL: maps, scalars, affinity lists and topology spread."""
+"""Express the merge of maps, scalars, affinity lists and topology spread in CEL."""
 
 from __future__ import annotations
 

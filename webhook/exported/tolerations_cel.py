@@ -1,4 +1,4 @@
-"""CEL: tolerations."""
+"""Express the merge of tolerations in CEL."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the API server refuses in the objects of a pod's spec, where fields depend on each other.
+"""Rules of the API server for objects of a pod's spec whose fields depend on each other.
 
-Source: pkg/apis/core/validation of Kubernetes 1.36. What has another shape than a pod's is passed
-over: webhook.pod_schema.field_checks names it.
+Source: pkg/apis/core/validation of Kubernetes 1.36. Values of other types are
+skipped: webhook.pod_schema.field_checks reports them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the API server refuses in single values of a pod's spec: tables by type and field.
+"""Rules of the API server for single values of a pod's spec: tables by type and field.
 
 Source: pkg/apis/core/validation of Kubernetes 1.36. What has another shape than a pod's is passed
 over: webhook.pod_schema.field_checks names it.

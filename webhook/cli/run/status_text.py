@@ -1,4 +1,4 @@
-"""How a run is, as text for people."""
+"""Text output of `fairlead run status`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The conditions Accepted, an object is in force, and Satisfiable, a node meets its settings.
+"""Compute the conditions Accepted (the object is in force) and Satisfiable (a node meets it).
 
 A set is loaded whole (decision 29): one object with errors keeps all new objects out of force.
 """
