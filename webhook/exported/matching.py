@@ -1,7 +1,7 @@
 """Express in CEL which pods a policy matches.
 
-The identity is as `webhook.identity` reads it, match blocks as `webhook.policy.conditions` evaluates
-them.
+Identities are as `webhook.identity` reads them, match blocks as `webhook.policy.conditions`
+evaluates them.
 """
 
 from __future__ import annotations
