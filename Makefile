@@ -13,7 +13,7 @@ SEED ?=
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile \
 	--no-loadscope-reorder \
 	$(if $(SEED),--randomly-seed=$(SEED) --hypothesis-seed=$(SEED))
-# Without cached bytecode every program that a test starts compiles its modules anew.
+# Without cached bytecode every program that a test starts compiles its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test test-unit test-all test-beyond test-operators test-laws golden fuzz lint format lock audit sbom bench chaos manifests clean
@@ -32,9 +32,9 @@ help:
 	@echo 'make lint     ruff, mypy, import-linter'
 	@echo 'make format   let ruff rewrite the code'
 	@echo 'make bench    measure, and rewrite the tables of docs/benchmarks.md'
-	@echo 'make manifests  write anew what of manifests/ is made from the code'
+	@echo 'make manifests  generate the parts of manifests/ that are made from the code'
 	@echo 'make chaos    play what goes wrong, and rewrite the tables of docs/reliability.md'
-	@echo 'make lock     resolve the dependencies anew'
+	@echo 'make lock     resolve the dependencies again'
 	@echo 'make audit    hold the locks against the known vulnerabilities'
 	@echo 'make sbom     write dist/fairlead.cdx.json, the bill of materials of the lock'
 	@echo 'make clean    remove what the above made in this folder'

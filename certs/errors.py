@@ -1,4 +1,4 @@
-"""What certs raises when certificates cannot be read or made."""
+"""The exceptions for certificates that cannot be read or created."""
 
 
 class CertificateError(Exception):

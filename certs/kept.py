@@ -1,7 +1,7 @@
 """Certificates as stored: the authority's Secret and the serving Secret, as values.
 
 Both are mappings of names to bytes, the data of a Kubernetes Secret; the caller stores them. An
-invalid value is read as None, and then created anew.
+invalid value is read as None, and then created again.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def main() -> None:
     roots = [*([arguments.against] if arguments.against else ()), Path()]
     for root in roots:
         if not (root / package).is_dir():
-            sys.exit(f"{root / package} is no folder")
+            sys.exit(f"{root / package} is not a folder")
     columns = [figures(root, package) for root in roots]
     for name in columns[0]:
         sys.stdout.write(f"{name:36}" + "".join(f"{each[name]:>10}" for each in columns) + "\n")

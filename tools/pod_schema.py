@@ -14,7 +14,7 @@ from typing import Any, Final
 
 TARGET: Final = Path(__file__).parent.parent / "webhook" / "pod_schema" / "kubernetes.json"
 _ROOTS: Final = ("io.k8s.api.core.v1.Pod", "io.k8s.api.core.v1.PodTemplateSpec")
-# Types that are no mapping with fields, and types whose content nobody writes.
+# Types that are not mappings with fields, and types whose content no author writes.
 _PLAIN: Final = {
     "io.k8s.api.core.v1.PodStatus": "object",
     "io.k8s.apimachinery.pkg.api.resource.Quantity": "quantity",

@@ -29,11 +29,11 @@ def document(project: dict[str, Any], locked: Sequence[lock.Locked]) -> dict[str
     name, version = project["name"], project["version"]
     components = [_component(each) for each in locked]
     about = _reference(name, version)
-    said = json.dumps([about, components], sort_keys=True)
+    text = json.dumps([about, components], sort_keys=True)
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
-        "serialNumber": f"urn:uuid:{uuid.uuid5(_SERIAL, said)}",
+        "serialNumber": f"urn:uuid:{uuid.uuid5(_SERIAL, text)}",
         "version": 1,
         "metadata": {
             "component": {

@@ -1,4 +1,4 @@
-"""What policies under Audit would have done, from recorded decisions, and their sums.
+"""Sum up what policies under Audit would have done, from recorded decisions.
 
 The records come from the API server's audit log, or from the metrics of the webhook's replicas.
 Each line of the log is an audit.k8s.io/v1 Event in JSON, or an EventList of them. The webhook's

@@ -27,7 +27,7 @@ WATCH_DELAYS: Final = Delays(first=0.8, longest=30.0)
 POLICY_WATCH_DELAYS: Final = Delays(first=0.8, longest=5.0)
 # A reconcile failed. client-go's cap of 1,000 s leaves an object alone for a quarter of an hour.
 RECONCILE_DELAYS: Final = Delays(first=0.005, longest=300.0)
-# The API server refused to create an object. No event tells when a quota is raised.
+# The API server refused to create an object. No event reports that a quota was raised.
 CREATION_DELAYS: Final = Delays(first=1.0, longest=60.0)
 # Another writer undoes a certificate or a bundle each time it is written.
 REWRITE_DELAYS: Final = Delays(first=1.0, longest=60.0)

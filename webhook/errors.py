@@ -2,16 +2,16 @@
 
 FairleadError
 ├── InvalidDocuments      policy files that cannot be read as such: carries every finding
-├── InvalidReview         a request body that is no AdmissionReview of a pod: answered with 400
-├── InvalidPod            a pod whose placement fields have no pod's shape: carries the field
-├── InvalidRun            a Run that no pods can be made of: carries every finding
+├── InvalidReview         a request body that is not an AdmissionReview of a pod: answered with 400
+├── InvalidPod            a pod whose placement fields have invalid types: carries the field
+├── InvalidRun            a Run from which no pods can be created: carries every finding
 ├── UnreadableInput       a file or folder that was named cannot be read: carries every problem
-├── ServingError          an address or a certificate that cannot be served with
+├── ServingError          an address or a certificate that cannot be used to serve
 ├── NotSynced             what a decision needs is not known yet: answered with 503
-├── NotLeading            something was to be written without holding the lease: it was not
+├── NotLeading            a write was not sent, because this process does not hold the lease
 ├── ClusterError          the API server could not be reached, or refused
-├── NotExported           policies that cannot be said without the webhook: carries every one
-├── InstallationError     an installation could not be made, changed or taken away
+├── NotExported           policies that cannot be expressed without the webhook: carries every one
+├── InstallationError     an installation could not be created, changed or removed
 └── SandboxError          the local control plane could not be built, started or stopped
 """
 
@@ -82,8 +82,8 @@ class ClusterError(FairleadError):
 
     `status` is the HTTP status, or the code of a Status object in a watch; None if no answer came.
     `reason` is the Status object's (NotFound, AlreadyExists, Conflict, Expired, ...), or Timeout if
-    the server said nothing for too long, or "".
-    `retry_after` is how many seconds the server asked to be left alone, or None.
+    the server sent nothing for too long, or "".
+    `retry_after` is the number of seconds to wait, as the server requested, or None.
     `words` is the Status object's own message, without where it came from; or "".
     """
 
@@ -104,7 +104,7 @@ class ClusterError(FairleadError):
 
 
 class NotExported(FairleadError):
-    """A policy set that admission policies cannot say. `problems` are lines: where, why, cure."""
+    """A policy set that admission policies cannot express. `problems`: where, why, cure."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
@@ -112,8 +112,8 @@ class NotExported(FairleadError):
 
 
 class InstallationError(FairleadError):
-    """An installation is not as it was asked for; the text says what is missing, and the cure."""
+    """An installation differs from the request; the text has what is missing, and the cure."""
 
 
 class SandboxError(FairleadError):
-    """The sandbox could not do what was asked; the text says how to find out more."""
+    """A request to the sandbox failed; the text says how to find out more."""

@@ -172,11 +172,11 @@ def capacity_guard(
     ]
     kept = [_keeps_mark(mark) for mark in marks if not mark.namespace]
     if kept:
-        said = ", ".join(str(mark) for mark in marks if not mark.namespace)
+        listed = ", ".join(str(mark) for mark in marks if not mark.namespace)
         validations.append(
             {
                 "expression": " && ".join(kept),
-                "message": f"a pod keeps the labels that mark it as part of a run: {said}; "
+                "message": f"a pod keeps the labels that mark it as part of a run: {listed}; "
                 "create the pod again without them",
                 "reason": "Forbidden",
             }

@@ -98,11 +98,11 @@ def identify(
     pod whose rows have no kind: a notebook in a namespace of jobs stays a notebook.
     """
     rows = _rows(labels)
-    kind_unsaid = names.DEFAULT_KIND
+    default_kind = names.DEFAULT_KIND
     if namespace_labels.get(names.PLACE) == names.PLACE_ALL:
-        said = namespace_labels.get(names.KIND, "").lower()
-        if said in _KINDS:
-            kind_unsaid = said
+        namespace_kind = namespace_labels.get(names.KIND, "").lower()
+        if namespace_kind in _KINDS:
+            default_kind = namespace_kind
     elif not rows:
         return None
     name = rows[0].name if rows else _NAMESPACE
@@ -124,7 +124,7 @@ def identify(
         index = completion_index(labels, annotations)
     return Identity(
         run or "",
-        kind or kind_unsaid,
+        kind or default_kind,
         framework,
         role,
         index,
@@ -156,8 +156,8 @@ def _misread(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Itera
         read = parse_index(value) if clause is None else _find_word((clause,), labels, {})
         if read is None:
             what = key.removeprefix(names.PREFIX).removeprefix("replica-")
-            told = f"unknown {what} {value[:_LONGEST_VALUE]!r}"
-            yield f"label {key}: {told}; the pod is treated as having no {what}"
+            unknown = f"unknown {what} {value[:_LONGEST_VALUE]!r}"
+            yield f"label {key}: {unknown}; the pod is treated as having no {what}"
     yield from _unread("label", labels, _LABELS, _ANNOTATIONS)
     yield from _unread("annotation", annotations, _ANNOTATIONS, _LABELS)
 

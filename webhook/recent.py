@@ -15,7 +15,7 @@ V = TypeVar("V")
 class Recent(Generic[K, V]):
     """Remembers `most` values, of `most_weight` together, but the last one whatever its weight.
 
-    None is no value.
+    None cannot be a value.
     """
 
     def __init__(self, most: int, most_weight: int | None = None) -> None:

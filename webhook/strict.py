@@ -28,21 +28,21 @@ from webhook.shortening import cut
 
 T = TypeVar("T")
 
-# The `type` of every error whose message is Fairlead's own, meant for a person as it stands.
+# The `type` of every error whose message is Fairlead's own, shown unchanged.
 OWN_ERROR = "fairlead"
 # The `type` of an unknown field: such an error is about the key, not about the value.
 UNKNOWN_FIELD = "fairlead_unknown_field"
 
 
 class Problem(NamedTuple):
-    """Something wrong between fields: `at` is the path below the model that says so."""
+    """Something wrong between fields: `at` is the path below the model that reports it."""
 
     at: tuple[str | int, ...]
     message: str
 
 
 def own_error(message: str, kind: str = OWN_ERROR) -> PydanticCustomError:
-    """An error whose message is shown as it stands. Braces in it are no template."""
+    """An error whose message is shown unchanged. Braces in it are not a template."""
     # Without a context pydantic leaves the message alone.
     return PydanticCustomError(kind, message)
 
@@ -114,7 +114,7 @@ class Strict(BaseModel):
         """What is wrong between the fields `given`, raw and by their outer names.
 
         A field that is wrong by itself is in there too, with the value that it came with: a rule
-        compares with the values that it knows, and says nothing of others.
+        compares with the values that it knows, and ignores others.
         """
         yield from ()
 
@@ -158,7 +158,7 @@ class Strict(BaseModel):
 
     @classmethod
     def _describe_unknown_field(cls, line: InitErrorDetails) -> InitErrorDetails:
-        """An unknown field of this very model, said with the field that may have been meant."""
+        """Report an unknown field of this model, with the most similar known one."""
         location = line.get("loc", ())
         if line["type"] != "extra_forbidden" or len(location) != 1:
             return line

@@ -1,9 +1,9 @@
 """Disable the webhook for a time: its rules move into an annotation.
 
-While it lasts the webhook configuration has no rules, so the API server asks nobody about any pod,
-and two annotations: until when, and the rules by the webhook's name. Whoever puts the rules back
-needs nothing else. Values in, values out; `configuration` is the object as it was read, and a
-patch is a JSON merge patch that holds only for that version of it.
+While disabled, the webhook configuration has no rules, so the API server sends no pod. Two
+annotations hold the end time, and the rules by the webhook's name. They are all that is needed to
+restore the rules. Pure: `configuration` is the object as it was read, and a patch is a JSON merge
+patch that is valid only for that version of it.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-# Who owns the rules once they were taken away or put back (`kubectl get --show-managed-fields`).
+# The owner of the rules after they were removed or restored (`kubectl get --show-managed-fields`).
 FIELD_MANAGER: Final = "fairlead-suspension"
 
 
 @dataclass(frozen=True, slots=True)
 class Suspension:
-    """What a webhook configuration says of its being disabled.
+    """The annotations of a disabled webhook configuration.
 
-    until: when the rules are due again; None if that cannot be read.
-    saved: the rules to put back, by the webhook's name.
+    until: when to restore the rules; None if that cannot be read.
+    saved: the rules to restore, by the webhook's name.
     lost: the webhooks that have no rules, and none saved either.
     silent: the webhooks that have no rules.
-    problems: what of the annotations cannot be read, in words.
+    problems: messages about annotations that cannot be read.
     """
 
     until: datetime | None
@@ -43,15 +43,15 @@ class Suspension:
     problems: tuple[str, ...] = field(default=())
 
     def due(self, now: datetime) -> bool:
-        """Whether the rules have to be back: the time is over, unknown, or they are back already.
+        """Whether to restore the rules: the time is over or unknown, or they were restored already.
 
-        They are if somebody applied the manifests again meanwhile: the last word counts.
+        They were if someone applied the manifests again in the meantime.
         """
         return self.until is None or now >= self.until or not self.silent
 
 
 def parse_suspension(configuration: Mapping[str, Any]) -> Suspension | None:
-    """What it says; None if it says nothing of being disabled."""
+    """Parse the annotations; None if the webhook is not disabled."""
     annotations = configuration["metadata"].get("annotations") or {}
     if not {names.DISABLED_UNTIL, names.DISABLED_RULES} & set(annotations):
         return None

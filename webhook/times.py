@@ -16,7 +16,7 @@ def to_microsecond(moment: datetime) -> str:
 
 
 def parse_time(text: str) -> datetime:
-    """The moment that a text of either form tells. Raises ValueError for anything else."""
+    """Parse a timestamp of either form. Raises ValueError for anything else."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone")

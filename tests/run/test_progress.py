@@ -16,7 +16,6 @@ from webhook.run.observed import OwnedDeployment, OwnedPod, Refusal
 from webhook.run.progress import (
     CREATED,
     READY,
-    SUCCEEDED,
     update_conditions,
     without_pod_conditions,
 )
@@ -226,8 +225,8 @@ def test_what_is_not_spoken_of_stays_as_it_was() -> None:
         1,
         THEN,
     )
-    after = update_conditions(before, [ConditionUpdate(SUCCEEDED, "True", "Finished")], 2, NOW)
-    assert [one.type for one in after] == [CREATED, READY, SUCCEEDED]
+    after = update_conditions(before, [ConditionUpdate("Succeeded", "True", "Finished")], 2, NOW)
+    assert [one.type for one in after] == [CREATED, READY, "Succeeded"]
     assert after[0] == before[0]
 
 

@@ -164,7 +164,7 @@ def lines(rows: Sequence[Row], log: Log | None) -> Iterator[str]:
     if not rows:
         yield "No policy under Audit has matched a pod."
         return
-    # A pod was recorded before the API server looked at its name.
+    # A pod was recorded before the API server validated its name.
     cells = [
         (
             one_line(row.namespace),

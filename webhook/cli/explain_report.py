@@ -63,7 +63,7 @@ def lines(replicas: Replicas, policies: PolicySet, nodes: Sequence[Node] | None)
 def sections(
     replicas: Replicas, policies: PolicySet, nodes: Sequence[Node] | None
 ) -> Iterator[tuple[str, list[list[str]]]]:
-    """Policies, fields, what audits and nodes say: each a title, and rows, of which may be none."""
+    """The sections policies, fields, audits and nodes: each a title and its rows, maybe none."""
     decision = replicas.decision
     yield f"Policies (set {policies.hash[:HASH_LENGTH]})", _policies(replicas, policies)
     yield fields_title(decision), field_rows(decision.trace)
@@ -140,7 +140,7 @@ def fields_title(decision: Decision) -> str:
 
 
 def field_rows(trace: Sequence[Entry]) -> list[list[str]]:
-    """One row an entry; those of one field stand together, where the first of them stands."""
+    """One row per entry; entries of one field are grouped at the first of them."""
     order = {field: at for at, field in enumerate(dict.fromkeys(e.field for e in trace))}
     return [
         [

@@ -43,7 +43,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does; of an unknown name it says which of the table is near."""
+        """As click does; for an unknown name, the error has the most similar command."""
         from difflib import get_close_matches
 
         name = args[0]

@@ -21,7 +21,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 class ObjectName(click.ParamType[tuple[str, str]]):
-    """Converts to (namespace, name); the namespace is "" if it is not said."""
+    """Converts to (namespace, name); the namespace is "" if it is not given."""
 
     name = "[NAMESPACE/]NAME"
 

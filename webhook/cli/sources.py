@@ -1,4 +1,4 @@
-"""`fairlead sources`: print the table of marks, by which pods of every system are known."""
+"""`fairlead sources`: print the labels by which Fairlead recognizes each system's pods."""
 
 from __future__ import annotations
 

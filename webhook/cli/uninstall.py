@@ -1,4 +1,4 @@
-"""`fairlead uninstall`: take Fairlead out of a cluster."""
+"""`fairlead uninstall`: remove Fairlead from a cluster."""
 
 from __future__ import annotations
 

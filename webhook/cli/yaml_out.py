@@ -16,7 +16,7 @@ class _Dumper(yaml.CSafeDumper):
     """Strings that some reader of YAML takes for something else are quoted; none is repeated."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  PyYAML's signature
-        """An object that stands in two places is written twice."""
+        """Write an object that is in two places twice, without an alias."""
         return True
 
 

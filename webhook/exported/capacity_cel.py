@@ -1,4 +1,4 @@
-"""CEL: the mode of each capacity class for the pod."""
+"""Express in CEL the mode of each capacity class for the pod."""
 
 from __future__ import annotations
 

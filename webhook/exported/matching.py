@@ -1,5 +1,8 @@
-"""CEL: which pods a policy matches: their identity, as webhook.identity reads it, and match blocks,
-as webhook.policy.conditions evaluates them."""
+"""Express in CEL which pods a policy matches.
+
+Identities are as `webhook.identity` reads them, match blocks as `webhook.policy.conditions`
+evaluates them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CEL: nodeSelector, required node affinity and capacity.
+"""Express the merge of nodeSelector, required node affinity and capacity in CEL.
 
 Terms follow the rules of placement.node_affinity and placement.label_values. They are lists of
 objects; variables of comprehensions have different names, so that expressions can be nested. Longer
@@ -165,7 +165,7 @@ def pieces(
     applies: Piece,
     chosen: Sequence[ConditionalCapacity],
 ) -> Piece:
-    """The whole. Where the pod or the policies leave no node, what the pod says stays as it is.
+    """The whole. If the pod or the policies leave no node, the pod keeps its values.
 
     Then the checks, which see the pod afterwards, find it as it came, and judge that.
     """
@@ -282,7 +282,7 @@ def _reduced(terms: Sequence[Term]) -> list[Term]:
 
 
 def _product(one: str, other: str) -> str:
-    """Two conditions on different labels, both of which hold; an empty list is no condition."""
+    """Two conditions on different labels, both of which hold; an empty list means no condition."""
     if one == "[]":
         return other
     product = (

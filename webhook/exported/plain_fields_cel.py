@@ -1,4 +1,4 @@
-"""CEL: maps, scalars, affinity lists and topology spread."""
+"""Express the merge of maps, scalars, affinity lists and topology spread in CEL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def message(setting: PlacementSetting, reason: str) -> str:
-    """What is said of a pod that a setting rejects, as the webhook words it."""
+    """The message for a pod that a setting rejects, with the webhook's wording."""
     return f"fairlead: policy {setting.policy}: {setting.part}.{setting.field}: {reason}"
 
 
@@ -125,10 +125,10 @@ def scalars(settings: Sequence[PositionedSetting], default_priority_class: str) 
 def _within_maxima(
     settings: Sequence[PositionedSetting], variables: dict[str, str]
 ) -> Iterator[tuple[PositionedSetting, str]]:
-    """Settings of fields of which a requirement is a maximum, with the CEL for when each stands.
+    """Settings of fields whose requirement is a maximum, each with the CEL for when it applies.
 
-    Maxima come first, for all of them stand; the lowest is the last of them, and so decides.
-    Whether any other setting stands depends on whether its rivals do: each of these is a variable.
+    Maxima come first, because all of them apply; the lowest is the last and decides. Whether any
+    other setting applies depends on whether its rivals do: each of these is a variable.
     """
     mine = [
         (one, one.setting)
@@ -153,7 +153,7 @@ def _within_maxima(
 
 
 def _beside(at: int, maximum: ScalarSetting, setting: ScalarSetting) -> str:
-    """A maximum lets the setting stand. A pod that it rejects is not changed, for the check."""
+    """CEL for: the maximum allows the setting. A pod that it rejects is not changed."""
     if not maximum.leaves_room(setting):
         return f"!{cel.policy(at)}"
     own = _own(maximum.row)
@@ -245,7 +245,7 @@ def _list(setting: PlacementSetting, stands: str, own: str) -> str:
 
 
 def spread(settings: Sequence[PositionedSetting]) -> Piece:
-    """Topology spread constraints, of which each pair stands once."""
+    """Topology spread constraints, each pair once."""
     mine = [w for w in settings if isinstance(w.setting, SpreadSetting)]
     if not mine:
         return Piece()

@@ -1,4 +1,4 @@
-"""CEL: tolerations."""
+"""Express the merge of tolerations in CEL."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Steps(NamedTuple):
 
 
 def covering(setting: PlacementSetting, other: PlacementSetting) -> bool:
-    """Whether the first, where it stands, leaves nothing for the second to add."""
+    """Whether the first, if it applies, leaves nothing for the second to add."""
     return (
         isinstance(setting, TolerationSetting)
         and isinstance(other, TolerationSetting)
@@ -44,7 +44,7 @@ def covering(setting: PlacementSetting, other: PlacementSetting) -> bool:
 
 
 def is_specific(setting: PlacementSetting) -> bool:
-    """Whether it goes before what covers its taint: a NoExecute one that is no default."""
+    """Whether it goes before what covers its taint: a NoExecute one that is not a default."""
     return (
         isinstance(setting, TolerationSetting)
         and not setting.is_default
@@ -155,7 +155,7 @@ def _prevented(
     chosen: Sequence[ConditionalCapacity],
     classes: Sequence[CapacityClass],
 ) -> str:
-    """The places, last first, of the pod's tolerations that a class's Prevent takes away."""
+    """The places, last first, of the pod's tolerations that mode Prevent of a class removes."""
     goes = []
     for each in chosen:
         capacity = each.setting.capacity

@@ -278,5 +278,5 @@ def _images(deployment: Json) -> list[str]:
 
 def _unanswered(words: str) -> str:
     if words:
-        return f"the API server says: {words}"
+        return f"the API server reports: {words}"
     return "it comes back without a stamp"

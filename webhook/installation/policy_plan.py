@@ -237,7 +237,7 @@ async def plan_policies(client: Client, objects: Objects, *, given: bool) -> Pla
         if before and not takes_files(before) and live and not given:
             raise InstallationError(
                 f"the webhook's policies are {len(live)} objects of the cluster, and files would "
-                "take their place: say which, by --policies DIR"
+                "take their place: name them by --policies DIR"
             )
         return plan_given((), {})
     plan = await _plan(client, wanted, live, before, given=given)

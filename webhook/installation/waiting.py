@@ -18,7 +18,7 @@ PERIOD: Final = 0.25
 
 
 class NotInTime(InstallationError):
-    """The time is over; the message says what is still missing."""
+    """The time is over; the message names what is still missing."""
 
 
 class Patience:

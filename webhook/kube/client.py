@@ -97,7 +97,7 @@ class Client:
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 (the server is told of it too)
+        timeout: float | None = None,  # noqa: ASYNC109 (the server gets it too)
         accept: str = JSON,
     ) -> dict[str, Any]:
         """Read the object, or one page of the list, at `path`; `accept` is the media type."""
@@ -204,7 +204,7 @@ class Client:
         where = f"{method} {path}"
         seconds = self._timeout if timeout is None else timeout
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT)
-        # The server times out first, and reports it: our own limit cannot tell what was done.
+        # The server times out first, and reports it: after our own limit the result is unknown.
         limited = {**(query or {}), "timeout": f"{int(seconds * 900)}ms"}
         answered: int | None = None
         try:

@@ -36,7 +36,7 @@ class PolicyObjects(Generic[T]):
     """All policy collections. `run()` keeps them current and must run all the time.
 
     `keep` converts a resource and a raw object to the cached value. With `text_of`, this is the
-    JSON text that a policy set reads, so other changes of the object are no change. A collection in
+    JSON text that a policy set reads, so other changes of the object are ignored. A collection in
     OPTIONAL that the cluster does not define is empty.
     """
 

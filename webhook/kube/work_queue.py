@@ -1,4 +1,4 @@
-"""A work queue: each key at one worker, and retries with backoff."""
+"""A work queue: one worker per key at a time, and retries with backoff."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def compiled(
         )
         if len(outside) > MAX_NEGATION_TERMS:
             raise InvalidClass(
-                f"what is not of class {name!r} takes more than {MAX_NEGATION_TERMS} terms to say:"
+                f"the complement of class {name!r} needs more than {MAX_NEGATION_TERMS} terms:"
                 " give it fewer shapes, or fewer expressions in each"
             )
     if not outside:

@@ -49,10 +49,10 @@ def fold(
     """
     folding = _Folding()
     # The pod's author chooses how many keys there are; only these can meet a setting.
-    spoken_of = _selector_keys(settings) if ahead else ()
+    restricted = _selector_keys(settings) if ahead else ()
     for part in PARTS:
         if part == "overrides":
-            folding.add_with_node([each for each in ahead if each.key in spoken_of])
+            folding.add_with_node([each for each in ahead if each.key in restricted])
         for setting in settings:
             if setting.part == part:
                 folding.take(setting)

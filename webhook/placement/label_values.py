@@ -110,7 +110,8 @@ _NEGATED = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExis
 def negated(requirement: Requirement) -> Requirement:
     """The expression that holds exactly where this one does not.
 
-    Raises KeyError for Gt and Lt, whose negation (less or equal, or no number) no operator says.
+    Raises KeyError for Gt and Lt: no operator expresses their negation (less or equal, or not a
+    number).
     """
     operator = _NEGATED[requirement["operator"]]
     result: Requirement = {"key": requirement["key"], "operator": operator}

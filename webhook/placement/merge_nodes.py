@@ -45,10 +45,10 @@ def choose(
     bundle: Bundle,
     pod: PodPlacement,
     asked: Sequence[Settled],
-    spoken: Collection[str],
+    requested: Collection[str],
     ledger: Ledger,
 ) -> NodeChoice:
-    """The node fields of the result. `spoken` are the classes that the annotation names.
+    """The node fields of the result. `requested` are the classes that the annotation names.
 
     Rejections are noted in the ledger; the caller then drops the result.
     """
@@ -61,11 +61,11 @@ def choose(
     apart = pod.required is None and not asked and bundle.term_keys.isdisjoint(selector)
     named = node_affinity.keys(pod.required or ())
     while True:
-        candidates, kept = _applicable(bundle, pod, selector, named, spoken)
+        candidates, kept = _applicable(bundle, pod, selector, named, requested)
         defaults, dropped = candidates, list[NodeSetting]()
         together = _beside(base, candidates)
         if together is None or not (apart or together.possible):
-            defaults, dropped = _standing(base, candidates)
+            defaults, dropped = _split_defaults(base, candidates)
             together = with_settings(base, defaults)
         result = _pruned(together, pod)
         # A key counts as the pod's own while a term that names it is left; pruning may remove it.
@@ -125,29 +125,29 @@ def _applicable(
     pod: PodPlacement,
     selector: dict[str, str],
     named: frozenset[str],
-    spoken: Collection[str],
+    requested: Collection[str],
 ) -> tuple[list[NodeSetting], list[tuple[NodeSetting, str]]]:
     """The defaults for fields that the pod leaves unset, and the others with the pod's value."""
     result: list[NodeSetting] = []
     kept: list[tuple[NodeSetting, str]] = []
     for setting in node_settings(bundle):
         if setting.is_default:
-            word = _pods_word(setting, pod, selector, named, spoken)
-            if word is None:
+            reason = _precedence_reason(setting, pod, selector, named, requested)
+            if reason is None:
                 result.append(setting)
             else:
-                kept.append((setting, word))
+                kept.append((setting, reason))
     return result, kept
 
 
-def _pods_word(
+def _precedence_reason(
     setting: NodeSetting,
     pod: PodPlacement,
     selector: dict[str, str],
     named: frozenset[str],
-    spoken: Collection[str],
+    requested: Collection[str],
 ) -> str | None:
-    """The pod's own value for a default's field, or None."""
+    """Why the pod's own value takes precedence over a default, or None."""
     match setting:
         case MemberSetting():
             if setting.key in selector:
@@ -160,7 +160,7 @@ def _pods_word(
             if pod.required is not None:
                 return "the pod has required node affinity of its own"
         case CapacitySetting():
-            if setting.capacity.name in spoken or (setting.if_null and spoken):
+            if setting.capacity.name in requested or (setting.if_null and requested):
                 return "the pod's annotation requests capacity itself"
             if not setting.capacity.keys.isdisjoint(
                 selector
@@ -177,7 +177,7 @@ def _beside(base: Demand, defaults: Sequence[NodeSetting]) -> Demand | None:
         return None
 
 
-def _standing(
+def _split_defaults(
     base: Demand, defaults: Sequence[NodeSetting]
 ) -> tuple[list[NodeSetting], list[NodeSetting]]:
     """The defaults that leave a node, added one after the other, and the other defaults."""
@@ -186,8 +186,8 @@ def _standing(
     for setting in defaults:
         limits = isinstance(setting, MemberSetting) or condition_of(setting) is not None
         together = _beside(base, [*result, setting])
-        stands = together is not None and (not limits or together.possible)
-        (result if stands else dropped).append(setting)
+        leaves_node = together is not None and (not limits or together.possible)
+        (result if leaves_node else dropped).append(setting)
     return result, dropped
 
 

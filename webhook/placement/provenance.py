@@ -1,7 +1,7 @@
 """Which policy is credited with which field of a pod's final placement.
 
-A policy is credited with a field if the final pod has what the policy sets there, whoever set it.
-So a second call on our own output gives the same credits.
+A policy is credited with a field if the final pod has the value that the policy sets, even if
+another source set it. So a second call on our own output gives the same credits.
 """
 
 from __future__ import annotations

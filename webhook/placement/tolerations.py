@@ -112,7 +112,7 @@ def meeting_points(toleration: Toleration) -> tuple[list[MeetingPoint], list[Mee
     if operator not in ("Equal", "Exists"):
         only: list[MeetingPoint] = [normal(toleration).reach]
         return only, only
-    # At None everything is found: there looks whoever leaves the field open.
+    # None has all of them: it is looked up for a toleration that leaves the field open.
     exists = ""
     values = (f"={value}", None) if operator == "Equal" else (exists,)
     wanted = (f"={value}" if operator == "Equal" else None, exists)

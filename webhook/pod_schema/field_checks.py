@@ -121,8 +121,8 @@ def _unknown(key: str, kind: str, path: Path, known: Mapping[str, str]) -> Fault
     if hint := guess(key, tuple(known)):
         return Fault(path, f"there is no such field{hint}", at_key=True)
     text = (
-        f"Kubernetes {schema().version} has no such field in a {kind}; a cluster that is not newer "
-        "leaves it out: remove it"
+        f"Kubernetes {schema().version} has no such field in a {kind}; clusters that are not newer "
+        "drop it: remove it"
     )
     return Fault(path, text, "warning", at_key=True)
 

@@ -104,7 +104,7 @@ class Caution(NamedTuple):
 
 
 def path_text(path: Path) -> str:
-    """`spec.tolerations[0].key`; a key that is no field's name stands in brackets, unquoted.
+    """`spec.tolerations[0].key`; a key that is not a field's name is in brackets, unquoted.
 
     >>> path_text(("spec", "defaults", "nodeSelector", "kubernetes.io/os"))
     'spec.defaults.nodeSelector[kubernetes.io/os]'

@@ -88,7 +88,7 @@ def judge_documents(
 
 
 def collisions(documents: Sequence[Document]) -> Iterator[Finding]:
-    """Two documents of one kind and name."""
+    """Report documents of one kind with the same name."""
     first: dict[tuple[str, str], Document] = {}
     for document in documents:
         key = (document.model.kind, document.model.name)
@@ -155,12 +155,12 @@ def unknown_policies(documents: Sequence[Document], known: Collection[str]) -> I
             for at, name in enumerate(document.model.spec.policies):
                 if name != ALL and name not in known:
                     hint = guess(name, tuple(sorted(known)))
-                    what = f"there is no policy {name!r}, so nothing is set aside{hint}"
+                    what = f"there is no policy {name!r}, so this entry has no effect{hint}"
                     yield document.finding(("spec", "policies", at), what, "warning")
 
 
 def written_and_read(documents: Sequence[Document]) -> Iterator[Finding]:
-    """Labels and annotations that a policy writes though something reads them.
+    """Report labels and annotations that a policy writes, and that matching reads.
 
     A second call on our own output must match the same policies, so that it changes nothing.
     """
@@ -183,7 +183,7 @@ def written_and_read(documents: Sequence[Document]) -> Iterator[Finding]:
 
 
 def later_marks_written(document: Document) -> Iterator[Finding]:
-    """Labels of LATER_MARKS that a policy writes: faults, with which a stored set serves."""
+    """Report labels of LATER_MARKS that a policy writes; a stored set still serves with them."""
     if isinstance(document.model, PlacementPolicy):
         read = dict.fromkeys(LATER_MARKS, _MARKS)
         for part, placement in document.model.spec.parts():

@@ -70,19 +70,19 @@ class Mark(Strict):
 
 
 class Clause(Strict):
-    """One way to tell a fact; without a label or an annotation it always tells it."""
+    """One rule for a property; without a label or an annotation it always applies."""
 
     label: LabelKey | None = Field(default=None, description="The key of the label that is read.")
     annotation: AnnotationKey | None = Field(
         default=None, description="The key of the annotation that is read."
     )
     ours: bool | None = Field(
-        default=None, description="Whether the value may be Fairlead's own word, too."
+        default=None, description="Whether the value may also be Fairlead's own name for it."
     )
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """A key, unless the fact is always told; and the words of its values."""
+        """A key, unless the rule always applies; and the names of its values."""
         if "always" not in given or "label" in given or "annotation" in given:
             yield from _one_of(given, "label", "annotation")
         if not {"always", "words", "ours"} & set(given):
@@ -90,40 +90,42 @@ class Clause(Strict):
 
 
 class KindClause(Clause):
-    """One way to tell the kind."""
+    """One rule for the kind."""
 
     words: dict[Kind, list[Word]] | None = Field(
-        default=None, description="The system's words for each kind."
+        default=None, description="The system's names for each kind."
     )
     always: Kind | None = Field(
-        default=None, description="The kind if the key is there; without a key, of every pod."
+        default=None,
+        description="The kind if the pod has the key; without a key, the kind of every pod.",
     )
 
 
 class FrameworkClause(Clause):
-    """One way to tell the framework."""
+    """One rule for the framework."""
 
     words: dict[Framework, list[Word]] | None = Field(
-        default=None, description="The system's words for each framework."
+        default=None, description="The system's names for each framework."
     )
     always: Framework | None = Field(
-        default=None, description="The framework if the key is there; without a key, of every pod."
+        default=None,
+        description="The framework if the pod has the key; without a key, that of every pod.",
     )
 
 
 class RoleClause(Clause):
-    """One way to tell the role."""
+    """One rule for the role."""
 
     words: dict[Role, list[Word]] | None = Field(
-        default=None, description="The system's words for each role."
+        default=None, description="The system's names for each role."
     )
 
 
 class PodCondition(Strict):
-    """What must hold of a pod."""
+    """A condition on a pod."""
 
     label: LabelKey | None = Field(
-        default=None, description="The key of a label, which `in`, `notIn` or `host` looks at."
+        default=None, description="The key of a label, which `in`, `notIn` or `host` tests."
     )
     among: list[LabelValue] | None = Field(
         default=None,
@@ -139,11 +141,11 @@ class PodCondition(Strict):
         description="Labels whose values, joined by hyphens, the label has up to its first dot.",
     )
     or_absent: bool | None = Field(
-        default=None, description="Whether it holds without the label, too."
+        default=None, description="Whether the condition also holds without the label."
     )
     role: list[Role] | None = Field(default=None, description="The role is one of these.")
     framework: list[Framework | Literal["none"]] | None = Field(
-        default=None, description="The framework is one of these; `none`: the pod tells none."
+        default=None, description="The framework is one of these; `none`: the pod has none."
     )
     completion_index: list[int] | None = Field(
         default=None, description="The index in the pod's Indexed Job is one of these."
@@ -151,12 +153,12 @@ class PodCondition(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """One fact."""
+        """Exactly one condition."""
         yield from _one_of(given, "label", "role", "framework", "completionIndex")
 
 
 class IndexKey(Key):
-    """A key that tells the replica's index, under conditions."""
+    """A key with the replica's index, and the conditions for reading it."""
 
     when: list[PodCondition] | None = Field(
         default=None, description="The key is read if all of these hold."
@@ -164,62 +166,61 @@ class IndexKey(Key):
 
 
 class Leader(Strict):
-    """Pods of which all of `when` holds lead their run if all of `onlyIf` holds."""
+    """Pods that meet all of `when` are the coordinator if they meet all of `onlyIf`."""
 
-    when: list[PodCondition] = Field(
-        min_length=1, description="Of which pods this tells whether they lead."
-    )
+    when: list[PodCondition] = Field(min_length=1, description="The pods that this entry is about.")
     only_if: list[PodCondition] | None = Field(
-        default=None, description="What must hold of them to lead; left out, they always do."
+        default=None,
+        description="The conditions for a coordinator; without them, every such pod is one.",
     )
 
 
 class Identity(Strict):
-    """How the system's pods are recognised."""
+    """How the system's pods are recognized."""
 
     precedence: int = Field(
         ge=0,
         le=1000,
-        description="Which system goes first where several mark a pod; the highest does.",
+        description="The order of systems if several mark a pod; the highest comes first.",
     )
     marks: list[Mark] = Field(
-        min_length=1, description="What makes a pod the system's; one is enough."
+        min_length=1, description="The marks of the system's pods; one is enough."
     )
     run: list[Key] | None = Field(
-        default=None, description="Keys of the run's name; the first that is there counts."
+        default=None, description="Keys of the run's name; the first that the pod has is used."
     )
     kind: list[KindClause] | None = Field(
-        default=None, description="Ways to tell the kind; the first that tells counts."
+        default=None, description="Rules for the kind; the first with a value is used."
     )
     framework: list[FrameworkClause] | None = Field(
-        default=None, description="Ways to tell the framework; the first that tells counts."
+        default=None, description="Rules for the framework; the first with a value is used."
     )
     role: list[RoleClause] | None = Field(
-        default=None, description="Ways to tell the role; the first that tells counts."
+        default=None, description="Rules for the role; the first with a value is used."
     )
     index: list[IndexKey] | None = Field(
-        default=None, description="Keys of the replica's index; the first that is there counts."
+        default=None, description="Keys of the replica's index; the first that the pod has is used."
     )
     coordinator: list[Leader] | None = Field(
         default=None,
-        description="Which pods lead their run; the first entry that speaks of a pod counts.",
+        description="Which pods are coordinators; the first entry about a pod is used.",
     )
 
 
 class Count(Strict):
-    """How many pods there are."""
+    """The number of pods."""
 
     from_: list[FieldPath] | None = Field(
         default=None,
         validation_alias="from",
         serialization_alias="from",
-        description="Fields with the number; the first that is there counts.",
+        description="Fields with the number; the first that is set is used.",
     )
     default: int | None = Field(
-        default=None, ge=0, description="The number where no field has it. Default: 1."
+        default=None, ge=0, description="The number if no field is set. Default: 1."
     )
     times: list[FieldPath] | None = Field(
-        default=None, description="Fields by whose numbers it is multiplied."
+        default=None, description="Fields whose values multiply the number."
     )
     per_node: bool | None = Field(
         default=None, description="Whether there is one pod per node, instead of a number."
@@ -227,17 +228,17 @@ class Count(Strict):
 
 
 class ReplicaCondition(Strict):
-    """What must hold of a replica."""
+    """A condition on a replica."""
 
-    field: FieldPath | None = Field(default=None, description="A field, which `in` looks at.")
+    field: FieldPath | None = Field(default=None, description="A field, which `in` tests.")
     among: list[str] | None = Field(
         default=None,
         validation_alias="in",
         serialization_alias="in",
-        description="The field has one of these values; left out, it is there.",
+        description="The field has one of these values; without `in`, it is set.",
     )
     or_absent: bool | None = Field(
-        default=None, description="Whether it holds without the field, too."
+        default=None, description="Whether the condition also holds without the field."
     )
     part: list[Word] | None = Field(default=None, description="The part is one of these.")
     without: list[Word] | None = Field(
@@ -249,70 +250,70 @@ class ReplicaCondition(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """One fact."""
+        """Exactly one condition."""
         yield from _one_of(given, "field", "part", "without", "index")
 
 
 class Addition(Strict):
-    """What the controller adds to the metadata of replicas."""
+    """Metadata that the controller adds to replicas."""
 
     when: list[ReplicaCondition] | None = Field(
-        default=None, description="Which replicas get it; left out, all."
+        default=None, description="The replicas that get it. Default: all."
     )
     labels: dict[LabelKey, Text] | None = Field(default=None, description="Labels.")
     annotations: dict[AnnotationKey, Text] | None = Field(default=None, description="Annotations.")
     labels_from: FieldPath | None = Field(
-        default=None, description="A field with labels, which are added, too."
+        default=None, description="A field with more labels to add."
     )
 
 
 class Like(Strict):
-    """Another kind, of which the object makes one."""
+    """Another kind, of which the object creates one."""
 
     group: str = Field(description="The other kind's API group; empty for the core's.")
     kind: Word = Field(description="The other kind.")
     spec: FieldPath = Field(description="The field that holds its spec.")
-    name: Text = Field(description="What the object of that kind is called.")
+    name: Text = Field(description="The name of the object of that kind.")
 
 
 class Pods(Strict):
-    """Pods that are alike, but for their part and their index."""
+    """Pods that differ only by their part and their index."""
 
     template: FieldPath | None = Field(default=None, description="The field with the pod template.")
     like: Like | None = Field(
         default=None, description="The pods are those of another kind, at another place."
     )
     each: FieldPath | None = Field(
-        default=None, description="The field whose entries have a template each."
+        default=None, description="The field whose entries each have a template."
     )
-    part: Text | None = Field(default=None, description="What these pods are called.")
-    count: Count | None = Field(default=None, description="How many there are. Default: one.")
+    part: Text | None = Field(default=None, description="The name of this group of pods.")
+    count: Count | None = Field(default=None, description="The number of pods. Default: one.")
     first: FieldPath | None = Field(
         default=None, description="The field with the first ordinal. Default: 0."
     )
     owned: bool | None = Field(
-        default=None, description="Whether the object is named as the controller of its pods."
+        default=None, description="Whether the pods have the object as their controller."
     )
     drop_metadata: bool | None = Field(
         default=None, description="Whether the metadata of the template is left out."
     )
     adds: list[Addition] | None = Field(
-        default=None, description="What the controller adds to the pods' metadata."
+        default=None, description="Metadata that the controller adds to the pods."
     )
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """A template, or a kind that has them."""
+        """A template, or another kind with templates."""
         yield from _one_of(given, "template", "like")
 
 
 class PodKind(Strict):
-    """A kind that makes pods."""
+    """A kind that creates pods."""
 
     group: str = Field(description="The API group; empty for the core's.")
     kind: Word = Field(description="The kind.")
     versions: list[Word] | None = Field(
-        default=None, description="The versions of which this holds; left out, all."
+        default=None, description="The versions that this describes. Default: all."
     )
     resource: Word | None = Field(
         default=None,
@@ -320,34 +321,34 @@ class PodKind(Strict):
     )
     claims: list[FieldPath] | None = Field(
         default=None,
-        description="Fields with templates of claims, which become volumes of the pods.",
+        description="Fields with claim templates, which become volumes of the pods.",
     )
     reusable: bool | None = Field(
-        default=None, description="Whether objects make no pods, and others are made of them."
+        default=None, description="Whether objects create no pods, but are templates for others."
     )
     code: Word | None = Field(
         default=None,
-        description="The module that knows the pods, where a file cannot describe them.",
+        description="The module that describes the pods, if a file cannot.",
     )
     pods: list[Pods] | None = Field(
-        default=None, description="Its pods; left out, nobody knows them beforehand."
+        default=None, description="Its pods; leave it out if they cannot be predicted."
     )
 
 
 class Spec(Strict):
-    """A system: how its pods are recognised, and its kinds that make pods."""
+    """A system: how its pods are recognized, and its kinds that create pods."""
 
     system: Word = Field(description="The system's name in prose.")
     origin: str | None = Field(
-        default=None, description="Where its marks were read: which file of which project."
+        default=None, description="The source of its marks: file and project."
     )
-    note: str | None = Field(default=None, description="What else there is to know.")
-    identity: Identity | None = Field(default=None, description="How its pods are recognised.")
-    kinds: list[PodKind] | None = Field(default=None, description="Its kinds that make pods.")
+    note: str | None = Field(default=None, description="Notes for the table of marks.")
+    identity: Identity | None = Field(default=None, description="How its pods are recognized.")
+    kinds: list[PodKind] | None = Field(default=None, description="Its kinds that create pods.")
 
 
 class RunSource(Strict):
-    """One system that makes pods."""
+    """One system that creates pods."""
 
     api_version: Literal["fairlead.dev/v1alpha1"] = Field(description="The version of this form.")
     kind: Literal["RunSource"] = Field(description="The kind of document.")
@@ -359,5 +360,5 @@ _SOURCES: Final = Forms({"RunSource": RunSource}, "files of systems")
 
 
 def parse(files: Mapping[str, bytes]) -> reader.Documents[RunSource]:
-    """Read files of systems, by name; never raises, whatever is in them."""
+    """Parse files of systems, by name. Raises nothing."""
     return reader.read_files(files, _SOURCES)

@@ -56,7 +56,7 @@ def judge_set(
 ) -> SetJudgement:
     """Return all findings about the documents.
 
-    Without `now` nothing is said of what depends on the time, without `nodes` nothing of nodes.
+    Without `now` there are no findings that depend on the time, without `nodes` none about nodes.
     `compiler` and `memory` may remember what they made of the set before this one.
     """
     try:

@@ -95,5 +95,5 @@ class ObservedObject(NamedTuple):
 
     @property
     def version(self) -> Version:
-        """What tells apart two things that were written under one name: uid and generation."""
+        """What distinguishes two objects that were written under one name: uid and generation."""
         return self.uid, self.generation

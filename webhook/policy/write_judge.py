@@ -134,8 +134,8 @@ class Judge:
     ) -> Judgement:
         """The judgement of a write to objects that are given as JSON text, by resource and name.
 
-        `nodes` are the cluster's at this moment, None if they are not known. Without `now` nothing
-        is said of what depends on the time.
+        `nodes` are the cluster's at this moment, None if they are not known. Without `now`,
+        there are no findings that depend on the time.
         """
         if write.changes_nothing:
             return Judgement()

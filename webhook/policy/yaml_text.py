@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _UNPRINTABLE: Final = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
-# What libyaml says (scanner.c, parser.c), by how it begins, and what it usually means.
+# Messages of libyaml (scanner.c, parser.c), by their beginning, and their usual cause.
 _MEANINGS: Final = {
     "mapping values are not allowed": "this line has another indentation than the lines "
     "above it, or a text with a colon needs quotes",
@@ -37,13 +37,13 @@ _MEANINGS: Final = {
     "single quotes",
 }
 _SURROGATES: Final = re.compile(r"\\u[dD]([89abAB][0-9a-fA-F]{2})\\u[dD]([c-fC-F][0-9a-fA-F]{2})")
-# Policies nest about twelve deep; whoever goes further wants to exhaust the reader.
+# Policies nest about twelve deep; a deeper document is an attempt to exhaust the reader.
 MAX_DEPTH: Final = 64
 # How many values all aliases of a file may repeat: nested ones multiply.
 MAX_REPEATED: Final = 20_000
 
 _MERGE: Final = "<<"
-# Tags are refused, but these say that the scalar is text: one error is enough.
+# Tags are rejected, but these mark the scalar as text: one error is enough.
 _TEXT: Final = ("!", "tag:yaml.org,2002:str")
 _QUOTED: Final = ('"', "'", "|", ">")
 
@@ -63,7 +63,7 @@ def trees(text: str) -> Iterator[Tree]:
     if wrong := _UNPRINTABLE.search(text):
         raise Unreadable(
             character_place(text, wrong.start()),
-            f"the character {wrong.group()!a} may not stand in YAML; remove it",
+            f"the character {wrong.group()!a} is not allowed in YAML; remove it",
         )
     if text.lstrip()[:1] in ("{", "["):
         # JSON writes a character beyond 16 bits as two escapes, YAML as one.
@@ -139,7 +139,7 @@ class Fault(NamedTuple):
 
 
 class Unreadable(Exception):
-    """The rest of the text cannot be read, because of what stands at `place`."""
+    """The rest of the text cannot be read, because of the error at `place`."""
 
     def __init__(self, place: Place, message: str) -> None:
         self.place = place
@@ -247,7 +247,7 @@ class Composer:
             self._merge(mapping, child)
 
     def _merge(self, mapping: Mapping, source: Node) -> None:
-        """The merge key of YAML 1.1: what the mapping does not say itself is taken over."""
+        """Apply the merge key of YAML 1.1: add the keys that the mapping does not have."""
         sources = source.items if isinstance(source, Sequence) else [source]
         for each in sources:
             if isinstance(each, Mapping):

@@ -76,10 +76,10 @@ def find(node: Node, path: Path) -> Node | None:
 
 
 def locate(node: Node, path: Path, *, at_key: bool = False) -> Place:
-    """Where a path's value stands; what is not there is looked for in the nearest parent.
+    """The place of a path's value; for a missing one, that of the nearest parent.
 
-    A mapping or list below a key is found at the key, where the eye looks for it. `at_key` gives
-    the key's place for a scalar too.
+    A mapping or list below a key has the place of the key, where a reader looks for it. With
+    `at_key`, a scalar has the place of its key too.
     """
     place = node.place
     for step in path:

@@ -33,7 +33,7 @@ WITH_REASON: Final = ("rejected", "left-alone", "not-sent")
 
 
 class Node(Strict):
-    """A node that tests speak of. kubernetes.io/hostname, /os and /arch are filled in."""
+    """A node of the tests. kubernetes.io/hostname, /os and /arch are filled in."""
 
     name: ObjectName = Field(description="The node's name.")
     labels: dict[LabelKey, LabelValue] | None = Field(
@@ -45,7 +45,7 @@ class Node(Strict):
 
 
 class Cluster(Strict):
-    """What the cluster fills in, and which therefore is nobody's word."""
+    """Values that the cluster fills in, and that no author wrote."""
 
     default_priority_class: ObjectName | None = Field(
         default=None, description="The PriorityClass that is the cluster's default."
@@ -128,7 +128,7 @@ def _type_of(field: placement.Field) -> Any:
 
 
 def _expected(field: placement.Field) -> tuple[Any, Any]:
-    but = f", but for {names.PLACEMENT}" if field.name == "annotations" else ""
+    but = f", without {names.PLACEMENT}" if field.name == "annotations" else ""
     description = f"The pod's {field.holder}.{field.name}{but}."
     return _type_of(field) | None, Field(default=None, description=description)
 
@@ -157,8 +157,8 @@ class Lacking(Strict):
     )
     tolerations: list[Toleration] | None = Field(
         default=None,
-        description="Tolerations none of which the pod may have. One stands for all that hold "
-        "what it says: {key: spot, operator: Exists} for every effect.",
+        description="Tolerations that the pod must not have. One covers all tolerations that "
+        "contain it: {key: spot, operator: Exists} covers every effect.",
     )
     security_context: list[Text] | None = Field(
         default=None, description="Members that spec.securityContext must not have."
@@ -211,9 +211,8 @@ class Expectation(Strict):
     )
     policies: list[Text] | None = Field(
         default=None,
-        description="The enforced policies that took part: these and no others. A test in which "
-        "no enforced policy took part fails unless it says [] here, or expects something of "
-        "audited.",
+        description="The enforced policies that match: exactly these. A test in which no enforced "
+        "policy matches fails unless this is [], or the test expects something of audited.",
     )
     warnings: list[Text] | None = Field(
         default=None,
@@ -226,10 +225,10 @@ class Expectation(Strict):
     )
     contains: Fields | None = Field(
         default=None,
-        description="What fields must hold, beside whatever else is in them: maps the members, "
-        "lists for each item one that holds what it says.",
+        description="Values that fields must contain: maps these members, and lists for each item "
+        "one that contains it.",
     )
-    lacks: Lacking | None = Field(default=None, description="What must not be there.")
+    lacks: Lacking | None = Field(default=None, description="Values that must be absent.")
     runs_on: list[ObjectName] | None = Field(
         default=None,
         description="Of the nodes, those that admit the pod by their labels and taints: these "
@@ -299,7 +298,7 @@ class PolicyTest(Strict):
     )
     cluster: Cluster | None = Field(default=None, description="What the cluster fills in.")
     nodes: Annotated[list[Node], AfterValidator(_one_node_of_a_name)] = Field(
-        default_factory=list, description="The nodes that runsOn, and a pod's nodeName, speak of."
+        default_factory=list, description="The nodes that runsOn and a pod's nodeName refer to."
     )
     tests: Annotated[list[Case], AfterValidator(_one_of_a_name)] = Field(
         min_length=1, description="The tests."

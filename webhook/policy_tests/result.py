@@ -98,7 +98,7 @@ def stated_fields(model: Strict) -> dict[str, Any]:
 
 
 def field_of(pod: JsonObject, name: str) -> Json:
-    """A placement field of a v1.Pod, None if it is unset. Our own annotation is no field of it."""
+    """A placement field of a v1.Pod, None if it is unset. Our own annotation is left out."""
     value = pod[BY_NAME[name].holder].get(name)
     if name == "annotations" and isinstance(value, dict):
         return {key: text for key, text in value.items() if key != names.PLACEMENT}
@@ -132,8 +132,8 @@ def lacks(expected: Lacking, pod: JsonObject) -> Iterator[Failure]:
 
 
 def holds(actual: Json, wanted: Json) -> bool:
-    """Whether `actual` has all that `wanted` says: members of maps, and for each item of a list one
-    that has what the item says."""
+    """Whether `actual` contains `wanted`: members of maps, and for each item of a list one
+    that contains the item."""
     if isinstance(wanted, dict):
         return isinstance(actual, dict) and all(
             key in actual and holds(actual[key], value) for key, value in wanted.items()

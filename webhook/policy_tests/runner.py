@@ -95,7 +95,7 @@ def _arrival(case: Case) -> Arrival:
 
 
 def _unread(arrival: Arrival, decision: Decision) -> list[str]:
-    """A line for each label that marks the pod or its namespace, and counts as not said."""
+    """A line for each label of the pod or its namespace whose value is unknown and ignored."""
     found: list[str] = []
     if decision.identity:
         metadata = arrival.pod["metadata"]
@@ -111,7 +111,7 @@ def _unread(arrival: Arrival, decision: Decision) -> list[str]:
 
 
 def _labels(expect: Expectation, unread: Sequence[str]) -> Iterator[Failure]:
-    """Every label that says what the pod is can be read, unless the test expects the warning."""
+    """Fail for each label that cannot be read, unless the test expects the warning."""
     for line in unread:
         if not any(text in line for text in expect.warnings or ()):
             wanted = "every label can be read (or name this one in warnings)"
@@ -142,9 +142,9 @@ def _part(
     decision: Decision,
     policies: PolicySet,
 ) -> Iterator[Failure]:
-    """Which enforced policies took part; that some did, unless the test says otherwise.
+    """Compare the enforced policies that matched; without an expectation, one must match.
 
-    A test that expects something of policies under Audit is about those.
+    Not required if the test expects something of policies under Audit.
     """
     if expect.policies is None:
         audited = decision.audited.policies if decision.audited else ()

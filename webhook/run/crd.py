@@ -1,6 +1,6 @@
 """The CustomResourceDefinition runs.fairlead.dev, made from the Run's model.
 
-The rules in CEL are for what the schema cannot say.
+The rules in CEL are for what the schema cannot express.
 """
 
 from __future__ import annotations

@@ -36,8 +36,6 @@ CREATED: Final = "Created"
 SCHEDULED: Final = "Scheduled"
 READY: Final = "Ready"
 SUSPENDED: Final = "Suspended"
-SUCCEEDED: Final = "Succeeded"
-FAILED: Final = "Failed"
 # Conditions about pods to come. A suspended or ended run does not have them.
 _UNDER_WAY: Final = (CREATED, SCHEDULED)
 # The number of different reasons in a message.

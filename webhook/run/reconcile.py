@@ -4,7 +4,7 @@ Actions depend on the status that the API server returned; new facts go into the
 reconcile that was interrupted between two actions continues with the next call, and every failure
 is recorded before it has any effect.
 
-Longer than 300 lines: this is the whole way of a training run, from its start to its clean-up. The
+Longer than 300 lines: it covers a training run from its start to its clean-up. The
 rules that it applies are in modules of their own: facts, restarts, incidents, verdict, progress.
 """
 

@@ -29,7 +29,7 @@ def written_faults(run: Run) -> Iterator[Fault]:
 
 
 def faults(plan: Plan) -> list[Fault]:
-    """Return these and the faults of the resulting pods, at the nearest path in the Run."""
+    """Return `written_faults`, and faults of the resulting pods at the nearest path in the Run."""
     run = plan.run
     found = [*written_faults(run)]
     known = {each.path for each in found}

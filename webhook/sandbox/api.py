@@ -158,7 +158,7 @@ def wait_until(
 ) -> None:
     """Wait until ready() is true; check() is called in between, and raises to give up.
 
-    Raises SandboxError, with what explain() says, when the monotonic clock passes the deadline.
+    Raises SandboxError, with the text of explain(), when the monotonic clock passes the deadline.
     """
     while not ready():
         check()

@@ -89,7 +89,7 @@ def write_credentials(directory: Path, now: datetime.datetime) -> None:
 def _client(
     authority: Pair, user: str, now: datetime.datetime, *, group: str | None = None
 ) -> Pair:
-    """A client certificate, which tells the API server the user by CN and the group by O."""
+    """A client certificate, with the user as CN and the group as O."""
     attributes = [x509.NameAttribute(NameOID.COMMON_NAME, user)]
     if group:
         attributes.append(x509.NameAttribute(NameOID.ORGANIZATION_NAME, group))

@@ -49,7 +49,7 @@ class AuthoritiesFile:
 
     def read(self) -> dict[str, bytes]:
         """Return the file's content by path; raise UnreadableInput."""
-        return _read((self.path,), "it says which clients are let in")
+        return _read((self.path,), "it decides which clients are accepted")
 
     def signature(self) -> None:
         """Return None: reading a small file is as fast as a check for changes."""

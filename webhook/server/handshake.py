@@ -28,9 +28,9 @@ INTERVAL: Final = 5.0
 # replicas that became unready would return later than that.
 PATIENCE: Final = 10.0
 _SECONDS: Final = 5.0
-# Errors of an overloaded port. A short overload is no reason to be unready, because it would
-# increase the load of the other replicas. A port without any handshake for longer than this serves
-# no new client, and is reported as not ready.
+# Errors of an overloaded port. A short overload does not make the webhook unready, because that
+# would increase the load of the other replicas. A port without any handshake for longer than this
+# serves no new client, and is reported as not ready.
 BUSY_PATIENCE: Final = 30.0
 _BUSY: Final = (TimeoutError, ConnectionResetError, ConnectionAbortedError, ssl.SSLEOFError)
 

@@ -46,7 +46,7 @@ async def ask(
             ) from None
         if error.status == HTTPStatus.FORBIDDEN:
             raise NotRotated(
-                f"{error}. Whoever may patch this Secret may rotate: ask an administrator"
+                f"{error}. A rotation needs permission to patch this Secret: ask an administrator"
             ) from None
         raise
     annotations = kept["metadata"].get("annotations") or {}

@@ -127,9 +127,9 @@ async def read_facts(client: Client, namespace: str) -> Facts:
 
 
 async def read_pods(client: Client, namespace: str, known: Mapping[str, Mapping[str, str]]) -> Pods:
-    """Templates of workloads, and live pods of runs that no workload stands for.
+    """Templates of workloads, and live pods of runs that no workload represents.
 
-    Of this namespace or of all. A workload stands for the pods and workloads that it creates,
+    Of this namespace or of all. A workload represents the pods and workloads that it creates,
     because its template has what its author wrote, and a live pod also has what policies set.
     Leaves out pods without a run, and objects that have ended or are being deleted. `known` has
     labels by namespace. Raises ClusterError.

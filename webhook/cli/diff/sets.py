@@ -217,10 +217,10 @@ def _cured(where: str, text: str) -> str:
         )
     if "does not exist" in words:
         return (
-            f"git says: {words}; paths go from the top of the repository, and from here as "
+            f"git reports: {words}; paths go from the top of the repository, and from here as "
             f"{revision}:./{path}"
         )
-    return f"git says: {words}"
+    return f"git reports: {words}"
 
 
 def end_of(link: str, links: Mapping[str, str]) -> str:

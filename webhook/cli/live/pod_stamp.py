@@ -38,10 +38,10 @@ _NORMAL: Final = frozenset(field.name for field in STORED_NORMAL)
 
 
 class Stamp(NamedTuple):
-    """What it says: the set's hash, and the fields that each policy is credited with.
+    """The stamp: the set's hash, and the fields that each policy is credited with.
 
     `left_alone` is why the pod was left alone, or empty; `exceptions` the policies that each took
-    away. `whole` is the stamp as it stands.
+    away. `whole` is the unchanged stamp.
     """
 
     set_hash: str
@@ -59,7 +59,7 @@ class Stamp(NamedTuple):
 def read_stamp(pod: Object) -> Stamp | None:
     """The pod's stamp; None if it has none that can be read.
 
-    Whoever may write pods may have written it: its texts are made harmless for a terminal.
+    Any user who may write pods may have written it, so control characters are escaped.
     """
     annotations = pod.metadata.get("annotations")
     found = stamp.parse_stamp(
@@ -106,15 +106,15 @@ def origin_of(
     if stamp is None:
         return Origin(_bare(pod, own, own), _AS_IT_IS)
     stripped = without_credits(own, stamp.policies, policies)
-    said, text = _text(own, templates)
+    source, text = _text(own, templates)
     edited = has_edited_tolerations(pod.value)
     if edited and text is None:
-        said += "; its tolerations were changed since; policies do not see that"
+        source += "; its tolerations were changed since; policies do not see that"
     elif edited:
         stripped = stripped._replace(doubtful=stripped.doubtful | {"tolerations"})
     if text is not None:
         stripped = with_origin(stripped, text)
-    return Origin(_bare(pod, own, stripped.placement), said, stripped.unsure)
+    return Origin(_bare(pod, own, stripped.placement), source, stripped.unsure)
 
 
 def _text(own: PodPlacement, templates: Sequence[PodTemplate]) -> tuple[str, PodPlacement | None]:

@@ -131,7 +131,7 @@ async def ask_replicas(client: Client) -> ReplicaCounts:
 
 
 def served_by_status(statuses: Iterable[Mapping[str, Any]]) -> Sequence[Served] | None:
-    """The sets that the controller has seen; None if it has seen none."""
+    """The sets that the controller has observed; None if it has observed none."""
     found = {
         str(each["replica"]): str(each["hash"])
         for status in statuses

@@ -23,11 +23,11 @@ _GROUP: Final = f"/apis/{names.API_VERSION}"
 
 
 class NoSuchRun(FairleadError):
-    """There is no Run of that name in that namespace; the text says where there may be one."""
+    """There is no Run of that name in that namespace; the text names where there may be one."""
 
 
 class Target(NamedTuple):
-    """What the options say of the cluster; empty where they say nothing."""
+    """The options about the cluster; empty if not given."""
 
     kubeconfig: Path | None
     context: str
@@ -35,7 +35,7 @@ class Target(NamedTuple):
 
 
 def target_options(function: Callable[..., None]) -> Callable[..., None]:
-    """The options that tell which cluster and which namespace, as kubectl calls them."""
+    """Add the options for cluster and namespace, with the names that kubectl uses."""
     namespace = click.option(
         "-n",
         "--namespace",
@@ -97,7 +97,7 @@ async def _absent(client: Client, namespace: str, name: str, here: list[str]) ->
         )
         elsewhere = [place for place, one in everywhere.items if one == name]
     except ClusterError:
-        pass  # not everybody may look into every namespace
+        pass  # the user may lack the permission to list all namespaces
     if elsewhere:
         return f"{problem}, but in {' and '.join(elsewhere)}: try -n {elsewhere[0]}"
     there = f"; there {'is' if len(here) == 1 else 'are'} {', '.join(sorted(here)[:5])}"

@@ -95,7 +95,7 @@ def command(
 
 
 def _conversion_options(name: str, image: str, params: Sequence[str]) -> ConversionOptions:
-    """What the options say. Raises UsageError for a param without a value."""
+    """Parse the params of the options. Raises UsageError for a param without a value."""
     from webhook.convert.polyaxon import ConversionOptions
 
     given: dict[str, str] = {}

@@ -162,7 +162,7 @@ def _judge(
 
 
 def _rejected(shown: Sequence[tuple[Planned, Sequence[Group]]]) -> bool:
-    """Whether pods would be rejected; which, and why, is said on stderr."""
+    """Whether pods would be rejected; prints each with its reason on stderr."""
     from webhook.cli.run.preview_report import subject
 
     found = False

@@ -195,7 +195,7 @@ def summarize_labels(labels: Mapping[str, str]) -> NodeSummary:
 
 
 async def fetch_summaries(client: Client, nodes: Collection[str]) -> dict[str, NodeSummary]:
-    """Of each of these nodes; without those that are gone, and empty if nodes may not be seen."""
+    """The facts of these nodes, without deleted ones; empty if nodes may not be read."""
     try:
         if len(nodes) > _ONE_BY_ONE:
             listed = await client.list("/api/v1/nodes", _summarize)

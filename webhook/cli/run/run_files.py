@@ -1,4 +1,4 @@
-"""Runs from files, each with its plan; or everything that is wrong with them, in its line."""
+"""Read Runs from files with their plans, and report every error at its line."""
 
 from __future__ import annotations
 

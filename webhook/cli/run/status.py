@@ -1,4 +1,4 @@
-"""`fairlead run status`: how a Run is, for people."""
+"""`fairlead run status`: show the state of a Run."""
 
 from __future__ import annotations
 

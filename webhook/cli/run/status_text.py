@@ -1,4 +1,4 @@
-"""How a run is, as text for people."""
+"""Text output of `fairlead run status`."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _replicas(replicas: Sequence[Replica], now: datetime, *, everything: bool) -
     ]
     if not rows:
         return []
-    # A column in which nothing stands would only take room.
+    # An empty column would only take room.
     kept = [n for n in range(len(_REPLICA_HEAD)) if n < 2 or any(row[n] for row in rows)]
     return [[row[n] for n in kept] for row in (_headings(_REPLICA_HEAD), *rows)]
 

@@ -240,7 +240,7 @@ class Reader:
 
     def _unknown_without_deployments(self, what: ReadKind) -> None:
         if ReadKind.DEPLOYMENTS in self._unread:
-            self._unread[what] = f"where it is, {ReadKind.DEPLOYMENTS} would tell"
+            self._unread[what] = f"its source is unknown without {ReadKind.DEPLOYMENTS}"
 
     async def _left_files(self, deployments: Mapping[str, Json]) -> dict[str, bytes]:
         """The files of the ConfigMap if the webhook does not read it."""

@@ -23,7 +23,7 @@ Severity = Literal["error", "warning", "note"]
 
 
 class ReadKind(StrEnum):
-    """What is read of a cluster, named as in the message that it could not be read."""
+    """What is read from a cluster, as named in the message that it could not be read."""
 
     POD_RULES = "the webhook configuration"
     JUDGING = "the validating configuration"

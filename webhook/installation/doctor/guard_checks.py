@@ -29,7 +29,8 @@ def guards(state: ClusterState) -> Iterator[Finding]:
             )
         elif not _within(shipped["spec"], live["spec"]):
             yield error(
-                f"{title} is not as it ships: what it holds may not hold", "fairlead install"
+                f"{title} differs from the version that ships, and may not enforce its rules",
+                "fairlead install",
             )
     bound = {
         each["spec"].get("policyName")

@@ -177,7 +177,7 @@ def _disabled(state: ClusterState) -> Iterator[Finding]:
         silent = [each["name"] for each in state.entries if not each.get("rules")]
         if silent:
             has = "has" if len(silent) == 1 else "have"
-            shown = f"{', '.join(silent)} {has} no rules, and nothing says until when"
+            shown = f"{', '.join(silent)} {has} no rules, and no end is recorded"
             yield error(f"{shown}: no pod is sent", "fairlead enable")
         return
     for problem in found.problems:

@@ -165,7 +165,7 @@ class PlacementModel(Strict):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is said but, perhaps, a patch strategy."""
+        """Whether no field is set, except perhaps patchStrategy."""
         given = (name for name in type(self).model_fields if name != "patch_strategy")
         return all(is_empty(getattr(self, name)) for name in given)
 

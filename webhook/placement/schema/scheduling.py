@@ -135,7 +135,7 @@ class Affinity(Strict):
 
 
 def label_keys_problems(given: Mapping[str, Any], field: str) -> Iterator[Problem]:
-    """Whether a list of label keys stands beside the selector that it adds to."""
+    """Require the selector that a list of label keys adds to."""
     if given.get(field) and given.get("labelSelector") is None:
         yield Problem((field,), "needs a labelSelector")
 

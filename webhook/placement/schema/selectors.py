@@ -116,6 +116,6 @@ class NodeSelectorTerm(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """A term that says nothing matches no node, which nobody means."""
+        """Reject an empty term: it matches no node."""
         if not given.get("matchExpressions") and not given.get("matchFields"):
             yield Problem((), "a term without expressions matches no node; give matchExpressions")

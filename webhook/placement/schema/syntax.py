@@ -50,7 +50,7 @@ _DAY: Final = (
     r"(20[0-9]{2}-((0[13578]|1[02])-31|(0[13-9]|1[0-2])-(29|30)"
     r"|(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8]))|20([02468][048]|[13579][26])-02-29)"
 )
-# One form of the many of RFC 3339, so that whoever sorts or compares texts is not misled.
+# Only one of the forms of RFC 3339, so that timestamps can be sorted and compared as text.
 MOMENT_PATTERN: Final = (
     rf"^{_DAY}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
 )
@@ -62,7 +62,7 @@ _form = re.compile(MOMENT_PATTERN, re.ASCII)
 
 
 def qualified_name_fault(text: str) -> str:
-    """Why `text` is no qualified name (`name` or `prefix/name`); empty if it is one."""
+    """Why `text` is not a qualified name (`name` or `prefix/name`); empty if it is one."""
     prefix, slash, name = text.rpartition("/")
     if slash and not is_subdomain(prefix):
         return (
@@ -79,7 +79,7 @@ def qualified_name_fault(text: str) -> str:
 
 
 def label_value_fault(text: str) -> str:
-    """Why `text` is no label value; empty if it is one, as the empty text is."""
+    """Why `text` is not a label value; empty if it is one. The empty text is one."""
     if not text or (len(text) <= MAX_NAME and _name.fullmatch(text)):
         return ""
     return (

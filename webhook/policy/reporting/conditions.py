@@ -1,4 +1,4 @@
-"""The conditions Accepted, an object is in force, and Satisfiable, a node meets its settings.
+"""Compute the conditions Accepted (the object is in force) and Satisfiable (a node meets it).
 
 A set is loaded whole (decision 29): one object with errors keeps all new objects out of force.
 """
@@ -142,7 +142,7 @@ def _by_place(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
 
 
 def _listed(findings: Sequence[Finding]) -> str:
-    """What was found, without the place, which is the object that says it."""
+    """The findings without their place, which is the object that has the status."""
     texts = [each.text for each in findings[:_MOST_FINDINGS]]
     more = len(findings) - len(texts)
     text = "; ".join([*texts, f"and {more} more"] if more else texts)

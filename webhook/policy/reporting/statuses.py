@@ -81,7 +81,7 @@ def _status(observed: ObservedObject, known: Knowledge, now: Time) -> ObjectStat
     if isinstance(before, PolicyStatus) and observed.uid in known.ledger.bases:
         since, count = total(known.ledger, observed.uid, observed.name)
         fields |= {
-            # Whoever led a moment ago may have written more since.
+            # The previous leader may have written a higher count.
             "pods_decided": max(count.decided, before.pods_decided),
             "pods_rejected": max(count.rejected, before.pods_rejected),
             "since": since,
@@ -97,7 +97,7 @@ def _in_force(
     if observed.resource != names.PLACEMENT_EXCEPTIONS:
         return
     if acceptance.in_force.get(observed.place) == observed.version:
-        # Of this very version; whoever leads since a moment ago may know no set that it is in.
+        # Only for this version; a new leader may not have loaded a set that contains it yet.
         end = _end(observed.text)
         if not end:
             return
@@ -114,14 +114,14 @@ def _end(text: bytes) -> Time:
     try:
         return to_second(datetime.fromisoformat(orjson.loads(text)["spec"]["until"]))
     except (ValueError, TypeError, KeyError):
-        # Statuses tell what was accepted, and somebody else may have written them.
+        # Statuses decide what counts as accepted, and another client may have written them.
         return ""
 
 
 def summary(resource: str, text: bytes) -> str:
     """What a line has room for of the lists in a spec; `text` is the object as JSON.
 
-    Of a class it is how its nodes are told from others: lifecycle=spot. Empty if there is nothing,
+    For a class, the labels that identify its nodes: lifecycle=spot. Empty if there is nothing,
     or if the spec cannot be read: another version may have written it.
     """
     try:

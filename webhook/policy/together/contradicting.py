@@ -232,7 +232,7 @@ def _is_dropped(policy: Policy, before: Sequence[LocatedSetting], located: Locat
 
 
 def _gist(line: Entry) -> _Gist:
-    """A line without its reason, which may name whoever is there."""
+    """A line without its reason, which may name other policies."""
     return line.policy, line.part, line.field, line.outcome
 
 

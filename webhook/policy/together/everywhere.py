@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 _ByAsked: TypeAlias = "dict[frozenset[str], list[_Sure]]"
 _NAMED: Final = 3
-# Of more that may get into each other's way only what wants one key is looked at.
+# Above this number, only requirements for the same key are checked against each other.
 _MOST: Final = 20
 # The cost of folding one policy with others.
 _STEPS_OF_A_FOLD: Final = 10
-# So few that each is asked for first.
+# Up to this number, each is evaluated first.
 _FEW: Final = 8
 
 
@@ -117,7 +117,7 @@ def rejecting(
             if any(each.policy in chosen for each in core):
                 found.setdefault(core, []).append(pods.text)
     for core, texts in found.items():
-        # What a policy matches is told where it is no set of its own.
+        # A policy's own pods are named only if they are not the pods of a listed set.
         words = [each for each in texts if not each.startswith("that policy")]
         yield Rejecting(
             _in_order(core), (texts[0],) if texts[0] == _EVERY.text else tuple(words or texts)

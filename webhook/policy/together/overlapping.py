@@ -242,7 +242,7 @@ def narrowed(some: Sequence[Shape], condition: Sequence[Shape]) -> list[Shape]:
     for one in some:
         narrow = [_both(one, other) for other in condition]
         if one in narrow:
-            found.append(one)  # the condition says nothing new of it
+            found.append(one)  # the condition adds nothing
         else:
             found += [each for each in narrow if each is not None]
     return found

@@ -32,7 +32,7 @@ _LABELS: Final = fields_of("labels")
 _VALUE: Final = fields_of("value")
 _SETS: Final = fields_of("value", "values")
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
-# Blocks of which each value is looked at by itself.
+# Maximum number of blocks whose values are compared one by one.
 _MOST_ATOMS: Final = 100
 # Pairs of globs that are compared for one answer; each takes some half a µs.
 _MOST_PAIRS: Final = 500
@@ -256,7 +256,7 @@ def includes(wide: str, narrow: str) -> bool:
 
 @functools.lru_cache(maxsize=8192)
 def _pattern(glob: str) -> re.Pattern[str]:
-    # What * stands for in the narrower one, only * takes in.
+    # Only a * of the wider glob matches what a * of the narrower one matches.
     return _compiled(glob, one="[^*]")
 
 
@@ -284,7 +284,7 @@ def overlap(one: str, two: str) -> bool:
     if "-" in {one[0], one[-1], two[0], two[-1]}:
         return False
     if "*" in one and "*" in two:
-        # What stands between the ends of either, a * of the other one takes in.
+        # The * of each glob matches everything between the ends of the other.
         heads = zip(one.split("*", 1)[0], two.split("*", 1)[0], strict=False)
         tails = zip(one.rsplit("*", 1)[1][::-1], two.rsplit("*", 1)[1][::-1], strict=False)
         return all(a == b or "?" in (a, b) for a, b in itertools.chain(heads, tails))
@@ -310,7 +310,7 @@ def _meeting(glob: str) -> re.Pattern[str]:
 
 
 def _compiled(glob: str, one: str, same: str = "{}") -> re.Pattern[str]:
-    """A pattern of which `one` stands for ?, and `same` for any other character."""
+    """A pattern in which `one` matches ?, and `same` any other character."""
     head, *others = (
         "".join(one if char == "?" else same.format(re.escape(char)) for char in part)
         for part in glob.split("*")

@@ -12,9 +12,8 @@ from webhook.run.rendezvous.framework import Roles
 from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
 from webhook.strict import Problem, guess, quoted
 
-# Kinds whose pod runs until it is stopped, and kinds that finish.
+# Kinds whose pod runs until it is stopped.
 SERVING = frozenset({"notebook", "tensorboard", "service"})
-FINISHING = ("experiment", "job", "build")
 DEFAULT_ROLE = "master"
 
 _GOES_WITH_SERVING = "is valid with the kinds notebook, tensorboard and service only; remove it"

@@ -49,7 +49,7 @@ _LEFT_OUT: Final = {
     "conditions": _ORDER,
     "skip_on_upstream_skip": _ORDER,
     "schedule": REFUSED["schedule"],
-    "is_approved": "a Run starts when it is created, unless it says suspend: true",
+    "is_approved": "a Run starts when it is created, unless it has suspend: true",
     "mount": "Fairlead mounts no files of yours; they belong into the image or a volume",
 }
 _REFUSED: Final = {
@@ -88,7 +88,7 @@ _KINDS: Final = (
     ("notebook", re.compile(r"\bjupyter|\bnotebook|\brstudio\b|\bcode-server\b")),
     ("tensorboard", re.compile(r"\btensorboard\b")),
 )
-# What tells a param written at length from one whose value is a mapping.
+# Keys that distinguish a param in long form from one whose value is a mapping.
 _AT_LENGTH: Final = frozenset({"value", "ref", "context_only", "connection", "to_init", "to_env"})
 _REFERENCE: Final = "its value is another run's, and only Polyaxon knows it"
 _BRINGS: Final = "Polyaxon fetches this; give the pods a volume or an init container instead"

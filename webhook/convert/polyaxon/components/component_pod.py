@@ -43,7 +43,7 @@ _INITIALISER: Final = (
 )
 _NO_CONTAINER: Final = "is required: the container that does the work"
 MAIN: Final = "main"
-# v1.Container, but for what is read here.
+# v1.Container, without the fields that are read here.
 _AS_THEY_ARE: Final = (
     "working_dir",
     "ports",
@@ -172,7 +172,7 @@ def _share_memory(main: dict[str, Draft], volumes: list[Draft]) -> None:
     """Mount a volume at /dev/shm, unless the container has one there."""
     own = main.get("volumeMounts")
     if isinstance(own, Item) and not isinstance(own.value, tuple):
-        # Not a list, as the pod schema will say.
+        # Not a list: the pod schema reports that.
         return
     mounts = own.elements if isinstance(own, Item) else ()
     paths = [text_of(mount, "mountPath") for mount in mounts]
