@@ -107,7 +107,7 @@ def test_what_a_policy_would_have_meant(
         b"\n",
     ],
 )
-def test_a_line_that_is_no_such_event_says_nothing(line: bytes) -> None:
+def test_a_line_with_another_event_is_ignored(line: bytes) -> None:
     """A log that is cut, or another program's, is no reason to lose the rest."""
     good = event({"policies": ["a"], "differs": False})
     assert records([line, good]) == [Record("research", "a", "same")]
@@ -161,7 +161,7 @@ def test_a_log_that_cannot_tell_is_an_error(
 
 
 @pytest.mark.parametrize("body", [UNMARKED, None], ids=["of no run", "level Metadata"])
-def test_a_log_without_a_decision_is_no_answer(body: Json | None, wording: Wording) -> None:
+def test_a_log_without_a_decision_is_an_error(body: Json | None, wording: Wording) -> None:
     """Pods of no run are none of Fairlead's; but a log of them alone tells nothing of policies."""
     log = Log()
     log.read([created(body=body)])
@@ -242,7 +242,7 @@ def test_decisions_of_a_policy_that_is_gone_are_forgotten() -> None:
 
 
 @pytest.mark.parametrize("text", ["<html>", 'a{b="c} 1\n'])
-def test_a_text_that_is_no_metrics_is_an_error(text: str) -> None:
+def test_a_text_without_metrics_is_an_error(text: str) -> None:
     """And no zero."""
     with pytest.raises(NoMetrics):
         list(records_of_metrics(text))

@@ -59,7 +59,7 @@ def test_our_refining_labels_correct_another_systems_pod() -> None:
     assert who(pod) == expected
 
 
-def test_a_refining_value_that_is_no_word_of_ours_counts_as_not_said() -> None:
+def test_an_unknown_refining_value_counts_as_missing() -> None:
     """A slip neither crashes, nor hides the pod from its run, nor hides what another row tells."""
     slips = {
         "fairlead.dev/kind": "expriment",
@@ -84,7 +84,7 @@ def test_the_author_is_warned_of_each_refining_value_that_was_not_read(wording: 
     assert misread(good, {names.CAPACITY: "spot"}) == ()
 
 
-def test_the_author_is_warned_of_keys_of_ours_that_nobody_reads(wording: Wording) -> None:
+def test_the_author_is_warned_about_unknown_fairlead_keys(wording: Wording) -> None:
     """The nearest that is read is the cure; keys of others are theirs."""
     labels = {"fairlead.dev/knd": "build", "fairlead.dev/capacity": "spot", "app": "x"}
     annotations = {"fairlead.dev/capcity": "spot", "fairlead.dev/qqqqqq": "x", "a.b/c": "d"}
@@ -101,7 +101,7 @@ def test_the_author_is_warned_of_keys_of_ours_that_nobody_reads(wording: Wording
     assert all(len(warning) < 160 for warning in few)
 
 
-def test_keys_that_nobody_reads_cost_little_however_many_and_long_they_are() -> None:
+def test_any_number_of_unread_keys_costs_little() -> None:
     """An author writes them. Compared, each takes 0.3 ms, and a long one its square: minutes,
     until the test is stopped.
     """
@@ -133,7 +133,7 @@ def test_in_a_namespace_placed_as_a_whole_every_pod_belongs() -> None:
 
 
 @pytest.mark.parametrize("namespace", [{}, {"fairlead.dev/place": "some"}, {names.KIND: "core"}])
-def test_another_namespace_takes_in_nobody(namespace: dict[str, str]) -> None:
+def test_another_namespace_matches_no_pod(namespace: dict[str, str]) -> None:
     """Only the value all marks the namespace; its kind alone says nothing."""
     assert identify({"app": "web"}, {}, namespace) is None
     assert who(RUN, namespace=namespace).kind == "job"
@@ -232,7 +232,7 @@ def test_only_the_keys_of_the_table_are_read(
     assert identify(within, beside, namespace) == identity
 
 
-def test_the_read_keys_are_no_more_than_is_read() -> None:
+def test_the_read_keys_are_exactly_the_used_ones() -> None:
     """Each key that the sets list is looked up for some pod: policies may not write those."""
     asked = {mark.key for source in SOURCES for mark in source.marks}
     noted: set[str] = set()

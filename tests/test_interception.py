@@ -65,7 +65,7 @@ def test_another_source_adds_to_what_is_there() -> None:
     assert after[-1]["name"] == "mlrun-0.fairlead.dev"
 
 
-def test_by_default_nobody_elses_pods_are_sent() -> None:
+def test_by_default_pods_of_other_systems_are_not_sent() -> None:
     """Ours by their own mark, and those of namespaces that are placed as a whole."""
     entries = webhooks()
     assert [entry["name"] for entry in entries] == [

@@ -93,7 +93,7 @@ def pages() -> Iterable[Path]:
 
 
 @pytest.mark.parametrize("page", sorted(pages()), ids=lambda page: str(page.relative_to(ROOT)))
-def test_what_is_told_of_metrics_names_such_as_there_are(page: Path) -> None:
+def test_documented_metrics_exist(page: Path) -> None:
     """In alerts, dashboard and docs; a histogram's series have endings of their own."""
     found = set(re.findall(r"\bfairlead_[a-z_]+", page.read_text()))
     series = {f"{name}_{end}" for name in NAMES for end in ("bucket", "sum", "count")}

@@ -58,14 +58,14 @@ def test_every_file_names_its_schema_and_is_valid_by_it(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if not is_test_file(path.name)], ids=name)
-def test_every_policy_file_has_a_test_file_beside_it(path: Path) -> None:
+def test_every_policy_file_has_a_test_file(path: Path) -> None:
     """Of the same name."""
     assert path.with_suffix(".test.yaml").exists()
 
 
 @pytest.mark.parametrize("provider", PROVIDERS, ids=name)
 @pytest.mark.parametrize("folder", FOLDERS, ids=name)
-def test_every_folder_stands_beside_every_provider(folder: Path, provider: Path) -> None:
+def test_every_folder_loads_with_every_provider(folder: Path, provider: Path) -> None:
     """No error and no warning, whichever cluster it is taken to."""
     loaded = load(read_folder(folder) | read_folder(provider))
     assert loaded.warnings == ()
@@ -73,7 +73,7 @@ def test_every_folder_stands_beside_every_provider(folder: Path, provider: Path)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS, ids=name)
-def test_all_folders_stand_beside_each_other(provider: Path) -> None:
+def test_all_folders_load_together(provider: Path) -> None:
     """No two policies of one name: whoever takes everything gets one sound set."""
     folders = dict(chain.from_iterable(read_folder(folder).items() for folder in FOLDERS))
     assert load(folders | read_folder(provider)).warnings == ()

@@ -9,7 +9,7 @@ from webhook.run.rendezvous.table import FRAMEWORKS, WORKER_ZERO_LEADS
 
 
 @pytest.mark.parametrize("index", ["", "-1", "+1", "1.0", "٣", "²", "1e3", "9" * 63, str(2**31)])
-def test_what_is_no_index_counts_as_not_said(index: str) -> None:
+def test_an_invalid_index_counts_as_missing(index: str) -> None:
     """Signs, other digits than ASCII's, and numbers over 32 bits are no replica index."""
     assert who(RUN | {"fairlead.dev/replica-index": index}).replica_index is None
 

@@ -30,6 +30,6 @@ def test_two_long_texts_are_shown_where_they_differ() -> None:
 @pytest.mark.parametrize(
     ("names", "text"), [([], ""), (["a"], "a"), (["a", "b", "c"], "a, b and 1 more")]
 )
-def test_of_many_names_the_first_are_told(names: list[str], text: str) -> None:
+def test_of_many_names_the_first_are_shown(names: list[str], text: str) -> None:
     """And how many more there are."""
     assert first_few(names, 2) == text

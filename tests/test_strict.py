@@ -14,12 +14,12 @@ from webhook.strict import Strict, guess, own_error, quoted
         ("toleration", "tolerations"),
     ],
 )
-def test_a_near_word_is_guessed(word: str, meant: str) -> None:
+def test_a_similar_word_is_suggested(word: str, meant: str) -> None:
     """Slips of the keyboard, of the plural and of the case."""
     assert guess(word, ("nodeSelector", "tolerations")) == f"; did you mean {meant!r}?"
 
 
-def test_a_word_that_is_near_to_none_is_not_guessed() -> None:
+def test_a_word_without_a_similar_one_gets_no_suggestion() -> None:
     """A wrong guess is worse than none; a very long word is not even compared."""
     assert guess("colour", ("nodeSelector", "tolerations")) == ""
     assert guess("nodeSelector" * 100_000, ("nodeSelector",)) == ""
@@ -32,7 +32,7 @@ def test_a_value_is_shown_in_quotes_and_not_at_length() -> None:
     assert len(quoted("x" * 10_000)) < 70
 
 
-def test_a_message_with_braces_is_no_template() -> None:
+def test_a_message_with_braces_is_not_a_template() -> None:
     """What a user wrote stands in the message as it was."""
     assert own_error("{a} is {wrong}").message() == "{a} is {wrong}"
 

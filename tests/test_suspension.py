@@ -118,7 +118,7 @@ def test_a_time_that_is_missing_is_over() -> None:
     "saved",
     ["", "{", "[]", '{"pods-0.fairlead.dev": 1}', '{"x": [1]}', '{"x": []}', "[" * 100_000, None],
 )
-def test_rules_that_are_lost_come_back_as_every_entry_has_them(saved: str | None) -> None:
+def test_lost_rules_are_restored_in_every_entry(saved: str | None) -> None:
     """And it is told that they were lost."""
     found = disabled()
     if saved is None:
@@ -133,7 +133,7 @@ def test_rules_that_are_lost_come_back_as_every_entry_has_them(saved: str | None
     assert rules_of(patched(found, resume(found))) == [rules()] * 3
 
 
-def test_rules_that_somebody_put_back_stay() -> None:
+def test_rules_that_a_user_restored_stay() -> None:
     """Whoever applies the manifests again has the last word; the annotations go."""
     found = disabled()
     for entry in found["webhooks"]:

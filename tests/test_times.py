@@ -28,7 +28,7 @@ def test_what_is_written_is_read_back(moment: datetime) -> None:
     assert parse_time(to_second(moment)) == moment.replace(microsecond=0)
 
 
-def test_a_time_without_a_zone_is_no_time() -> None:
+def test_a_time_without_a_zone_is_invalid() -> None:
     """It could be any."""
     with pytest.raises(ValueError, match="has no time zone"):
         parse_time("2026-11-21T20:15:00")

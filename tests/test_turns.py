@@ -120,7 +120,7 @@ def test_places_go_in_order_and_none_is_lost(most: int, steps: list[str]) -> Non
     run(main())
 
 
-def test_a_window_for_nobody_is_refused() -> None:
+def test_a_window_of_size_zero_is_rejected() -> None:
     """It would stop the program without a word."""
     with pytest.raises(ValueError, match="at least 1"):
         Window(0)
@@ -168,7 +168,7 @@ def turns(*names: str, gone: tuple[int, ...] = ()) -> list[str]:
     return had
 
 
-def test_who_has_many_waiting_keeps_nobody_from_the_first() -> None:
+def test_many_waiting_connections_of_one_client_do_not_block_others() -> None:
     """Each has one turn, then each the next."""
     assert turns("a", "a", "a", "b", "c", "b") == ["a", "b", "c", "a", "b", "a"]
 

@@ -57,7 +57,7 @@ def test_workloads_are_looked_at_where_pods_are_placed() -> None:
     ]
 
 
-def test_a_policy_that_nobody_has_judged_is_refused() -> None:
+def test_a_policy_that_was_not_validated_is_rejected() -> None:
     """Of the kinds that policies are written in, and of no other."""
     policies = entry(validating.POLICIES)
     assert policies["failurePolicy"] == "Fail"

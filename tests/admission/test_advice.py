@@ -27,7 +27,7 @@ spec:
 OWN = [{"key": "gpu", "operator": "Exists"}]
 
 
-def test_a_label_that_could_not_be_read_is_told_of() -> None:
+def test_a_label_that_could_not_be_read_is_reported() -> None:
     """A slip in a label that refines is no reason to stop a pod, and nobody would find it."""
     sent = pod(labels={names.RUN: "r", names.KIND: "expriment"})
     (warning,) = Webhook(policy_set()).post(review(sent)).response["warnings"]
@@ -59,7 +59,7 @@ def test_warnings_that_do_not_fit_are_counted() -> None:
     assert said[-1].startswith(f"and {60 - kept} more warnings")
 
 
-def test_where_no_node_admits_the_pod_that_is_said_first_and_the_others_are_counted() -> None:
+def test_the_warning_without_a_node_comes_first_and_the_others_are_counted() -> None:
     """Each once, those that do not fit beside it as well."""
     many = tuple(f"{number:0119}" for number in range(60))
     decision = Decision("unchanged", warnings=many, identity=IDENTITY)
@@ -158,7 +158,7 @@ def test_a_pod_with_an_owner_is_not_warned() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "[]", "null", '{"spec": 5}', '{"spec": null}'])
-def test_an_annotation_that_is_no_file_says_nothing(text: str) -> None:
+def test_an_annotation_without_a_manifest_is_ignored(text: str) -> None:
     """Anybody may write it."""
     sent = pod(tolerations=OWN)
     sent["metadata"]["annotations"] = {LAST_APPLIED: text}

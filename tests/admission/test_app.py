@@ -244,7 +244,9 @@ def test_a_decision_goes_by_one_policy_set() -> None:
         "lone surrogate",
     ],
 )
-def test_what_is_no_review_of_a_pod_is_a_400_with_the_reason(body: bytes, says: str) -> None:
+def test_a_body_that_is_not_a_review_of_a_pod_gets_400_with_the_reason(
+    body: bytes, says: str
+) -> None:
     """And counts as invalid, not as an error of ours."""
     webhook = Webhook(policy_set(SPOT))
     answer = webhook.post(body)
@@ -376,7 +378,7 @@ def test_another_content_type_than_json_is_a_415(content_type: str, status: int)
         ("GET", "/metrics", 404),
     ],
 )
-def test_there_is_nothing_but_post_mutate(method: str, path: str, status: int) -> None:
+def test_every_other_method_or_path_is_rejected(method: str, path: str, status: int) -> None:
     """405 says what is allowed."""
     answer = call(Webhook(policy_set(SPOT)).app, method, path)
     assert answer is not None
@@ -507,7 +509,7 @@ def test_a_pod_that_is_nested_too_deeply_is_refused() -> None:
     assert "nested too deeply" in response["status"]["message"]
 
 
-def test_what_only_audit_would_write_too_deeply_is_told_without_the_patch() -> None:
+def test_a_too_deep_patch_under_audit_is_reported_without_the_patch() -> None:
     """It changes nothing of the pod, so it is no reason to refuse it."""
     audited = policy_set(PINNED.replace("spec:", "spec:\n  enforcement: Audit", 1))
     answer = Webhook(audited).post(json.dumps(review(deep_pod())).encode())
@@ -657,7 +659,7 @@ def test_of_a_body_that_says_that_it_is_too_large_the_first_bytes_are_read() -> 
 
 
 @pytest.mark.parametrize("length", [b"many", b"+5", b"5_0", b"", b"0" * 5_000, b"9" * 20])
-def test_a_length_that_is_no_number_is_refused_unread(length: bytes) -> None:
+def test_an_invalid_content_length_is_rejected_unread(length: bytes) -> None:
     """int() would take some of them, and raise another error of some others."""
     with pytest.raises(InvalidLength):
         read_parts([b"01234"], {b"content-length": length})
@@ -675,7 +677,7 @@ def test_no_part_past_the_limit_is_read() -> None:
     assert waiting == [b"b", b"c"]
 
 
-def test_a_caller_that_goes_away_is_told_from_one_that_is_slow() -> None:
+def test_a_caller_that_disconnects_is_distinguished_from_a_slow_one() -> None:
     """The first needs no answer, the second gets one."""
 
     async def leave() -> Message:

@@ -141,7 +141,7 @@ def test_a_policy_under_audit_changes_nothing_and_is_recorded() -> None:
     assert {"op": "add", "path": "/spec/nodeSelector", "value": {"pool": "b"}} in report["patch"]
 
 
-def test_a_policy_under_audit_that_would_reject_rejects_nobody() -> None:
+def test_a_policy_under_audit_rejects_no_pod() -> None:
     """The record names the rejection."""
     strict = document(
         "PlacementPolicy",
@@ -200,7 +200,7 @@ def test_a_rejection_has_every_reason(wording: Wording) -> None:
     wording(decision.reason)
 
 
-def test_a_message_quotes_a_pods_word_and_never_repeats_it_whole() -> None:
+def test_a_message_quotes_a_pods_value_shortened() -> None:
     """Mutation runs before validation: a value may be a megabyte long."""
     strict = document("PlacementPolicy", "p", {"requirements": {"nodeSelector": {"pool": "a"}}})
     decision = answer(pod(nodeSelector={"pool": "x" * 1_000_000}), strict)

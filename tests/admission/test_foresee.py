@@ -159,14 +159,14 @@ def test_pods_that_would_be_rejected_are_foretold(wording: Wording) -> None:
     assert webhook.counted("workload_warnings") == 1
 
 
-def test_nothing_is_said_of_pods_that_are_fine() -> None:
+def test_valid_pods_produce_no_warning() -> None:
     """Nor is anything counted."""
     webhook = Webhook(policy_set(POOL))
     assert webhook.told(job(template())) == []
     assert webhook.counted("workload_warnings") == 0
 
 
-def test_what_is_wrong_with_its_templates_is_told_after_what_becomes_of_its_pods() -> None:
+def test_template_errors_are_reported_after_the_results_of_pods() -> None:
     """Once a workload; nothing where its pods are those that were there before."""
     told = ["spec.template.spec.nodeSelectors: there is no such field"]
     webhook = Webhook(policy_set(POOL), faults_of=lambda _: told)
@@ -176,12 +176,12 @@ def test_what_is_wrong_with_its_templates_is_told_after_what_becomes_of_its_pods
     assert webhook.told(job(template(**ELSEWHERE)), job(template(**ELSEWHERE))) == []
 
 
-def test_nothing_is_said_of_pods_of_no_run() -> None:
+def test_pods_without_a_run_produce_no_warning() -> None:
     """They are none of our business."""
     assert Webhook(policy_set(POOL)).told(job(template({}, **ELSEWHERE))) == []
 
 
-def test_a_mark_on_the_workload_alone_is_told_of(wording: Wording) -> None:
+def test_a_mark_on_the_workload_alone_is_reported(wording: Wording) -> None:
     """Nobody copies it to the pods: no policy would reach them. So it is when it comes later."""
     plain = job(template({"app": "x"}))
     marked = {**plain, "metadata": {**plain["metadata"], "labels": {names.RUN: "r"}}}
@@ -195,7 +195,7 @@ def test_a_mark_on_the_workload_alone_is_told_of(wording: Wording) -> None:
     assert webhook.told({**both, "metadata": marked["metadata"]}) == []
 
 
-def test_a_label_that_cannot_be_read_is_told_of(wording: Wording) -> None:
+def test_a_label_that_cannot_be_read_is_reported(wording: Wording) -> None:
     """Where it can still be put right."""
     labels = {names.RUN: "r", names.ROLE: "boss"}
     (said,) = Webhook(policy_set()).told(job(template(labels)))
@@ -229,7 +229,7 @@ def test_every_kind_is_understood(
     mentions(said, "the pod of", f"{kind} train", "ml-team", "rejected", *REJECTED)
 
 
-def test_the_author_of_a_daemon_set_hears_of_its_requirements(wording: Wording) -> None:
+def test_the_author_of_a_daemon_set_gets_warnings_about_requirements(wording: Wording) -> None:
     """With a mark of its own its pods are refused. Without one they are left alone, and he is told
     what would refuse them."""
     webhook = Webhook(
@@ -242,7 +242,9 @@ def test_the_author_of_a_daemon_set_hears_of_its_requirements(wording: Wording) 
         wording(said)
 
 
-def test_a_daemon_set_hears_on_which_of_its_nodes_its_pods_are_rejected(wording: Wording) -> None:
+def test_a_daemon_set_gets_a_warning_about_nodes_where_its_pods_are_rejected(
+    wording: Wording,
+) -> None:
     """One template is for all of its nodes, and each of its pods is judged by its own."""
     nodes = [Node(name, {"kubernetes.io/arch": name}, ()) for name in ("arm64", "amd64", "x")]
     made = workload(
@@ -254,7 +256,7 @@ def test_a_daemon_set_hears_on_which_of_its_nodes_its_pods_are_rejected(wording:
     assert Webhook(policy_set(WORKERS), nodes=nodes[:1]).told(made) == []
 
 
-def test_a_daemon_set_hears_nothing_of_defaults_and_overrides() -> None:
+def test_a_daemon_set_gets_no_warning_about_defaults_and_overrides() -> None:
     """They do not reach its pods."""
     chosen = policy_set(OFF_SPOT)
     made = {"template": template(nodeSelector={"spot": "true"})}
@@ -292,14 +294,14 @@ def test_a_run_that_stays_has_the_pod_of_its_deployment() -> None:
     mentions(said, "pod of Run train", "ml-team", "rejected", "policy pool-required")
 
 
-def test_a_run_of_which_no_pod_can_be_made_is_told_why(wording: Wording) -> None:
+def test_a_run_that_cannot_have_pods_is_reported_with_the_reason(wording: Wording) -> None:
     """The API server takes it, and the controller says no."""
     (said,) = Webhook(policy_set()).told(run())
     mentions(said, "fairlead: Run train", "spec.ports:")
     wording(said)
 
 
-def test_replicas_are_told_apart_as_policies_do() -> None:
+def test_replicas_are_distinguished_as_policies_do() -> None:
     """By the index that the pods of an Indexed Job carry."""
     indexed = job(template(**ELSEWHERE), completions=4, completionMode="Indexed")
     (said,) = Webhook(policy_set(THIRD)).told(indexed)
@@ -337,7 +339,7 @@ def test_pods_that_never_come_here_are_not_warned_of() -> None:
     assert len(webhook.told(job(template(marked, **ELSEWHERE)))) == 1
 
 
-def test_replicas_that_never_come_here_are_told_apart_from_those_that_do() -> None:
+def test_replicas_that_are_not_sent_are_distinguished_from_others() -> None:
     """Also where no policy reads the label by which the configuration selects them."""
     index = "batch.kubernetes.io/job-completion-index"
     webhook = Webhook(policy_set(POOL), reaches=lambda pod, _namespace: pod[index] == "2")
@@ -346,7 +348,7 @@ def test_replicas_that_never_come_here_are_told_apart_from_those_that_do() -> No
     mentions(said, "Job train", "ml-team", "pods 2 of 4", "rejected", "policy pool-required")
 
 
-def test_pods_that_no_node_admits_are_told_of(wording: Wording) -> None:
+def test_pods_that_no_node_admits_are_reported(wording: Wording) -> None:
     """Once for all that ask for the same, and for those that ask for more by themselves."""
     asked: list[Json] = []
 
@@ -447,7 +449,7 @@ def test_without_time_left_the_first_replica_speaks_for_all() -> None:
     assert "4 pods of Job train" in said
 
 
-def test_a_body_that_is_no_review_has_no_answer() -> None:
+def test_a_body_that_is_not_a_review_has_no_answer() -> None:
     """There is no uid to answer with; the entry's failurePolicy lets the workload pass."""
     assert Webhook(policy_set()).post(b"{}").status == 400
     assert (
@@ -500,7 +502,7 @@ def test_one_workload_is_held_read_at_a_time() -> None:
     assert held == [1] * MOST_ASKED
 
 
-def test_a_workload_with_more_values_than_anybody_writes_is_not_checked() -> None:
+def test_a_workload_with_too_many_values_is_not_checked() -> None:
     """It is allowed, and its author is told of which object nothing else is said, and why."""
     new = job(template(**ELSEWHERE))
     new["junk"] = [{}] * MOST_VALUES

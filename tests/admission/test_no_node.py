@@ -42,14 +42,14 @@ def test_the_pod_is_admitted_with_a_warning() -> None:
     assert server.counted("unplaceable") == 1
 
 
-def test_of_a_pod_that_finds_a_node_nothing_is_said() -> None:
+def test_a_pod_with_a_node_produces_no_warning() -> None:
     """Nor is it counted."""
     server = webhook(pool="experiments")
     assert "warnings" not in server.post(review()).response
     assert server.counted("unplaceable") == 0
 
 
-def test_its_owner_hears_of_it() -> None:
+def test_the_owner_gets_an_event() -> None:
     """By the same words; of a dry run nobody does, and none is counted."""
     told: list[Notice] = []
     server = webhook(told)

@@ -33,7 +33,7 @@ def told(made: Json, policies: str = POOL, **request: object) -> list[Notice]:
     return notices
 
 
-def test_the_owner_of_a_rejected_pod_is_told(wording: Wording) -> None:
+def test_the_owner_of_a_rejected_pod_gets_an_event(wording: Wording) -> None:
     """By which policy, and what to change: its controller's own Event does not say that."""
     (notice,) = told(owned(JOB, **ELSEWHERE))
     assert notice[:3] == ("ml-team", OWNER, REJECTED)
@@ -43,7 +43,7 @@ def test_the_owner_of_a_rejected_pod_is_told(wording: Wording) -> None:
     wording(notice.message)
 
 
-def test_a_pod_that_is_admitted_tells_nobody() -> None:
+def test_an_admitted_pod_causes_no_event() -> None:
     """Nor one that is rejected only under Audit."""
     assert told(owned(JOB)) == []
     audited = POOL.replace("spec:\n", "spec:\n  enforcement: Audit\n")
@@ -51,18 +51,18 @@ def test_a_pod_that_is_admitted_tells_nobody() -> None:
     assert told(owned(JOB), SPOT) == []
 
 
-def test_a_pod_without_a_controller_tells_nobody() -> None:
+def test_a_pod_without_a_controller_causes_no_event() -> None:
     """Whoever made it by hand has the refusal itself."""
     assert told(pod(**ELSEWHERE)) == []
     assert told(owned({**JOB, "controller": False}, **ELSEWHERE)) == []
 
 
-def test_a_dry_run_tells_nobody() -> None:
+def test_a_dry_run_writes_no_event() -> None:
     """It may have no effect: the entries of the configuration promise it."""
     assert told(owned(JOB, **ELSEWHERE), dryRun=True) == []
 
 
-def test_nobody_is_told_of_a_pod_that_the_api_server_would_not_send() -> None:
+def test_a_pod_that_the_api_server_would_not_send_causes_no_event() -> None:
     """Whoever reaches the port can make such a pod up: for kube-system, say."""
     notices: list[Notice] = []
     asked: list[object] = []
@@ -97,7 +97,7 @@ def test_a_pod_that_asks_for_what_there_is_not_tells_what_to_change(wording: Wor
         {**JOB, "name": "train\x1b[2J"},
     ],
 )
-def test_what_is_no_owner_reference_is_nobody(owner: object) -> None:
+def test_an_invalid_owner_reference_is_ignored(owner: object) -> None:
     """Pods of any shape come here, and an Event would carry what their authors made up."""
     assert owner_of(owned(owner)) is None
 

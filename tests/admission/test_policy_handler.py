@@ -167,7 +167,7 @@ def test_a_write_that_breaks_the_set_is_refused_with_the_cure(wording: Wording) 
     assert world.counted("refused") == 1
 
 
-def test_every_error_is_told_at_once(wording: Wording) -> None:
+def test_all_errors_are_reported_at_once(wording: Wording) -> None:
     """A line for each."""
     settings = [{"class": each, "mode": "Prefer"} for each in ("x1", "y2")]
     response = World().post(review(setting(overrides={"capacity": settings}))).response
@@ -199,7 +199,7 @@ def test_without_a_watch_all_is_read() -> None:
 @pytest.mark.parametrize(
     ("live", "why"), [(ClusterError("no route"), "no route"), (TimeoutError(), "within 0.05 s")]
 )
-def test_what_cannot_be_read_is_no_judgement(live: Exception, why: str) -> None:
+def test_an_unreadable_review_gets_no_decision(live: Exception, why: str) -> None:
     """503, with which the API server tries again, and not a refusal that may be wrong."""
     world = World(live=live)
     answer = world.post(review(setting()))
@@ -250,7 +250,7 @@ def test_reads_have_a_pace() -> None:
     assert world.reads == 1
 
 
-def test_who_writes_one_more_than_are_judged_at_once_is_told_to_come_again() -> None:
+def test_a_write_beyond_the_limit_is_told_to_retry() -> None:
     """At once; those of whom no write is judged have places left; who needs none passes."""
 
     async def main() -> tuple[Reply, Reply]:
@@ -341,7 +341,7 @@ def test_too_many_warnings_are_cut_before_the_api_server_does(wording: Wording) 
         (review(setting(), userInfo=None), "request.userInfo"),
     ],
 )
-def test_what_is_no_review_of_ours_is_no_judgement(
+def test_another_kind_of_review_gets_no_decision(
     body: Json | bytes, what: str, wording: Wording
 ) -> None:
     """400, and the API server goes by its failurePolicy."""
@@ -364,7 +364,7 @@ def test_an_object_that_is_nested_too_deeply_is_refused() -> None:
     assert "nested more than" in response["status"]["message"]
 
 
-def test_an_error_of_ours_is_no_judgement() -> None:
+def test_an_internal_error_is_not_a_decision() -> None:
     """500, counted as a bug."""
     world = World(SPOT)
     world.nodes = [None]  # type: ignore[list-item]

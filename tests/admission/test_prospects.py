@@ -57,7 +57,7 @@ def asking(**resources: str) -> Json:
     return pod(containers=containers)
 
 
-def test_of_a_pod_that_some_node_admits_nothing_is_said() -> None:
+def test_a_pod_that_a_node_admits_produces_no_warning() -> None:
     """Whether policies placed it or not."""
     assert said(pod()) == ""
     assert said(pod(nodeSelector={"pool": "web"})) == ""
@@ -119,7 +119,7 @@ def test_classes_are_called_by_their_names(wording: Wording) -> None:
     wording(text)
 
 
-def test_required_affinity_is_told_by_its_requirements(wording: Wording) -> None:
+def test_required_affinity_is_described_by_its_requirements(wording: Wording) -> None:
     """Of several terms, as a whole."""
     one = {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["a", "b"]}]}
     two = {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["c"]}]}
@@ -144,7 +144,7 @@ def test_required_affinity_is_told_by_its_requirements(wording: Wording) -> None
     )
 
 
-def test_a_request_that_no_node_could_give_is_told(wording: Wording) -> None:
+def test_a_request_beyond_every_node_is_reported(wording: Wording) -> None:
     """However empty it were; devices as well as cpu."""
     text = said(asking(**{"nvidia.com/gpu": "8"}), nodes=WORLD[12:])
     mentions(text, "0 of 25 nodes", "nvidia.com/gpu 4", "requests 8")
@@ -153,7 +153,7 @@ def test_a_request_that_no_node_could_give_is_told(wording: Wording) -> None:
     assert "example.com/fpga" in said(asking(**{"example.com/fpga": "1"}))
 
 
-def test_of_some_pods_nothing_is_said() -> None:
+def test_some_pods_are_not_checked_against_nodes() -> None:
     """Those of no run, those that are left alone, refused or bound, and what is behind a gate."""
     hopeless = {"nodeSelector": {"pool": "none"}}
     refuse = policy("r", "requirements: {nodeSelector: {pool: x}}")
@@ -175,7 +175,7 @@ def test_behind_a_gate_taints_may_still_be_tolerated() -> None:
     assert "pool=none matches none" in said(pod(nodeSelector={"pool": "none"}, **gates))
 
 
-def test_nodes_that_are_made_on_demand_are_no_alarm(wording: Wording) -> None:
+def test_nodes_on_demand_produce_no_warning(wording: Wording) -> None:
     """If one of an autoscaled class could admit the pod, once it is there."""
     constrain = policy("cheap", "overrides: {capacity: [{class: spot, mode: Constrain}]}")
     made = SPOT.replace("AUTOSCALED", "true")
@@ -186,7 +186,7 @@ def test_nodes_that_are_made_on_demand_are_no_alarm(wording: Wording) -> None:
     wording(text)
 
 
-def test_what_was_said_is_forgotten_when_a_node_changes() -> None:
+def test_cached_explanations_are_dropped_when_a_node_changes() -> None:
     """One that comes, and one that goes."""
     groups = NodeGroups(WORLD)
     known = Prospects(groups)
@@ -198,7 +198,7 @@ def test_what_was_said_is_forgotten_when_a_node_changes() -> None:
     assert "matches none" in said(came, known=known)
 
 
-def test_the_same_is_said_again_of_another_pod_of_the_kind(
+def test_the_same_is_reported_again_of_another_pod_of_the_kind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without a look at the nodes; under other policies again."""
@@ -252,12 +252,12 @@ def _without(*names_of_pools: str) -> Json:
     ],
     ids=["values", "requirements", "selector", "tolerations", "resources"],
 )
-def test_a_pod_that_asks_for_more_than_anybody_means_is_let_be(spec: Json) -> None:
+def test_a_pod_with_absurdly_large_requests_is_not_checked(spec: Json) -> None:
     """Some of these took half a minute, in which nobody else's pod was decided on."""
     assert said(pod(**spec)) == ""
 
 
-def test_what_is_much_is_told_as_a_whole() -> None:
+def test_long_explanations_are_summarized() -> None:
     """Not each two of some hundred conditions are held against each other."""
     odd = [_without("ml" if at % 2 else "web", f"{at}") for at in range(100)]
     assert said(pod(**_expressions(*odd))).endswith("required affinity matches none")
@@ -271,7 +271,7 @@ def test_what_is_much_is_told_as_a_whole() -> None:
     st.lists(strategies.nodes(), max_size=6),
     strategies.policy_lists(),
 )
-def test_something_is_said_exactly_if_no_node_admits(
+def test_a_warning_appears_exactly_if_no_node_admits(
     pods: list[Json], drawn: list[Json], documents: list[Json]
 ) -> None:
     """As looking at every node finds; and never more than one line of a terminal or two."""

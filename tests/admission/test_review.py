@@ -92,7 +92,7 @@ def test_integers_of_64_bits_are_exact(number: str) -> None:
     assert parse(text).pod["n"] == int(number)
 
 
-def test_many_digits_in_a_text_are_no_number() -> None:
+def test_many_digits_in_a_string_are_not_a_number() -> None:
     """A value that looks like one stays what it is."""
     assert parse(body(obj={"n": "1" * 400})).pod["n"] == "1" * 400
 
@@ -119,7 +119,7 @@ def test_what_is_not_a_review_of_our_version_is_refused(
 
 
 @pytest.mark.parametrize("text", [b"null", b"true", b"1", b"1.5", b'"a"', b"[]"])
-def test_a_body_that_is_no_object_is_refused(text: bytes) -> None:
+def test_a_body_that_is_not_an_object_is_refused(text: bytes) -> None:
     """JSON it is, a review it is not."""
     assert "not an AdmissionReview" in refused(text)
 
@@ -150,7 +150,7 @@ def test_a_body_that_is_no_object_is_refused(text: bytes) -> None:
         ({"userInfo": {"username": "me", "groups": [1]}}, ("request.userInfo.groups",)),
     ],
 )
-def test_a_request_that_is_no_creation_of_a_pod_is_refused(
+def test_a_request_that_is_not_a_creation_of_a_pod_is_refused(
     change: dict[str, Any], facts: tuple[str, ...], wording: Wording
 ) -> None:
     """The reason says which member, what it should be, and what it is."""
@@ -237,7 +237,7 @@ def test_more_values_than_any_pod_has_are_not_read(
         parse(_spec(text))
 
 
-def test_what_stands_in_a_text_is_no_value() -> None:
+def test_values_inside_of_strings_do_not_count() -> None:
     """However it is escaped: an annotation may hold a whole object, a variable a long list."""
     text = json.dumps('[{,\\"1' * MOST_VALUES).encode()
     assert parse(_spec(text)).pod["spec"] == '[{,\\"1' * MOST_VALUES
@@ -256,12 +256,12 @@ def test_a_pod_with_all_that_the_budget_of_a_pod_allows_is_read() -> None:
 @pytest.mark.parametrize(
     "number", [b"1." + b"1" * 30, b"1" * 30 + b".5", b"1" * 30 + b"e-5", b"1e-" + b"1" * 30]
 )
-def test_a_number_that_is_no_integer_may_have_many_digits(number: bytes) -> None:
+def test_a_number_that_is_not_an_integer_may_have_many_digits(number: bytes) -> None:
     """It is a float to everybody."""
     assert isinstance(parse(_spec(b'{"n":' + number + b"}")).pod["spec"]["n"], float)
 
 
-def test_digits_in_a_text_are_no_integer() -> None:
+def test_digits_in_a_string_are_not_an_integer() -> None:
     """Behind a comma or a colon, and behind a quotation mark that is escaped."""
     digits = "9" * 30
     texts = [digits, f":{digits}", f",{digits},", f'",{digits}', f"\\{digits}"]

@@ -69,7 +69,7 @@ def test_what_no_policy_reads_makes_no_shape(other: dict[str, str]) -> None:
         (BY_INDEX, {names.REPLICA_INDEX: "1"}, {names.REPLICA_INDEX: "2"}),
     ],
 )
-def test_values_that_nobody_names_make_no_shape(
+def test_unused_values_do_not_change_the_shape(
     text: str, one: dict[str, str], other: dict[str, str]
 ) -> None:
     """To every condition they are one like the other, and to some like none at all."""

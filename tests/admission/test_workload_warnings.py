@@ -67,7 +67,7 @@ def test_a_rejection_says_of_how_many_pods(
     wording(said)
 
 
-def test_nothing_is_said_when_nothing_is_wrong() -> None:
+def test_nothing_is_reported_when_nothing_is_wrong() -> None:
     """Else nobody would read it."""
     assert told(Some(8), fate=lambda _: FINE) == []
 
@@ -79,7 +79,7 @@ def test_a_warning_names_the_workload(wording: Wording) -> None:
     wording(said)
 
 
-def test_of_some_pods_it_is_said_which(wording: Wording) -> None:
+def test_a_warning_about_some_pods_names_them(wording: Wording) -> None:
     """By their index; those after the last that was looked at are like it."""
     (said,) = told(Some(4), fate=lambda index: FINE if index == 1 else REFUSED)
     mentions(said, "Job train", "pods 0, 2-3 of 4", "rejected: policy p: no")
@@ -89,7 +89,7 @@ def test_of_some_pods_it_is_said_which(wording: Wording) -> None:
     wording(said)
 
 
-def test_what_all_parts_meet_is_said_once() -> None:
+def test_a_warning_for_all_parts_appears_once() -> None:
     """A master and its workers come of one object."""
     parts = Some(1, "master"), Some(4, "worker")
     (said,) = told(*parts, fate=lambda _: REFUSED)
@@ -157,7 +157,7 @@ def test_all_of_it_fits_into_an_answer(said: Sequence[str]) -> None:
     assert "more warnings" in said[-1]
 
 
-def test_a_workload_without_pods_is_told_why() -> None:
+def test_a_workload_without_pods_gets_the_reason() -> None:
     """A Run of which no pod can be made looks fine to the API server."""
     (said,) = nothing_of("Run", "train", ["spec.ports: want one"])
     assert said.startswith("fairlead: Run train ")

@@ -75,7 +75,7 @@ def test_the_view_of_the_nodes_is_what_a_process_holds_more(wording: Wording) ->
     wording(text)
 
 
-def test_what_is_measured_is_what_is_said() -> None:
+def test_the_measured_settings_are_the_documented_ones() -> None:
     """The policies load, a node is about 10 KB, and an answer's value is found in its patch."""
     documents = [*policy_arena.documents(30), written("w1")]
     loaded = load({f"{at}.yaml": orjson.dumps(each) for at, each in enumerate(documents)})

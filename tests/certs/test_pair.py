@@ -34,7 +34,7 @@ def test_of_a_chain_the_first_certificate_counts() -> None:
     [b"", b"garbage", b"-----BEGIN CERTIFICATE-----\nAAAA\n"],
     ids=["empty", "garbled", "cut"],
 )
-def test_what_is_no_certificate_is_refused(pem: bytes, wording: Wording) -> None:
+def test_an_invalid_certificate_is_rejected(pem: bytes, wording: Wording) -> None:
     """Empty, garbled and cut PEM give one clear error."""
     with pytest.raises(CertificateError) as refused:
         read_certificate(pem)

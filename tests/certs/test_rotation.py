@@ -110,7 +110,7 @@ def test_a_leaf_is_renewed_without_touching_the_bundle(wording: Wording) -> None
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_a_new_authority_is_published_beside_the_old_one_before_it_signs(
+def test_a_new_authority_is_published_with_the_old_one_before_it_signs(
     asked: bool, wording: Wording
 ) -> None:
     """Asked for, or two thirds into the life of the old one; whose leaf serves on meanwhile."""
@@ -144,7 +144,7 @@ def test_the_staged_authority_signs_once_every_client_has_had_time_to_see_it(
     assert phase(seen.authority) == "retiring"
 
 
-def test_the_time_begins_anew_if_the_bundle_was_changed_meanwhile(wording: Wording) -> None:
+def test_the_wait_restarts_if_the_bundle_was_changed_meanwhile(wording: Wording) -> None:
     """Some client may have seen it without the staged authority."""
     staged, _, _ = run(replace(steady(), renew_authority=True))
     wiped = replace(staged, published=(staged.published[0], b""))
@@ -178,7 +178,7 @@ def test_the_old_authority_stays_trusted_while_a_replica_may_serve_by_it(
     wording("\n".join(reasons))
 
 
-def test_the_old_authority_stays_until_a_replica_that_is_starting_has_seen_the_new_leaf(
+def test_the_old_authority_stays_until_a_starting_replica_has_the_new_leaf(
     wording: Wording,
 ) -> None:
     """It may have read the leaf of before, and is in no list of replicas yet."""
@@ -190,7 +190,7 @@ def test_the_old_authority_stays_until_a_replica_that_is_starting_has_seen_the_n
     assert wait.until == BEGIN + 2 * SETTLE
 
 
-def test_an_authority_that_is_lost_is_replaced_beside_all_that_clients_trust() -> None:
+def test_a_lost_authority_is_replaced_and_the_trusted_ones_stay() -> None:
     """Its certificate is still in their bundle; the leaf by it serves on until the end."""
     before = steady()
     assert before.authority is not None
@@ -209,7 +209,7 @@ def test_an_authority_that_is_lost_is_replaced_beside_all_that_clients_trust() -
     assert not same(seen.authority.bundle, before.authority.bundle)
 
 
-def test_a_leaf_that_is_lost_is_made_anew_by_the_same_authority() -> None:
+def test_a_leaf_that_is_lost_is_recreated_by_the_same_authority() -> None:
     """No client notices."""
     before = steady()
     seen, reasons, _ = run(replace(before, serving=None))
@@ -225,7 +225,7 @@ def test_a_bundle_that_is_wiped_is_published_again() -> None:
     assert seen.published == before.published
 
 
-def test_a_leaf_with_other_names_than_are_wanted_is_made_anew(wording: Wording) -> None:
+def test_a_leaf_with_wrong_names_is_recreated(wording: Wording) -> None:
     """A Service of another name, or one name more on request."""
     before = steady()
     assert before.authority is not None
@@ -246,7 +246,7 @@ def test_after_years_of_standing_still_nothing_has_to_be_waited_for() -> None:
     assert phase(seen.authority) == "steady"
 
 
-def test_what_a_clock_that_ran_ahead_has_made_is_made_anew(wording: Wording) -> None:
+def test_certificates_of_a_clock_that_was_ahead_are_recreated(wording: Wording) -> None:
     """Else every handshake would fail until the others' clocks are there."""
     future = BEGIN + timedelta(hours=3)
     ahead, _, _ = run(Observed(None, None, (b"",)), future)
@@ -268,7 +268,7 @@ def test_what_a_clock_that_ran_ahead_has_made_is_made_anew(wording: Wording) -> 
 
 
 @pytest.mark.parametrize("ahead", [timedelta(minutes=10), timedelta(0)])
-def test_what_was_published_has_not_settled_before_whoever_looks_has_seen_it_so_long(
+def test_a_published_bundle_settles_after_being_observed_long_enough(
     ahead: timedelta,
 ) -> None:
     """When it was published was noted by the clock of another leader."""

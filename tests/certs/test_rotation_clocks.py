@@ -25,7 +25,7 @@ def _look(cluster: Cluster, skew: timedelta) -> str:
 
 
 @pytest.mark.parametrize("skew", [-SKEW, SKEW])
-def test_nobody_is_refused_where_two_clocks_differ(skew: timedelta) -> None:
+def test_different_clocks_cause_no_failed_handshake(skew: timedelta) -> None:
     """What API servers have of the settling time gets shorter by that, and is enough."""
     cluster = Cluster()
     for number in range(3):

@@ -34,7 +34,7 @@ CALL = 'failed calling webhook "pods-0.fairlead.dev": failed to call webhook: Po
         ("dial tcp 10.0.0.1:8443: connect: connection refused", routed.UNEXPLAINED),
     ],
 )
-def test_a_failure_is_explained_by_the_api_servers_words(words: str, reason: str) -> None:
+def test_a_failure_is_explained_by_the_api_servers_message(words: str, reason: str) -> None:
     """What is none of the dead replica's is not counted as its."""
     assert routed.reason(f"Internal error occurred: {CALL} {words}") == reason
 
@@ -47,7 +47,9 @@ def test_what_was_never_counted_does_not_count_as_none() -> None:
     assert none_of(tally, "unseen") == ["unseen: never counted"]
 
 
-def test_more_failures_than_calls_that_were_routed_to_the_dead_are_told(wording: Wording) -> None:
+def test_more_failures_than_calls_that_were_routed_to_the_dead_are_reported(
+    wording: Wording,
+) -> None:
     """However they are explained."""
     tally = Tally({FAILED: 3, routed.STANDING: 1, routed.ATTEMPTS: 1})
     for what in (UNPLACED, REFUSED_OTHERS, DISAGREEMENTS, routed.UNEXPLAINED):
@@ -85,7 +87,7 @@ def test_without_results_there_is_nothing_to_go_on_with(tmp_path: Path) -> None:
     assert Results.resumed(tmp_path, None) is None
 
 
-def test_without_the_tools_the_cure_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_tools_the_cure_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Never skipped."""
     monkeypatch.setattr(isolation, "_FOLDERS", "")
     with pytest.raises(SandboxError, match="install iproute2"):
@@ -104,7 +106,7 @@ def test_the_document_has_a_place_for_every_scenario() -> None:
     tables.check(SCENARIOS)
 
 
-def test_a_scenario_that_is_not_there_is_told_beside_those_that_are(wording: Wording) -> None:
+def test_an_unknown_scenario_is_reported_with_the_known_ones(wording: Wording) -> None:
     """Before anything is made."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.chaos", "nonsense"], capture_output=True, text=True

@@ -48,7 +48,7 @@ def test_what_pods_are_called_does_not_steer_a_terminal(tmp_path: Path) -> None:
     assert {text[:2] for text in result.output.split("\x1b")[1:]} == {"[3", "[0"}
 
 
-def test_no_answer_is_no_rejection(tmp_path: Path) -> None:
+def test_a_missing_answer_is_not_a_rejection(tmp_path: Path) -> None:
     """A job that goes by the exit code can tell one from the other."""
     nowhere = tmp_path / "kubeconfig"
     result = CliRunner().invoke(command, ["--kubeconfig", str(nowhere)])
@@ -69,7 +69,7 @@ def test_metrics_of_all_replicas_are_one_sum(tmp_path: Path) -> None:
     assert (row["rejects"], row["changes"], row["same"]) == (0, 2, 1)
 
 
-def test_nothing_matched_is_said(wording: Wording) -> None:
+def test_a_missing_match_is_reported(wording: Wording) -> None:
     """Of pods that were decided on; standard input will do."""
     result = CliRunner().invoke(command, ["--audit-log", "-"], input=decided())
     assert result.exit_code == 0
@@ -133,7 +133,7 @@ def test_a_file_of_another_kind_is_an_error(tmp_path: Path, option: str) -> None
         assert str(file) in result.stderr
 
 
-def test_pods_without_an_answer_are_told(tmp_path: Path, wording: Wording) -> None:
+def test_pods_without_an_answer_are_reported(tmp_path: Path, wording: Wording) -> None:
     """What would have become of them is unknown: exit code 2, unless a rejection is known."""
     open_line = json.loads(decided())
     key = "failed-open.mutation.webhook.admission.k8s.io/round_0_index_0"

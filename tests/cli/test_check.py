@@ -51,7 +51,7 @@ def test_every_error_has_its_line(files: Files, wording: Wording) -> None:
     wording(result.stdout, {files.folder: "DIR"})
 
 
-def test_warnings_alone_are_no_failure_unless_strict(files: Files, wording: Wording) -> None:
+def test_warnings_alone_fail_only_with_strict(files: Files, wording: Wording) -> None:
     """Exit code 0, with --strict 1."""
     wide = files.write("wide.yaml", WARNED)
     result = files.run(wide)
@@ -147,7 +147,7 @@ def test_no_policy_at_all_is_wrong_usage(tmp_path: Path, wording: Wording) -> No
     assert files.run().exit_code == 2
 
 
-def test_what_is_no_node_is_named(files: Files, wording: Wording) -> None:
+def test_objects_that_are_not_nodes_are_named(files: Files, wording: Wording) -> None:
     """The file of nodes is read as strictly as any other."""
     path = files.folder / "policies.yaml"
     for text, facts in (
@@ -162,9 +162,7 @@ def test_what_is_no_node_is_named(files: Files, wording: Wording) -> None:
         wording(str(result.exception), {files.folder: "DIR"})
 
 
-def test_what_policies_mean_beside_each_other_is_told_at_its_place(
-    tmp_path: Path, wording: Wording
-) -> None:
+def test_findings_about_combined_policies_have_a_place(tmp_path: Path, wording: Wording) -> None:
     """With line and column, as a warning; --strict fails for it."""
     files = Files(tmp_path, command)
     first = policy("first", "priority: 1, overrides: {schedulerName: own}")
@@ -247,7 +245,7 @@ def test_a_setting_with_which_the_api_server_refuses_pods_is_an_error(
     assert fault.is_fault
 
 
-def test_that_a_named_class_may_not_be_there_is_told(files: Files, wording: Wording) -> None:
+def test_a_class_that_may_be_missing_is_reported(files: Files, wording: Wording) -> None:
     """No file says which there are; two are in every cluster."""
     named = "priorityClassName: low, runtimeClassName: gvisor"
     result = files.run(files.write("low.yaml", policy("low", f"defaults: {{{named}}}")))

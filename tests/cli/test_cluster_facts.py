@@ -28,7 +28,7 @@ from webhook.kube.reflector import Reflector
 from webhook.server.webhook_metrics import Metrics
 
 
-def test_a_cache_that_hears_nothing_stays_ready_and_says_that_it_is_out_of_date() -> None:
+def test_a_cache_without_updates_stays_ready_and_reports_out_of_date() -> None:
     """Nobody else would know more; whoever looks sees since when, and why."""
     now = 0.0
     cache: Cache[int] = Cache(lambda _: 1, clock=lambda: now)
@@ -72,7 +72,7 @@ async def watching(
             await asyncio.wait([running])
 
 
-def test_nothing_is_said_until_the_nodes_are_known_nor_once_they_are_stale(
+def test_unknown_or_stale_nodes_produce_no_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording: Wording
 ) -> None:
     """And at no time is that a reason not to serve."""
@@ -111,7 +111,7 @@ def test_nothing_is_said_until_the_nodes_are_known_nor_once_they_are_stale(
     asyncio.run(run())
 
 
-def test_a_right_that_is_missing_is_told_with_its_cure(tmp_path: Path, wording: Wording) -> None:
+def test_a_missing_right_is_reported_with_its_cure(tmp_path: Path, wording: Wording) -> None:
     """Ready all the same, and silent of pods."""
     words = 'User "system:serviceaccount:a:b" cannot list resource "nodes"'
 
@@ -133,7 +133,7 @@ def test_a_right_that_is_missing_is_told_with_its_cure(tmp_path: Path, wording: 
     asyncio.run(run())
 
 
-def test_without_nodes_nothing_is_said() -> None:
+def test_without_nodes_nothing_is_reported() -> None:
     """No condition, and nothing to run."""
     nodes = ServedNodes()
     assert (said(nodes), nodes.known()) == ("", None)

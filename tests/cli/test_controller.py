@@ -49,7 +49,7 @@ def started(process: subprocess.Popen[str]) -> dict[str, object]:
     raise AssertionError("it ended")
 
 
-def test_without_an_api_server_it_waits_says_so_and_stops_when_told(
+def test_without_an_api_server_it_waits_reports_it_and_stops_on_request(
     process: subprocess.Popen[str], wording: Wording
 ) -> None:
     """Alive, not ready, with the reason for each cache; and no lease keeps it from leaving."""

@@ -21,7 +21,7 @@ from webhook.kube.writer import Writer
 SECRET = "/api/v1/namespaces/mine/secrets/fairlead-webhook-tls"
 
 
-def test_names_that_are_given_are_in_the_leaf_beside_the_services() -> None:
+def test_given_names_are_in_the_leaf_with_the_services_names() -> None:
     """Addresses as a certificate has them, however they were written."""
     memory = Memory()
     for place in (mutating("ours"), validating("ours")):

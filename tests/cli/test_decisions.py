@@ -34,7 +34,7 @@ def decided(folder: Path, objects: str, policies: str = POLICIES) -> list[Replic
     return decisions(read_offline([folder / "o.yaml"], [folder / "p.yaml"], "ml", None))
 
 
-def test_replicas_that_are_alike_are_told_once(tmp_path: Path, wording: Wording) -> None:
+def test_equal_replicas_are_reported_once(tmp_path: Path, wording: Wording) -> None:
     """Whatever their indexes."""
     (found,) = decided(tmp_path, TF_JOB)
     mentions(found.subject, "TFJob/mnist", "ml", "worker × 3")
@@ -43,7 +43,7 @@ def test_replicas_that_are_alike_are_told_once(tmp_path: Path, wording: Wording)
     assert found.decision.policies == ("workers-on-spot",)
 
 
-def test_replicas_that_a_policy_tells_apart_are_told_apart(
+def test_replicas_that_a_policy_tells_apart_are_distinguished(
     tmp_path: Path, wording: Wording
 ) -> None:
     """By index; those that are alike need not be neighbours."""
@@ -117,7 +117,7 @@ def test_a_path_is_taken_apart(path: str, wanted: list[str | int]) -> None:
     assert steps(path) == wanted
 
 
-def test_what_is_wrong_with_an_object_is_told_once(tmp_path: Path) -> None:
+def test_an_objects_error_is_reported_once(tmp_path: Path) -> None:
     """Not for each of its templates."""
     worker = TF_JOB[TF_JOB.index("    Worker:") :]
     both = TF_JOB.replace("name: mnist}", "name: My_Job}") + worker.replace("Worker", "PS")

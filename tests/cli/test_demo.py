@@ -72,7 +72,7 @@ def examples(document: Json) -> Mapping[str, Json]:
     return {example["name"]: example for example in document["examples"]}
 
 
-def test_it_says_plainly_that_there_is_no_cluster(
+def test_the_output_states_that_there_is_no_cluster(
     text: str, document: Json, wording: Wording
 ) -> None:
     """In the first lines, and in the JSON."""
@@ -117,7 +117,7 @@ def test_a_master_is_kept_on_demand(examples: Mapping[str, Json]) -> None:
     assert [warning for warning in master["warnings"] if "gke-spot" in warning]
 
 
-def test_a_pod_s_own_word_wins_over_a_default(examples: Mapping[str, Json]) -> None:
+def test_a_pods_own_setting_wins_over_a_default(examples: Mapping[str, Json]) -> None:
     """It keeps its zone, and the reason quotes it."""
     pod = examples["mnist-evaluator-0"]
     assert pod["result"] == "unchanged"
@@ -209,7 +209,7 @@ def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_whoever_stops_it_finds_nothing_left(tmp_path: Path, number: signal.Signals) -> None:
+def test_stopping_it_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
     """A signal in the middle of it ends the webhook and removes its folder."""
     process = subprocess.Popen(
         [sys.executable, "-c", "from webhook.cli import main; main()", "demo", "--no-cluster"],
@@ -240,7 +240,7 @@ def test_a_webhook_that_does_not_come_up_says_why(tmp_path: Path) -> None:
         pass
 
 
-def test_an_answer_that_is_no_decision_is_no_success(tmp_path: Path) -> None:
+def test_an_answer_without_a_decision_is_a_failure(tmp_path: Path) -> None:
     """Over policies that are not there the webhook answers 503, and the demo fails with that."""
     example, *_ = read_examples()
     with (
@@ -294,7 +294,7 @@ def test_the_wheel_has_everything_that_it_reads(tmp_path: Path) -> None:
     assert wanted <= shipped
 
 
-def test_a_placement_is_told_in_few_lines(wording: Wording) -> None:
+def test_a_placement_is_described_in_few_lines(wording: Wording) -> None:
     """One an item; what the API server gives every pod is left out."""
     preferred = [{"weight": 1, "preference": {"matchExpressions": [{"key": "a"}]}}]
     spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}

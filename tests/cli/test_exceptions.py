@@ -91,7 +91,7 @@ def test_those_that_have_ended_can_be_left_out(folder: Path) -> None:
     }
 
 
-def test_a_document_that_cannot_be_read_is_no_exception_less(folder: Path) -> None:
+def test_an_unreadable_document_hides_no_other_exception(folder: Path) -> None:
     """All others are shown, and the exit code says that it was not all."""
     broken = exception("broken", LATER).replace(to_second(LATER), "2026-02-30T00:00:00Z")
     (folder / "broken.yaml").write_text(broken)
@@ -153,7 +153,7 @@ def test_a_cluster_in_trouble_is_not_taken_for_a_missing_right(tmp_path: Path) -
         asyncio.run(main())
 
 
-def test_that_there_are_none_is_said(tmp_path: Path, wording: Wording) -> None:
+def test_an_empty_result_is_reported(tmp_path: Path, wording: Wording) -> None:
     """None at all, or none in force any more."""
     file = tmp_path / "p.yaml"
     for text, facts in ((STRICT, ["No exceptions"]), (exception("c", EARLIER), ["in force"])):
@@ -209,7 +209,7 @@ def test_two_places_are_not_one_set(folder: Path) -> None:
         ({"serviceAccounts": ["trainer", "b-*"]}, "serviceAccounts trainer, b-*"),
     ],
 )
-def test_a_match_is_told_in_words(match: dict[str, object], words: str) -> None:
+def test_a_match_is_described_in_text(match: dict[str, object], words: str) -> None:
     """Every condition that is given, by its name."""
     assert describe_match(Match.model_validate(match, by_alias=True)) == words
 

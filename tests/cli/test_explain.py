@@ -58,7 +58,7 @@ def explained(files: Files, objects: str, *policies: str) -> dict[str, Any]:
     return first
 
 
-def test_pods_that_no_installation_sends_are_not_told_to_be_placed(files: Files) -> None:
+def test_pods_that_no_installation_sends_are_not_reported_as_placed(files: Files) -> None:
     """Those of kube-system, and of Fairlead's own namespace."""
     system = POD.replace("namespace: research", "namespace: kube-system")
     result = files.on(system, "--fail-on", "warning")
@@ -183,7 +183,7 @@ capacity: [{class: spot, mode: Prevent}], priorityClassName: low
 """.replace("\n", " ")
 
 
-def test_whatever_policies_under_audit_would_set_is_told_with_its_value(
+def test_settings_under_audit_are_reported_with_their_values(
     files: Files, wording: Wording
 ) -> None:
     """Policy, field and value, of every kind of field; and who would then lose to them."""
@@ -245,7 +245,7 @@ def test_a_rejected_pod_tells_why(files: Files, wording: Wording) -> None:
     wording(fields)
 
 
-def test_a_request_that_cannot_be_read_is_told(files: Files, wording: Wording) -> None:
+def test_a_request_that_cannot_be_read_is_reported(files: Files, wording: Wording) -> None:
     """An annotation that names an unknown class rejects before any policy counts."""
     asks = POD.replace("labels:", "annotations: {fairlead.dev/capacity: spott=Allow}\n  labels:")
     lines = told(files, asks, POLICIES, AUDITED)
@@ -281,14 +281,14 @@ def test_replicas_tell_their_indexes(files: Files) -> None:
     assert "role=worker index=0-2 " in "\n".join(lines)
 
 
-def test_nodes_that_stay_the_same_are_said_to(files: Files, wording: Wording) -> None:
+def test_unchanged_nodes_are_reported_as_unchanged(files: Files, wording: Wording) -> None:
     """Before and after are then one list."""
     lines = told(files, POD, MASTERS, nodes=True)
     wording(line_with(lines, "Nodes:", "1 of 3", "same"))
     wording(line_with(lines, "2 ", "taint spot=true:NoSchedule:", "spot-1, spot-2"))
 
 
-def test_a_node_that_is_made_on_demand_is_told_of(files: Files, wording: Wording) -> None:
+def test_a_node_that_is_made_on_demand_is_reported(files: Files, wording: Wording) -> None:
     """Which class makes it; to programs as well."""
     made = CLASS.replace(
         "{nodes: [{labels: {pool: spot}", "{autoscaled: true, nodes: [{labels: {pool: new}"
@@ -422,7 +422,7 @@ def test_what_could_not_be_read_is_part_of_the_answer(files: Files) -> None:
     assert kind in result.stderr
 
 
-def test_a_pod_that_was_stored_is_not_taken_for_its_authors_words_alone(files: Files) -> None:
+def test_a_stored_pod_is_not_treated_as_its_authors_text(files: Files) -> None:
     """What policies set cannot be told from what its author wrote: that is said, and counts."""
     pod = load_yaml(POD)
     pod["metadata"]["annotations"] = {names.PLACEMENT: "{}"}

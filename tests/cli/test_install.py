@@ -77,7 +77,7 @@ def test_overlays_are_joined() -> None:
     ],
     ids=["overlay", "source", "no CA", "plain HTTP", "output", "timeout"],
 )
-def test_wrong_usage_is_told_before_anything_is_done(
+def test_wrong_usage_is_reported_before_any_action(
     options: list[str], facts: list[str], wording: Wording
 ) -> None:
     """With exit code 2, and what is wanted."""

@@ -36,7 +36,7 @@ def test_colours_take_no_room() -> None:
     assert [click.unstyle(line) for line in table(rows, 0)] == ["set      a", "dropped  b"]
 
 
-def test_no_rows_are_no_lines() -> None:
+def test_a_table_without_rows_has_no_lines() -> None:
     """An empty table is nothing."""
     assert list(table([], 4)) == []
 
@@ -47,7 +47,7 @@ def test_a_key_is_never_cut(key: str) -> None:
     assert wrapped(f"a {key}", 0) == ["a", key]
 
 
-def test_of_many_names_a_few_are_told() -> None:
+def test_of_many_names_only_a_few_are_shown() -> None:
     """And how many more there are; never `and 1 more`."""
     assert shortened(["a", "b", "c", "d"]) == "a, b, c, d"
     assert shortened(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"

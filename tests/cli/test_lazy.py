@@ -34,14 +34,14 @@ def test_a_subcommand_is_the_attribute_command_of_its_module() -> None:
 
 
 @pytest.mark.parametrize("name", ["source", "lazy"])
-def test_a_name_beyond_the_table_is_no_subcommand(name: str) -> None:
+def test_a_name_outside_the_table_is_not_a_subcommand(name: str) -> None:
     """Modules that hold no command are never tried."""
     answer = CliRunner().invoke(group, [name])
     assert answer.exit_code == 2
     assert f"No such command '{name}'" in answer.output
 
 
-def test_a_slip_of_the_pen_is_told_the_command_that_is_near(wording: Wording) -> None:
+def test_a_misspelt_command_gets_a_suggestion(wording: Wording) -> None:
     """As of options; commands are known by the table alone."""
     answer = CliRunner().invoke(group, ["sorces"])
     mentions(answer.output, "No such command 'sorces'", "'sources'")

@@ -49,7 +49,7 @@ def test_a_diff_of_a_workload_is_of_its_template(files: Files) -> None:
     assert "training.kubeflow.org" not in result.stdout
 
 
-def test_pods_of_no_run_are_told_the_cure(files: Files, wording: Wording) -> None:
+def test_pods_without_a_run_are_reported_with_the_cure(files: Files, wording: Wording) -> None:
     """Most often the label is on the workload itself, where no pod gets it from."""
     web = files.on(WEB).stdout
     subject, cure = web.splitlines()
@@ -61,7 +61,7 @@ def test_pods_of_no_run_are_told_the_cure(files: Files, wording: Wording) -> Non
     wording(bare)
 
 
-def test_a_rejection_is_told_on_stderr(files: Files, wording: Wording) -> None:
+def test_a_rejection_is_reported_on_stderr(files: Files, wording: Wording) -> None:
     """With the policy, the field and the pod's own word; exit code 1."""
     result = files.on(ARM, policies=[REJECTED])
     assert result.exit_code == 1
@@ -180,7 +180,7 @@ SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"
 
 
 @pytest.mark.parametrize("form", ["diff", "yaml", "json", "patch", "name"])
-def test_kinds_whose_pods_nobody_knows_are_told_once(
+def test_kinds_with_unknown_pods_are_reported_once(
     files: Files, form: str, wording: Wording
 ) -> None:
     """In every form of output, beside all others; what makes no pods is no matter."""
@@ -197,7 +197,9 @@ def test_kinds_whose_pods_nobody_knows_are_told_once(
     wording("\n".join(notes))
 
 
-def test_a_kind_that_is_not_read_alone_is_told_too(files: Files, wording: Wording) -> None:
+def test_a_kind_that_is_only_read_with_others_is_reported_too(
+    files: Files, wording: Wording
+) -> None:
     """It is no object that makes no pods."""
     result = files.on(SPARK)
     error = str(result.exception)
@@ -245,7 +247,7 @@ def test_what_is_printed_gives_no_second_change(files: Files) -> None:
     assert names.count("unchanged") == 2
 
 
-def test_warnings_are_told_on_stderr(files: Files) -> None:
+def test_warnings_are_reported_on_stderr(files: Files) -> None:
     """As kubectl shows them, with whom they are about."""
     slip = POD.replace("run: mnist", "run: mnist, fairlead.dev/kind: expriment")
     result = files.on(slip)
@@ -259,7 +261,7 @@ def test_objects_come_from_standard_input(files: Files) -> None:
     mentions(result.stdout.splitlines()[0], "Pod/mnist in research", "placed")
 
 
-def test_labels_that_nobody_knows_are_told(files: Files, wording: Wording) -> None:
+def test_unknown_labels_are_reported(files: Files, wording: Wording) -> None:
     """A policy that asks for the namespace's labels would else silently not apply."""
     asks = policy(
         "asks", "match: {namespaceSelector: {matchLabels: {a: b}}}, defaults: {schedulerName: s}"
@@ -270,7 +272,7 @@ def test_labels_that_nobody_knows_are_told(files: Files, wording: Wording) -> No
     wording(noted)
 
 
-def test_wrong_usage_is_told(files: Files) -> None:
+def test_wrong_usage_is_reported(files: Files) -> None:
     """Exit code 2 for a file that is not there, or an option that is missing."""
     assert files.run("-f", files.folder / "nothing.yaml", "--policies", ".").exit_code == 2
     assert files.run("-f", files.folder / "nodes.yaml").exit_code == 2

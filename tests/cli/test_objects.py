@@ -99,7 +99,7 @@ def test_plain_scalars_are_what_kubectl_makes_of_them(tmp_path: Path) -> None:
     ],
     ids=["key twice", "no kind", "a list", "in a List"],
 )
-def test_what_is_no_object_is_named_with_its_place(
+def test_a_document_that_is_not_an_object_is_named_with_its_place(
     tmp_path: Path, text: str, place: str, fact: str, wording: Wording
 ) -> None:
     """Duplicate keys, documents without a kind."""
@@ -109,7 +109,7 @@ def test_what_is_no_object_is_named_with_its_place(
     wording(problem)
 
 
-def test_what_is_no_yaml_is_named_with_its_place(tmp_path: Path) -> None:
+def test_invalid_yaml_is_reported_with_its_place(tmp_path: Path) -> None:
     """With the words of the parser."""
     assert problems(tmp_path, "kind: [")[0].startswith("objects.yaml:2:1: not YAML: ")
 

@@ -65,9 +65,7 @@ def test_the_same_is_read_from_a_file(tmp_path: Path) -> None:
     assert offline.cluster.default_priority_class == "normal"
 
 
-def test_labels_that_policies_ask_for_and_nobody_knows_are_told(
-    tmp_path: Path, wording: Wording
-) -> None:
+def test_unknown_labels_that_policies_need_are_reported(tmp_path: Path, wording: Wording) -> None:
     """Each namespace once, with the policies and the cure; silent if no policy asks."""
     offline = read(tmp_path, f"{POD}---\n{POD}", BATCH)
     (told,) = offline.unknown_namespaces()
@@ -107,7 +105,7 @@ NOTEBOOKS = policy("notebooks", "match: {kinds: [notebook]}, defaults: {schedule
     ],
     ids=["an exception's selector", "no mark", "the kind", "Kueue"],
 )
-def test_whatever_depends_on_labels_that_nobody_knows_is_told(
+def test_results_that_depend_on_unknown_labels_are_reported(
     tmp_path: Path, objects: str, policies: str, facts: tuple[str, ...], wording: Wording
 ) -> None:
     """Each is an answer that a cluster would give otherwise; known labels end it."""

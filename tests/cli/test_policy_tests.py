@@ -50,7 +50,7 @@ def report(*arguments: str | Path) -> dict[str, Any]:
     return document
 
 
-def test_tests_that_pass_are_told_by_the_file(folder: Path, wording: Wording) -> None:
+def test_passed_tests_are_counted_by_file(folder: Path, wording: Wording) -> None:
     """One line a file, a summary, and exit code 0."""
     result = run(folder)
     assert result.exit_code == 0
@@ -61,12 +61,12 @@ def test_tests_that_pass_are_told_by_the_file(folder: Path, wording: Wording) ->
     wording(result.stdout, {folder: "DIR"})
 
 
-def test_with_verbose_each_test_is_told(folder: Path) -> None:
+def test_with_verbose_each_test_is_listed(folder: Path) -> None:
     """With its result, and the policies that took part."""
     line_with(run(folder, "-v").stdout, "ok", "a worker runs on spot", "(placed; workers)")
 
 
-def test_a_failure_shows_what_was_expected_what_was_seen_and_why(
+def test_a_failure_shows_expected_and_actual_values_and_the_reason(
     folder: Path, wording: Wording
 ) -> None:
     """With the place of the test, and the lines of the trace that concern the field."""
@@ -132,7 +132,7 @@ def test_all_reached_passes_if_every_policy_took_part(folder: Path) -> None:
     assert run(folder, "--all-reached").exit_code == 0
 
 
-def test_what_cannot_be_read_is_told_and_the_rest_runs(folder: Path, wording: Wording) -> None:
+def test_unreadable_input_is_reported_and_the_rest_runs(folder: Path, wording: Wording) -> None:
     """A test file with slips, policies with slips, a path that leads to nothing, an empty file."""
     (folder / "slip.test.yaml").write_text(TEST.replace("expect:", "expects:"))
     (folder / "gone.test.yaml").write_text(TEST.replace("../classes.yaml", "gone.yaml"))

@@ -297,7 +297,7 @@ def begin(connection: http.client.HTTPConnection, body: bytes) -> None:
     connection.endheaders(body[:-1])
 
 
-def test_more_requests_in_flight_than_the_limit_are_told_to_come_again(tmp_path: Path) -> None:
+def test_more_requests_in_flight_than_the_limit_are_told_to_retry(tmp_path: Path) -> None:
     """503 with Retry-After, counted; the ones in flight are answered, and then there is room."""
     policies(tmp_path, pool_policy("a"))
     # An API server that takes connections and says nothing, so that a live read has to wait.
@@ -393,7 +393,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         assert server.end()[0] == 1
 
 
-def test_the_seconds_that_the_api_server_gives_can_be_told(tmp_path: Path) -> None:
+def test_the_api_servers_toleration_seconds_can_be_configured(tmp_path: Path) -> None:
     """They are nobody's word, so a policy's default replaces them; others are the pod's own."""
     policies(
         tmp_path,

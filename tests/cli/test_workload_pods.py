@@ -99,7 +99,7 @@ def a_run(spec: Json) -> Json:
     ("make", "path"),
     [(a_job, "spec.pytorchReplicaSpecs.Master.template.spec"), (a_run, "spec.template.spec")],
 )
-def test_typos_are_told_of_kinds_whose_templates_the_api_server_takes_as_they_are(
+def test_typos_are_reported_in_templates_that_the_api_server_does_not_validate(
     make: Callable[[Json], Json], path: str
 ) -> None:
     """Nobody else does."""
@@ -110,7 +110,7 @@ def test_typos_are_told_of_kinds_whose_templates_the_api_server_takes_as_they_ar
     assert faults_of(make(spec)) == []
 
 
-def test_nothing_is_told_of_kinds_that_the_api_server_judges() -> None:
+def test_nothing_is_reported_of_kinds_that_the_api_server_judges() -> None:
     """Nor of what makes no pods, or of a Run of which none can be made: that is told already."""
     job = workload("Job", {}, {}, "gpu")
     job["spec"]["template"]["spec"]["nodeSelectors"] = {}

@@ -162,7 +162,7 @@ BROKEN: dict[str, Callable[[Site, str], None]] = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_a_serving_secret_that_is_broken_is_made_anew_by_the_same_authority(
+def test_a_serving_secret_that_is_broken_is_recreated_by_the_same_authority(
     site: Site, how: str
 ) -> None:
     """Replicas serve on with what they have, and clients trust both leaves."""
@@ -176,9 +176,7 @@ def test_a_serving_secret_that_is_broken_is_made_anew_by_the_same_authority(
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_an_authority_that_is_broken_is_replaced_without_refusing_anybody(
-    site: Site, how: str
-) -> None:
+def test_a_broken_authority_is_replaced_without_a_failed_handshake(site: Site, how: str) -> None:
     """What clients trust already stays in the bundle until no replica serves by it."""
     site.deploy()
     site.settle()
@@ -190,7 +188,7 @@ def test_an_authority_that_is_broken_is_replaced_without_refusing_anybody(
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_both_secrets_broken_at_once_are_made_anew(site: Site, how: str) -> None:
+def test_both_secrets_broken_at_once_are_recreated(site: Site, how: str) -> None:
     """The bundle that is published still vouches for what the replicas serve."""
     site.deploy()
     site.settle()
@@ -226,7 +224,7 @@ def test_secrets_of_any_type_are_healed_where_they_are(site: Site, kind: str) ->
     assert (after["type"], after["metadata"]["uid"]) == (kind, before["metadata"]["uid"])
 
 
-def test_an_immutable_secret_is_said_with_the_cure(site: Site) -> None:
+def test_an_immutable_secret_is_reported_with_the_cure(site: Site) -> None:
     """Only a person may delete it; then it is made again."""
     site.write(site.installation.serving, {}, immutable=True)
     asyncio.run(says(site, "delete it"))

@@ -116,7 +116,7 @@ def test_no_key_is_printed(site: Site, certs: Certs) -> None:
             assert line not in printed
 
 
-def test_what_may_not_be_read_is_said_and_the_rest_is_told(
+def test_forbidden_objects_are_reported_and_the_rest_is_shown(
     site: Site, certs: Certs, reader: Callable[..., Path]
 ) -> None:
     """Without the authority's Secret: whom clients trust, and whether they trust the leaf."""
@@ -157,9 +157,7 @@ WRONG: dict[str, tuple[Callable[[Site], None], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_is_wrong_is_said_and_told_by_the_exit_code(
-    site: Site, certs: Certs, case: str
-) -> None:
+def test_errors_are_reported_and_set_the_exit_code(site: Site, certs: Certs, case: str) -> None:
     """As text, as JSON, and as 1."""
     damage, facts = WRONG[case]
     damage(site)
@@ -213,7 +211,7 @@ def test_rotate_asks_and_does_not_wait(certs: Certs) -> None:
     mentions(document["next"], "a new authority", "on request")
 
 
-def test_rotate_that_nobody_takes_up_says_what_is_missing(certs: Certs) -> None:
+def test_a_rotation_without_a_controller_reports_what_is_missing(certs: Certs) -> None:
     """After its time."""
     result = certs("rotate", "--wait", "--timeout", "1s")
     assert result.exit_code == 1

@@ -79,7 +79,7 @@ def is_steady(controller: SandboxController) -> bool:
     return reason.startswith("steady: nothing is due")
 
 
-def test_a_wiped_bundle_and_a_deleted_secret_are_seen_at_once(
+def test_a_wiped_bundle_and_a_deleted_secret_are_noticed_at_once(
     site: Site, launch: Callable[..., SandboxController]
 ) -> None:
     """By a watch: nothing else would look for a minute."""

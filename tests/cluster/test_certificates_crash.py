@@ -133,7 +133,7 @@ def play(site: Site, lives: int, *, guarded: bool) -> int:
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__.replace("_", " "))
-def test_whoever_comes_next_goes_on(site: Site, scene: Callable[[Site], None]) -> None:
+def test_the_next_leader_continues(site: Site, scene: Callable[[Site], None]) -> None:
     """Wherever the one before died: after each write in turn.
 
     A keeper remembers nothing that it needs, so that to die before a write is the same as to die

@@ -38,7 +38,7 @@ def nothing_counted(scene: Scene) -> bool:
     return not any(counts.get(name) for name in ("failed", "restarts", "disruptions"))
 
 
-def test_a_quota_is_said_and_waited_for(run_room: Room, controller: SandboxController) -> None:
+def test_a_quota_is_reported_and_waited_for(run_room: Room, controller: SandboxController) -> None:
     """As many pods as it allows are made; the rest follow when it is raised."""
     quota: Json = {
         "apiVersion": "v1",
@@ -72,7 +72,7 @@ def test_a_quota_is_said_and_waited_for(run_room: Room, controller: SandboxContr
         ({"hostNetwork": True}, "PodSecurity", "host namespaces"),
     ],
 )
-def test_each_refusal_has_its_reason_and_the_servers_words(
+def test_each_refusal_has_its_reason_and_the_servers_message(
     run_room: Room, spec: Json, reason: str, words: str
 ) -> None:
     """One attempt at a time, for what meets one pod would meet the next; one Event for all."""
@@ -88,7 +88,7 @@ def test_each_refusal_has_its_reason_and_the_servers_words(
     assert [each["reason"] for each in scene.events()].count(reason) == 1
 
 
-def test_a_foreign_pod_with_a_replicas_name_is_waited_for_and_said(run_room: Room) -> None:
+def test_a_foreign_pod_with_a_replicas_name_is_reported_and_waited_for(run_room: Room) -> None:
     """It is left alone, and so are the other replicas; when it is gone, ours takes its place."""
     foreign = run_room.create(pod_named("taken-worker-1"))
     scene = play(run_room, "taken", framework="jax", replicas=WORKERS)

@@ -210,7 +210,7 @@ def test_kwok_takes_no_pod_that_has_the_name_of_an_earlier_one(
     assert uid() == after
 
 
-def test_a_leader_that_is_told_to_stop_gives_the_lease_back(
+def test_a_leader_that_stops_releases_the_lease(
     bare_room: Room, start_in_room: StartInRoom
 ) -> None:
     """The next one need not wait until it expires."""

@@ -114,7 +114,7 @@ def test_it_says_plainly_that_the_control_plane_is_real(
     )
     assert re.search(r"^digits-worker-0 .* none: rejected$", text, re.MULTILINE)
     assert re.search(r" resnet-worker-0 +rank 1 of 3 +node \S*spot-\d +by workers-on-spot", text)
-    assert re.search(r"^phases .*Running; .*, Succeeded$", text, re.MULTILINE)
+    assert re.search(r"^phases .*Running; Succeeded after the demo .*$", text, re.MULTILINE)
     assert [line for line in text.splitlines() if len(line) > 100] == []
     assert [*folder.iterdir()] == []
     port = re.search(r"127\.0\.0\.1:(\d+)/mutate", text)

@@ -169,7 +169,7 @@ def test_what_a_merge_would_change_of_the_cluster(kept: Room, folder: Path) -> N
     assert same.exit_code == 0, same.output
 
 
-def test_a_cluster_that_does_not_answer_is_no_difference(folder: Path) -> None:
+def test_a_cluster_that_does_not_answer_is_an_error_not_a_difference(folder: Path) -> None:
     """Exit code 2, with why."""
     (folder / "kubeconfig").write_text("{}")
     where = ("--kubeconfig", str(folder / "kubeconfig"))

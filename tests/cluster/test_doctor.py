@@ -174,7 +174,7 @@ def test_what_stands_in_the_webhook_configuration_is_judged(well: Site) -> None:
     line_with(problems(site, *INTERCEPTION), "no webhook configuration")
 
 
-def test_what_an_admin_took_away_or_narrowed_is_told(well: Site) -> None:
+def test_removed_or_narrowed_objects_are_reported(well: Site) -> None:
     """Each of these lets something by, and nothing else says so."""
     site = well
     condition = {"name": "not-x", "expression": "object.metadata.name != 'x'"}
@@ -194,7 +194,7 @@ def test_what_an_admin_took_away_or_narrowed_is_told(well: Site) -> None:
     assert problems(site) == []
 
 
-def test_programs_that_do_not_run_are_told_with_the_reason(well: Site) -> None:
+def test_programs_that_do_not_run_are_reported_with_the_reason(well: Site) -> None:
     """And versions that differ."""
     site = well
     deployment = ("deployment", "fairlead-webhook", "-n", NAMESPACE)
@@ -214,7 +214,7 @@ def test_programs_that_do_not_run_are_told_with_the_reason(well: Site) -> None:
     line_with(found, "error programs:", f"no Deployment {NAMESPACE}/fairlead-controller")
 
 
-def test_a_definition_of_another_version_is_told(well: Site) -> None:
+def test_a_definition_of_another_version_is_reported(well: Site) -> None:
     """Its schema is not ours."""
     schema = "/spec/versions/0/schema/openAPIV3Schema/description"
     change = {"op": "replace", "path": schema, "value": "of old"}
@@ -362,7 +362,7 @@ def test_policies_are_read_as_the_webhook_reads_them(
     site.plane.api.delete(path(names.PLACEMENT_POLICIES, "setting"))
 
 
-def test_a_namespace_that_is_nearly_marked_is_told(well: Site) -> None:
+def test_a_namespace_with_a_misspelt_mark_is_reported(well: Site) -> None:
     """Only one value means that every pod is placed."""
     well.plane.create_namespace("nearly", {names.PLACE: "yes"})
     (found,) = problems(well)
@@ -370,7 +370,7 @@ def test_a_namespace_that_is_nearly_marked_is_told(well: Site) -> None:
     well.kubectl("label", "namespace", "nearly", f"{names.PLACE}-")
 
 
-def test_without_a_controller_nobody_leads(well: Site) -> None:
+def test_without_a_controller_no_process_leads(well: Site) -> None:
     """Its Lease tells."""
     well.plane.stop_component("fairlead-controller")
     well.kubectl("delete", "lease", "fairlead-controller", "-n", NAMESPACE)

@@ -135,7 +135,7 @@ def test_a_leader_that_was_killed_is_followed_once_its_lease_has_expired(
         asyncio.run(run())
 
 
-def test_while_the_api_server_is_away_nobody_writes(
+def test_while_the_api_server_is_unreachable_no_process_writes(
     start_control_plane: StartControlPlane,
 ) -> None:
     """The work stops by itself, and begins again when the server is back."""

@@ -138,7 +138,7 @@ def test_a_pod_passes_until_the_exception_ends_and_is_refused_with_a_warning_aft
     assert "mine: ended" in command(room).stdout
 
 
-def test_what_an_exception_selects_by_is_the_authors_word(room: Room) -> None:
+def test_an_exception_selects_by_labels_of_the_author(room: Room) -> None:
     """Whoever may create pods where it matches may take its label; a namespace nobody can take."""
     room.kubectl("create", "rolebinding", "author", "--clusterrole=edit", "--user=author")
     excepted(room, datetime.now(UTC) + timedelta(hours=1))
@@ -168,7 +168,7 @@ def test_writes_of_exceptions_are_judged_with_the_whole_set(room: Room) -> None:
 
 
 @pytest.mark.parametrize("role", ["view", "edit", "admin"])
-def test_nobody_but_who_administers_the_cluster_writes_exceptions(room: Room, role: str) -> None:
+def test_only_cluster_admins_may_write_exceptions(room: Room, role: str) -> None:
     """Not even whoever owns the namespace."""
     kubectl = room.kubectl
     kubectl("create", "rolebinding", role, f"--clusterrole={role}", f"--user={role}")

@@ -202,7 +202,7 @@ def test_a_workload_tells_which_of_its_pods_are_as_new_ones_would_be(
 
 
 @pytest.mark.usefixtures("running")
-def test_the_pods_of_a_run_are_told_by_its_plan(room: Room, later: Path) -> None:
+def test_the_plan_decides_which_pods_are_of_a_run(room: Room, later: Path) -> None:
     """What new ones would get; there are none without a controller."""
     room.create(
         {

@@ -77,7 +77,7 @@ def test_an_author_must_be_allowed_to_create_the_pods(room: Room) -> None:
 
 
 @pytest.mark.usefixtures("guard")
-def test_what_makes_no_pods_is_nobody_s_concern(room: Room) -> None:
+def test_writes_that_create_no_pods_are_allowed(room: Room) -> None:
     """Metadata, a deletion; the garbage collector, which may create no pod, takes its finalizer."""
     room.create(run_manifest("mine"))
     label = as_user(RUNS_ONLY, room, "label", "run", "mine", "team=a")

@@ -81,7 +81,7 @@ def unstamped(room: Room) -> CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("deny", [False, True], ids=["warn", "deny"])
-def test_a_pod_of_a_run_that_was_let_through_is_seen(
+def test_a_pod_of_a_run_without_a_stamp_is_reported(
     new_namespace: NewNamespace, policy_folder: Path, deny: bool
 ) -> None:
     """While nobody answers no pod of a run slips by unsaid; no other pod ever hears of the guard.

@@ -106,9 +106,7 @@ def test_the_expressions_are_sound(hall: Hall) -> None:
 
 
 @pytest.mark.parametrize("at", range(len(TOLERATIONS)))
-def test_what_the_pod_tolerates_already_may_be_said_again_and_nothing_more(
-    hall: Hall, at: int
-) -> None:
+def test_only_existing_tolerations_may_be_repeated(hall: Hall, at: int) -> None:
     """Of each toleration beside each other one: as the algebra of placement says it."""
     own = TOLERATIONS[at]
     before = hall.made(tolerations=[own])

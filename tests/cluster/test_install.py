@@ -120,7 +120,7 @@ def test_an_upgrade_changes_what_differs_and_leaves_what_others_did(installed: S
     assert container["image"] == "example.invalid/fairlead:0.1.0"
 
 
-def test_policies_that_somebody_changed_stay(installed: Site, tmp_path: Path) -> None:
+def test_policies_that_a_user_changed_stay(installed: Site, tmp_path: Path) -> None:
     """Each by itself; those that install put there itself are brought up to date."""
     spot, mine = "CapacityClass spot", "PlacementPolicy mine"
     change = [{"op": "add", "path": "/spec/nodes/-", "value": {"labels": {"my": "spot"}}}]
@@ -351,7 +351,7 @@ def test_policies_of_before_become_objects_every_one(installed: Site, tmp_path: 
     uninstall_all_but_definitions(site)
 
 
-def test_nobody_is_locked_out_of_policies(installed: Site) -> None:
+def test_policies_stay_writable(installed: Site) -> None:
     """While no replica answers they are not written, and by one deletion they are."""
     site = installed
     # As an older version has left it.
@@ -456,7 +456,7 @@ def test_time_that_is_over_says_what_is_missing_and_why(site: Site) -> None:
     site.install()
 
 
-def test_a_pod_that_cannot_start_is_told_with_its_cure(installed: Site) -> None:
+def test_a_pod_that_cannot_start_is_reported_with_its_cure(installed: Site) -> None:
     """Here it asks for a node that is not there; the webhook configuration is not touched."""
     site = installed
     before = site.configuration()["metadata"]["resourceVersion"]

@@ -59,7 +59,7 @@ def have(site: Site, *sources: str, kind: str = CONFIGURATION) -> list[Json]:
     return entries
 
 
-def test_entries_come_and_go_beside_the_keeper(site: Site) -> None:
+def test_entries_are_added_and_removed_while_the_keeper_runs(site: Site) -> None:
     """Whoever installs says which there are, the keeper whom to trust; neither undoes the other."""
     for sources in ((), ("mlrun", "spark"), ("mlrun",), ("katib",), ()):
         entries = have(site, *sources)

@@ -61,7 +61,7 @@ def test_objects_are_created_read_patched_and_deleted(
     asyncio.run(run())
 
 
-def test_refusals_are_told_apart(control_plane: ControlPlane, namespace: str) -> None:
+def test_refusals_are_distinguished(control_plane: ControlPlane, namespace: str) -> None:
     """Absent, there already, changed meanwhile, invalid: by status and reason."""
     path = f"/api/v1/namespaces/{namespace}/configmaps"
 

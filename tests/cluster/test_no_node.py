@@ -202,7 +202,7 @@ def test_a_node_that_is_made_on_demand_is_not_missed(module_room: Room, server: 
     assert server.metric("fairlead_unplaceable_total") == before + 1
 
 
-def test_a_node_that_comes_and_goes_is_seen(module_room: Room) -> None:
+def test_a_node_that_is_added_and_deleted_is_observed(module_room: Room) -> None:
     """Once it is ready nothing is said; cordoned, that is; gone, that no node is left."""
     late = f"late-{uuid.uuid4().hex[:6]}"
     asking = pod("late", nodeSelector={"pool": late})
@@ -232,7 +232,7 @@ def test_a_node_that_comes_and_goes_is_seen(module_room: Room) -> None:
     wait_for(f"pool={late} matches none")
 
 
-def test_the_view_is_told_of_and_never_makes_the_webhook_unready(server: Running) -> None:
+def test_the_view_is_reported_and_never_makes_the_webhook_unready(server: Running) -> None:
     """How many nodes, and how long ago; its age is a metric."""
     condition = server.readiness()["nodes"]
     assert condition["ready"]

@@ -235,7 +235,7 @@ def test_a_status_is_kept_whole(shown: Kubectl) -> None:
     assert shown.json("get", "pp", "mine")["status"] == {**STATUS, "nextField": {"a": 1}}
 
 
-def test_a_status_cannot_be_written_beside_the_spec(shown: Kubectl) -> None:
+def test_a_status_cannot_be_written_together_with_the_spec(shown: Kubectl) -> None:
     """It has its own subresource, and so its own permission."""
     shown("patch", "pp", "mine", "--type=merge", "-p", '{"status": {"podsDecided": 1}}')
 

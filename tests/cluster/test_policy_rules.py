@@ -46,7 +46,7 @@ def test_each_rule_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.field)
-def test_what_breaks_a_rule_is_refused_with_its_words_alone(
+def test_an_object_that_breaks_a_rule_is_rejected_with_the_rules_message_only(
     policy_api: ControlPlane, case: Case
 ) -> None:
     """And what is just within the rule is taken."""
@@ -57,7 +57,9 @@ def test_what_breaks_a_rule_is_refused_with_its_words_alone(
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.field)
-def test_a_text_without_its_form_is_refused_in_words(policy_api: ControlPlane, form: Form) -> None:
+def test_a_malformed_text_is_rejected_with_the_expected_form(
+    policy_api: ControlPlane, form: Form
+) -> None:
     """With the text itself, and no regular expression for a person to read."""
     said = f"{json.dumps(form.value)}: {message_with(form.words, EVERY_RULE)}"
 

@@ -160,7 +160,7 @@ def test_a_label_that_decides_what_matches_is_not_written(kubectl: Kubectl) -> N
     assert refusal(kubectl, reads).startswith("policy 'writes': spec.defaults.labels.team: ")
 
 
-def test_a_class_goes_only_when_nobody_names_it_any_more(kubectl: Kubectl) -> None:
+def test_a_class_can_be_deleted_only_when_no_policy_names_it(kubectl: Kubectl) -> None:
     """Those who do are named; once they are gone it goes, at once."""
     apply(kubectl, SPOT + ON_DEMAND + setting("spot"))
     done = kubectl.run("delete", "capacityclass", "spot")
@@ -182,7 +182,7 @@ def test_a_class_and_who_names_it_can_be_applied_together(kubectl: Kubectl) -> N
     mentions(refusal(kubectl, setting("late") + late), "no capacity class 'late'")
 
 
-def test_what_policies_mean_beside_each_other_is_warned_of(kubectl: Kubectl) -> None:
+def test_combined_policies_produce_warnings(kubectl: Kubectl) -> None:
     """Once, by the write that brings it."""
     apply(kubectl, policy("first", priority=9, overrides=pool("a")))
     second = policy("second", overrides=pool("b"))
@@ -302,7 +302,9 @@ def test_a_set_that_rejects_every_pod_is_refused(kubectl: Kubectl) -> None:
     mentions(refusal(kubectl, second), "every pod of every run", "'a'", "'b'")
 
 
-def test_a_key_without_a_value_is_told_though_the_api_server_drops_it(kubectl: Kubectl) -> None:
+def test_a_key_without_a_value_is_reported_although_the_api_server_drops_it(
+    kubectl: Kubectl,
+) -> None:
     """What kubectl sends as null arrives as an empty mapping."""
     manifest = policy("keys", defaults={"schedulerName": "x"}, overrides={"nodeSelector": {}})
     manifest = manifest.replace("nodeSelector: {}", "nodeSelector: {pool: }")

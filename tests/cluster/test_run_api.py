@@ -158,7 +158,7 @@ def test_a_status_is_kept_whole(kubectl: Kubectl, shown: str) -> None:
 
 
 @pytest.mark.usefixtures("shown")
-def test_a_status_cannot_be_written_beside_the_spec(kubectl: Kubectl) -> None:
+def test_a_status_cannot_be_written_together_with_the_spec(kubectl: Kubectl) -> None:
     """It has its own subresource, and so its own permission."""
     kubectl("patch", "run", "mnist", "--type=merge", "-p", '{"status": {"restarts": 99}}')
 

@@ -43,7 +43,7 @@ def test_a_worker_that_exits_with_1_is_started_again(scene: Scene) -> None:
     scene.until("Events say so", lambda: wanted <= {each["reason"] for each in scene.events()})
 
 
-def test_137_and_out_of_memory_are_told_apart(run_room: Room) -> None:
+def test_137_and_out_of_memory_are_distinguished(run_room: Room) -> None:
     """Under ExitCode a SIGKILL from outside is retried; out of memory it would be killed again."""
     roles = {"worker": {"count": 2, "restartPolicy": "ExitCode"}}
     scene = play(run_room, "codes", framework="jax", replicas=roles)

@@ -250,7 +250,9 @@ Losses = Mapping[tuple[str, str], Loss]
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-def test_a_deleted_node_is_told_at_once_and_its_pod_is_replaced(losses: Losses, scope: str) -> None:
+def test_a_deleted_node_is_reported_at_once_and_its_pod_is_replaced(
+    losses: Losses, scope: str
+) -> None:
     """PodGC takes the pod; the failure of its peer is charged to the disruption."""
     loss = losses["deleted", scope]
     loss.until_replaced(PATIENT)
@@ -259,9 +261,7 @@ def test_a_deleted_node_is_told_at_once_and_its_pod_is_replaced(losses: Losses, 
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-def test_a_silent_node_is_waited_for_and_an_admin_told_what_to_do(
-    losses: Losses, scope: str
-) -> None:
+def test_a_silent_node_is_waited_for_and_the_cure_is_reported(losses: Losses, scope: str) -> None:
     """Its program may go on, so nothing replaces it before somebody says that it does not."""
     loss = losses["silent", scope]
     until_told(loss, "NodeNotReady")

@@ -26,9 +26,7 @@ CLOSED: Json = {
 }
 
 
-def test_only_the_very_object_that_was_seen_is_changed(
-    control_plane: ControlPlane, namespace: str
-) -> None:
+def test_only_the_observed_object_is_changed(control_plane: ControlPlane, namespace: str) -> None:
     """One that was made again under the name meanwhile is another: the API server refuses."""
     run = a_run("mnist", {"template": spec_of(containers("main"))}, namespace=namespace)
 

@@ -47,7 +47,7 @@ def test_each_rule_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("case", [*CASES, *PLACEMENT_CASES], ids=lambda case: case.field)
-def test_what_breaks_a_rule_is_refused_with_its_words_alone(
+def test_an_object_that_breaks_a_rule_is_rejected_with_the_rules_message_only(
     run_api: ControlPlane, case: Case
 ) -> None:
     """And what is just within the rule is taken."""

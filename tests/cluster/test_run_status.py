@@ -47,7 +47,7 @@ def test_a_run_is_shown_with_the_nodes_of_its_replicas(run_room: Room, call: Cal
     assert [worker[1], *worker[3:]] == ["Running", "spot", "spot"]
 
 
-def test_what_went_wrong_is_shown_in_its_own_words(run_room: Room, call: Call) -> None:
+def test_the_original_error_message_is_shown(run_room: Room, call: Call) -> None:
     """The scheduler's, and the program's last ones."""
     scene = play(run_room, "sad", framework="pytorch", replicas={"master": {}, "worker": {}})
     scene.until_phase("Running")
@@ -76,7 +76,7 @@ def test_a_large_run_fits_on_a_screen(run_room: Room, call: Call) -> None:
     assert sum(row[:1] == ["worker-7"] for row in rows(call("status", "big", "--all"))) == 1
 
 
-def test_a_run_that_is_not_there_is_told_with_the_cure(run_room: Room, call: Call) -> None:
+def test_a_missing_run_is_reported_with_the_cure(run_room: Room, call: Call) -> None:
     """By both commands."""
     play(run_room, "mnist")
     for command in ("status", "logs"):
@@ -86,7 +86,7 @@ def test_a_run_that_is_not_there_is_told_with_the_cure(run_room: Room, call: Cal
         assert str(done.exception).endswith("Did you mean mnist?")
 
 
-def test_a_log_that_nobody_can_give_is_told_with_the_api_server_s_words(
+def test_an_unavailable_log_is_reported_with_the_api_servers_message(
     run_room: Room, call: Call
 ) -> None:
     """kwok's nodes have no kubelet; the replicas are found all the same."""

@@ -172,7 +172,7 @@ def test_a_stopped_control_plane_leaves_nothing_behind(two: ControlPlane) -> Non
     assert not plane.layout.directory.exists()
 
 
-def test_a_webhook_can_be_put_beside_the_control_plane_for_one_namespace(
+def test_a_webhook_can_be_added_to_the_control_plane_for_one_namespace(
     control_plane: ControlPlane, kubectl: Kubectl, namespace: str, tmp_path: Path
 ) -> None:
     """While it runs it places the namespace's pods, and no trace of it stays afterwards."""

@@ -282,7 +282,7 @@ def test_two_sandboxes_stand_side_by_side(pair: Pair) -> None:
     assert not sandbox.folders.exists()
 
 
-def test_invalid_policies_are_told_before_anything_is_started(
+def test_invalid_policies_are_reported_before_anything_is_started(
     sandbox: Command, tmp_path: Path
 ) -> None:
     """Every finding is printed as `fairlead check` would, and no sandbox is there."""

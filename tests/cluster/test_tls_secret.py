@@ -186,7 +186,7 @@ def test_a_secret_that_is_wrong_or_gone_leaves_the_old_one_serving(
     assert server.wait_ready()["certificate"]["reason"].startswith(f"serial {serial:x}")
 
 
-def test_it_is_ready_under_what_the_api_server_is_told_to_trust(
+def test_it_is_ready_under_the_published_ca_bundle(
     server: Served, secret: Secret, configuration: Configuration
 ) -> None:
     """The Secret's own bundle as long as no configuration is there; then each entry's."""

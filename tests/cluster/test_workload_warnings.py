@@ -179,7 +179,7 @@ def refused(module_room: Room, owner: Json, *options: str) -> str:
     return done.stderr
 
 
-def test_whoever_creates_a_job_hears_that_its_pods_will_be_rejected(
+def test_a_jobs_author_gets_a_warning_that_its_pods_will_be_rejected(
     module_room: Room, replicas: tuple[Running, Running]
 ) -> None:
     """By kubectl, at once, and the Job is created all the same."""
@@ -251,7 +251,7 @@ def test_a_training_job_is_known_by_what_its_operator_adds(
 
 
 @pytest.mark.usefixtures("replicas", "run_api")
-def test_whoever_writes_a_run_hears_what_its_replicas_will_meet(module_room: Room) -> None:
+def test_a_runs_author_gets_warnings_about_its_replicas(module_room: Room) -> None:
     """By the plan that the controller goes by."""
     run = {
         "apiVersion": names.API_VERSION,

@@ -69,7 +69,7 @@ def test_a_policy_that_sets_something_else_by_now_is_undone_by_the_fields_name()
     assert found == Authored(pods.parse_pod(arrival().pod))
 
 
-def test_what_nobody_knows_any_more_counts_as_the_authors_and_is_said() -> None:
+def test_values_of_unknown_origin_count_as_the_authors_and_are_reported() -> None:
     """Of a class that is gone nobody knows its taints and labels."""
     by = policies(SPOT)
     live = placed(arrival(), by)
@@ -92,7 +92,7 @@ def test_an_authors_template_restores_what_was_overruled() -> None:
     assert with_origin(lost, origin) == Authored(origin)
 
 
-def test_what_others_added_stays_beside_an_authors_template() -> None:
+def test_additions_of_others_stay_in_an_authors_template() -> None:
     """A controller's labels, admission's tolerations and nodeSelector."""
     came = arrival()
     live = placed(came, policies(GPU))
@@ -160,7 +160,7 @@ def test_what_a_class_may_have_left_is_not_taken_for_others() -> None:
     assert [each["key"] for each in found.tolerations] == ["node.kubernetes.io/not-ready"]
 
 
-def test_what_chooses_a_node_is_no_policys_in_a_pod_that_names_it() -> None:
+def test_fields_that_choose_a_node_are_not_credited_in_a_pod_with_a_node() -> None:
     """The stamp credits what is there, be it a RuntimeClass' own."""
     by = policies(POOL)
     live = placed(arrival(), by)._replace(node_name="n1")

@@ -54,7 +54,7 @@ def test_one_set_with_itself_differs_in_nothing() -> None:
     assert compared([POOL_A, SPOT], [POOL_A, SPOT], arrival()) == "same"
 
 
-def test_pods_of_no_run_are_told_apart() -> None:
+def test_pods_without_a_run_are_distinguished() -> None:
     """No policy is asked about them."""
     assert compared([], [ONLY_AMD64], arrival({})) == "no run"
 
@@ -65,7 +65,7 @@ def test_pods_that_both_sets_reject_do_not_differ() -> None:
     assert compared([ONLY_AMD64], [other], arrival(**ARM)) == "rejected"
 
 
-def test_a_policy_under_a_new_name_is_no_difference() -> None:
+def test_a_policy_under_a_new_name_is_not_a_difference() -> None:
     """What becomes of the pod counts, not who is credited with it."""
     assert compared([POOL_A], [POOL_A.replace("name: pool", "name: other")], arrival()) == "same"
 
@@ -87,7 +87,7 @@ def test_a_requirement_that_is_gone_admits() -> None:
     assert found.fields[0].new == ""
 
 
-def test_entries_in_another_order_are_no_difference() -> None:
+def test_entries_in_another_order_are_equal() -> None:
     """To the scheduler they are a set."""
     one, two = (
         policy(
@@ -108,7 +108,7 @@ def test_what_a_policy_says_otherwise_moves() -> None:
     assert found.fields == (("pool", "defaults", "nodeSelector[pool]", "'a'", "'b'"),)
 
 
-def test_who_gives_way_is_told_and_not_blamed() -> None:
+def test_a_yielding_policy_is_reported_and_not_blamed() -> None:
     """A new policy before an old one: the change is the new one's."""
     first = policy("first", "priority: 9, overrides: {nodeSelector: {pool: b}}")
     last = policy("last", "overrides: {nodeSelector: {pool: a}}")
@@ -190,7 +190,7 @@ def test_a_class_that_makes_no_more_nodes_leaves_pods_without_one() -> None:
     assert compared([BURST], [fixed], arrival(), NODES) == "same"
 
 
-def test_without_nodes_nobody_is_without_one() -> None:
+def test_without_nodes_no_pod_is_reported_as_without_node() -> None:
     """Nobody can know."""
     found = different([], [NOWHERE], arrival())
     assert (found.kind, found.stranded, found.new.nodes) == ("moved", False, None)
@@ -217,7 +217,7 @@ def test_a_request_for_a_class_that_is_gone_rejects() -> None:
     assert "spot" in found.new.reason
 
 
-def test_what_is_no_pod_is_an_error() -> None:
+def test_an_object_that_is_not_a_pod_is_an_error() -> None:
     """And never counted as the same."""
     with pytest.raises(InvalidPod):
         compared([], [POOL_A], arrival(nodeSelector=["a"]))

@@ -40,7 +40,7 @@ def test_nodes_that_differ_by_a_taint_are_not_alike() -> None:
     assert Roster(nodes).count_admitting(placement()).admitted == 1
 
 
-def test_nodes_that_are_named_are_told_apart() -> None:
+def test_nodes_that_are_named_are_distinguished() -> None:
     """By the pod's nodeName, or by a field of its affinity."""
     assert Roster(NODES).count_admitting(placement(nodeName="steady-1")).admitted == 1
     named = {"key": "metadata.name", "operator": "In", "values": ["steady-1"]}

@@ -202,7 +202,7 @@ def test_without_its_service_a_run_gets_no_pods() -> None:
 
 
 @pytest.mark.parametrize("trouble", [refused(503), refused(None, "Timeout"), NotLeading("lost")])
-def test_trouble_is_told_and_nothing_more_is_begun(trouble: Exception) -> None:
+def test_an_error_is_reported_and_nothing_else_is_started(trouble: Exception) -> None:
     """What was made by then is made."""
     stage = Stage()
     stage.api.answers["create", "mnist-worker-1"] = trouble
@@ -216,7 +216,7 @@ def test_trouble_is_told_and_nothing_more_is_begun(trouble: Exception) -> None:
     assert len(stage.api.calls) == calls + 1
 
 
-def test_deletions_go_side_by_side_and_a_pod_that_is_gone_is_no_trouble() -> None:
+def test_deletions_run_concurrently_and_a_missing_pod_is_not_an_error() -> None:
     """All of a run's at once, when it is suspended."""
     stage = Stage()
     for index in range(30):

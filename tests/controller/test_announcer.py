@@ -78,7 +78,7 @@ def test_the_same_again_is_counted() -> None:
     play(act)
 
 
-def test_an_event_that_the_server_has_forgotten_is_written_anew() -> None:
+def test_an_event_that_the_server_has_forgotten_is_written_again() -> None:
     """It keeps them for an hour, unless told otherwise."""
 
     async def act(stage: Stage) -> None:

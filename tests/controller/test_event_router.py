@@ -82,7 +82,7 @@ def test_a_changed_run_is_looked_at_at_once() -> None:
     play(act)
 
 
-def test_after_a_quiet_time_a_pods_event_is_seen_at_once() -> None:
+def test_after_a_quiet_time_a_pods_event_is_handled_at_once() -> None:
     """A failure is not waited for."""
 
     async def act(stage: Stage) -> None:

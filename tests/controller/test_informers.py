@@ -36,7 +36,7 @@ def test_runs_are_watched_whole_and_else_only_what_is_marked_as_ours() -> None:
     assert queries == {resource: {} if resource == "runs" else ours for resource in LISTS}
 
 
-def test_nodes_and_classes_are_watched_beside_where_that_is_allowed() -> None:
+def test_nodes_and_classes_are_watched_if_permitted() -> None:
     """In a namespace alone nobody has the right to; nothing waits for them."""
     beside = Informers(Api().client, ObservedState()).beside
     assert [each.resource for each in beside] == ["nodes", "capacityclasses"]
@@ -113,7 +113,7 @@ def test_a_list_that_fails_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -
     assert api.named("list")[-4:] == list(LISTS[1:])
 
 
-def test_before_every_cache_is_filled_nobody_leads() -> None:
+def test_before_every_cache_is_filled_no_process_leads() -> None:
     """A run without its pods would look as if they had vanished."""
     api, known = Api(), ObservedState()
     empty_lists(api)

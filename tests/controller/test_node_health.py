@@ -42,7 +42,7 @@ class Stage:
         return found
 
 
-def test_nothing_is_said_before_the_first_list() -> None:
+def test_nothing_is_reported_before_the_first_list() -> None:
     """That no node is known would say that all are gone."""
     assert Nodes().health(["a"]) is None
     assert Stage().view.health(["a"]) == {}
@@ -59,23 +59,21 @@ def test_nothing_is_said_before_the_first_list() -> None:
         ({"ready": "True", "shut_down": True}, ""),
     ],
 )
-def test_what_is_wrong_with_a_node_is_told_by_its_condition_and_taint(
-    changes: Any, trouble: str
-) -> None:
+def test_a_nodes_problem_is_read_from_its_condition_and_taint(changes: Any, trouble: str) -> None:
     """The taint of a shutdown stays for a moment after the machine is back."""
     health = Stage(raw_node("a", **changes)).of("a")
     assert health.trouble == trouble
     assert health.since == ("2026-11-21T20:00:00Z" if changes.get("ready") else "") or not trouble
 
 
-def test_a_node_without_a_word_of_its_kubelet_is_not_ready() -> None:
+def test_a_node_without_a_status_from_its_kubelet_is_not_ready() -> None:
     """One that was made just now, say. That is no silence, whatever a taint says."""
     raw = raw_node("a", shut_down=True)
     raw["status"] = {}
     assert Stage(raw).of("a").trouble == "NodeNotReady"
 
 
-def test_a_node_that_is_deleted_is_gone_since_that_was_heard() -> None:
+def test_a_deleted_node_is_gone_since_its_delete_event() -> None:
     """Until one of that name is there again."""
     stage = Stage(raw_node("a"))
     stage.view.cache.put("a", None)

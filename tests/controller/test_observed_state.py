@@ -32,7 +32,7 @@ def test_what_a_run_owns_is_found_by_its_uid() -> None:
     assert known.pod_count("lab", UID) == 1
 
 
-def test_a_pod_that_is_gone_is_nobodys() -> None:
+def test_a_deleted_pod_belongs_to_no_run() -> None:
     """The index follows the cache, a change of owner too."""
     known = ObservedState()
     known.pods.put("lab/mnist-worker-0", pod(0))
@@ -66,7 +66,7 @@ def test_a_runs_key_is_found_by_its_uid_as_long_as_it_is_there() -> None:
     assert known.key_of("second") is None
 
 
-def test_a_pod_of_another_namespace_is_nobodys() -> None:
+def test_a_pod_of_another_namespace_belongs_to_no_run() -> None:
     """Whoever may make pods there must not have them counted here: a uid is no secret."""
     known = ObservedState()
     known.pods.put("lab/mnist-worker-0", pod(0))

@@ -57,7 +57,7 @@ def test_our_own_pod_that_is_there_already_is_a_success() -> None:
     assert stage.pods() == ["lab/mnist-worker-0"]
 
 
-def test_somebody_elses_pod_is_a_refusal_and_is_not_ours() -> None:
+def test_another_owners_pod_is_a_refusal() -> None:
     """A Run of the same name that was there before is somebody else too."""
     stage = Stage()
     stage.api.answers["create", "*"] = EXISTS
@@ -76,7 +76,7 @@ def test_a_name_that_is_free_again_by_now_is_tried_again() -> None:
         stage.create()
 
 
-def test_a_refusal_is_told_and_trouble_is_raised() -> None:
+def test_a_refusal_is_returned_and_other_errors_are_raised() -> None:
     """One is the run's, the other the API server's."""
     stage = Stage()
     stage.api.answers["create", "*"] = refused(403, "Forbidden", "exceeded quota: small")
@@ -164,7 +164,7 @@ def test_many_pods_are_looked_up_in_one_list() -> None:
     assert stage.api.calls == [("list", "pods")]
 
 
-def test_a_look_up_that_fails_is_no_absence() -> None:
+def test_a_failed_lookup_does_not_count_as_absent() -> None:
     """Else a pod would be made twice over."""
     stage = Stage()
     stage.api.answers["get", "*"] = refused(500)
@@ -195,7 +195,7 @@ IMMUTABLE = 'metadata.uid: Invalid value: "uid-0": field is immutable'
 
 
 @pytest.mark.parametrize(("status", "words"), [(422, IMMUTABLE), (404, "not found")])
-def test_an_object_that_was_made_anew_under_the_name_is_not_changed(
+def test_an_object_that_was_recreated_under_the_name_is_not_changed(
     status: int, words: str
 ) -> None:
     """It is another, perhaps another owner's; the watch tells of it."""
@@ -227,7 +227,7 @@ def test_nodes_are_read_live_and_what_is_read_is_known() -> None:
     assert known == read
 
 
-def test_a_live_read_of_a_node_that_fails_is_no_proof() -> None:
+def test_a_failed_live_read_of_a_node_proves_nothing() -> None:
     """Neither that it is gone, nor that it is shut down."""
     stage = Stage()
     stage.api.answers["get", "spot-0"] = refused(500)

@@ -93,7 +93,7 @@ def test_a_new_run_gets_its_pods_and_its_status() -> None:
     assert "Begun" in stage.said
 
 
-def test_a_second_look_creates_nothing_again_though_no_watch_has_told_of_the_pods() -> None:
+def test_a_second_reconcile_creates_nothing_before_the_watch_reports_the_pods() -> None:
     """What was created is known, and so is the status that was written."""
     stage = Stage()
     stage.look()
@@ -135,7 +135,7 @@ def test_events_come_only_after_the_status_was_written() -> None:
     assert stage.transitions == []
 
 
-def test_a_run_that_was_deleted_meanwhile_is_no_trouble() -> None:
+def test_a_run_that_was_deleted_meanwhile_is_not_an_error() -> None:
     """Nobody is left to read its status."""
     stage = Stage()
     stage.api.answers["replace", "*"] = refused(404)
@@ -164,7 +164,7 @@ def test_a_pod_that_is_missing_is_looked_up_before_it_is_counted() -> None:
     assert stage.api.named("create") == []
 
 
-def test_a_refusal_is_told_by_the_next_look_and_then_waited_for() -> None:
+def test_a_refusal_is_reported_by_the_next_reconcile_and_then_waited_for() -> None:
     """In between nothing is tried, and nothing is counted."""
     stage = Stage()
     stage.api.answers["create", "*"] = QUOTA
@@ -238,7 +238,7 @@ def test_a_run_whose_time_to_live_is_over_is_deleted_and_nothing_is_written() ->
     assert stage.api.bodies[0]["preconditions"] == {"uid": UID, "resourceVersion": "5"}
 
 
-def test_a_node_that_is_said_to_be_shut_down_is_read_live_before_its_pod_is_deleted() -> None:
+def test_a_node_that_is_reported_as_shut_down_is_read_live_before_its_pod_is_deleted() -> None:
     """For each decision again; by what is read, and not by what was heard."""
     stage = Stage(replicas={"worker": {"count": 1}})
     stage.look()
@@ -269,7 +269,7 @@ def test_a_node_that_is_said_to_be_shut_down_is_read_live_before_its_pod_is_dele
     assert stage.api.named("get") == ["spot-0"] * 3
 
 
-def test_a_node_that_was_never_heard_of_is_read_once() -> None:
+def test_an_unknown_node_is_read_once() -> None:
     """It may be newer than the view; where there is none, it is gone."""
     stage = Stage(replicas={"worker": {"count": 1}})
     stage.look()

@@ -29,18 +29,20 @@ QUOTA = 'pods "a" is forbidden: exceeded quota: small, requested: pods=1, used: 
         (404, 'namespaces "lab" not found', "Failed"),
     ],
 )
-def test_a_refusal_has_a_reason_and_the_servers_words(status: int, words: str, reason: str) -> None:
+def test_a_refusal_has_a_reason_and_the_servers_message(
+    status: int, words: str, reason: str
+) -> None:
     """As the admission plugins word it."""
     assert refusal("a", refused(status, words=words)) == Refusal("a", reason, words)
 
 
 @pytest.mark.parametrize("status", [None, 409, 429, 502, 503, 504])
-def test_the_servers_own_trouble_is_no_refusal(status: int | None) -> None:
+def test_a_server_error_is_not_a_refusal(status: int | None) -> None:
     """It passes; so does a quota that two creations wanted to change at once."""
     assert refusal("a", refused(status, words="try again")) is None
 
 
-def test_of_a_taken_name_it_is_said_whose_it_is(wording: Wording) -> None:
+def test_a_taken_name_is_reported_with_its_owner(wording: Wording) -> None:
     """So that a person knows whom to ask."""
     other = raw_pod(1, run_uid="other")
     message = name_taken("Pod", other).message
@@ -80,7 +82,7 @@ def test_a_name_that_is_taken_holds_back_that_name_alone() -> None:
     assert [one.name for one in clocked.refusals.refusals_of("u")] == ["a"]
 
 
-def test_pauses_grow_up_to_a_minute_and_begin_anew_after_a_success() -> None:
+def test_pauses_grow_up_to_a_minute_and_reset_after_a_success() -> None:
     """Nobody tells when a quota is raised."""
     clocked, pauses = Clocked(), []
     for _ in range(12):
@@ -107,7 +109,7 @@ def test_refusals_of_one_moment_are_one_pause() -> None:
     assert len(clocked.refusals.refusals_of("u")) == 30
 
 
-def test_the_same_refusal_again_is_no_news() -> None:
+def test_a_repeated_refusal_is_not_reported_again() -> None:
     """The status says it already."""
     clocked = Clocked()
     one = Refusal("a", "QuotaExceeded", QUOTA)

@@ -127,7 +127,7 @@ def test_a_garbled_time_has_them_back_at_once(
     assert "'tomorrow'" in caplog.text
 
 
-def test_lost_rules_are_told_once(stored: Stored, caplog: pytest.LogCaptureFixture) -> None:
+def test_lost_rules_are_reported_once(stored: Stored, caplog: pytest.LogCaptureFixture) -> None:
     """While the time runs, so that somebody may know better than we do; then ours are put back."""
     stored.disable(minutes=15)
     assert stored.object
@@ -141,7 +141,7 @@ def test_lost_rules_are_told_once(stored: Stored, caplog: pytest.LogCaptureFixtu
     assert stored.rules() == [rules(), rules()]
 
 
-def test_who_applied_the_manifests_anew_has_enabled_it(
+def test_applying_the_manifests_again_enables_it(
     stored: Stored, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Rules that are back stay back, and the annotations go at once."""
@@ -175,7 +175,7 @@ def test_nothing_is_written_without_the_lease(stored: Stored) -> None:
     assert stored.rules() == [[], []]
 
 
-def test_a_refusal_is_told_once(stored: Stored, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refusal_is_reported_once(stored: Stored, caplog: pytest.LogCaptureFixture) -> None:
     """And tried again for as long as it takes."""
     caplog.set_level(logging.WARNING)
     stored.disable(minutes=1)

@@ -111,7 +111,7 @@ def test_large_runs_are_not_kept_together() -> None:
     assert readings.run(stored_run(name="small")) is not first
 
 
-def test_everything_that_is_wrong_is_told_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     """With the path of each, as in a file."""
     stored = stored_run(backoffLimit=-1, frame="jax", status={"phase": "Starting"})
     with pytest.raises(InvalidRun) as caught:

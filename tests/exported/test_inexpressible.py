@@ -102,7 +102,7 @@ UNREACHABLE = {
         *("seconds", "IsNull"),
     ],
 )
-def test_what_cannot_be_said_is_refused_by_policy_and_field(
+def test_inexpressible_settings_are_rejected_with_policy_and_field(
     spec: Json, cure: str, wording: Wording
 ) -> None:
     """The line names both, the reason, and what to do instead."""
@@ -143,7 +143,7 @@ def test_all_refusals_come_at_once() -> None:
     assert [line[:9] for line in problems(linux, prevent)] == ["policy p0", "policy p1"]
 
 
-def test_settings_of_policies_that_never_meet_are_no_matter() -> None:
+def test_settings_of_policies_without_a_common_pod_are_allowed() -> None:
     """Different kinds, roles, namespaces or labels keep two policies apart."""
     selector = {"nodeSelector": {"pool": "b"}}
     for one, other in (
@@ -169,7 +169,7 @@ def test_settings_of_policies_that_never_meet_are_no_matter() -> None:
     assert problems({"match": {"namespaces": ["a*"]}, "defaults": selector}, globs) == ()
 
 
-def test_a_selector_key_that_every_term_admits_is_no_matter() -> None:
+def test_a_selector_key_that_every_term_admits_is_allowed() -> None:
     """There is nothing to work out: both can always be met."""
     not_core = required([{"key": "pool", "operator": "NotIn", "values": ["core"]}])
     assert (

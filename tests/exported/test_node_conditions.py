@@ -27,6 +27,6 @@ def test_numbers_are_those_that_the_scheduler_reads(sign: str, zeros: str, numbe
 
 
 @given(st.text(alphabet="0123456789+-_. a", max_size=8))
-def test_what_is_no_number_is_none(said: str) -> None:
+def test_an_invalid_number_is_none(said: str) -> None:
     """A sign alone, blanks, letters."""
     assert (NUMBER.search(said) is not None) == (int64(said) is not None)

@@ -31,7 +31,7 @@ def stored() -> Json:
     return {**found, "metadata": metadata, "spec": spec, "status": {"conditions": []}}
 
 
-def test_a_definition_that_nobody_changed_is_not_sent_again() -> None:
+def test_an_unchanged_definition_is_not_sent_again() -> None:
     """Its status is the API server's own."""
     assert is_applied(stored(), wanted())
 

@@ -77,7 +77,7 @@ def test_sources_add_entries_in_the_overlays_mode(overlay: str, policy: str) -> 
     assert entries(overlay) == webhooks(failure_policy=policy)
 
 
-def test_a_source_that_nobody_knows_is_an_error() -> None:
+def test_an_unknown_source_is_an_error() -> None:
     """With those that there are."""
     with pytest.raises(ValueError, match="unknown source 'mlflow'"):
         entries("default", sources=("mlflow",))

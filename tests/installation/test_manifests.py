@@ -34,12 +34,12 @@ def test_what_was_applied_may_be_brought_up_to_date() -> None:
         {"metadata": {"name": "c"}},
     ],
 )
-def test_what_somebody_changed_or_made_is_not_ours(change: Json) -> None:
+def test_objects_that_a_user_changed_or_created_are_not_ours(change: Json) -> None:
     """A file more, a file less, another text; or nothing says that we put it there."""
     assert changed_by_others({**SHIPPED, **change}, NEWER)
 
 
-def test_what_is_as_it_should_be_is_nobodys_change() -> None:
+def test_an_unchanged_object_is_not_a_change() -> None:
     """Whoever wrote it."""
     made_by_kubectl = {"metadata": {"name": "c"}, "data": {"a.yaml": "2"}}
     assert not changed_by_others(made_by_kubectl, NEWER)

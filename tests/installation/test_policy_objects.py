@@ -52,13 +52,13 @@ def test_a_policy_with_every_field_says_the_same_as_an_object() -> None:
     assert named["metadata"] == {"name": "w", "labels": {"team": "a"}, "annotations": {"b": "c"}}
 
 
-def test_documents_with_errors_are_no_objects() -> None:
+def test_documents_with_errors_are_not_objects() -> None:
     """Every one of them is told."""
     with pytest.raises(InvalidDocuments, match=r"a\.yaml"):
         of_files({"a.yaml": b"kind: PlacementPolicy"})
 
 
-def test_what_was_put_there_is_told_from_what_somebody_wrote() -> None:
+def test_installed_objects_are_distinguished_from_a_users() -> None:
     """By who chose it, too; labels and annotations of others are no change."""
     spot = marked(capacity_class("spot"), SHIPPED)
     assert is_still(spot, SHIPPED)

@@ -62,7 +62,7 @@ def test_an_exception_keeps_no_class_away() -> None:
 
 
 @pytest.mark.parametrize("other", [capacity_class("mine"), marked(capacity_class("mine"), GIVEN)])
-def test_none_comes_where_somebody_has_classes_of_his_own(other: Json) -> None:
+def test_classes_are_not_installed_over_existing_ones(other: Json) -> None:
     """He may mean them to be all there is; those that are there still are brought up to date."""
     old = marked(capacity_class("spot", nodes=[{"labels": {"old": "yes"}}]), SHIPPED)
     plan = shipped(SHIPS, stored(other, old))
@@ -70,7 +70,7 @@ def test_none_comes_where_somebody_has_classes_of_his_own(other: Json) -> None:
     assert plan.kept == {}
 
 
-def test_a_class_that_somebody_changed_stays() -> None:
+def test_a_class_that_a_user_changed_stays() -> None:
     """Or wrote himself; what is as it would be written is nobody's change."""
     mine = capacity_class("spot", nodes=[{"labels": {"mine": "yes"}}])
     changed = {**marked(SHIPS[0], SHIPPED), "spec": mine["spec"]}

@@ -18,7 +18,7 @@ from webhook.installation.probe import Probe, pod
         ('pods "p" is forbidden: exceeded quota', False, False),
     ],
 )
-def test_only_our_webhooks_word_is_an_answer(words: str, answered: bool, failed: bool) -> None:
+def test_only_an_answer_of_our_webhook_counts(words: str, answered: bool, failed: bool) -> None:
     """A refusal is one too; a guard's is not, for it tells that nobody answered."""
     probe = Probe("default", stamped=False, words=words)
     assert (probe.was_answered, probe.failed) == (answered, failed)

@@ -63,7 +63,7 @@ def test_nothing_is_missing_when_all_pods_are_new_and_available() -> None:
     ],
     ids=["unseen", "old", "ending", "unavailable"],
 )
-def test_what_is_missing_is_told_in_the_order_in_which_it_comes(
+def test_missing_steps_are_reported_in_order(
     status: Json, facts: list[str], wording: Wording
 ) -> None:
     """As `kubectl rollout status` does."""
@@ -115,7 +115,7 @@ def test_a_pod_that_runs_and_is_not_ready_says_why_itself(wording: Wording) -> N
     wording(f"{trouble.what}\n{trouble.cure}")
 
 
-def test_a_pod_that_waits_for_a_node_has_the_schedulers_words(wording: Wording) -> None:
+def test_a_pod_that_waits_for_a_node_has_the_schedulers_message(wording: Wording) -> None:
     """And what is particular about ours."""
     waits = pod(phase="Pending")
     waits["status"]["conditions"] = [
@@ -127,7 +127,7 @@ def test_a_pod_that_waits_for_a_node_has_the_schedulers_words(wording: Wording) 
     wording(f"{trouble.what}\n{trouble.cure}")
 
 
-def test_pods_that_cannot_be_created_are_told(wording: Wording) -> None:
+def test_pods_that_cannot_be_created_are_reported(wording: Wording) -> None:
     """In the words of who refused them."""
     condition = {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}
     (trouble,) = troubles(deployment(conditions=[condition]), [])
@@ -135,7 +135,7 @@ def test_pods_that_cannot_be_created_are_told(wording: Wording) -> None:
     wording(trouble.what)
 
 
-def test_pods_of_others_and_those_that_end_are_no_trouble() -> None:
+def test_pods_of_others_and_those_that_end_are_not_errors() -> None:
     """Nor those that are ready."""
     of_others = pod(metadata={"name": "other", "labels": {"app": "other"}})
     labels = {"app": "web"}

@@ -13,7 +13,7 @@ from webhook.errors import ClusterError
 from webhook.kube.answers import decode, refusal, without_depths
 
 
-def test_a_refusal_carries_status_reason_and_the_servers_words() -> None:
+def test_a_refusal_carries_status_reason_and_the_servers_message() -> None:
     """What a Status object says is what the error says."""
     body = {"kind": "Status", "code": 409, "reason": "AlreadyExists", "message": "pods a exists"}
     error = refusal(409, {}, json.dumps(body).encode(), "POST /x")
@@ -43,14 +43,14 @@ def test_the_time_to_leave_the_server_alone_is_in_the_header_or_the_status(
 
 
 @pytest.mark.parametrize("body", [b"<html>gateway</html>", b"", b"[]", b'{"kind": "Pod"}'])
-def test_a_refusal_by_something_else_is_told_by_its_status(body: bytes) -> None:
+def test_a_refusal_by_another_component_is_reported_by_its_status(body: bytes) -> None:
     """A proxy's page is not repeated."""
     error = refusal(502, {"Retry-After": "1"}, body, "GET /x")
     assert (error.status, error.retry_after, str(error)) == (502, 1.0, "GET /x: HTTP status 502")
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b"<html>", b'{"a": NaN}', b"\xff"])
-def test_an_answer_that_is_no_object_is_an_error(body: bytes) -> None:
+def test_an_answer_that_is_not_an_object_is_an_error(body: bytes) -> None:
     """Nothing is guessed from it."""
     with pytest.raises(ClusterError, match="not a JSON object"):
         decode(body, "GET /x")
@@ -96,7 +96,7 @@ def test_only_what_is_too_deep_becomes_null(value: Any, most: int) -> None:
 @pytest.mark.parametrize(
     "text", [b"", b"{", b"]", b"}{", b'"', b"[" * 9000, b"{" * 600 + b"}" * 599, b"<html>{}]"]
 )
-def test_what_is_no_json_stays_none(text: bytes) -> None:
+def test_invalid_json_becomes_none(text: bytes) -> None:
     """It is refused as before."""
     with pytest.raises(ClusterError, match="not a JSON object"):
         decode(text, "GET /things")

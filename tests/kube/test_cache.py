@@ -38,7 +38,7 @@ def test_a_listener_never_sees_half_a_list() -> None:
     assert seen == [{"a": 1, "b": 2}, {"a": 1, "b": 2}]
 
 
-def test_an_equal_value_is_no_change() -> None:
+def test_an_equal_value_is_not_a_change() -> None:
     """Putting what is there already calls nobody."""
     cache, changes = make()
     cache.put("a", 1)
@@ -72,7 +72,7 @@ def test_one_whole_list_makes_it_synced() -> None:
     asyncio.run(run())
 
 
-def test_age_counts_from_the_last_word_of_the_server() -> None:
+def test_age_counts_from_the_last_message_of_the_server() -> None:
     """Nobody knows the age of what was never heard."""
     now = [100.0]
     cache: Cache[int] = Cache(lambda _: 1, clock=lambda: now[0])
@@ -93,7 +93,7 @@ def test_what_was_written_is_known_at_once() -> None:
     assert changes == [Change("a", None, 1)]
 
 
-def test_an_answer_that_comes_after_the_watch_has_told_more_is_dropped() -> None:
+def test_an_answer_older_than_the_watch_is_dropped() -> None:
     """What was created may be deleted by the time that its creation is answered."""
     cache, _ = make()
     cache.replace({}, "10")
@@ -177,7 +177,7 @@ def test_a_store_restored_from_a_backup_begins_another_history() -> None:
     assert cache.get("b") == 2
 
 
-def test_a_version_that_is_no_number_orders_nothing() -> None:
+def test_a_version_that_is_not_a_number_orders_nothing() -> None:
     """An answer without one is left to the watch."""
     cache, _ = make()
     cache.offer("a", 1, "")

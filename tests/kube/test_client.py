@@ -75,7 +75,7 @@ def test_a_patch_says_its_type(
     assert json.loads(request.body) == body
 
 
-def test_the_server_is_told_to_give_up_before_the_client_does(tmp_path: Path) -> None:
+def test_the_server_timeout_is_shorter_than_the_clients(tmp_path: Path) -> None:
     """The query's timeout is a little shorter than the client's own."""
 
     async def run() -> Request:
@@ -141,7 +141,7 @@ def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "GET /a: cannot connect to 127.0.0.1:" in asyncio.run(run())
 
 
-def test_an_answer_cut_off_is_no_answer(tmp_path: Path) -> None:
+def test_a_truncated_answer_is_an_error(tmp_path: Path) -> None:
     """A body shorter than promised is an error, were it valid JSON or not."""
 
     async def cut(_: Request, answer: Answer) -> None:
@@ -183,7 +183,7 @@ def test_a_cluster_whose_certificate_cannot_be_read_is_refused(tmp_path: Path) -
     asyncio.run(run())
 
 
-def test_each_call_is_told_with_what_came_of_it(tmp_path: Path) -> None:
+def test_each_call_is_logged_with_its_result(tmp_path: Path) -> None:
     """Verb and status, also of a refusal; no status where no answer came. Metrics count them."""
     seen: list[tuple[str, int | None]] = []
 

@@ -55,7 +55,7 @@ def test_a_pod_takes_its_service_account(tmp_path: Path) -> None:
     assert configuration.ssl_ca_cert == str(tmp_path / "ca.crt")
 
 
-def test_a_pod_without_a_token_is_told_so(tmp_path: Path, wording: Wording) -> None:
+def test_a_pod_without_a_token_is_reported(tmp_path: Path, wording: Wording) -> None:
     """automountServiceAccountToken: false is the usual cause."""
     environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
     with pytest.raises(ClusterError, match="service account's token") as caught:
@@ -63,7 +63,7 @@ def test_a_pod_without_a_token_is_told_so(tmp_path: Path, wording: Wording) -> N
     wording(str(caught.value), {tmp_path: "<tmp>"})
 
 
-def test_without_any_cluster_the_ways_to_name_one_are_said(wording: Wording) -> None:
+def test_without_a_cluster_the_options_to_name_one_are_reported(wording: Wording) -> None:
     """Nothing is guessed, not even ~/.kube/config: it may be somebody's production."""
     with pytest.raises(ClusterError) as caught:
         asyncio.run(load(None, environ={}))
@@ -102,9 +102,7 @@ def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path, wording: Wordin
         ),
     ],
 )
-def test_a_broken_kubeconfig_is_named_and_none_of_its_tokens_told(
-    tmp_path: Path, text: str
-) -> None:
+def test_an_invalid_kubeconfig_is_reported_without_its_tokens(tmp_path: Path, text: str) -> None:
     """Whatever is wrong in the file, the error names the file and holds no credential."""
     file = tmp_path / "broken"
     file.write_text(text)

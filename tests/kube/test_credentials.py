@@ -40,7 +40,7 @@ class Door:
             await answer.status(401, "Unauthorized", "Unauthorized")
 
 
-def test_a_token_that_expired_is_read_anew(tmp_path: Path) -> None:
+def test_a_token_that_expired_is_read_again(tmp_path: Path) -> None:
     """After a 401 the credentials are read again, once, and the call repeated with them."""
 
     async def run() -> None:
@@ -163,7 +163,7 @@ def test_a_pods_token_is_read_again_each_minute(
     assert asyncio.run(run()) == ["bearer first", "bearer first", "bearer second"]
 
 
-def test_no_token_is_ever_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_token_is_never_printed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Neither errors nor logs at their most talkative hold a credential."""
     caplog.set_level(logging.DEBUG)
 

@@ -162,7 +162,7 @@ def test_an_api_server_that_is_away_for_long_stops_the_work_until_it_is_back() -
     run(main())
 
 
-def test_a_short_absence_of_the_api_server_is_no_reason_to_stop() -> None:
+def test_a_short_outage_of_the_api_server_stops_nothing() -> None:
     """Shorter than the renew deadline."""
 
     async def main() -> None:
@@ -179,7 +179,7 @@ def test_a_short_absence_of_the_api_server_is_no_reason_to_stop() -> None:
     run(main())
 
 
-def test_a_server_that_never_answers_holds_nobody() -> None:
+def test_a_server_that_never_answers_blocks_no_caller() -> None:
     """The work stops in time though the renewal still waits for its answer."""
 
     async def main() -> None:
@@ -218,7 +218,7 @@ def test_a_leader_that_sees_another_holder_stops_at_once() -> None:
     run(main())
 
 
-def test_a_lease_that_was_deleted_is_made_anew_by_its_holder() -> None:
+def test_a_lease_that_was_deleted_is_recreated_by_its_holder() -> None:
     """Whose work goes on; the others wait as long as if it had been renewed."""
 
     async def main() -> None:
@@ -264,7 +264,7 @@ def test_work_that_returns_ends_the_election_and_gives_the_lease_back() -> None:
     run(main())
 
 
-def test_work_that_fails_is_told_after_the_lease_was_given_back() -> None:
+def test_failed_work_is_reported_after_the_lease_was_released() -> None:
     """Another process may fare better."""
 
     async def main() -> None:
@@ -281,7 +281,7 @@ def test_work_that_fails_is_told_after_the_lease_was_given_back() -> None:
 
 
 @pytest.mark.parametrize("grouped", [False, True])
-def test_work_that_notices_first_that_it_may_not_write_is_begun_anew(grouped: bool) -> None:
+def test_work_that_loses_the_right_to_write_is_restarted(grouped: bool) -> None:
     """A held back write, alone or out of a task group, is no failure of the work."""
 
     async def main() -> None:
@@ -337,7 +337,7 @@ def test_a_leader_that_cannot_give_the_lease_back_leaves_it_to_expire() -> None:
     run(main())
 
 
-def test_a_refused_election_is_told_and_tried_again() -> None:
+def test_a_refused_election_is_reported_and_tried_again() -> None:
     """Without permissions there is no leader, and `last_error` says why."""
 
     async def main() -> None:

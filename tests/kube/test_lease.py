@@ -32,7 +32,7 @@ def test_a_lease_is_read_and_what_it_does_not_say_is_empty() -> None:
     assert parse_lease({"metadata": {"resourceVersion": "7"}}) == Lease("7", "", 0.0, 0, "")
 
 
-def test_the_first_holder_is_no_transition_and_each_further_one_is() -> None:
+def test_only_later_holders_count_as_transitions() -> None:
     """And each has its own time of acquiring."""
     assert lease_spec(None, "me", 14.5, NOW) == {
         "holderIdentity": "me",
@@ -265,7 +265,7 @@ def test_a_lease_that_was_released_is_taken_at_once() -> None:
     assert [one.may_write(played.now) for one in played.electors] == [False, True]
 
 
-def test_each_renewal_makes_the_others_wait_anew() -> None:
+def test_each_renewal_restarts_the_wait_of_the_others() -> None:
     """They count from when they saw it, by their own clock."""
     played = elect(*[("turn", 0, 0), ("turn", 1, 0), ("tick", 0, 8.0)] * 5)
     assert played.led == {"elector-0"}

@@ -95,7 +95,7 @@ def test_an_empty_list_may_be_null(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "body", [{"kind": "Status"}, {"items": []}, {"metadata": {"resourceVersion": "1"}}]
 )
-def test_what_is_no_list_is_an_error(tmp_path: Path, body: dict[str, Any]) -> None:
+def test_a_value_that_is_not_a_list_is_an_error(tmp_path: Path, body: dict[str, Any]) -> None:
     """It is not taken for an empty one."""
 
     async def other(_: Request, answer: Answer) -> None:

@@ -51,7 +51,7 @@ def test_an_object_is_followed_by_its_name_alone(tmp_path: Path) -> None:
     assert told == [{"a": b"one"}, None]
 
 
-def test_data_is_decoded_and_what_is_no_base64_is_empty() -> None:
+def test_data_is_decoded_and_invalid_base64_is_empty() -> None:
     """The API server never sends it, and nothing may end the watch."""
     assert data_of({}) == {}
     assert data_of({"data": {"a": "b25l", "b": "x"}}) == {"a": b"one", "b": b""}

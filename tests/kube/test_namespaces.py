@@ -92,7 +92,7 @@ def test_only_labels_are_remembered(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_namespace_not_seen_yet_is_asked_for(tmp_path: Path) -> None:
+def test_an_unknown_namespace_is_read(tmp_path: Path) -> None:
     """Also before the first list; the answer is remembered until the watch tells more."""
 
     async def live(request: Request, answer: Answer) -> None:
@@ -219,7 +219,7 @@ def test_a_watch_that_is_silent_too_long_is_not_believed(tmp_path: Path) -> None
     asyncio.run(run())
 
 
-def test_nobody_waits_any_more_and_the_read_fails(tmp_path: Path) -> None:
+def test_a_read_without_waiting_callers_may_fail(tmp_path: Path) -> None:
     """Then the failure is nobody's, and asyncio has nothing to complain of."""
 
     async def run() -> list[object]:
@@ -257,7 +257,9 @@ def test_labels_that_cannot_be_read_are_not_guessed(tmp_path: Path, code: int, t
     asyncio.run(run())
 
 
-def test_a_server_that_does_not_answer_is_no_namespace_without_labels(tmp_path: Path) -> None:
+def test_a_server_that_does_not_answer_does_not_mean_a_namespace_without_labels(
+    tmp_path: Path,
+) -> None:
     """The wait is short, for a pod's creation waits for it."""
 
     async def live(_: Request, __: Answer) -> None:
@@ -283,7 +285,7 @@ def test_a_name_that_no_namespace_can_have_is_never_sent(tmp_path: Path, name: s
     asyncio.run(run())
 
 
-def test_an_answer_that_is_no_namespace_is_refused(tmp_path: Path) -> None:
+def test_an_answer_that_is_not_a_namespace_is_refused(tmp_path: Path) -> None:
     """A proxy's friendly JSON has no labels either."""
 
     async def live(_: Request, answer: Answer) -> None:

@@ -87,7 +87,9 @@ def test_a_heartbeat_changes_nothing(tmp_path: Path) -> None:
     ],
     ids=["label", "cordon", "taint", "allocatable"],
 )
-def test_what_decides_is_told_at_once(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_changes_that_affect_decisions_are_announced_at_once(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
     """Each such change raises the version once."""
     changed = node("a", 11)
     for part, fields in change.items():
@@ -155,7 +157,7 @@ def test_a_node_that_cannot_be_read_breaks_nothing(
     asyncio.run(run())
 
 
-def test_trouble_with_the_watch_is_told(tmp_path: Path) -> None:
+def test_a_watch_error_is_reported(tmp_path: Path) -> None:
     """What was known before stays known."""
 
     async def run() -> None:

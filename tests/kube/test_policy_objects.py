@@ -210,7 +210,7 @@ def test_a_watch_that_is_cut_or_forgotten_is_taken_up_again(tmp_path: Path) -> N
         (None, "placementpolicies.fairlead.dev, capacityclasses.fairlead.dev"),
     ],
 )
-def test_a_definition_that_is_going_is_told_from_one_without_objects(
+def test_a_definition_being_deleted_is_distinguished_from_one_without_objects(
     tmp_path: Path, resources: dict[str, list[str]] | None, gone: str
 ) -> None:
     """By what discovery says of it: no object can be created any more."""

@@ -32,7 +32,7 @@ def default_of(folder: Path, *lists: dict[str, int]) -> str | None:
     return asyncio.run(run())
 
 
-def test_before_the_first_list_there_is_no_answer(tmp_path: Path) -> None:
+def test_there_is_no_answer_before_the_first_list(tmp_path: Path) -> None:
     """Not known is another thing than none."""
     with pytest.raises(NotSynced, match="not known yet"):
         default_of(tmp_path)

@@ -55,7 +55,7 @@ def test_no_calls_ever_pass_faster_than_the_full_rate(
 
 @settings(deadline=None)
 @given(RATES, BURSTS, STEPS, st.floats(0, 100))
-def test_nobody_passes_while_calls_are_held(
+def test_no_call_passes_while_calls_are_held(
     rate: float, burst: int, steps: list[tuple[str, float, float]], seconds: float
 ) -> None:
     """Whatever happens meanwhile, and no burst follows."""
@@ -123,7 +123,7 @@ def test_a_slow_bucket_saves_up_no_full_burst() -> None:
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(0, 1), (-1, 1), (1, 0)])
-def test_a_rate_that_lets_nobody_pass_is_refused(rate: float, burst: int) -> None:
+def test_a_rate_of_zero_is_rejected(rate: float, burst: int) -> None:
     """It would stop the program without a word."""
     with pytest.raises(ValueError, match="want above 0"):
         Pace(rate, burst)
@@ -207,7 +207,7 @@ def test_the_first_calls_go_one_two_four_at_a_time() -> None:
     assert run(main()) == [0.0] + [1.0] * 2 + [2.0] * 4 + [3.0] * 8 + [4.0] * 8
 
 
-def test_while_the_server_asks_for_quiet_nobody_passes() -> None:
+def test_while_the_server_throttles_no_call_passes() -> None:
     """Neither those who wait already nor those who come; then slower, and one at a time."""
 
     async def main() -> None:
@@ -246,7 +246,7 @@ def test_a_pause_that_begins_while_the_first_in_line_sleeps_holds_it_too() -> No
     run(main())
 
 
-def test_calls_that_ended_somehow_change_nothing_but_give_their_place_back() -> None:
+def test_other_outcomes_free_the_place_and_leave_the_rate() -> None:
     """A quota that is used up is not the API server's load: neither faster nor slower."""
 
     async def main() -> None:
@@ -266,7 +266,7 @@ def test_calls_that_ended_somehow_change_nothing_but_give_their_place_back() -> 
 
 
 @pytest.mark.parametrize("place", ["line", "head of the line", "window"])
-def test_a_caller_that_is_cancelled_keeps_nobody_waiting(place: str) -> None:
+def test_a_cancelled_caller_does_not_block_others(place: str) -> None:
     """Wherever it stood."""
 
     async def main() -> None:
@@ -296,7 +296,7 @@ def test_waits_double_up_to_the_longest_and_are_spread_by_half(seed: int, attemp
         assert 0.5 * middle <= backoff.next() <= 1.5 * middle
 
 
-def test_success_begins_anew() -> None:
+def test_a_success_resets_the_backoff() -> None:
     """After a reset the first wait is the first again."""
     backoff = Backoff(Random(1), Delays(1.0, 30.0))
     for _ in range(10):

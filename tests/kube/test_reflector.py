@@ -99,7 +99,7 @@ def test_a_version_that_is_gone_makes_it_list_again(tmp_path: Path, watch: Any) 
     asyncio.run(run())
 
 
-def test_a_version_that_is_always_gone_is_no_hot_loop(tmp_path: Path) -> None:
+def test_a_version_that_is_always_gone_causes_no_hot_loop(tmp_path: Path) -> None:
     """Each further list waits longer."""
 
     async def run() -> None:
@@ -126,7 +126,7 @@ def test_a_server_that_ends_each_watch_at_once_is_asked_ever_less_often(tmp_path
     asyncio.run(run())
 
 
-def test_a_watch_that_told_of_changes_is_followed_by_the_next_at_once(tmp_path: Path) -> None:
+def test_a_watch_with_changes_is_followed_by_the_next_at_once(tmp_path: Path) -> None:
     """However short it was: the server ends those that it cannot feed as fast as things change."""
 
     async def run() -> None:
@@ -161,7 +161,7 @@ def test_a_watch_that_lasted_is_followed_by_the_next_at_once(tmp_path: Path) -> 
     asyncio.run(run())
 
 
-def test_a_watch_that_says_nothing_is_given_up_and_listed_anew(tmp_path: Path) -> None:
+def test_a_silent_watch_is_replaced_by_a_new_list(tmp_path: Path) -> None:
     """No bookmark for longer than bookmarks take: nobody knows what it should have said."""
 
     async def run() -> None:
@@ -174,7 +174,7 @@ def test_a_watch_that_says_nothing_is_given_up_and_listed_anew(tmp_path: Path) -
     asyncio.run(run())
 
 
-def test_time_spent_on_opening_a_watch_is_no_success(tmp_path: Path) -> None:
+def test_opening_a_watch_is_not_a_success(tmp_path: Path) -> None:
     """Pauses grow though each attempt took long to fail."""
 
     async def run() -> None:
@@ -217,7 +217,7 @@ def test_after_some_failures_in_a_row_the_version_is_not_believed(tmp_path: Path
     asyncio.run(run())
 
 
-def test_a_list_that_fails_is_tried_again_and_the_reason_told(tmp_path: Path) -> None:
+def test_a_failed_list_is_retried_and_its_reason_reported(tmp_path: Path) -> None:
     """Until then nothing is synced, and `last_error` says why."""
 
     async def run() -> None:

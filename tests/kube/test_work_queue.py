@@ -116,7 +116,7 @@ def test_a_key_that_fails_is_tried_ever_later_up_to_five_minutes() -> None:
     assert run(main())[-1] >= 150.0
 
 
-def test_the_age_of_the_oldest_key_is_told() -> None:
+def test_the_age_of_the_oldest_key_is_exposed() -> None:
     """Of those that no worker has taken."""
 
     async def main() -> None:

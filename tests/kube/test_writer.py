@@ -171,7 +171,7 @@ def test_a_server_that_does_not_answer_slows_all_down(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_nobody_may_silence_the_writer_for_hours(tmp_path: Path) -> None:
+def test_a_retry_after_cannot_stop_the_writer_for_hours(tmp_path: Path) -> None:
     """A proxy's maintenance page may say so; five minutes are kept."""
 
     async def run() -> None:

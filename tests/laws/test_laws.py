@@ -270,7 +270,7 @@ def test_a_required_grace_period_is_the_most_that_a_pod_gets(
 
 @lawful
 @given(pods(), excepted_lists(), st.booleans())
-def test_law_7_a_contradiction_is_said_not_made(
+def test_law_7_a_contradiction_is_reported_not_created(
     pod: Json, policies: list[Json], kueue: bool
 ) -> None:
     """What some node could run before is refused, or some node can run it after."""

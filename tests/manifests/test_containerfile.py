@@ -179,7 +179,7 @@ def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def test_the_last_stage_runs_as_nobody_and_opens_the_ports_of_the_manifests() -> None:
+def test_the_last_stage_runs_unprivileged_and_opens_the_ports_of_the_manifests() -> None:
     """The same user as in the Deployments; a number, for runAsNonRoot cannot read a name."""
     last = stages()[-1]
     assert of(last, "USER") == ["65532:65532"]

@@ -90,7 +90,7 @@ def test_expressions_are_balanced(objects: tuple[Json, ...]) -> None:
             assert expression.count(opening) == expression.count(closing), expression
 
 
-def test_panels_lie_beside_each_other(objects: tuple[Json, ...]) -> None:
+def test_panels_do_not_overlap(objects: tuple[Json, ...]) -> None:
     """Within Grafana's 24 columns, none over another; each has an identity and a source."""
     panels = dashboard(objects)["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)

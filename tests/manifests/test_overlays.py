@@ -213,7 +213,7 @@ def test_only_the_controller_writes_and_secrets_have_names(build: Build, overlay
         assert not [name for _, name in rules if name == "fairlead-certificates"]
 
 
-def test_nobody_gets_more_of_exceptions_than_the_reading_of_them() -> None:
+def test_roles_grant_only_reading_of_exceptions() -> None:
     """It is aggregated to `view`; whoever administers the cluster writes them, and no other."""
     aggregations = []
     for path in MANIFESTS.rglob("*.yaml"):

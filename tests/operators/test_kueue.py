@@ -158,7 +158,7 @@ def test_elsewhere_the_override_holds_and_both_are_named(
         mentions(told, "policy on-demand wants 'on-demand'", f"Kueue (workload '{workload}')")
 
 
-def test_a_forged_label_changes_nothing_and_its_author_is_told(
+def test_a_forged_label_changes_nothing_and_its_author_gets_a_warning(
     new_namespace: NewNamespace,
 ) -> None:
     """Kueue's label can be written by any author, who learns what became of the flavor."""

@@ -40,7 +40,7 @@ def test_blanks_and_empty_entries_do_not_matter() -> None:
     assert parse("", CLASSES) == ()
 
 
-def test_everything_that_is_wrong_is_said_at_once(wording: Wording) -> None:
+def test_all_errors_are_reported_at_once(wording: Wording) -> None:
     """With what is allowed."""
     with pytest.raises(InvalidRequest) as caught:
         parse("a=Allow,spot=Often,gpu=Prefer:0,on-demand=Allow:5,", CLASSES)

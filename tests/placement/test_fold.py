@@ -76,7 +76,7 @@ def test_two_long_values_are_cut_so_that_they_differ() -> None:
         mentions(text, "xx1'", "xx2'")
 
 
-def test_a_setting_that_no_node_can_meet_beside_an_earlier_one_drops_with_a_warning(
+def test_a_setting_that_leaves_no_node_with_an_earlier_one_drops_with_a_warning(
     wording: Wording,
 ) -> None:
     """Even where they are about different fields."""
@@ -170,7 +170,7 @@ def test_required_affinity_of_overrides_is_anded_and_of_defaults_the_first_wins(
     assert [w.policy for w in soft.required] == ["a"]
 
 
-def test_what_two_policies_both_say_is_no_conflict() -> None:
+def test_equal_settings_of_two_policies_do_not_conflict() -> None:
     """The trace says that they agree."""
     bundle = folded({"overrides": selector("a")}, {"requirements": selector("a")})
     assert outcomes(bundle) == [("a", "nodeSelector[pool]", "kept")]

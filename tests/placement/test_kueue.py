@@ -111,7 +111,7 @@ def test_what_only_everything_before_leaves_no_node_names_kueue_too(wording: Wor
     wording(warning)
 
 
-def test_an_override_that_takes_a_key_away_is_named_beside_kueue(wording: Wording) -> None:
+def test_an_override_that_removes_a_key_is_named_with_kueue(wording: Wording) -> None:
     """Where nothing is kept: a mode of a class removes what it cannot be met beside."""
     setting = {"capacity": [{"class": "spot", "mode": "Prevent"}]}
     policies = policy_set([document("PlacementPolicy", "stable", {"overrides": setting})])

@@ -61,7 +61,7 @@ def test_an_override_does_not_set_a_pod_free_that_contradicts_itself(overrides: 
     mentions(decision.reason, "nodeSelector[pool]", "'a'", "'b'")
 
 
-def test_what_a_pod_is_rejected_for_is_told_once() -> None:
+def test_the_reason_of_a_rejection_is_reported_once() -> None:
     """By the requirement that rejects it."""
     compiled = policy_set([policy(requirements={"nodeSelector": {"pool": "b"}})])
     decision = decided(pod(pool="a"), compiled)

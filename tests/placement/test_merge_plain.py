@@ -37,7 +37,7 @@ def test_a_security_context_of_another_system_is_skipped(
     assert skipped == {f"securityContext[{key}]" for key in BOTH.keys() - expected}
 
 
-def test_every_maximum_is_told_by_what_the_pod_gets() -> None:
+def test_every_maximum_is_reported_with_the_pods_value() -> None:
     """The lowest is set, the pod is within the others, and a setting above one has lost."""
     field = "terminationGracePeriodSeconds"
     policies = [

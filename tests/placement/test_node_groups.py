@@ -96,7 +96,7 @@ def test_a_label_that_comes_later_tells_apart() -> None:
     assert len(groups.groups_for(pod(), ["pool"])) == 1
 
 
-def test_a_label_that_went_with_its_last_node_is_nobodys() -> None:
+def test_a_label_of_deleted_nodes_belongs_to_no_node() -> None:
     """Though that node was the first of a group that others are still in."""
     groups = NodeGroups([Node("a", {"pool": "ml"}, []), Node("b", {}, [])])
     assert admitting(groups, pod()) == 2

@@ -92,7 +92,7 @@ def test_a_class_can_make_what_it_says_and_what_it_has_made(asked: PodPlacement)
         pod(nodeName="n1"),
     ],
 )
-def test_a_class_cannot_make_what_nobody_ever_saw(asked: PodPlacement) -> None:
+def test_a_class_cannot_create_an_unknown_node(asked: PodPlacement) -> None:
     """A label that none of its nodes has, another value, another's taint, a node by its name."""
     assert made(asked) == []
 

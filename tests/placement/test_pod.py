@@ -89,7 +89,7 @@ def test_a_field_of_the_wrong_type_is_named_by_its_path(
 
 
 @pytest.mark.parametrize("part", ["metadata", "spec"])
-def test_a_pod_without_metadata_or_spec_is_no_pod(part: str) -> None:
+def test_a_pod_without_metadata_or_spec_is_not_a_pod(part: str) -> None:
     """Nothing could be patched into it."""
     what = raw()
     del what[part]

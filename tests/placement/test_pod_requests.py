@@ -78,7 +78,7 @@ def test_what_the_pod_is_given_counts_instead_of_its_containers() -> None:
     assert requests(spec) == {"cpu": 2000, "nvidia.com/gpu": 1, "hugepages-2Mi": 4 * 2**20}
 
 
-def test_a_pods_limit_counts_where_nobody_requests() -> None:
+def test_a_pods_limit_counts_without_a_request() -> None:
     """As the API server defaults it."""
     spec = {"containers": [container(cpu="1")], "resources": {"limits": {"cpu": 4, "memory": "1G"}}}
     assert requests(spec) == {"cpu": 1000, "memory": 10**9}
@@ -151,6 +151,6 @@ def test_a_node_that_takes_no_pods_takes_none() -> None:
     assert lacking({}, {"cpu": 8000}) == Lack("pods", 1, 0)
 
 
-def test_of_a_node_that_says_nothing_nothing_is_said() -> None:
+def test_a_node_without_status_has_no_shortfall() -> None:
     """It may have been read from a file without its status."""
     assert lacking({"cpu": 1000}, None) is None

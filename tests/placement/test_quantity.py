@@ -67,7 +67,7 @@ def test_cpu_counts_in_thousandths_and_all_else_in_units(
 @pytest.mark.parametrize(
     "text", ["", "Gi", "1e", "1ki", "x", "1 ", "--1", ".", "1" * 65, "0x1", "0" * 10**6]
 )
-def test_what_is_no_quantity_is_refused(text: str) -> None:
+def test_an_invalid_quantity_is_rejected(text: str) -> None:
     """It is quoted, with what would be right."""
     with pytest.raises(InvalidQuantity, match="is not a quantity"):
         nanos(text)

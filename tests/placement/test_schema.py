@@ -149,7 +149,7 @@ def test_a_model_cannot_be_changed() -> None:
         Toleration(operator="Exists").key = "spot"
 
 
-def test_names_in_snake_case_are_no_fields_of_a_document(wording: Wording) -> None:
+def test_names_in_snake_case_are_not_fields_of_a_document(wording: Wording) -> None:
     """A document has camelCase only, and the near name is suggested."""
     [(at, said)] = errors(PlacementModel, {"node_selector": {"a": "b"}})
     assert at == "node_selector"
@@ -294,7 +294,7 @@ def test_namespaces_have_no_dots() -> None:
     )
 
 
-def test_match_label_keys_stand_beside_a_selector(wording: Wording) -> None:
+def test_match_label_keys_require_a_selector(wording: Wording) -> None:
     """Both lists of label keys add to a selector, and share no key."""
     [(at, said)] = errors(PodAffinityTerm, {"topologyKey": "z", "matchLabelKeys": ["a"]})
     assert at == "matchLabelKeys"

@@ -143,7 +143,7 @@ def test_resources_are_named_with_what_there_is(
     wording(text)
 
 
-def test_long_words_are_cut() -> None:
+def test_long_values_are_shortened() -> None:
     """An author may write labels of hundreds of characters."""
     key = "a" * 250 + "/" + "b" * 63
     text = said(nodes(1), condition(key, "v" * 63, "p"), condition(key, "w"))

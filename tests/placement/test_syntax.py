@@ -46,7 +46,7 @@ def test_a_label_key_is_a_name_with_a_dns_prefix_perhaps(key: str) -> None:
     "key",
     ["", "a b", "-a", "a-", "n" * 64, "/a", "a/", "A.b/c", "a/b/c", "p" * 254 + "/n", "ä", "a\n"],
 )
-def test_other_texts_are_no_label_keys(key: str) -> None:
+def test_other_texts_are_not_label_keys(key: str) -> None:
     """Spaces, borders, lengths, empty parts, capitals in the prefix and line ends are refused."""
     assert not takes(LabelKey, key)
 
@@ -89,7 +89,7 @@ def test_a_windows_user_may_have_a_domain() -> None:
     assert not takes(WindowsUserName, "")
 
 
-def test_an_editor_is_told_the_length_of_the_longest_label_key() -> None:
+def test_the_schema_has_the_maximum_length_of_a_label_key() -> None:
     """A prefix of 253 characters, a slash and a name of 63."""
     schema = TypeAdapter(dict[LabelKey, str]).json_schema()
     longest = "p" * 253 + "/" + "n" * 63
@@ -125,12 +125,12 @@ def test_a_list_that_rules_look_into_has_a_limit(document: Any, path: tuple[str,
     assert [*crowded(document, ())] == [(path, f"want at most {MAX_LISTED} items, not {MANY}")]
 
 
-def test_lists_of_words_have_none() -> None:
+def test_lists_of_values_have_no_limit() -> None:
     """No rule looks at each namespace of a policy."""
     assert [*crowded({"namespaces": ["a"] * 1000, "values": ["b"] * 1000}, ())] == []
 
 
-def test_what_is_of_a_wrong_type_is_said_elsewhere() -> None:
+def test_wrong_types_are_reported_by_another_check() -> None:
     """Raw documents hold anything."""
     wrong: list[Any] = [None, 3, "text" * 100, {"labels": "text" * 100, "matchLabelKeys": {}}]
     for value in wrong:

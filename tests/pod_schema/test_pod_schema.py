@@ -76,7 +76,7 @@ def test_a_name_that_is_none_is_an_error(
     assert not [*text_rules.name_faults({"generateName": "my.pod-" + "a" * 300})]
 
 
-def test_nothing_is_said_of_a_template_that_the_api_server_takes() -> None:
+def test_nothing_is_reported_of_a_template_that_the_api_server_takes() -> None:
     """Nulls are fields that are left out."""
     assert faults(EVERYTHING) == []
     for each in (*TAKEN, *ACCEPTED):

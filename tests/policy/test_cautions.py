@@ -159,7 +159,7 @@ def test_what_some_pod_meets_is_not(spec: Json) -> None:
 
 @settings(max_examples=examples(200), deadline=None)
 @given(matches, st.lists(matches, max_size=2), st.lists(subjects, min_size=1, max_size=5))
-def test_what_is_told_holds_for_every_pod(
+def test_a_reported_finding_holds_for_every_pod(
     written: Json, excludes: list[Json], some: list[Subject]
 ) -> None:
     """By the conditions themselves."""

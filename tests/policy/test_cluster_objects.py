@@ -122,7 +122,7 @@ def test_garbage_is_a_finding(
     wording(line)
 
 
-def test_what_is_no_object_or_too_deep_is_a_finding() -> None:
+def test_a_document_that_is_not_an_object_or_too_deep_is_a_finding() -> None:
     """The API server sends none of it."""
     deep = policy(defaults={"labels": {}})
     at = deep["spec"]["defaults"]
@@ -135,14 +135,14 @@ def test_what_is_no_object_or_too_deep_is_a_finding() -> None:
     assert "x/list: want a document" in str(read_object("x/list", b"[]").errors[0])
 
 
-def test_a_broken_class_is_not_said_to_be_unknown_where_it_is_named() -> None:
+def test_an_invalid_class_is_not_reported_as_unknown() -> None:
     """One mistake is one finding, as in files."""
     broken = {**policy("spot"), "kind": "CapacityClass", "spec": {"nodes": []}}
     setting = policy(overrides={"capacity": [{"class": "spot", "mode": "Allow"}]})
     assert [line.split(":")[0] for line in findings(broken, setting)] == ["capacityclasses/spot"]
 
 
-def test_a_changed_object_is_read_anew_and_one_that_is_gone_is_forgotten() -> None:
+def test_a_changed_object_is_read_again_and_a_deleted_one_is_forgotten() -> None:
     """Whatever is remembered, the set is that of the objects at hand."""
     remembered = Objects()
     one, two = policy("one"), policy("two")

@@ -79,7 +79,7 @@ def test_without_a_time_nothing_is_in_force_and_nothing_has_ended() -> None:
         {"policies": ["other"]},
     ],
 )
-def test_a_pod_that_it_does_not_match_is_no_matter_to_it(spec: dict[str, Any]) -> None:
+def test_an_exception_ignores_pods_that_it_does_not_match(spec: dict[str, Any]) -> None:
     """Nor are policies that it does not name."""
     assert told(exceptions(a=spec).set_aside(["spot"], WORKER, BEFORE)) == ({}, {})
 
@@ -108,7 +108,7 @@ def test_an_end_is_a_moment_whatever_its_zone() -> None:
     assert only.in_force(END - timedelta(hours=1, seconds=1))
 
 
-def test_a_reason_of_several_lines_is_told_in_one() -> None:
+def test_a_reason_of_several_lines_is_reported_in_one() -> None:
     """Logs and tables have one line for it."""
     (only,) = exceptions(a={"reason": "first line\n  second line\n"})
     assert only.reason == "first line second line"
@@ -133,7 +133,7 @@ def loaded(**spec: Any) -> Loaded:
     return load({"a.json": orjson.dumps(POLICY), "b.json": orjson.dumps(an_exception(**spec))})
 
 
-def test_an_exception_counts_in_the_hash_and_is_no_policy() -> None:
+def test_an_exception_counts_in_the_hash_and_is_not_a_policy() -> None:
     """The stamp tells which exceptions there were."""
     alone = load({"a.json": orjson.dumps(POLICY)}).policies
     both = loaded().policies

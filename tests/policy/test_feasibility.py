@@ -58,7 +58,7 @@ def only(spec: str, world: list[Node] = WORLD) -> Concern:
     return concern
 
 
-def test_a_policy_that_leaves_nodes_and_tolerates_them_is_no_concern() -> None:
+def test_a_policy_whose_nodes_it_tolerates_is_not_reported() -> None:
     """Constrain brings the class's tolerations: one node of the two has no other taint."""
     found = judged("overrides: {capacity: [{class: spot, mode: Constrain}]}")
     assert found.concerns == ()
@@ -149,7 +149,7 @@ def test_a_class_that_stays_closed_is_a_warning(wording: Wording) -> None:
     wording(concern.message)
 
 
-def test_passing_states_of_nodes_are_nobodys_fault() -> None:
+def test_temporary_node_states_blame_no_policy() -> None:
     """A node that is not ready, or cordoned, or about to be removed, counts as it will be."""
     states = [
         {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"},
@@ -198,7 +198,7 @@ def of_autoscaled(spec: str, world: list[Node], classes: str = AUTOSCALED) -> Fe
     return feasibility(load({"f.yaml": (classes + policy).encode()}).policies, world)
 
 
-def test_nodes_that_are_made_on_demand_are_no_concern_while_they_are_absent() -> None:
+def test_missing_nodes_on_demand_produce_no_warning() -> None:
     """Neither of the class, nor of the policies that ask for it; who makes them is told."""
     found = of_autoscaled(CONSTRAIN, WORLD[:1])
     assert found.concerns == ()

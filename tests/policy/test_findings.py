@@ -58,7 +58,7 @@ def test_a_path_is_written_as_kubernetes_writes_it(path: Path, text: str) -> Non
     ("names", "text"),
     [(["a"], "a"), (["a", "b"], "a, b"), (["a", "b", "c", "d"], "a, b and 2 more"), ([], "")],
 )
-def test_of_many_names_the_first_few_are_told_and_how_many_more(
+def test_of_many_names_the_first_few_are_shown_with_the_count_of_others(
     names: list[str], text: str
 ) -> None:
     """A message is for a line; so many are named as are asked for."""

@@ -131,13 +131,13 @@ def test_an_empty_list_of_a_condition_is_an_error(field: str) -> None:
         ("serviceAccounts", "a" * 253, "a" * 254),
     ],
 )
-def test_a_condition_takes_only_words_that_can_match(field: str, good: str, bad: str) -> None:
+def test_a_condition_accepts_only_values_that_can_match(field: str, good: str, bad: str) -> None:
     """A misspelt kind, role or volume would match nothing, and silently."""
     assert not errors(Match, {field: [good]})
     assert [at for at, _ in errors(Match, {field: [bad]})] == [f"{field}.0"]
 
 
-def test_every_word_of_the_tables_can_be_written() -> None:
+def test_every_value_of_the_tables_is_valid() -> None:
     """What Fairlead knows of kinds, frameworks, roles and volumes, a policy can match."""
     assert not errors(
         Match,
@@ -201,7 +201,7 @@ def test_a_class_is_shapes_or_the_complement_of_another(spec: dict[str, Any], pa
     assert [at for at, _ in errors(CapacityClass, capacity_class(spec))] == [path]
 
 
-def test_a_class_may_be_told_by_labels_expressions_and_taints() -> None:
+def test_a_class_may_be_described_by_labels_expressions_and_taints() -> None:
     """The forms of design.md are read."""
     shape = {
         "labels": {"a": "b"},
@@ -308,7 +308,7 @@ def test_every_field_is_required(field: str) -> None:
         ({"reason": "x" * 501}, "reason", "at most 500 characters"),
     ],
 )
-def test_what_is_wrong_is_said_with_the_cure(
+def test_errors_are_reported_with_the_cure(
     spec: dict[str, Any], where: str, says: str, wording: Wording
 ) -> None:
     """At its field, and nothing else beside it."""

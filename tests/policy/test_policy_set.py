@@ -105,7 +105,7 @@ def test_policies_go_by_priority_and_then_by_name() -> None:
     assert [p.name for p in made.policies] == ["c", "a", "b", "d"]
 
 
-def test_the_hash_is_of_what_is_said_and_of_nothing_else() -> None:
+def test_the_hash_depends_only_on_the_content() -> None:
     """Another order gives the same hash, another word another one."""
     one = document("PlacementPolicy", "a", {"defaults": {"labels": {"x": "y"}}})
     two = document("PlacementPolicy", "b", {"defaults": {"labels": {"x": "y"}}})

@@ -42,7 +42,7 @@ def test_every_file_that_ships_is_sound_and_keeps_its_values(file: Path) -> None
         ("precedence: 760", "precedence: 5000", ["spec.identity.precedence", "5000", "1000"]),
     ],
 )
-def test_a_bad_file_is_told_with_line_path_value_and_what_is_allowed(
+def test_an_invalid_file_is_reported_with_line_path_value_and_allowed_values(
     old: str, new: str, facts: list[str]
 ) -> None:
     """At the place of the value in the file."""

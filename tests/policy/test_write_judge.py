@@ -123,7 +123,7 @@ def test_a_class_that_is_named_is_not_deleted(wording: Wording) -> None:
     assert judge([SPOT, ON_DEMAND], None, ON_DEMAND) == Judgement()
 
 
-def test_no_more_errors_are_told_than_somebody_reads() -> None:
+def test_the_number_of_reported_errors_is_limited() -> None:
     """And their number."""
     settings = [{"class": f"c{at}", "mode": "Allow"} for at in range(30)]
     refusals = judge([], policy("p", overrides={"capacity": settings})).refusals
@@ -156,7 +156,7 @@ def test_a_stored_policy_that_writes_a_mark_of_a_later_version_serves() -> None:
         ([stored(names.CLASS_KIND, "all", nodes=EVERYTHING)], setting("all")),
     ],
 )
-def test_what_was_wrong_before_refuses_nobody(there: list[Json], new: Json) -> None:
+def test_existing_errors_reject_no_write(there: list[Json], new: Json) -> None:
     """Neither who mends it nor who has nothing to do with it."""
     assert judge(there, new).refusals == ()
 
@@ -247,7 +247,7 @@ LESS_THAN_NONE: Json = {
         (policy("d", requirements={"schedulerName": "y"}), True),
     ],
 )
-def test_a_stored_set_with_a_fault_keeps_nobody_from_writing(new: Json, refused: bool) -> None:
+def test_a_stored_set_with_an_error_blocks_no_write(new: Json, refused: bool) -> None:
     """As an earlier version took it. What is fixed by half passes, and what brings another not."""
     there = [zone("a", "one"), zone("b", "two"), policy("s", requirements={"schedulerName": "x"})]
     assert bool(judge(there, new).refusals) is refused
@@ -293,7 +293,7 @@ def test_a_class_that_changes_can_set_policies_against_each_other(wording: Wordi
     mentions(found.warnings[0], "policy 'b': spec.overrides.nodeSelector.pool", "policy 'a'")
 
 
-def test_a_class_without_nodes_is_told_where_nodes_are_known(wording: Wording) -> None:
+def test_a_class_without_nodes_is_reported_if_nodes_are_known(wording: Wording) -> None:
     """To who writes it, and to who sends pods there; not if its nodes are made on demand."""
     nodes = [Node("n", {"lifecycle": "own"}, ())]
     (at_class,) = judge([], SPOT, nodes=nodes).warnings
@@ -344,7 +344,7 @@ def test_who_writes_an_exception_that_any_author_can_take_is_warned() -> None:
     assert judge([], stored(names.EXCEPTION_KIND, "x", match=match, **spec)) == Judgement()
 
 
-def test_a_set_that_others_changed_between_two_writes_is_seen() -> None:
+def test_a_set_changed_between_two_writes_is_noticed() -> None:
     """Though the judge remembers the last sets, and the very same is written again."""
     judging = Judge()
     write = Write(place(setting("spot")), None, orjson.dumps(setting("spot")))

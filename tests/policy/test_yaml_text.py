@@ -33,12 +33,12 @@ def test_an_anchor_holds_for_its_document() -> None:
         values("a: &a 1\nb: *a\n---\nc: *a\n")
 
 
-def test_an_anchor_may_be_set_anew() -> None:
+def test_an_anchor_may_be_set_again() -> None:
     """The alias repeats the last one above it."""
     assert values("[&a 1, *a, &a 2, *a]") == [[1, 1, 2, 2]]
 
 
-def test_a_merge_key_fills_in_what_is_not_said() -> None:
+def test_a_merge_key_fills_in_missing_fields() -> None:
     """What stands beside it wins, and of several sources the first."""
     text = "x: &x {a: 1, b: 1}\ny: &y {b: 2, c: 2}\nz: {c: 3, <<: [*x, *y]}"
 

@@ -108,7 +108,7 @@ def test_two_tests_or_nodes_of_one_name_are_an_error() -> None:
     mentions(findings(nodes)[0], "nodes[1].name: ", "used by [0]")
 
 
-def test_everything_that_is_wrong_is_said_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     """One run of the command shows the whole work."""
     text = case("{result: placd}", pod="{spec: {nodeSelektor: {}}}").replace("nodes:", "nods:")
     assert len(findings(text)) == 3
@@ -136,7 +136,7 @@ def test_a_pod_that_no_api_server_takes_is_an_error(
     wording(found)
 
 
-def test_what_a_pod_needs_beside_need_not_be_written() -> None:
+def test_additional_needs_of_a_pod_need_not_be_written() -> None:
     """Images, volumes that are mounted, and what a volume is made of."""
     pod = "{spec: {containers: [{name: a, volumeMounts: [{name: v, mountPath: /v}]}], volumes: ["
     for source in ("secret: {}", "configMap: {}", "persistentVolumeClaim: {}"):

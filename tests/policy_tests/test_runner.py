@@ -83,7 +83,7 @@ def test_what_is_expected_of_a_pod_that_is_not_placed_fails(expect: str, field: 
         ("{lacks: {tolerations: [{key: spot}]}}", "tolerations", '[{"key": "spot"'),
     ],
 )
-def test_an_expectation_that_is_not_met_fails_with_what_was_seen(
+def test_an_unmet_expectation_fails_with_the_actual_value(
     expect: str, field: str, seen: str
 ) -> None:
     """The failure names the field, and shows the value that came out."""
@@ -110,7 +110,7 @@ def test_every_field_can_be_asked(expect: str, field: str) -> None:
     assert failure.field == field
 
 
-def test_fairleads_own_annotation_is_no_field_of_the_pod() -> None:
+def test_fairleads_own_annotation_is_not_a_field_of_the_pod() -> None:
     """It is on every pod of a run, and a test need not name it."""
     assert names.PLACEMENT not in str(
         verdict("{equals: {annotations: {note: how}}}", policies=SPEND)
@@ -133,7 +133,7 @@ def test_a_test_may_expect_that_no_policy_takes_part() -> None:
     assert not verdict("{policies: []}", WORKER).passed
 
 
-def test_a_pod_of_no_run_is_said_to_be_one() -> None:
+def test_a_pod_without_a_run_is_reported_as_such() -> None:
     """The commonest slip: the label that marks a run is missing."""
     (failure,) = verdict("{runsOn: [steady-1]}", NO_RUN).failures[:1]
     assert "not part of a run" in failure.because[0]
@@ -153,7 +153,7 @@ def test_a_pod_that_no_installation_sends_is_not_placed(wording: Wording) -> Non
     assert verdict("{result: not-a-run, policies: []}", NO_RUN, system).passed
 
 
-def test_a_policy_that_the_set_does_not_have_is_said_to_be_none(wording: Wording) -> None:
+def test_a_policy_outside_the_set_is_reported_as_unknown(wording: Wording) -> None:
     """A policy that was renamed is told from one that does not match."""
     (failure,) = verdict("{policies: [workers-on-spot, old-name]}").failures
     (because,) = failure.because

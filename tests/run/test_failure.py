@@ -65,7 +65,7 @@ def test_status_reason_tells_of_the_node_before_the_exit_code(reason: str) -> No
         *("TaintToleration", "NodePorts", "SMTAlignmentError", "PodOSNotSupported"),
     ],
 )
-def test_a_pod_that_its_kubelet_did_not_admit_is_told_apart(reason: str) -> None:
+def test_a_pod_that_its_kubelet_did_not_admit_is_distinguished(reason: str) -> None:
     """Its program never ran, and the next pod would be refused too."""
     assert failure(pod(reason=reason, message="words")) == Failure(
         True, reason, "words", refused=True
@@ -149,7 +149,7 @@ def test_a_success_while_the_node_was_away_stands() -> None:
     assert classify_end(done, silent) == "Succeeded"
 
 
-def test_a_pod_that_a_node_short_of_something_did_not_admit_is_told_apart() -> None:
+def test_a_pod_that_a_node_short_of_something_did_not_admit_is_distinguished() -> None:
     """Evicted is also the kubelet's word where it does not admit: the program never ran."""
     words = "The node had condition: [DiskPressure]. "
     assert failure(pod(reason="Evicted", message=words)) == Failure(
@@ -182,7 +182,7 @@ def test_evicted_without_disruption_target_is_the_programs_own_failure() -> None
     assert (end.disruption, end.reason, end.message) == (False, "Evicted", "used 2Gi")
 
 
-def test_a_pod_that_somebody_deletes_has_ended_at_once() -> None:
+def test_a_pod_that_a_user_deletes_has_ended_at_once() -> None:
     """Its program was told to stop: what it does then is not its own failure."""
     assert failure(pod("Running", deleted_at=BEFORE)).disruption
     assert failure(pod(deleted_at=BEFORE, exit=exited(143))).disruption
@@ -195,12 +195,12 @@ def test_a_program_that_failed_before_its_deletion_was_asked_for_failed() -> Non
 
 
 @pytest.mark.parametrize("how", [{"disruption": TARGET}, {"deleted_at": BEFORE}])
-def test_exit_code_0_after_being_told_to_go_is_no_success(how: dict[str, Any]) -> None:
+def test_exit_code_0_after_deletion_is_not_a_success(how: dict[str, Any]) -> None:
     """A program that saves its state upon SIGTERM and leaves has not finished its work."""
     assert failure(pod("Succeeded", exit=exited(0, "Completed"), **how)).disruption
 
 
-def test_a_success_before_the_pod_was_told_to_go_stands() -> None:
+def test_a_success_before_the_pod_was_deleted_counts() -> None:
     """Its deletion comes too late to undo it."""
     assert (
         classify_end(pod("Succeeded", exit=exited(0, "Completed"), deleted_at=AFTER)) == "Succeeded"
@@ -216,7 +216,7 @@ def test_a_success_before_the_pod_was_told_to_go_stands() -> None:
         (127, "ContainerCannotRun", "ContainerCannotRun"),
     ],
 )
-def test_an_exit_code_is_told_by_the_runtimes_word_or_the_signals(
+def test_an_exit_code_is_explained_by_the_runtimes_reason_or_the_signal(
     code: int, said: str, word: str
 ) -> None:
     """Out of memory is told apart from a SIGKILL, though the code is the same."""

@@ -138,7 +138,7 @@ def test_a_run_of_a_hundred_survives_the_loss_of_one_node(scope: str) -> None:
 
 @pytest.mark.parametrize("order", [*permutations(["peer", "node", "pod"])])
 @pytest.mark.parametrize("scope", SCOPES)
-def test_the_order_in_which_a_loss_is_heard_does_not_matter(
+def test_the_order_of_events_about_a_loss_does_not_matter(
     scope: str, order: tuple[str, ...]
 ) -> None:
     """A peer's failure, the node, and what becomes of the pod there."""
@@ -218,7 +218,7 @@ def test_another_nodes_loss_is_another_disruption_though_the_first_one_lasts() -
     assert charged(scene) == (0, 2)
 
 
-def test_a_silent_node_alone_is_no_disruption() -> None:
+def test_a_silent_node_alone_is_not_a_disruption() -> None:
     """It may come back, its programs unharmed."""
     scene = spot()
     silent(scene, "spot-2").later(200)

@@ -69,7 +69,7 @@ def test_every_field_that_can_be_written_is_on_the_page() -> None:
                 assert f"| `{field}` |" in text
 
 
-def test_nothing_that_is_said_of_a_run_is_about_policies() -> None:
+def test_reports_about_runs_do_not_mention_policies() -> None:
     """Placement has defaults, overrides and requirements in policies, and none of them here."""
     text = page().lower()
 

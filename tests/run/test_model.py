@@ -182,7 +182,7 @@ def said(**spec: Any) -> list[str]:
         ({"replicas": {}}, "replicas", ("empty", "at least 1")),
     ],
 )
-def test_what_is_wrong_is_said_alone_and_with_its_cure(
+def test_each_error_is_reported_with_its_cure(
     spec: Json, path: str, facts: tuple[str, ...], wording: Wording
 ) -> None:
     """One slip is one finding, at its path."""
@@ -192,7 +192,7 @@ def test_what_is_wrong_is_said_alone_and_with_its_cure(
     wording(found)
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
+def test_all_that_is_wrong_is_reported_at_once() -> None:
     """A field that is wrong by itself does not hide what is wrong between others."""
     run = a_run(
         kind="experimnt",

@@ -42,7 +42,7 @@ def test_keys_are_closed_for_root_and_open_for_others(
     assert mode(path, pod_user, own_user) == expected
 
 
-def test_files_are_mounted_read_only_beside_the_keys() -> None:
+def test_files_and_keys_are_mounted_read_only() -> None:
     """Each by a volume of its own."""
     found = mounts(RUN, SharedConfig({"hostfile": "h"}, ROOT), {}, {})
     assert [(each["volume"]["name"], each["mount"]["mountPath"]) for each in found] == [

@@ -82,7 +82,7 @@ def replica_set() -> dict[str, Any]:
     return owner_reference(apiVersion="apps/v1", kind="ReplicaSet", name="lab-1", uid="rs")
 
 
-def test_the_pod_of_a_run_that_serves_is_no_replica() -> None:
+def test_the_pod_of_a_run_that_serves_is_not_a_replica() -> None:
     """A Deployment makes it, by way of a ReplicaSet: the run is named by our label alone."""
     found = read(
         metadata={"ownerReferences": [replica_set()], "labels": {names.RUN_UID: "run-uid"}},
@@ -149,7 +149,7 @@ def test_a_deletion_was_asked_for_its_grace_period_earlier(grace: int | None, as
 
 
 @pytest.mark.parametrize("deleted", ["2026-11-20T10:06:30Z", "12026-11-20T10:06:30Z"])
-def test_a_grace_period_that_no_date_can_hold_is_no_end(deleted: str) -> None:
+def test_a_grace_period_beyond_the_last_date_has_no_end(deleted: str) -> None:
     """Whoever deletes a pod may ask for any number of seconds."""
     metadata = {
         "creationTimestamp": "2026-11-20T10:00:00Z",
@@ -196,7 +196,7 @@ def raw_deployment(**status: Any) -> dict[str, Any]:
     }
 
 
-def test_a_deployment_is_read_with_what_its_controller_has_seen() -> None:
+def test_a_deployment_is_read_with_its_observed_generation() -> None:
     """A status of an older generation says nothing of the newer one."""
     raw = raw_deployment(observedGeneration=2, replicas=1, readyReplicas=1, availableReplicas=1)
     assert observation.deployment(raw) == OwnedDeployment(
@@ -204,7 +204,7 @@ def test_a_deployment_is_read_with_what_its_controller_has_seen() -> None:
     )
 
 
-def test_a_deployment_of_somebody_else_is_none() -> None:
+def test_a_deployment_of_another_owner_does_not_count() -> None:
     """Its owner tells."""
     assert observation.deployment({"metadata": {"uid": "d"}, "spec": {}, "status": {}}) is None
 
@@ -229,7 +229,7 @@ def test_a_deployment_says_why_it_makes_no_progress() -> None:
     assert found.message == "exceeded quota; ProgressDeadlineExceeded"
 
 
-def test_what_a_run_owns_is_told_by_the_controller_reference() -> None:
+def test_objects_of_a_run_are_recognized_by_the_controller_reference() -> None:
     """Services and ConfigMaps: of them only this is kept."""
     assert (
         observation.owner_uid({"metadata": {"ownerReferences": [owner_reference()]}}) == "run-uid"
@@ -284,7 +284,7 @@ def test_a_failed_init_container_is_why_the_main_one_never_ran() -> None:
     assert (found.container, found.code, found.signal) == ("fetch", 7, 9)
 
 
-def test_a_sidecars_end_is_no_failure() -> None:
+def test_a_sidecars_end_is_not_a_failure() -> None:
     """A sidecar is killed once the others are done; Kubernetes does not count how it ends."""
     found = exit_of(
         terminated("proxy", 0),
@@ -315,7 +315,7 @@ def test_a_pod_that_was_ended_from_outside_may_say_nothing() -> None:
     assert exit_of() is None
 
 
-def test_out_of_memory_is_the_runtimes_word() -> None:
+def test_out_of_memory_is_the_runtimes_reason() -> None:
     """137 alone might be anybody's SIGKILL."""
     found = exit_of(terminated("main", 137, "OOMKilled"))
     assert found is not None

@@ -37,7 +37,7 @@ def test_that_a_machine_is_off_is_believed_only_of_a_node_that_was_read_live() -
     assert read.trouble == "NodeShutdown"
 
 
-def test_nothing_is_known_of_a_node_that_was_not_heard_of_or_without_a_view() -> None:
+def test_unknown_nodes_and_a_missing_view_have_no_facts() -> None:
     """And nothing of a pod that is not bound."""
     assert Observed().node_health(pod()) is None
     assert Observed(nodes={}).node_health(pod()) is None

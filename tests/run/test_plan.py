@@ -111,7 +111,7 @@ def test_the_gang_has_the_labels_and_the_account_of_the_pods() -> None:
     }
 
 
-def test_what_no_replica_could_be_told_is_said_with_the_rest() -> None:
+def test_missing_variables_are_reported_with_the_other_errors() -> None:
     """A run too large for TF_CONFIG, with a template that restarts in place."""
     with pytest.raises(InvalidRun) as caught:
         planned(

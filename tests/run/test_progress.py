@@ -56,7 +56,7 @@ def test_the_phases_of_a_run_that_restarts_once() -> None:
     ]
 
 
-def test_counts_are_told_by_role() -> None:
+def test_counts_are_shown_by_role() -> None:
     """Desired, active, ready, succeeded; and ready of desired for all."""
     scene = Scene(**led("pytorch", 3)).runs("master-0", "worker-1").exits("worker-1", 0)
     worker = scene.role("worker")
@@ -65,7 +65,7 @@ def test_counts_are_told_by_role() -> None:
     assert scene.status.replicas_ready == "1/4"
 
 
-def test_the_schedulers_reasons_are_told_once_for_all_pods() -> None:
+def test_the_schedulers_reasons_are_reported_once_for_all_pods() -> None:
     """How many of how many, and its words."""
     scene = Scene(**workers(3))
     for index in range(2):
@@ -76,7 +76,7 @@ def test_the_schedulers_reasons_are_told_once_for_all_pods() -> None:
     assert [each.reason for each in scene.told].count("Unschedulable") == 1
 
 
-def test_a_container_that_waits_is_told_with_its_reason() -> None:
+def test_a_container_that_waits_is_reported_with_its_reason() -> None:
     """Where the node has the pod and cannot start it."""
     scene = Scene(**workers(2))
     scene.set("worker-0", node="node-a", waiting=("ImagePullBackOff", "no image"))
@@ -85,7 +85,7 @@ def test_a_container_that_waits_is_told_with_its_reason() -> None:
     assert said(scene, "Ready") == ("False", "ImagePullBackOff")
 
 
-def test_a_refused_creation_is_told_in_the_api_servers_words_and_counts_for_nothing() -> None:
+def test_a_refused_creation_is_reported_and_not_counted() -> None:
     """Against no budget: no program has failed."""
     scene = Scene(**workers(1), backoffLimit=0, disruptionLimit=0).runs()
     words = "exceeded quota: pods=1"

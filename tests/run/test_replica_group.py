@@ -37,13 +37,13 @@ def test_the_port_is_the_runs_or_the_frameworks() -> None:
     assert Gang("a", "b", "jax", {"worker": 1}).port == 6666
 
 
-def test_gpus_are_told_by_replica() -> None:
+def test_gpus_are_counted_by_replica() -> None:
     """None where nothing is known of them, and nobody where the role is not there."""
     gang = Gang("a", "b", "mpi", {"launcher": 1, "worker": 2}, devices={"worker": (4, 8)})
     assert (gang.gpus("launcher"), gang.gpus("worker"), gang.gpus("ps")) == ((0,), (4, 8), ())
 
 
-def test_what_all_are_told_is_made_once_a_gang() -> None:
+def test_common_variables_are_made_once_per_gang() -> None:
     """Else telling a thousand replicas would take time with the square of their number."""
     made = []
 

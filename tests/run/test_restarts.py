@@ -63,7 +63,7 @@ def test_restart_scope_replica_starts_one_replica_again() -> None:
     assert scene.pod("worker-1").phase == "Pending"
 
 
-def test_restart_scope_role_begins_the_role_anew() -> None:
+def test_restart_scope_role_restarts_the_role() -> None:
     """All its replicas, and no other role's; that is one restart."""
     scene = Scene(**led("pytorch", 2), restartScope="Role").runs()
     kept = scene.pod("master-0").uid
@@ -76,7 +76,7 @@ def test_restart_scope_role_begins_the_role_anew() -> None:
     assert counts(scene, "master") == (0, 0, 0)
 
 
-def test_restart_scope_run_begins_every_role_anew() -> None:
+def test_restart_scope_run_restarts_every_role() -> None:
     """Charged is the role of the replica that went down."""
     scene = Scene(**led("pytorch", 2), restartScope="Run").runs().fails("worker-1", exit=None)
     assert scene.pods == []
@@ -118,7 +118,7 @@ def test_pods_of_an_earlier_attempt_are_never_counted() -> None:
     assert counts(scene, "worker") == (0, 1, 1)
 
 
-def test_a_role_that_begins_anew_forgets_who_had_finished() -> None:
+def test_a_restarted_role_forgets_its_finished_replicas() -> None:
     """A rendezvous needs every member."""
     scene = Scene(**workers(2), restartScope="Role").runs().exits("worker-0", 0)
     assert scene.role("worker").succeeded_indexes == "0"
@@ -136,7 +136,7 @@ def test_a_finished_replica_whose_pod_is_gone_never_runs_again() -> None:
     assert (scene.role("worker").succeeded, scene.role("worker").succeeded_indexes) == (1, "0")
 
 
-def test_a_pod_that_vanished_is_a_disruption_and_is_made_anew() -> None:
+def test_a_vanished_pod_is_a_disruption_and_is_recreated() -> None:
     """It is looked up live first."""
     scene = Scene(**workers(2)).runs().vanishes("worker-1")
     assert counts(scene, "worker") == (0, 1, 1)
@@ -327,7 +327,7 @@ def test_each_replica_waits_for_itself() -> None:
     assert scene.pod("worker-1").uid == kept
 
 
-def test_a_clock_that_was_set_back_holds_nobody_longer_than_the_whole_delay() -> None:
+def test_a_clock_that_was_set_back_delays_at_most_by_the_whole_delay() -> None:
     """A failure of tomorrow waits no longer than one of now."""
     tomorrow = to_second(BEGIN + timedelta(days=1))
     entry = Recovering(indexes="0", failures=2, wait_milliseconds=20_000, since=tomorrow)

@@ -58,7 +58,7 @@ def test_a_run_is_read_with_the_places_of_its_fields() -> None:
     assert document.locate(("spec", "replicas", "worker", "count")) == (10, 14)
 
 
-def test_every_error_is_said_at_once_and_in_its_line(wording: Wording) -> None:
+def test_all_errors_are_reported_at_once_with_their_lines(wording: Wording) -> None:
     """One reading shows the whole work: between fields, in them, and in the text."""
     wrong = (
         RUN.replace("worker:", "wroker:").replace("count: 7", "count: seven")
@@ -183,7 +183,7 @@ def test_the_items_of_a_list_are_documents() -> None:
     ],
     ids=["kind", "version", "group", "no version", "Polyaxon", "list", "not YAML"],
 )
-def test_what_is_no_run_is_said_to_be_none(
+def test_a_document_that_is_not_a_run_is_reported(
     text: str, place: str, facts: tuple[str, ...], wording: Wording
 ) -> None:
     """A slip in the head of a document must not make it somebody else's."""

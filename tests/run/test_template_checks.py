@@ -97,7 +97,7 @@ def test_a_problem_says_where_and_what(
         spec_of([], novelField={"a": 1}),
     ],
 )
-def test_what_is_nobody_elses_business_is_left_alone(template: Json) -> None:
+def test_nulls_and_unknown_fields_are_left_to_the_api_server(template: Json) -> None:
     """Nulls, and fields that are not known here: the API server has the last word."""
     assert problems(template) == []
 

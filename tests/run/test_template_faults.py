@@ -34,7 +34,7 @@ def told(base: Json, framework: str | None = "pytorch", **replicas: Any) -> list
     return [path_text(each.path) for each in found]
 
 
-def test_a_typo_is_told_once_in_each_template_that_has_it() -> None:
+def test_a_typo_is_reported_once_in_each_template_that_has_it() -> None:
     """Not in each pod that comes of it."""
     typo = template(nodeSelectors={"a": "b"})
     assert told(typo) == ["spec.template.spec.nodeSelectors"]
@@ -66,7 +66,9 @@ def test_a_template_of_a_role_may_say_only_what_differs() -> None:
         ),
     ],
 )
-def test_a_request_above_its_limit_is_told_where_it_is_written(replicas: Json, path: str) -> None:
+def test_a_request_above_its_limit_is_reported_where_it_is_written(
+    replicas: Json, path: str
+) -> None:
     """In the template, or in a role's resources."""
     base = asking({"cpu": 2}, {"cpu": 1}) if not replicas else template()
     assert path in told(base, **replicas)

@@ -111,7 +111,7 @@ def test_a_deadline_ends_a_run_that_is_active_for_so_long(wording: Wording) -> N
     wording(message)
 
 
-def test_a_suspension_starts_the_deadline_anew() -> None:
+def test_a_suspension_starts_the_deadline_again() -> None:
     """And a run at rest has none."""
     scene = Scene(**workers(1), activeDeadlineSeconds=60).later(50)
     assert scene.spec(suspend=True).later(1000).status.phase == "Suspended"
@@ -158,7 +158,7 @@ def test_without_a_leader_every_worker_ends_its_run(framework: str) -> None:
     assert ended(scene) == ("Succeeded", "Finished", "every worker finished")
 
 
-def test_a_result_outweighs_a_failure_that_is_seen_with_it() -> None:
+def test_a_result_outweighs_a_failure_observed_with_it() -> None:
     """What the run was for is there."""
     scene = Scene(**led("pytorch"), backoffLimit=0).runs()
     scene.set("master-0", phase="Succeeded")

@@ -55,7 +55,7 @@ def test_a_stranger_with_a_recorded_id_is_left_alone(tmp_path: Path) -> None:
         stranger.kill()
 
 
-def test_a_process_that_exits_is_told_with_the_end_of_its_log(tmp_path: Path) -> None:
+def test_a_process_that_exits_is_reported_with_the_end_of_its_log(tmp_path: Path) -> None:
     """Whoever waits for it learns why there is nothing to wait for."""
     process = Process("short", ["/bin/sh", "-c", "echo bad flag; exit 3"], tmp_path)
     deadline = time.monotonic() + 60
@@ -143,7 +143,7 @@ def test_the_kernel_gives_none_of_them_to_a_connection(
     assert within == [range(20_000, end)]
 
 
-def test_a_port_on_which_somebody_listens_is_not_free() -> None:
+def test_a_port_with_a_listener_is_not_free() -> None:
     """It is passed over, whoever took it; where there is no other, that is an error."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

@@ -57,6 +57,6 @@ def test_a_step_that_fails_says_so() -> None:
         (270, "4 min 30 s"),
     ],
 )
-def test_durations_are_told_as_people_say_them(seconds: float, text: str) -> None:
+def test_durations_are_formatted_for_people(seconds: float, text: str) -> None:
     """Seconds up to a minute, then minutes and seconds."""
     assert duration(seconds) == text

@@ -62,7 +62,7 @@ def test_without_descriptors_the_longest_waiting_makes_room(
 
 
 @pytest.mark.parametrize("number", [errno.ECONNABORTED, errno.EPROTO, errno.EPERM])
-def test_an_error_of_one_connection_keeps_nobody_waiting(
+def test_an_error_of_one_connection_does_not_block_others(
     number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only without descriptors or memory is accepting tried again later: here, an hour."""
@@ -150,7 +150,7 @@ def test_a_client_that_speaks_no_tls_is_sent_away_and_counts_no_more() -> None:
         eventually("no connection is left", lambda: not limiter.connections)
 
 
-def test_whoever_waited_too_long_at_the_door_is_turned_away_at_once() -> None:
+def test_a_connection_that_waited_too_long_is_closed_at_once() -> None:
     """His own time is nearly over: the handshake would be lost work. He counts no more."""
     ended: list[str] = []
     late = itertools.count(step=DOOR_SECONDS + 1)
@@ -164,7 +164,7 @@ def test_whoever_waited_too_long_at_the_door_is_turned_away_at_once() -> None:
     assert ended == ["late"]
 
 
-def test_nobody_is_left_at_the_door_when_it_is_shut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closing_listener_closes_waiting_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who was accepted and not yet let in has his connection closed, and waits for nothing."""
     limiter = ConnectionLimiter(1000)
     monkeypatch.setattr("webhook.server.acceptor._BEGUN", 1)

@@ -111,7 +111,7 @@ def test_a_deleted_secret_leaves_its_certificate_serving() -> None:
     assert kept.certificate.bundle == b""
 
 
-def test_the_same_pair_beside_another_bundle_is_no_new_certificate() -> None:
+def test_the_same_pair_with_another_bundle_is_not_a_new_certificate() -> None:
     """A rotation writes the bundle first."""
     kept = Kept()
     pair = leaf(AUTHORITY)

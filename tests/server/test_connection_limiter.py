@@ -182,7 +182,7 @@ def test_who_waits_for_an_answer_is_never_closed(door: Door) -> None:
     assert door.limiter.busy == 2
 
 
-def test_without_handshakes_who_comes_pushes_out_nobody_who_came_just_before() -> None:
+def test_new_connections_do_not_displace_recent_ones_without_handshakes() -> None:
     """The first of those that never send a whole request go, whatever stage has most."""
     door = Door(10)
     stalled = [door.client(stage=Stage.NEW) for _ in range(10)]

@@ -39,7 +39,7 @@ def test_paths_begin_as_the_folder_was_given(
     assert list(read_folder("policies/a.yaml")) == ["policies/a.yaml"]
 
 
-def test_tests_beside_policies_are_no_policies(tmp_path: Path) -> None:
+def test_tests_beside_policies_are_not_policies(tmp_path: Path) -> None:
     """Files named *.test.yaml and *.test.yml are passed over, and read when they are wanted."""
     for name in ("a.yaml", "a.test.yaml", "b.test.yml", "c.YAML", "d.Test.YML"):
         (tmp_path / name).touch()
@@ -92,7 +92,7 @@ def test_links_that_lead_in_circles_end(tmp_path: Path) -> None:
     assert read_folder(tmp_path) == {f"{tmp_path}/a.yaml": b"a"}
 
 
-def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     """A link to nothing, a pipe, and a file too large: one error has a line for each."""
     (tmp_path / "a.yaml").symlink_to("gone")
     os.mkfifo(tmp_path / "b.yaml")

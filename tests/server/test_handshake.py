@@ -215,7 +215,7 @@ def test_nothing_published_is_nothing_wrong(server: Running, wording: Wording) -
     wording(reason)
 
 
-def test_while_there_is_no_use_in_trying_it_is_not_tried(server: Running) -> None:
+def test_no_handshake_is_tried_without_a_certificate(server: Running) -> None:
     """Without a certificate there is nothing to shake hands with."""
     shaken = Shaken(server.https_port, Published("a", server.trust.certificate))
     shaken.hindrance = "no certificate yet"

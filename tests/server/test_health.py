@@ -142,7 +142,7 @@ def test_scrapes_share_a_rendering(monkeypatch: pytest.MonkeyPatch) -> None:
     assert time.monotonic() - began >= RENDER_PAUSE
 
 
-def test_more_scrapes_than_anybody_needs_are_told_to_come_again() -> None:
+def test_too_many_scrapes_are_told_to_retry() -> None:
     """Those that wait take memory, and the time of probes."""
 
     async def main() -> list[int]:

@@ -46,7 +46,7 @@ def _begin(connection: http.client.HTTPConnection, body: bytes) -> None:
     connection.endheaders(body)
 
 
-def test_a_request_beyond_the_limit_is_told_to_come_again() -> None:
+def test_a_request_beyond_the_limit_is_told_to_retry() -> None:
     """Two are in flight: the third gets 503 with Retry-After 1, and they get their answers."""
     app = _Held()
     refused: list[str] = []
@@ -73,7 +73,7 @@ def test_a_request_beyond_the_limit_is_told_to_come_again() -> None:
             connection.close()
 
 
-def test_requests_whose_bodies_come_slowly_take_nobody_s_place() -> None:
+def test_slow_bodies_do_not_displace_other_requests() -> None:
     """Or a few slow senders would keep everybody out."""
     limiter = ConnectionLimiter(1000)
     limit = InFlightLimit(echo, 1, waiting=lambda: limiter.busy)
@@ -118,7 +118,7 @@ def test_a_request_that_fails_leaves_its_place() -> None:
     assert limit.in_flight == 0
 
 
-def test_what_is_no_request_passes() -> None:
+def test_other_scopes_pass() -> None:
     """A lifespan scope is handed on, whatever is in flight."""
     seen: list[str] = []
 

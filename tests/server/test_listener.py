@@ -76,7 +76,7 @@ def test_answers_are_not_held_back() -> None:
     assert asyncio.run(accepted()) == 1
 
 
-def test_the_kernel_keeps_little_of_an_answer_that_nobody_reads() -> None:
+def test_the_kernel_buffers_little_of_an_unread_answer() -> None:
     """It is memory of the pod, and grows to megabytes for each connection where it may."""
     with bind(HOST, 0) as listening:
         client = socket.create_connection((HOST, listening.getsockname()[1]))

@@ -104,7 +104,7 @@ def test_an_event_is_found_by_the_workload_that_it_is_about() -> None:
     }
 
 
-def test_the_same_is_told_once_an_hour() -> None:
+def test_the_same_is_reported_once_an_hour() -> None:
     """However often a controller tries."""
 
     async def play(_: Server, replica: Replica) -> None:
@@ -179,7 +179,7 @@ def test_one_namespace_cannot_take_all_events() -> None:
     assert len(server.events) == BURST + 2
 
 
-def test_a_clock_that_is_set_back_silences_nobody() -> None:
+def test_a_clock_that_is_set_back_silences_no_event() -> None:
     """A machine that woke up with a wrong time would else say nothing until that has come."""
 
     async def play(_: Server, replica: Replica) -> None:
@@ -191,7 +191,7 @@ def test_a_clock_that_is_set_back_silences_nobody() -> None:
     assert played(play)[1].outcomes == ["written", "written"]
 
 
-def test_nobody_waits_for_an_api_server_that_is_away() -> None:
+def test_no_caller_waits_for_an_unreachable_api_server() -> None:
     """What comes while too much waits is dropped, and counted."""
 
     async def play(_: Server, replica: Replica) -> None:

@@ -142,7 +142,7 @@ async def stage(**objects: str) -> AsyncIterator[Stage]:
         await asyncio.wait([task])
 
 
-def test_before_the_first_list_nothing_is_ready_and_the_cure_is_said() -> None:
+def test_before_the_first_list_the_process_is_not_ready_and_reports_the_cure() -> None:
     """What the API server refuses is the reason."""
 
     async def main() -> None:
@@ -319,7 +319,7 @@ def test_an_api_server_that_cannot_say_why_objects_vanished_is_asked_again(
     asyncio.run(main())
 
 
-def test_trouble_with_the_watch_is_said_beside_the_set_that_serves() -> None:
+def test_a_watch_error_is_reported_with_the_set_in_force() -> None:
     """Ready on, for old policies are mostly right."""
 
     async def main() -> None:

@@ -138,7 +138,7 @@ def test_each_request_of_a_connection_has_its_own_headers() -> None:
 @pytest.mark.parametrize(
     "text", [GET_LARGE, GET_LARGE * 2 + GET_SMALL], ids=["one request each", "three at once"]
 )
-def test_who_does_not_read_takes_nobodys_place(text: bytes) -> None:
+def test_a_client_that_does_not_read_displaces_no_other(text: bytes) -> None:
     """A dozen of them, where three may be in flight."""
     with served() as found, ExitStack() as stack:
         for _ in range(12):
@@ -234,7 +234,7 @@ def test_a_request_behind_another_ends_the_connection() -> None:
         assert (found.ended, found.connection_limiter.busy) == (["pipelined"], 0)
 
 
-def test_what_is_no_request_is_refused_once_and_counted() -> None:
+def test_an_invalid_request_is_rejected_once_and_counted() -> None:
     """Whatever comes behind it."""
     with served() as found:
         with found.connect(b"no request\r\n\r\n") as connection:

@@ -144,7 +144,7 @@ class _GoneWhileRead(_SwappedWhileRead):
         return super().read()
 
 
-def test_files_that_a_swap_takes_away_are_no_refusal() -> None:
+def test_files_that_a_swap_removes_cause_no_rejection() -> None:
     """The folder has changed, so it is read again before anything is called wrong."""
     refused: list[ReloadState] = []
     source = _GoneWhileRead(1)
@@ -214,7 +214,7 @@ class _Watched:
         return self.folder.signature()
 
 
-def test_callbacks_hear_of_each_change_once(tmp_path: Path) -> None:
+def test_callbacks_are_called_once_for_each_change(tmp_path: Path) -> None:
     """A refusal that stands is told once, another one again, and each new value once."""
     path = tmp_path / "a.yaml"
     heard: list[object] = []

@@ -102,7 +102,7 @@ def until_closed(connections: list[socket.socket]) -> None:
 
 @pytest.mark.parametrize("stall", STALLS.values(), ids=STALLS.keys())
 @pytest.mark.usefixtures("impatient")
-def test_whoever_stalls_is_closed(stall: Callable[[Running], socket.socket]) -> None:
+def test_a_stalled_connection_is_closed(stall: Callable[[Running], socket.socket]) -> None:
     """Wherever it is, and however little it goes on to say."""
     limiter = ConnectionLimiter(1000)
     with served(limiter) as server, ExitStack() as stack:
@@ -136,7 +136,7 @@ def test_a_body_that_trickles_on_after_its_answer_is_closed(
         eventually("no connection is left", lambda: not limiter.connections)
 
 
-def test_hundreds_of_stalled_connections_keep_nobody_out() -> None:
+def test_hundreds_of_stalled_connections_block_no_new_one() -> None:
     """There is room for far fewer; each request is answered, on fresh connections and kept ones.
 
     As many again may be there that say nothing, or wait at the door.
@@ -196,7 +196,7 @@ def test_headers_just_within_the_limit_are_read() -> None:
             assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")
 
 
-def test_a_crowd_of_answered_connections_and_a_flood_of_silent_ones_keep_nobody_out() -> None:
+def test_answered_and_silent_connections_do_not_block_new_ones() -> None:
     """Every place is taken by somebody who was answered once, and others come all the time."""
     limiter = ConnectionLimiter(200)
     with served(limiter) as server, ExitStack() as stack:

@@ -49,7 +49,7 @@ def _handshake(server: Running, version: ssl.TLSVersion, name: str | None) -> tu
         return str(connection.version()), x509.load_der_x509_certificate(der).serial_number
 
 
-def test_a_swap_is_seen_by_the_next_handshake() -> None:
+def test_the_next_handshake_uses_a_swapped_certificate() -> None:
     """New connections get the new certificate, and the one that stands goes on answering."""
     with running() as server:
         standing = server.connect()
@@ -230,7 +230,7 @@ def test_files_written_one_after_the_other_are_taken_when_they_match(tmp_path: P
         assert server.serial_number() == new.check().serial_number
 
 
-def test_missing_certificate_files_are_told_by_path(tmp_path: Path) -> None:
+def test_missing_certificate_files_are_reported_by_path(tmp_path: Path) -> None:
     """Both files that are not there have their line in the error."""
     files = CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
     reloader = Reloader("certificate", files, files.swap_into(ServerTls()))
@@ -271,7 +271,7 @@ def test_a_client_may_call_by_its_common_name_or_a_dns_name(seen: dict[str, obje
     assert NAMED.refusal(seen) == ""
 
 
-def test_a_client_by_another_name_is_told_whose_names_would_do(wording: Wording) -> None:
+def test_a_client_with_another_name_gets_the_accepted_names(wording: Wording) -> None:
     """And its own; without any name asked for, whoever TLS let in may call."""
     refusal = NAMED.refusal(certificate("x", ["a.example"]))
     client, allowed = refusal.split("; ")
@@ -337,7 +337,7 @@ def test_a_new_certificate_is_swapped_in_and_clients_are_asked_as_before(server:
     assert not answered(server, None)
 
 
-def test_before_any_authority_is_known_nobody_gets_in() -> None:
+def test_before_any_authority_is_known_no_client_connects() -> None:
     """A file that is missing lets nobody in, rather than everybody."""
     with running(ask_clients=True) as server:
         assert not answered(server, client(CLIENTS, "api-server"))

@@ -52,7 +52,7 @@ def test_decisions_are_counted_once_for_each_policy() -> None:
     assert samples['fairlead_decisions_total{policy="",result="unchanged"}'] == 1
 
 
-def test_the_last_match_and_the_refusals_of_a_policy_are_told() -> None:
+def test_the_last_match_and_the_refusals_of_a_policy_are_reported() -> None:
     """Each match moves the time on, a refusal counts for who refused, and a set forgets others."""
     now = 1000.0
     metrics = Metrics(clock=lambda: now)
@@ -103,7 +103,7 @@ def test_exceptions_that_are_gone_leave_no_series() -> None:
     assert left == [f'{name}{{exception="anna",policy="kept"}}']
 
 
-def test_one_policy_set_is_told_at_a_time() -> None:
+def test_exactly_one_policy_set_is_exposed() -> None:
     """The info metric has the hash that serves now, and the time says when it was loaded."""
     metrics = Metrics()
     metrics.policies_loaded("a1", set(), NOW)

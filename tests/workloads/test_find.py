@@ -125,7 +125,7 @@ def of(version: str, kind: str, name: str = "a") -> Object:
         ("fairlead.dev/v1alpha1", "PlacementPolicy"),
     ],
 )
-def test_what_makes_no_pods_is_no_matter(version: str, kind: str) -> None:
+def test_objects_without_pods_are_ignored(version: str, kind: str) -> None:
     """Of these groups every kind that makes pods is known."""
     assert unread([of(version, kind)]) == []
 
@@ -140,13 +140,13 @@ def test_what_makes_no_pods_is_no_matter(version: str, kind: str) -> None:
         ("other.dev/v1", "Workflow", ["Workflow", "unknown"]),
     ],
 )
-def test_what_may_make_pods_is_told(version: str, kind: str, facts: list[str]) -> None:
+def test_kinds_that_may_create_pods_are_reported(version: str, kind: str, facts: list[str]) -> None:
     """By group and kind, for kinds of one name mean different things."""
     (line,) = unread([of(version, kind)])
     mentions(line, *facts)
 
 
-def test_each_kind_is_told_once() -> None:
+def test_each_kind_is_reported_once() -> None:
     """And all that nobody knows in one line."""
     flows = [of("argoproj.io/v1alpha1", "Workflow", name) for name in "abc"]
     known, unknown = unread([*flows, of("x.dev/v1", "A"), of("y.dev/v1", "B")])

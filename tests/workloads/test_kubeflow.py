@@ -61,7 +61,7 @@ def test_the_master_has_the_leaders_label() -> None:
         ("PaddleJob", "paddleReplicaSpecs", False),
     ],
 )
-def test_worker_0_leads_where_there_is_no_master(kind: str, field: str, labelled: bool) -> None:
+def test_worker_0_leads_without_a_master(kind: str, field: str, labelled: bool) -> None:
     """It has the label of the master that is not there, but for a PaddleJob's."""
     (worker,) = templates("kubeflow.org/v1", kind, {field: {"Worker": SPEC}})
     assert ("training.kubeflow.org/job-role" in labels(worker, 0)) is labelled

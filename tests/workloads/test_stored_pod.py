@@ -73,7 +73,7 @@ def test_what_the_api_server_merged_into_selectors_is_taken_out() -> None:
     assert as_admitted(found) == found
 
 
-def test_the_node_and_its_labels_are_nobodys_word() -> None:
+def test_the_node_and_its_labels_are_not_the_authors() -> None:
     """A scheduler's binding sets both, whatever the pod had there."""
     found = as_admitted(stored())
     assert "nodeName" not in found["spec"]

@@ -46,7 +46,7 @@ from webhook.times import to_second
 SERIAL, NEXT_SERIAL = (f"{each.check().serial_number:x}" for each in (SIGNING, NEXT))
 
 
-def test_everything_is_told_of_an_installation_in_order(wording: Wording) -> None:
+def test_the_report_lists_everything_in_order(wording: Wording) -> None:
     """Serial numbers in hexadecimal, times as Kubernetes writes them."""
     told = document(sight(), NOW)
     signing = SIGNING.check()
@@ -78,7 +78,7 @@ def test_everything_is_told_of_an_installation_in_order(wording: Wording) -> Non
     assert told["problems"] == []
 
 
-def test_each_certificate_of_a_rotation_is_told() -> None:
+def test_each_certificate_of_a_rotation_is_reported() -> None:
     """Which signs, which will, and which go."""
     staged = document(sight(replace(STAGED, published_since=NOW)), NOW)["authority"]
     assert (staged["phase"], staged["publishedSince"]) == ("published", to_second(NOW))
@@ -130,7 +130,7 @@ def test_what_is_missing_is_next(wording: Wording) -> None:
     wording(missing)
 
 
-def test_what_may_not_be_seen_is_null(wording: Wording) -> None:
+def test_forbidden_objects_are_null(wording: Wording) -> None:
     """Not false, and not empty."""
     told = document(sight(HIDDEN, HIDDEN), NOW)
     assert told["authority"] == {
@@ -220,7 +220,7 @@ def test_each_fault_is_found_and_nothing_else(case: str, wording: Wording) -> No
     wording(found)
 
 
-def test_what_may_not_be_seen_is_not_judged() -> None:
+def test_forbidden_objects_are_not_judged() -> None:
     """The rest is: what is published is compared with the bundle beside the leaf."""
     assert problems(sight(HIDDEN), NOW) == []
     assert problems(sight(HIDDEN, HIDDEN, HIDDEN), NOW) == []
@@ -251,7 +251,7 @@ def test_times_are_judged_of_the_authority_and_of_the_leaf(wording: Wording) -> 
     wording(dateless("\n".join(over)))
 
 
-def test_beside_cert_manager_there_is_no_authority_of_ours() -> None:
+def test_a_leaf_of_cert_manager_has_no_authority_of_ours() -> None:
     """Its leaf says by an annotation whose it is."""
     leaf = serving(annotations={"cert-manager.io/certificate-name": "fairlead"})
     seen = sight(ABSENT, leaf)
@@ -260,7 +260,7 @@ def test_beside_cert_manager_there_is_no_authority_of_ours() -> None:
     assert not by_cert_manager(sight())
 
 
-def test_a_new_authority_that_does_not_sign_yet_is_no_fault() -> None:
+def test_a_new_authority_that_does_not_sign_yet_is_not_a_fault() -> None:
     """Before the first leaf."""
     only = Authority(staged=NEXT)
     found = problems(sight(only, ABSENT), NOW)
@@ -327,7 +327,7 @@ def test_a_caBundle_that_refuses_the_leaf_says_so(wording: Wording) -> None:  # 
     assert sum(line.startswith("wrong: ") for line in text) == 2
 
 
-def test_what_may_not_be_seen_is_said(wording: Wording) -> None:
+def test_forbidden_objects_are_reported(wording: Wording) -> None:
     """Instead of an empty place."""
     text = "\n".join(printed(sight(HIDDEN, HIDDEN, ABSENT)))
     authority, leaf, bundles, *_ = text.split("\n\n")
@@ -338,7 +338,7 @@ def test_what_may_not_be_seen_is_said(wording: Wording) -> None:
     wording(text)
 
 
-def test_a_leaf_by_nobody_says_so(wording: Wording) -> None:
+def test_a_leaf_without_a_known_authority_is_reported(wording: Wording) -> None:
     """No authority beside it has signed it."""
     text = "\n".join(printed(sight(STEADY, serving(NEXT.certificate))))
     leaf = text.split("\n\n")[1]

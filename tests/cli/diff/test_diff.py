@@ -225,7 +225,7 @@ def test_a_large_run_is_decided_on_up_to_its_thousandth_replica(folder: Folder) 
     assert change["objects"][0]["pods"] == "worker × 1500"
 
 
-def test_a_run_that_is_none_is_told_with_its_place(folder: Folder) -> None:
+def test_an_invalid_run_is_reported_with_its_place(folder: Folder) -> None:
     """Exit code 2: nothing was compared."""
     result = folder.on(RUN.replace("kind: experiment", "kind: nothing"))
     assert (result.exit_code, result.stdout) == (2, "")
@@ -273,7 +273,7 @@ def test_nodes_that_are_made_on_demand_open_the_gate(folder: Folder, wording: Wo
     assert found["changes"][0]["new"]["onDemand"] == ["spot"]
 
 
-def test_a_class_that_makes_no_more_nodes_is_told(folder: Folder, wording: Wording) -> None:
+def test_a_class_that_makes_no_more_nodes_is_reported(folder: Folder, wording: Wording) -> None:
     """The pod is placed as before, and waits."""
     constrain = policy("p", "overrides: {capacity: [{class: spot, mode: Constrain}]}")
     gone = CLASS.replace("pool: spot", "pool: new")
@@ -325,7 +325,7 @@ def test_no_policies_at_all_is_a_set_too(folder: Folder) -> None:
     assert "+  workers-on-spot, overrides  capacity[spot]: Prevent" in result.stdout
 
 
-def test_everything_that_is_wrong_is_told_at_once(folder: Folder) -> None:
+def test_all_errors_are_reported_at_once(folder: Folder) -> None:
     """Of both sets, with file and line; exit code 2, so that no job takes it for a difference."""
     folder.write("old/p.yaml", POLICIES.replace("roles: [worker]", "roles: [work]"))
     folder.write("new/p.yaml", POLICIES.replace("Constrain", "Constrained"))
@@ -340,7 +340,7 @@ def test_everything_that_is_wrong_is_told_at_once(folder: Folder) -> None:
     [("gone", ["gone", "no such file"]), ("empty", ["empty", "/dev/null"])],
     ids=["gone", "empty"],
 )
-def test_a_folder_without_policies_is_no_set(
+def test_a_folder_without_policies_is_an_error(
     folder: Folder, old: str, facts: list[str], wording: Wording
 ) -> None:
     """A slip of the pen would otherwise be a difference of everything."""
@@ -351,7 +351,7 @@ def test_a_folder_without_policies_is_no_set(
     wording(result.stderr.rpartition("Error: ")[2])
 
 
-def test_objects_that_make_no_pods_are_no_answer(folder: Folder, wording: Wording) -> None:
+def test_objects_without_pods_are_an_error(folder: Folder, wording: Wording) -> None:
     """A gate that looked at nothing would be open."""
     result = folder.on("{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}")
     assert result.exit_code == 2
@@ -359,7 +359,7 @@ def test_objects_that_make_no_pods_are_no_answer(folder: Folder, wording: Wordin
     wording(result.stderr)
 
 
-def test_a_pod_without_a_pods_shape_is_told_with_its_place(folder: Folder) -> None:
+def test_a_malformed_pod_is_reported_with_its_place(folder: Folder) -> None:
     """And the cure."""
     result = folder.on(POD.replace("spec:\n", "spec:\n  nodeSelector: {a: 1}\n"))
     assert result.exit_code == 2
@@ -400,7 +400,7 @@ def test_standard_input_may_have_the_pods(folder: Folder) -> None:
     assert folder.diff("old", "new", "--pods", "-", stdin=POD).exit_code == 1
 
 
-def test_namespaces_may_stand_beside_the_pods(folder: Folder, wording: Wording) -> None:
+def test_namespaces_may_be_in_the_same_files_as_pods(folder: Folder, wording: Wording) -> None:
     """Without them it is said that their labels are not known."""
     folder.write("new/p.yaml", POLICIES + SELECTING)
     result = folder.on(POD)

@@ -43,7 +43,7 @@ def test_live_pods_are_marked(wording: Wording) -> None:
     line_with(found, "1 pod in team: Pod/a (live)")
 
 
-def test_what_is_no_difference_is_counted_all_the_same(wording: Wording) -> None:
+def test_unchanged_pods_are_counted_too(wording: Wording) -> None:
     """Pods that stay rejected, and pods of no run."""
     found = told(JudgedPod(LIVE, 0, 0, "rejected"), JudgedPod(LIVE, 1, 0, "no run"))
     mentions(found[0], "1 pod", "no change")
@@ -76,7 +76,7 @@ def test_a_field_has_the_sign_of_what_became_of_it(wording: Wording) -> None:
     wording("\n".join(found[-5:]))
 
 
-def test_who_is_no_longer_rejected_is_told_with_the_old_reason(wording: Wording) -> None:
+def test_a_pod_that_is_no_longer_rejected_has_the_old_reason(wording: Wording) -> None:
     """And if no node would take the pod, with that."""
     found = told(JudgedPod(LIVE, 0, 0, different([STRICT], [], ARM, NODES)))
     line_with(found, "before: policy amd64: ", "requirements.nodeSelector[arch]: ", "'amd64'")
@@ -93,7 +93,7 @@ def test_nodes_that_come_back_are_counted(wording: Wording) -> None:
     wording(found[-1])
 
 
-def test_without_nodes_it_is_said_that_nobody_asked(wording: Wording) -> None:
+def test_without_nodes_the_missing_check_is_reported(wording: Wording) -> None:
     """Only where it could matter."""
     wording(line_with(told(JudgedPod(LIVE, 0, 0, moved()), nodes=None), "node", "give --nodes"))
     assert "--nodes" not in "\n".join(told(JudgedPod(LIVE, 0, 0, "same"), nodes=None))

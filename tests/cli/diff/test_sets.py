@@ -85,7 +85,7 @@ def test_names_may_be_odd(repository: Repository) -> None:
     }
 
 
-def test_a_revision_that_git_does_not_know_is_told_with_the_cure(
+def test_an_unknown_git_revision_is_reported_with_the_cure(
     repository: Repository, wording: Wording
 ) -> None:
     """A shallow clone has one branch only."""
@@ -96,7 +96,7 @@ def test_a_revision_that_git_does_not_know_is_told_with_the_cure(
     wording(message)
 
 
-def test_a_path_that_is_not_there_is_told(repository: Repository) -> None:
+def test_a_path_that_does_not_exist_is_reported(repository: Repository) -> None:
     """With what git says."""
     repository.write("policies/a.yaml", "one")
     repository.commit()
@@ -104,7 +104,7 @@ def test_a_path_that_is_not_there_is_told(repository: Repository) -> None:
 
 
 @pytest.mark.parametrize("where", [":policies", "--help:x"])
-def test_what_is_no_revision_never_reaches_git(where: str, wording: Wording) -> None:
+def test_an_invalid_revision_never_reaches_git(where: str, wording: Wording) -> None:
     """An option, or nothing at all."""
     message = refused(where)
     mentions(message, where, "REV:PATH")

@@ -244,7 +244,7 @@ def test_a_pod_of_no_run_needs_no_cure(tmp_path: Path, wording: Wording) -> None
     wording(said.partition(" no stamp ")[2])
 
 
-def test_what_is_decided_on_anew_comes_at_that_time(tmp_path: Path) -> None:
+def test_a_new_decision_uses_the_given_time(tmp_path: Path) -> None:
     """Without a time no exception would hold."""
     answers = asked(tmp_path, "pod", "solo")
     assert recreated(answers, whole=False).now == answers.now
@@ -321,7 +321,7 @@ def edited(value: Json) -> Json:
     return {**value, "metadata": {**value["metadata"], "managedFields": [entry]}, "spec": spec}
 
 
-def test_a_toleration_that_was_added_since_is_told(tmp_path: Path, wording: Wording) -> None:
+def test_a_toleration_that_was_added_since_is_reported(tmp_path: Path, wording: Wording) -> None:
     """Where the author's own text is known; where it is not, that is said."""
     path = "/api/v1/namespaces/ml/pods"
     more = {f"{path}/made": edited(pod("made", OWNER)), f"{path}/solo": edited(pod("solo"))}
@@ -343,7 +343,7 @@ def test_pods_are_found_by_the_owners_of_their_owners(tmp_path: Path, wording: W
     wording(note)
 
 
-def test_what_may_not_be_read_beside_is_noted(tmp_path: Path, wording: Wording) -> None:
+def test_unreadable_additional_objects_are_noted(tmp_path: Path, wording: Wording) -> None:
     """Namespaces and PriorityClasses matter to few policies."""
     classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
     found = asked(tmp_path, "pod", "solo", ("/api/v1/namespaces/ml", classes))
@@ -368,7 +368,7 @@ def test_a_cluster_without_definitions_says_how_policies_are_given(tmp_path: Pat
         asked(tmp_path, "pod", "solo", gone=f"{GROUP}/placementpolicies")
 
 
-def test_a_kind_may_be_anybodys(tmp_path: Path) -> None:
+def test_a_kind_may_belong_to_any_group(tmp_path: Path) -> None:
     """By its short name; a word that nobody knows is told with those that are near."""
     with pytest.raises(NoSuchObject, match="training x: not found"):
         asked(tmp_path, "tr", "x")

@@ -35,7 +35,7 @@ def test_a_kind_goes_before_names_or_before_each_slash() -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_is_no_name_is_refused_with_what_is(
+def test_an_invalid_name_is_rejected_with_the_valid_form(
     words: tuple[str, ...], facts: list[str], wording: Wording
 ) -> None:
     """Nothing else may become part of a path."""

@@ -66,7 +66,7 @@ def configuration(
     ],
     ids=["unknown", "absent", "too late", "namespace", "labels", "disabled", "down"],
 )
-def test_the_most_likely_reason_is_told_and_what_comes_before_a_new_pod(
+def test_the_most_likely_reason_is_reported_and_what_comes_before_a_new_pod(
     seen: Any, facts: list[str], first: str, wording: Wording
 ) -> None:
     """Without that, a new one would have no stamp either."""

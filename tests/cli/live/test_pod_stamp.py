@@ -39,7 +39,7 @@ def test_a_stamp_names_those_that_were_set_aside_too() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", "[]", "3"])
-def test_what_is_no_stamp_is_none_for_the_doctor_too(text: str) -> None:
+def test_an_invalid_stamp_counts_as_missing_for_the_doctor_too(text: str) -> None:
     """It finds the pods that `explain` says have none."""
     written = pod(text)
     value = {**written.value, "metadata": {**written.metadata, "namespace": "n"}}
@@ -47,7 +47,7 @@ def test_what_is_no_stamp_is_none_for_the_doctor_too(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", "[]", "3"])
-def test_what_is_no_stamp_counts_as_none(text: str) -> None:
+def test_an_invalid_stamp_counts_as_missing(text: str) -> None:
     """Anybody who writes pods may write there."""
     assert read_stamp(pod(text)) is None
 

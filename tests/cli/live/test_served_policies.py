@@ -77,12 +77,12 @@ def served(*hashes: str) -> dict[str, object]:
     return found
 
 
-def test_nothing_is_said_where_every_replica_serves_the_clusters_set(tmp_path: Path) -> None:
+def test_nothing_is_reported_where_every_replica_serves_the_clusters_set(tmp_path: Path) -> None:
     """Then what is compared is what decides."""
     assert said(tmp_path, served(POLICIES.hash, POLICIES.hash)) == []
 
 
-def test_another_set_is_refused_and_how_to_ask_said(tmp_path: Path, wording: Wording) -> None:
+def test_another_set_is_rejected_with_the_right_command(tmp_path: Path, wording: Wording) -> None:
     """That all is well under policies that nobody serves would be no answer."""
     with pytest.raises(ClusterError) as caught:
         said(tmp_path, served("12ab", "12ab"), OWN)
@@ -118,7 +118,9 @@ def test_a_webhook_that_is_sent_no_policies_serves_files(
     wording(str(caught.value))
 
 
-def test_who_may_not_ask_is_told_so_unless_a_stamp_tells(tmp_path: Path, wording: Wording) -> None:
+def test_a_missing_right_is_reported_unless_a_stamp_has_the_answer(
+    tmp_path: Path, wording: Wording
+) -> None:
     """Most people may not ask replicas; the stamps of their own pods they may read."""
     cluster: dict[str, object] = {PODS: None, MUTATING: POLICIES_SENT, JUDGING: POLICIES_SENT}
     assert said(tmp_path, cluster, "12ab", OWN) == []

@@ -195,7 +195,7 @@ def test_policies_are_listed_in_the_order_in_which_they_win(
     ]
 
 
-def test_who_serves_something_else_is_told_and_where_there_is_no_policy(
+def test_replicas_with_another_set_and_missing_policies_are_reported(
     tmp_path: Path, wording: Wording
 ) -> None:
     """Of one replica or of several; and where policies may be, if not in the cluster."""
@@ -256,7 +256,7 @@ def test_that_no_pod_is_sent_is_noted(tmp_path: Path, wording: Wording) -> None:
     assert not any(pod.matching for pod in found.pods)
 
 
-def test_what_never_matched_is_told_with_the_time_since_when_that_is_known(
+def test_policies_that_never_matched_are_reported_with_the_start_of_counting(
     tmp_path: Path, wording: Wording
 ) -> None:
     """The latest of all times from which is counted; unknown if nobody counts."""
@@ -277,7 +277,7 @@ def test_what_never_matched_is_known_since_the_last_replica_began(tmp_path: Path
     assert "since 2026-11-03T08:00:00Z:" in said
 
 
-def test_a_replica_that_answers_with_no_metrics_is_told_of(
+def test_a_replica_that_answers_with_no_metrics_is_reported(
     tmp_path: Path, wording: Wording
 ) -> None:
     """A proxy's page, say: the policies are shown all the same."""
@@ -294,7 +294,7 @@ def test_the_cluster_and_a_folder_are_not_one_set(tmp_path: Path) -> None:
             gathered(tmp_path, where=both)
 
 
-def test_a_folder_without_a_policy_file_is_no_empty_set(tmp_path: Path) -> None:
+def test_a_folder_without_a_policy_file_is_an_error(tmp_path: Path) -> None:
     """It is most likely not the folder that was meant."""
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -344,7 +344,7 @@ def test_where_replicas_cannot_be_asked_the_statuses_tell(tmp_path: Path, wordin
     wording(note)
 
 
-def test_policies_that_are_no_set_are_told_as_such(tmp_path: Path, wording: Wording) -> None:
+def test_policies_that_do_not_compile_are_reported(tmp_path: Path, wording: Wording) -> None:
     """With everything that is wrong; the last good set is in force then."""
     wrong = policy("wrong", overrides={"capacity": [{"class": "absent", "mode": "Allow"}]})
     found = gathered(tmp_path, policies=(*POLICIES, wrong))
@@ -367,7 +367,7 @@ def policy_model(**spec: object) -> PlacementPolicy:
     )
 
 
-def test_a_match_is_told_condition_by_condition(wording: Wording) -> None:
+def test_a_match_is_reported_condition_by_condition(wording: Wording) -> None:
     """By the names that documents have, with what is excluded."""
     found = policy_model(
         match={
@@ -387,7 +387,7 @@ def test_a_match_is_told_condition_by_condition(wording: Wording) -> None:
     wording(for_whom(policy_model()))
 
 
-def test_where_a_policy_is_enforced_is_told() -> None:
+def test_enforced_namespaces_are_reported() -> None:
     """Everywhere, in the namespaces of its rollout, or nowhere yet."""
     assert where(policy_model()) == "everywhere"
     assert where(policy_model(enforcement="Audit")) == "audit"

@@ -32,9 +32,7 @@ def failure(cluster: Cluster, folder: Path, name: str) -> str:
     return str(done.exception)
 
 
-def test_a_name_that_is_nearly_right_is_told_the_right_one(
-    tmp_path: Path, wording: Wording
-) -> None:
+def test_a_misspelt_name_gets_a_suggestion(tmp_path: Path, wording: Wording) -> None:
     """Of the same namespace."""
     cluster = Cluster()
     cluster.add(RUNS, run_object("mnist"), run_object("other"))
@@ -44,7 +42,7 @@ def test_a_name_that_is_nearly_right_is_told_the_right_one(
     wording(said)
 
 
-def test_a_run_of_another_namespace_is_told_with_the_namespace(
+def test_a_run_of_another_namespace_is_reported_with_the_namespace(
     tmp_path: Path, wording: Wording
 ) -> None:
     """So that one need only add -n."""
@@ -58,7 +56,9 @@ def test_a_run_of_another_namespace_is_told_with_the_namespace(
     wording(said)
 
 
-def test_who_may_not_look_elsewhere_is_told_what_is_here(tmp_path: Path, wording: Wording) -> None:
+def test_without_rights_elsewhere_the_local_objects_are_shown(
+    tmp_path: Path, wording: Wording
+) -> None:
     """And no error hides that the run was not found."""
     cluster = Cluster(answers={EVERYWHERE: forbidden})
     cluster.add(RUNS, run_object("zebra"), run_object("aardvark"))
@@ -67,7 +67,7 @@ def test_who_may_not_look_elsewhere_is_told_what_is_here(tmp_path: Path, wording
     wording(said)
 
 
-def test_a_cluster_that_knows_no_runs_is_told_so(tmp_path: Path, wording: Wording) -> None:
+def test_a_cluster_without_the_run_definition_is_reported(tmp_path: Path, wording: Wording) -> None:
     """The definition is not installed, or it is the wrong cluster."""
     said = failure(Cluster(answers={RUNS: absent}), tmp_path, "mnist")
     mentions(said, "runs.fairlead.dev", "not installed")
@@ -75,7 +75,9 @@ def test_a_cluster_that_knows_no_runs_is_told_so(tmp_path: Path, wording: Wordin
 
 
 @pytest.mark.parametrize("path", [f"{RUNS}/mnist", RUNS])
-def test_what_is_forbidden_is_told_as_the_api_server_says_it(tmp_path: Path, path: str) -> None:
+def test_a_forbidden_request_is_reported_with_the_api_servers_message(
+    tmp_path: Path, path: str
+) -> None:
     """Whether it is the Run, or the list of Runs that would help to find it."""
     with served(Cluster(answers={path: forbidden}), tmp_path) as call:
         done = call("status", "mnist")

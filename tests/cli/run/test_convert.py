@@ -68,7 +68,7 @@ def test_the_run_goes_to_stdout_and_the_warnings_to_stderr(
     wording(result.stderr)
 
 
-def test_errors_have_lines_and_no_run_beside_them(convert: Convert, wording: Wording) -> None:
+def test_errors_have_lines_and_suppress_the_run(convert: Convert, wording: Wording) -> None:
     """Exit code 1."""
     result = convert("-f", "job.yml")
     assert (result.exit_code, result.stdout) == (1, "")
@@ -82,7 +82,7 @@ def test_strict_fails_for_warnings(convert: Convert) -> None:
     assert (result.exit_code, result.stdout) == (1, "")
 
 
-def test_an_image_of_ones_own_needs_no_word_about_building(convert: Convert) -> None:
+def test_a_given_image_produces_no_warning_about_building(convert: Convert) -> None:
     """The options name the Run and its image."""
     result = convert("-f", "job.yml", "-P", "lr=0.1", "--image", "own:1", "--name", "nightly")
     document = load_yaml(result.stdout)

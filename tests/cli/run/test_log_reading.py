@@ -78,7 +78,7 @@ def test_a_container_that_waits_has_no_log_yet(state: dict[str, Any], started: b
     assert source.why == ("ErrImagePull" if "waiting" in state else "")
 
 
-def test_a_container_that_runs_anew_in_place_has_a_log() -> None:
+def test_a_restarted_container_has_a_log() -> None:
     """While it waits for its next start, too."""
     status = {"name": "main", "restartCount": 1, "state": {"waiting": {"reason": "Crash"}}}
     (source,) = sources_of(
@@ -97,7 +97,7 @@ def test_of_a_pod_that_says_nothing_of_its_containers_the_phase_counts() -> None
     ]
 
 
-def test_replicas_without_pods_are_told_by_role(wording: Wording) -> None:
+def test_replicas_without_pods_are_reported_by_role(wording: Wording) -> None:
     """Those that have finished apart from those that should be there."""
     there = sources_of("mnist", [pod_object("worker-3"), pod_object("worker-5")], LogSelection())
     (finished, why), (missing, why_missing) = without_pods(STATUS, there, LogSelection("worker"))
@@ -109,7 +109,7 @@ def test_replicas_without_pods_are_told_by_role(wording: Wording) -> None:
     assert next(without_pods(STATUS, there, LogSelection(index=0)))[0] == "master 0"
 
 
-def test_the_pods_of_a_deployment_are_no_replicas_of_a_role() -> None:
+def test_the_pods_of_a_deployment_are_not_replicas_of_a_role() -> None:
     """They are there unless a role or an index is asked for."""
     pod = pod_object("abc")
     pod["metadata"]["ownerReferences"] = [
@@ -167,7 +167,7 @@ def test_of_a_progress_bar_the_last_state_is_shown() -> None:
     assert log.feed(b"10%\r50%\r100%\nplain\r\n") == ["100%", "plain"]
 
 
-def test_what_is_no_text_is_replaced() -> None:
+def test_invalid_utf8_is_replaced() -> None:
     """And nothing is lost around it."""
     log = LogLines()
     assert log.feed(b"a\xff\xfeb\n\xc3") == ["a\ufffd\ufffdb"]

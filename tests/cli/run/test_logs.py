@@ -78,7 +78,7 @@ def test_options_reach_the_api_server(tmp_path: Path) -> None:
     assert request.query == {"container": "side", "tailLines": "5", "follow": "true"}
 
 
-def test_replicas_without_a_log_are_told_on_stderr(tmp_path: Path, wording: Wording) -> None:
+def test_replicas_without_a_log_are_reported_on_stderr(tmp_path: Path, wording: Wording) -> None:
     """The others' are printed all the same; a log that could not be read is a failure."""
 
     async def waits(_: Request, answer: Answer) -> None:
@@ -186,7 +186,7 @@ def test_following_shows_lines_as_they_come_and_pods_that_come_later(
     wording(waits)
 
 
-def test_a_pod_made_anew_under_the_same_name_is_followed_too(
+def test_a_recreated_pod_of_the_same_name_is_followed_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is another pod, with a log of its own; and no log is opened twice."""
@@ -268,7 +268,7 @@ def test_a_role_that_the_run_does_not_have_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("options", "code"), [((), 1), (("-f",), 130)])
-def test_whoever_stops_listening_ends_it_without_a_word(
+def test_a_closed_pipe_ends_it_without_a_message(
     tmp_path: Path, options: tuple[str, ...], code: int
 ) -> None:
     """A closed pipe (`| head -1`), and Ctrl-C."""

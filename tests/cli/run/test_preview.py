@@ -103,7 +103,7 @@ def test_without_policies_it_shows_what_the_run_asks_for(files: Files, wording: 
     assert "Fields" not in result.stdout
 
 
-def test_a_rejected_replica_is_told_and_is_a_failure(files: Files, wording: Wording) -> None:
+def test_a_rejected_replica_is_reported_and_is_a_failure(files: Files, wording: Wording) -> None:
     """Worker 2 alone asks for another pool: exit code 1, with the reason in both streams."""
     policies = files.write("policies.yaml", REJECTING)
     result = files.run("-f", files.write("run.yaml", RUN), "--policies", policies)
@@ -117,7 +117,7 @@ def test_a_rejected_replica_is_told_and_is_a_failure(files: Files, wording: Word
     wording(rejection)
 
 
-def test_pods_that_no_installation_sends_are_not_told_to_be_placed(files: Files) -> None:
+def test_pods_that_no_installation_sends_are_not_reported_as_placed(files: Files) -> None:
     """Those of kube-system come as the Run has them."""
     run, policies = files.write("run.yaml", RUN), files.folder / "policies.yaml"
     system = RUN.replace("namespace: research", "namespace: kube-system")
@@ -131,7 +131,7 @@ def test_pods_that_no_installation_sends_are_not_told_to_be_placed(files: Files)
     assert {each["result"] for each in found["runs"][0]["replicas"]} == {"not-sent"}
 
 
-def test_yaml_has_every_object_as_it_would_be(files: Files) -> None:
+def test_yaml_has_every_resulting_object(files: Files) -> None:
     """ConfigMap, Service, then each pod by itself, with the webhook's patch; none is rejected."""
     policies = files.write("policies.yaml", REJECTING)
     run = files.write("run.yaml", RUN)
@@ -201,7 +201,7 @@ def test_files_and_keys_that_replicas_share_are_shown(files: Files, wording: Wor
     assert first["data"]["hostfile"].startswith("pi-worker-0.pi.default.svc.example.org slots=1\n")
 
 
-def test_a_variable_of_the_containers_own_is_said_to_stay(files: Files, wording: Wording) -> None:
+def test_a_containers_own_variable_is_reported_to_stay(files: Files, wording: Wording) -> None:
     """Or somebody would look for the framework's value in vain."""
     own = 'image: "mnist:1", env: [{name: TF_CONFIG, value: "{}"}]'
     result = files.run("-f", files.write("run.yaml", RUN.replace('image: "mnist:1"', own)))

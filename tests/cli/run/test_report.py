@@ -115,7 +115,7 @@ def test_a_pod_that_is_not_fine_says_why(status: dict[str, Any], state: str, not
     assert (one.state, one.note, one.fine) == (state, note, False)
 
 
-def test_gates_and_deletion_are_told(wording: Wording) -> None:
+def test_gates_and_deletion_are_reported(wording: Wording) -> None:
     """What holds a pod back, and what it is on the way to."""
     gated, leaving = pod_object("worker-0", phase="Pending"), pod_object("worker-1")
     gated["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
@@ -191,7 +191,7 @@ def node(name: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("count", [3, 30])
-def test_only_the_nodes_that_are_asked_for_are_told(tmp_path: Path, count: int) -> None:
+def test_only_the_nodes_that_are_asked_for_are_reported(tmp_path: Path, count: int) -> None:
     """One by one, or out of one list; a node that is gone is left out."""
 
     async def handle(request: Request, answer: Answer) -> None:
@@ -214,7 +214,7 @@ def test_only_the_nodes_that_are_asked_for_are_told(tmp_path: Path, count: int) 
     asyncio.run(run())
 
 
-def test_who_may_not_see_nodes_gets_no_words(tmp_path: Path) -> None:
+def test_without_rights_on_nodes_there_is_no_text_about_them(tmp_path: Path) -> None:
     """That is usual, and no error; any other refusal is one."""
     codes = iter([403, 500])
 

@@ -48,7 +48,9 @@ def test_a_run_that_names_no_namespace_gets_the_one_asked_for(tmp_path: Path) ->
     assert read(tmp_path, own, "team-a")[0].plan.run.namespace == "default"
 
 
-def test_what_no_pods_can_be_made_of_is_said_in_its_line(tmp_path: Path, wording: Wording) -> None:
+def test_documents_that_cannot_have_pods_are_reported_with_their_line(
+    tmp_path: Path, wording: Wording
+) -> None:
     """Of all Runs at once, in order of place."""
     text = RUN.replace("NAME", "a").replace("spec:\n      c", "spec:\n      hostname: h\n      c")
     with pytest.raises(InvalidDocuments) as caught:

@@ -91,14 +91,14 @@ def test_the_head_has_what_is_known_and_nothing_else() -> None:
     ],
     ids=["new", "behind", "deleted"],
 )
-def test_a_status_that_is_not_current_is_told(
+def test_a_status_that_is_not_current_is_reported(
     told: Report, facts: list[str], wording: Wording
 ) -> None:
     """Else one would believe it."""
     wording(line_with(text(told), *facts))
 
 
-def test_only_conditions_that_matter_are_told() -> None:
+def test_only_conditions_that_matter_are_reported() -> None:
     """What is not as it should be; and of a run that has ended only how."""
     conditions = [
         condition("Created", "True"),
@@ -148,7 +148,7 @@ def test_pods_without_a_role_keep_their_names() -> None:
     mentions(text(report(*pods))[-1], "nb-0, nb-1, nb-2 and 27 more", "Running node-1")
 
 
-def test_the_last_failure_is_told_with_its_last_lines(wording: Wording) -> None:
+def test_the_last_failure_is_reported_with_its_last_lines(wording: Wording) -> None:
     """Twenty of them at most; a disruption is no failure of the program."""
     failure = {
         "replica": "mnist-worker-2",
@@ -166,7 +166,7 @@ def test_the_last_failure_is_told_with_its_last_lines(wording: Wording) -> None:
     mentions(text(report(lastFailure=gone))[-1], "r disrupted", "1h ago", ": NodeLost")
 
 
-def test_the_last_incidents_are_told(wording: Wording) -> None:
+def test_the_last_incidents_are_reported(wording: Wording) -> None:
     """What was charged, for which replica and node, and what it cost."""
     began = {"replica": "mnist-worker-2", "reason": "NodeNotReady", "began": HOUR_AGO}
     lost = {"node": "spot-1", "class": "spot", "collateral": 3, "secondsLost": 95}

@@ -28,7 +28,7 @@ def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None
     return registry.get_sample_value(f"fairlead_certificate_{name}", labels)
 
 
-def test_when_certificates_expire_is_told_as_long_as_they_are_there() -> None:
+def test_expiry_metrics_exist_as_long_as_the_certificates() -> None:
     """The staged one only while there is one."""
     registry = CollectorRegistry()
     metrics = CertificateMetrics(registry)
@@ -43,7 +43,7 @@ def test_when_certificates_expire_is_told_as_long_as_they_are_there() -> None:
         assert value(registry, "expiry_timestamp_seconds", certificate=name) is None
 
 
-def test_one_phase_is_told_at_a_time() -> None:
+def test_exactly_one_phase_metric_is_one() -> None:
     """And each has its series."""
     registry = CollectorRegistry()
     metrics = CertificateMetrics(registry)

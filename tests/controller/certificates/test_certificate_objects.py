@@ -31,7 +31,7 @@ BUNDLE = b"-----BEGIN CERTIFICATE-----\n"
 TEXT = b64encode(BUNDLE).decode()
 
 
-def test_an_installation_is_that_of_the_manifests_unless_told_otherwise() -> None:
+def test_an_installation_has_the_names_of_the_manifests_by_default() -> None:
     """By the names that the manifests, the install command and the webhook go by."""
     installation = Installation()
     assert installation.secret(installation.authority) == (
@@ -145,7 +145,7 @@ def test_an_absent_configuration_has_no_bundles() -> None:
     assert bundles({"webhooks": None}, INSTALLATION) == {}
 
 
-def test_nothing_but_the_bundle_is_applied_to_what_was_read() -> None:
+def test_only_the_bundle_is_applied_at_the_version_that_was_read() -> None:
     """With the version and the uid, so that one that was made again is looked at first."""
     seen = configuration(entry("a"), entry("b", TEXT), entry("c", name="other"))
     applied = application(PLACE, seen, INSTALLATION, BUNDLE)

@@ -363,7 +363,7 @@ def test_every_error_has_one_of_the_metrics_names(status: int | None) -> None:
 
 
 @pytest.mark.parametrize("status", CURES)
-def test_the_servers_words_come_first_and_then_the_cure(status: int) -> None:
+def test_the_servers_message_comes_before_the_cure(status: int) -> None:
     """If there is one."""
     words = describe_error(ClusterError("its own words", status=status))
     assert words.startswith("its own words")

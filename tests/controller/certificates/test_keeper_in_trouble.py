@@ -34,7 +34,7 @@ from webhook.errors import ClusterError, NotLeading
         (404, "refused"),
     ],
 )
-def test_trouble_is_counted_said_and_tried_again_less_and_less_often(
+def test_errors_are_counted_reported_and_retried_with_backoff(
     status: int | None, reason: str
 ) -> None:
     """The API server's own words are in the reason of /readyz; then it goes on."""
@@ -56,7 +56,7 @@ def test_trouble_is_counted_said_and_tried_again_less_and_less_often(
     virtual_time.run(work())
 
 
-def test_the_missing_right_is_said_with_the_cure(wording: Wording) -> None:
+def test_the_missing_right_is_reported_with_the_cure(wording: Wording) -> None:
     """Which one the API server says itself."""
     begun = stage()
     failing(begun.memory, "get", AUTHORITY, refused(403, "cannot get secrets"))
@@ -75,7 +75,7 @@ def test_the_server_is_left_alone_for_as_long_as_it_asks() -> None:
         assert virtual_time.run(begun.keeper().take_step()).seconds == rested
 
 
-def test_a_conflict_is_no_trouble() -> None:
+def test_a_conflict_is_not_an_error() -> None:
     """Somebody was quicker: soon it looks again, and nobody is told."""
     begun = stage()
     failing(begun.memory, "create", AUTHORITY, refused(409))
@@ -112,7 +112,7 @@ def test_what_changes_between_look_and_write_is_left_as_it_is() -> None:
     assert begun.count("errors_total", reason="conflict") == 1
 
 
-def test_without_the_lease_nothing_is_said_to_be_wrong_for_good() -> None:
+def test_without_the_lease_no_error_is_final() -> None:
     """It comes again, should it lead again."""
     begun = stage()
     failing(begun.memory, "create", AUTHORITY, NotLeading("not the leader"))
@@ -179,7 +179,7 @@ def test_who_undoes_a_write_again_and_again_is_not_fought() -> None:
     virtual_time.run(work())
 
 
-def test_what_somebody_asks_for_is_no_quarrel() -> None:
+def test_a_requested_change_is_not_a_conflict() -> None:
     """They may ask as often as they like."""
     begun = stage()
 

@@ -63,14 +63,14 @@ def secret(memory: Memory, path: str, data: dict[str, bytes], **annotations: str
     memory.put(path, metadata={"annotations": annotations}, data=encoded)
 
 
-def test_where_nothing_is_nothing_is_seen() -> None:
+def test_an_empty_cluster_gives_an_empty_observation() -> None:
     """Not even a configuration: there is no place that clients read."""
     seen = look(Memory())
     assert seen.observed == Observed(None, None)
     assert (seen.authority, seen.serving, seen.configurations) == (None, None, ())
 
 
-def test_everything_is_seen_with_the_objects_as_they_were_read() -> None:
+def test_the_observation_has_the_objects_as_they_were_read() -> None:
     """For their versions."""
     memory = Memory()
     secret(memory, AUTHORITY, KEPT.data())
@@ -86,7 +86,7 @@ def test_everything_is_seen_with_the_objects_as_they_were_read() -> None:
     assert seen.configurations == ((INSTALLATION.places[0], memory.objects[CONFIGURATION]),)
 
 
-def test_requests_and_garbage_are_seen_as_such() -> None:
+def test_requests_and_garbage_are_distinguished() -> None:
     """Each of its own Secret."""
     memory = Memory()
     secret(memory, AUTHORITY, {"tls.crt": b"garbage"}, **{names.ROTATE: "now"})
@@ -110,7 +110,7 @@ def test_what_cannot_be_read_is_not_taken_for_absent(path: str) -> None:
         look(memory)
 
 
-def test_of_two_errors_the_first_is_told() -> None:
+def test_of_two_errors_the_first_is_reported() -> None:
     """Always the same one, so that it is said once, and a pause grows."""
     memory = Memory()
 
@@ -163,7 +163,7 @@ def test_the_port_is_the_named_one_or_the_only_one(ports: Any, found: int | None
     assert serving_addresses([piece(endpoint("198.18.0.1"), ports=ports)], "https") == (expected,)
 
 
-def test_without_endpoints_there_is_nobody_to_ask() -> None:
+def test_without_endpoints_no_replica_is_asked() -> None:
     """Their list is null then."""
     assert serving_addresses([{"endpoints": None, "ports": None}], "https") == ()
 
@@ -200,7 +200,7 @@ def serving(folder: Path, *, wants_certificate: bool = False) -> tuple[ssl.SSLCo
 
 
 @pytest.mark.parametrize("wants_certificate", [False, True])
-def test_the_leaf_is_told_whoever_it_is_by(tmp_path: Path, wants_certificate: bool) -> None:
+def test_the_leaf_is_shown_for_any_issuer(tmp_path: Path, wants_certificate: bool) -> None:
     """It is compared and not trusted; a server that wants to know its clients tells it too."""
     context, number = serving(tmp_path, wants_certificate=wants_certificate)
 

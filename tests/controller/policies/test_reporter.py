@@ -37,7 +37,7 @@ async def broken() -> Sequence[Replica]:
     ("handler", "words"),
     [(refuses, "list and watch"), (unknown, "give it the definition")],
 )
-def test_what_is_missing_is_said_and_waited_for(
+def test_a_missing_object_is_reported_and_waited_for(
     handler: object, words: str, tmp_path: Path
 ) -> None:
     """In the readiness detail, with the cure."""
@@ -84,7 +84,7 @@ def test_a_bug_ends_neither_the_lead_nor_the_other_parts(
     asyncio.run(work())
 
 
-def test_a_leader_that_is_told_to_stop_writes_what_was_counted(
+def test_a_leader_that_stops_writes_its_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever leads next counts on from what is written."""

@@ -104,7 +104,7 @@ def test_what_is_shared_is_written_slowly_and_what_is_urgent_overtakes_it() -> N
     assert sorted(cluster.writes) == sorted(cluster.raw)
 
 
-def test_somebody_who_writes_the_same_status_is_not_fought_in_a_tight_loop() -> None:
+def test_a_conflicting_status_writer_causes_no_tight_loop() -> None:
     """What they write is put right, twice a second at most."""
     cluster = Cluster(raw_policy("a"))
 
@@ -120,7 +120,9 @@ def test_somebody_who_writes_the_same_status_is_not_fought_in_a_tight_loop() -> 
 
 
 @pytest.mark.parametrize("refusal", [refused(404, "NotFound"), refused(409, "Conflict")])
-def test_an_object_that_changed_or_went_meanwhile_is_no_trouble(refusal: ClusterError) -> None:
+def test_an_object_that_changed_or_was_deleted_meanwhile_is_not_an_error(
+    refusal: ClusterError,
+) -> None:
     """The watch tells of it; the others are written."""
     cluster = Cluster(raw_policy("a"), raw_policy("b"))
     cluster.refusals["a"] = refusal
@@ -186,7 +188,7 @@ def test_who_does_not_lead_any_more_says_nothing() -> None:
     assert "status" not in cluster.raw["a"]
 
 
-def test_the_last_word_is_written_however_lately_an_object_was() -> None:
+def test_the_last_status_is_written_at_the_end() -> None:
     """Once, what is urgent first; what the API server refuses of one keeps no other."""
     cluster = Cluster(raw_policy("a"), raw_policy("b"), raw_policy("c"))
 
@@ -220,7 +222,7 @@ def test_the_text_is_what_the_webhook_reads_and_the_status_is_apart() -> None:
     assert after.path == "/apis/fairlead.dev/v1alpha1/placementpolicies/a/status"
 
 
-def test_a_status_that_is_none_is_written_anew() -> None:
+def test_an_invalid_status_is_written_again() -> None:
     """Whoever wrote it, it ends nothing."""
     odd = stored(names.PLACEMENT_POLICIES, raw_policy("a", status={"conditions": "many"}))
     assert odd.observed.status == PolicyStatus()

@@ -49,7 +49,7 @@ TREES = st.recursive(
         ("version: 1\nkind: pipeline", "2:7: kind: ", ("pipeline", "one run")),
     ],
 )
-def test_what_is_no_polyaxonfile_says_so(
+def test_a_file_that_is_not_a_polyaxonfile_is_reported(
     text: str, place: str, facts: tuple[str, ...], wording: Wording
 ) -> None:
     """With its place, as everything else."""
@@ -59,7 +59,7 @@ def test_what_is_no_polyaxonfile_says_so(
     wording(found)
 
 
-def test_bytes_that_are_no_text_have_a_place_too(wording: Wording) -> None:
+def test_invalid_bytes_have_a_place_too(wording: Wording) -> None:
     """And a file that nobody wrote by hand is refused as a whole."""
     (found,) = convert({"f.yml": b"a: \xff"}).findings
     mentions(str(found), "f.yml:1:4: ", "0xff is not UTF-8")
@@ -68,7 +68,7 @@ def test_bytes_that_are_no_text_have_a_place_too(wording: Wording) -> None:
     wording(str(found))
 
 
-def test_a_kind_that_is_left_out_is_told_by_the_fields(wording: Wording) -> None:
+def test_a_missing_kind_is_derived_from_the_fields(wording: Wording) -> None:
     """Polyaxon 2 has it so; the old schema never had."""
     result = converted("run: {kind: job, container: {image: i}}")
     assert result.run is not None
@@ -89,7 +89,7 @@ def test_a_kind_that_is_left_out_is_told_by_the_fields(wording: Wording) -> None
         ("service", "Always", ""),
     ],
 )
-def test_a_restart_policy_that_a_run_of_one_pod_has_not_is_told(
+def test_a_restart_policy_that_a_run_of_one_pod_cannot_have_is_reported(
     kind: str, policy: str, fact: str, wording: Wording
 ) -> None:
     """Nothing is left out without a word: `--strict` refuses it."""

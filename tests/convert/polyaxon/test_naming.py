@@ -39,7 +39,7 @@ def test_a_file_gives_the_name_where_the_document_has_none() -> None:
     assert (result.run.name, said(result)) == ("f", [])
 
 
-def test_another_name_is_said(wording: Wording) -> None:
+def test_a_changed_name_produces_a_warning(wording: Wording) -> None:
     """A warning, with the name that the Run has."""
     result = converted("version: 1\nkind: job\nname: A_b\nrun: {cmd: a}")
     (found,) = said(result)

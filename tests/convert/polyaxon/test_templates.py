@@ -53,7 +53,7 @@ def test_a_name_stands_for_its_value(template: str, text: str) -> None:
         ("{% if lr %}a{% endif %}", ("warning: run.cmd: ", "blocks")),
     ],
 )
-def test_what_stands_for_nothing_is_said_at_its_place(
+def test_an_unknown_template_is_reported_at_its_place(
     template: str, facts: tuple[str, ...], wording: Wording
 ) -> None:
     """An error for a name that the file has not; a warning for what only Polyaxon can do."""

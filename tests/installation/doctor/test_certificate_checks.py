@@ -6,7 +6,7 @@ import pytest
 
 from certs.authority import new_authority
 from certs.issue import Names, issue_server
-from tests.installation.doctor.seen_things import (
+from tests.installation.doctor.cluster_states import (
     AUTHORITY,
     LEAF,
     NOW,
@@ -41,7 +41,7 @@ def test_a_leaf_is_renewed_at_two_thirds_of_its_life(age: float, severity: str |
     assert [finding.severity for finding in of_leaf(age)] == ([severity] if severity else [])
 
 
-def test_a_leaf_of_the_future_is_told(wording: Wording) -> None:
+def test_a_leaf_that_is_not_valid_yet_is_reported(wording: Wording) -> None:
     """Some clock is wrong."""
     (leaf, authority) = certificates(seen(now=NOW - days(1)))
     mentions(leaf.what, "serving certificate", "not valid before 2026-03-01")
@@ -50,7 +50,7 @@ def test_a_leaf_of_the_future_is_told(wording: Wording) -> None:
     wording(text_of(authority))
 
 
-def test_an_authority_that_expired_is_told(wording: Wording) -> None:
+def test_an_authority_that_expired_is_reported(wording: Wording) -> None:
     """Beside the leaf that it cannot outlive."""
     found = list(certificates(seen(now=NOW + days(400))))
     (authority,) = (each for each in found if "authority CN=fairlead" in each.what)
@@ -72,7 +72,7 @@ def test_under_cert_manager_the_cures_are_its_own(wording: Wording) -> None:
     wording(text_of(finding))
 
 
-def test_a_leaf_that_cannot_be_read_is_made_anew_by_the_cure(wording: Wording) -> None:
+def test_the_cure_recreates_an_unreadable_leaf(wording: Wording) -> None:
     """Its Secret has to go."""
     (finding,) = certificates(seen(serving={"tls.crt": b"garbled"}))
     mentions(finding.cure, "delete secret fairlead-webhook-tls")

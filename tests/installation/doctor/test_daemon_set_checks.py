@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.installation.doctor.seen_things import deployment, seen
+from tests.installation.doctor.cluster_states import deployment, seen
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.installation.doctor.cluster_state import ReadKind
@@ -49,7 +49,7 @@ def found(
     return [f"{each.what}\n{each.cure}" for each in agents(there)]
 
 
-def test_pods_that_no_requirement_is_held_against_are_told_of(wording: Wording) -> None:
+def test_pods_without_a_checked_requirement_are_reported(wording: Wording) -> None:
     """Where one would reject them, and only the namespace marks them."""
     (said,) = found(daemon_set(**ARM), daemon_set())
     mentions(said, "gpu/agent", "amd64-only", "'arm64'", names.RUN)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.installation.doctor.seen_things import NOW, configuration, seen, text_of
+from tests.installation.doctor.cluster_states import NOW, configuration, seen, text_of
 from tests.wording import Wording, mentions
 from webhook.installation.doctor.cluster_state import ClusterState, ReadKind
 from webhook.installation.doctor.diagnose import CHECKS, diagnose

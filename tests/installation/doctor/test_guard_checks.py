@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.installation.doctor.seen_things import configuration, seen, text_of, titled
+from tests.installation.doctor.cluster_states import configuration, seen, text_of, titled
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.guards import stamp_guard
@@ -47,7 +47,7 @@ def test_a_guard_that_is_gone_or_changed_is_an_error(wording: Wording) -> None:
         assert [(each.severity, title in each.what) for each in found] == [("error", True)]
 
 
-def test_a_guard_that_does_nothing_is_told(wording: Wording) -> None:
+def test_a_guard_that_does_nothing_is_reported(wording: Wording) -> None:
     """It looks as if it held."""
     policy, *bindings = stamp_guard(configuration()["webhooks"], deny=True)
     assert list(guards(seen(guard_objects=titled([policy, *bindings])))) == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.installation.doctor.seen_things import (
+from tests.installation.doctor.cluster_states import (
     AUTHORITY,
     NOW,
     configuration,
@@ -58,7 +58,9 @@ def test_the_entries_of_all_sources_exclude_each_other() -> None:
         None,
     ],
 )
-def test_selectors_that_one_pod_can_meet_are_told(selector: Json | None, wording: Wording) -> None:
+def test_selectors_that_one_pod_can_meet_are_reported(
+    selector: Json | None, wording: Wording
+) -> None:
     """Whatever form they have."""
     entry = {**webhooks()[0], "name": "other.fairlead.dev", "objectSelector": selector}
     entries = [webhooks()[0], entry]
@@ -67,7 +69,7 @@ def test_selectors_that_one_pod_can_meet_are_told(selector: Json | None, wording
     wording(text_of(finding))
 
 
-def test_labels_that_cannot_be_together_are_no_overlap() -> None:
+def test_labels_that_exclude_each_other_do_not_overlap() -> None:
     """One value each."""
     entries = [
         {**webhooks()[0], "name": f"{value}.fairlead.dev", "objectSelector": {"matchLabels": pair}}
@@ -90,7 +92,7 @@ def test_namespaces_that_must_not_wait_for_the_webhook(namespace: str, wording: 
     wording(text_of(finding))
 
 
-def test_while_it_is_disabled_the_end_is_told(wording: Wording) -> None:
+def test_while_disabled_the_end_is_reported(wording: Wording) -> None:
     """It is no error: somebody wanted it."""
     (finding,) = interception(seen(configuration=disabled()))
     assert finding.severity == "warning"
@@ -185,7 +187,7 @@ def test_an_entry_that_is_gone_is_an_error(wording: Wording) -> None:
     assert any("no entry kubeflow-training-1.fairlead.dev" in each.what for each in told_of(gone))
 
 
-def test_what_narrows_an_entry_is_told(wording: Wording) -> None:
+def test_narrowed_entries_are_reported(wording: Wording) -> None:
     """A pod that is not sent is not placed, and nobody hears of it."""
     first, second = configuration()["webhooks"]
     condition = {"name": "not-x", "expression": "object.metadata.namespace != 'team'"}
@@ -204,7 +206,7 @@ def test_what_narrows_an_entry_is_told(wording: Wording) -> None:
     ("operator", "values", "severity"),
     [("NotIn", ["lab"], "note"), ("NotIn", ["team"], "warning"), ("In", ["lab"], "warning")],
 )
-def test_namespaces_that_are_left_out_are_told(
+def test_namespaces_that_are_left_out_are_reported(
     operator: str, values: list[str], severity: str, wording: Wording
 ) -> None:
     """Somebody may have meant it; not where a namespace says that all its pods are placed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.installation.doctor.seen_things import seen, text_of
+from tests.installation.doctor.cluster_states import seen, text_of
 from tests.wording import Wording, mentions
 from webhook.installation.doctor.cluster_state import AccessAnswer, ReadKind, Right
 from webhook.installation.doctor.permission_checks import needed, permissions
@@ -23,7 +23,7 @@ def test_what_a_program_needs_is_what_its_roles_grant() -> None:
     assert written == [Right("create", "", "events")]
 
 
-def test_rights_that_are_missing_are_told_once_for_each_account(wording: Wording) -> None:
+def test_rights_that_are_missing_are_reported_once_for_each_account(wording: Wording) -> None:
     """A program's are an error, one's own a warning."""
     many = [AccessAnswer("fairlead-webhook", Right("list", "", f"r{n}"), False) for n in range(7)]
     granted = AccessAnswer("fairlead-controller", LISTING, True)
@@ -35,7 +35,7 @@ def test_rights_that_are_missing_are_told_once_for_each_account(wording: Wording
     wording(text_of(webhook))
 
 
-def test_that_nodes_cannot_be_seen_holds_nobody_up(wording: Wording) -> None:
+def test_missing_rights_on_nodes_block_nothing(wording: Wording) -> None:
     """A warning with a cure of its own; of the controller it is an error as any other."""
     verbs = [Right(verb, "", "nodes") for verb in ("list", "watch")]
     webhooks = [AccessAnswer("fairlead-webhook", right, False) for right in verbs]
@@ -48,7 +48,7 @@ def test_that_nodes_cannot_be_seen_holds_nobody_up(wording: Wording) -> None:
     assert told.severity == "error"
 
 
-def test_what_could_not_be_read_is_told(wording: Wording) -> None:
+def test_unreadable_objects_are_reported(wording: Wording) -> None:
     """A check that was left out is no check that found nothing."""
     (finding,) = permissions(seen(unread={ReadKind.POLICIES: "forbidden"}))
     mentions(finding.what, "not checked", "the policies: forbidden")

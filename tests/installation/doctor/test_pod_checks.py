@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.installation.doctor.seen_things import configuration, deployment, seen, text_of
+from tests.installation.doctor.cluster_states import configuration, deployment, seen, text_of
 from tests.wording import Wording, mentions
 from webhook.installation.doctor.cluster_state import Unplaced
 from webhook.installation.doctor.pod_checks import end_to_end, selector_query, selects, unplaced
@@ -40,7 +40,7 @@ def test_without_rules_no_stamp_is_expected() -> None:
     assert list(end_to_end(seen(probe=probe, configuration=None))) == []
 
 
-def test_pods_without_a_stamp_are_told_by_namespace(wording: Wording) -> None:
+def test_pods_without_a_stamp_are_reported_by_namespace(wording: Wording) -> None:
     """How many, and the first few names."""
     many = [Unplaced("b", f"p{number}") for number in range(5)]
     one, other = unplaced(seen(unplaced=[*many, Unplaced("a", "q")]))

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.installation.doctor.seen_things import (
+from tests.installation.doctor.cluster_states import (
     NOW,
     configuration,
     deployment,
@@ -57,7 +57,7 @@ def test_what_keeps_a_set_from_loading_says_that_the_last_good_one_serves() -> N
     mentions(finding.cure, "the last good set is used")
 
 
-def test_warnings_of_policies_beside_each_other_are_told() -> None:
+def test_warnings_about_combined_policies_are_reported() -> None:
     """By the same judgement as a check's."""
     level = (policy("a", match={"roles": ["worker"]}, overrides=pool("a")),)
     (finding,) = found_in(*level, policy("b", overrides=pool("b")))
@@ -65,7 +65,7 @@ def test_warnings_of_policies_beside_each_other_are_told() -> None:
     mentions(finding.what, "equal priority")
 
 
-def test_an_exception_that_any_author_can_take_is_told() -> None:
+def test_an_exception_that_any_author_can_take_is_reported() -> None:
     """It selects by a label alone, which whoever creates a pod may write."""
     taken = {"matchLabels": {"debug": "anna"}}
     until = to_second(NOW + timedelta(days=1))
@@ -102,7 +102,7 @@ def test_what_install_brings_is_right() -> None:
     assert list(judgement(seen())) == []
 
 
-def test_without_it_what_goes_unsaid_is_told(wording: Wording) -> None:
+def test_a_missing_validation_is_reported_with_its_effect(wording: Wording) -> None:
     """It is no error: nothing is placed differently. What may not be read is not called absent."""
     (finding,) = judgement(from_cluster(judging=None))
     assert finding.severity == "warning"
@@ -123,7 +123,7 @@ def test_an_entry_that_is_missing_is_named(wording: Wording) -> None:
     wording(text_of(finding))
 
 
-def test_policies_that_nobody_could_judge_are_an_error(wording: Wording) -> None:
+def test_policies_without_validation_are_an_error(wording: Wording) -> None:
     """The webhook takes files, and the entry refuses every write of an object."""
     (finding,) = judgement(seen(judging=judging()))
     assert finding.severity == "error"
@@ -145,7 +145,7 @@ def test_policies_that_nobody_could_judge_are_an_error(wording: Wording) -> None
     ],
     ids=["ignored", "failing", "no rules", "elsewhere"],
 )
-def test_fields_that_are_not_safe_are_told(
+def test_fields_that_are_not_safe_are_reported(
     changes: Json, severities: list[str], facts: list[str], wording: Wording
 ) -> None:
     """Each with its consequence."""
@@ -156,7 +156,7 @@ def test_fields_that_are_not_safe_are_told(
         wording(text_of(each))
 
 
-def test_other_writes_than_this_version_asks_for_are_told(wording: Wording) -> None:
+def test_other_writes_than_this_version_asks_for_are_reported(wording: Wording) -> None:
     """As after an upgrade of the programs alone."""
     found = judging()
     for entry in found["webhooks"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.installation.doctor.seen_things import (
+from tests.installation.doctor.cluster_states import (
     DEFINITION,
     configuration,
     deployment,
@@ -45,13 +45,13 @@ def test_the_cluster_has_to_be_new_enough(server: str, right: bool) -> None:
         ("fairlead:git-1234", 0),
     ],
 )
-def test_versions_are_told_by_the_tag(image: str, said: int) -> None:
+def test_versions_are_read_from_the_tag(image: str, said: int) -> None:
     """Tags of one's own are not compared with a release."""
     one = deployment("fairlead-controller", 2, image)
     assert len(list(versions(seen(deployments={"fairlead-controller": one})))) == said
 
 
-def test_two_programs_of_two_versions_are_told(wording: Wording) -> None:
+def test_two_programs_of_two_versions_are_reported(wording: Wording) -> None:
     """Whatever the tags."""
     both = {
         "fairlead-controller": deployment("fairlead-controller", 2, "fairlead:a"),
@@ -120,13 +120,13 @@ def test_endpoints_that_are_ready_count(ready: tuple[bool, ...], severity: str) 
     assert [each.severity for each in endpoints(seen(endpoints=ready))] == [severity]
 
 
-def test_nobody_who_leads_is_an_error() -> None:
+def test_a_missing_leader_is_an_error() -> None:
     """Unless the Lease may not be read."""
     assert [each.severity for each in leader(seen(leader=""))] == ["error"]
     assert list(leader(seen(leader="", unread={ReadKind.LEASE: "forbidden"}))) == []
 
 
-def test_a_replica_that_hears_nothing_is_told_of() -> None:
+def test_a_replica_without_watch_events_is_reported() -> None:
     """Of what, and for how long; one that hears once a minute is as it should be."""
     silences = {("webhook-a", "namespaces"): 119.0, ("webhook-b", "namespaces"): 640.0}
     (found,) = watches(seen(silences=silences))

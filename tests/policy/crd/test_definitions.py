@@ -79,7 +79,7 @@ def test_every_field_has_its_description(kind: str) -> None:
             assert node.get("description", "").endswith("."), path
 
 
-def test_what_holds_without_a_word_stands_in_the_object() -> None:
+def test_defaults_are_written_into_the_object() -> None:
     """Columns show it, and a later release may have other defaults. Nothing else is filled in."""
     defaults = {
         f"{kind}{path}": node["default"]

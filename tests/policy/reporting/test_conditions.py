@@ -59,7 +59,7 @@ def test_a_set_that_compiles_is_accepted_whole() -> None:
     assert found.faulty == ()
 
 
-def test_each_fault_is_said_of_its_object(wording: Wording) -> None:
+def test_each_fault_is_reported_for_its_object(wording: Wording) -> None:
     """With the field, and a reason of one word."""
     found = judge(
         policy("on-spot", ON_SPOT),
@@ -80,7 +80,7 @@ def test_each_fault_is_said_of_its_object(wording: Wording) -> None:
     ]
 
 
-def test_beside_a_fault_what_was_good_is_in_force_and_what_is_new_is_not(wording: Wording) -> None:
+def test_with_an_error_the_last_good_set_stays_in_force(wording: Wording) -> None:
     """New is an object, another version of one, and another object of the same name."""
     good = judge(policy("same"), policy("changed"), policy("anew"), policy("edited"))
     found = judge(
@@ -129,7 +129,7 @@ def test_a_new_leader_knows_from_the_statuses_what_is_in_force() -> None:
     assert found.policies is None
 
 
-def test_warnings_are_told_with_what_is_accepted() -> None:
+def test_warnings_are_reported_with_what_is_accepted() -> None:
     """They are no reason to refuse anything."""
     one_node = {"defaults": {"nodeSelector": {"kubernetes.io/hostname": "n1"}}}
     found = judge(policy("p", one_node))
@@ -138,7 +138,7 @@ def test_warnings_are_told_with_what_is_accepted() -> None:
     assert message(found, "placementpolicies/p").startswith(f"{field}: ")
 
 
-def test_warnings_about_policies_beside_each_other_are_told_too() -> None:
+def test_warnings_about_combined_policies_are_reported_too() -> None:
     """Each at its object: all that `fairlead check` says of the same set."""
     level = {"overrides": {"schedulerName": "a"}, "match": {"roles": ["worker"]}}
     objects = by_place(
@@ -210,7 +210,7 @@ def test_nodes_that_are_made_on_demand_are_not_missed() -> None:
     assert found == {POLICY: ("True", "MadeOnDemand"), CLASS: ("True", "MadeOnDemand")}
 
 
-def test_what_is_said_of_met_nodes_names_no_number() -> None:
+def test_messages_about_met_nodes_have_no_number() -> None:
     """A node that comes or goes is not news of every policy."""
     objects = by_place(policy("p", POOL))
     loaded = load_objects({place: each.text for place, each in objects.items()})

@@ -50,7 +50,7 @@ def test_a_replica_that_comes_later_counts_whole() -> None:
     assert total(ledger, "uid-p", "p")[0] == NOW
 
 
-def test_a_replica_that_did_not_answer_the_first_look_is_no_new_one() -> None:
+def test_a_replica_that_did_not_answer_at_first_is_not_a_new_one() -> None:
     """What it had counted may be in the status."""
     ledger = counted(met(Ledger(), [policy("p")], NOW), {"a"}, {})
     assert count(looked(ledger, a=report(p=(5, 0))), "p") == (0, 0)
@@ -79,7 +79,7 @@ def test_a_replica_that_goes_and_comes_back_is_not_counted_twice() -> None:
     assert count(looked(ledger, a=report(p=(8, 0))), "p") == (7, 0)
 
 
-def test_a_policy_that_is_made_anew_begins_at_nothing() -> None:
+def test_a_recreated_policy_starts_with_zero_counts() -> None:
     """Also with the time of its last match, though replicas may still tell the old one's."""
     ledger = looked(met(Ledger(), [policy("p")], NOW), a=report())
     ledger = looked(ledger, a=report(p=(5, 0, NOW)))

@@ -54,7 +54,7 @@ def written(
     return (seen._replace(status=found[0].status), found[0]) if found else (seen, None)
 
 
-def test_a_new_object_is_told_all_at_once() -> None:
+def test_a_new_object_gets_its_whole_status_at_once() -> None:
     """Conditions, generation, counts and hashes."""
     seen, first = written(policy("p", generation=4), known(policy("p", generation=4)))
     assert first is not None
@@ -70,7 +70,7 @@ def test_a_new_object_is_told_all_at_once() -> None:
     assert status.served_hashes == (Served(replica="a", hash="h"),)
 
 
-def test_a_class_is_told_no_counts() -> None:
+def test_a_class_gets_no_counts() -> None:
     """Only pods have them."""
     objects = capacity_class("spot"), policy("p", ON_SPOT)
     (found,) = (each for each in due(objects, known(*objects), NOW) if each.observed.name == "spot")
@@ -127,7 +127,7 @@ def test_an_exception_that_has_ended_says_so() -> None:
 
 
 @pytest.mark.parametrize("until", [NOW, "2026-03-01T14:00:00+02:00"])
-def test_an_end_is_told_though_the_set_is_refused(until: str, wording: Wording) -> None:
+def test_an_end_is_reported_although_the_set_is_rejected(until: str, wording: Wording) -> None:
     """Whoever leads since then knows no good set; the webhook goes by one all the same."""
     first = exception("e", until)
     seen, _ = written(first, known(first), "2026-03-01T11:59:59Z")
@@ -145,7 +145,7 @@ def test_an_end_is_told_though_the_set_is_refused(until: str, wording: Wording) 
 @pytest.mark.parametrize(
     "text", [b"", b"[]", b'{"spec": {"until": 5}}', b'{"spec": {"until": "x"}}']
 )
-def test_of_an_end_that_cannot_be_read_nothing_is_said(text: bytes) -> None:
+def test_an_unreadable_end_is_not_reported(text: bytes) -> None:
     """Anybody with the right to may have written that it was accepted."""
     seen = exception("e", LATER)._replace(text=text)
     acceptance = Acceptance(
@@ -193,13 +193,13 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
     assert times == {"Accepted": NOW, "Satisfiable": LATER}
 
 
-def test_nothing_is_said_of_a_version_that_was_not_judged() -> None:
+def test_nothing_is_reported_of_a_version_that_was_not_judged() -> None:
     """Whoever reads the status would take it for the new one's."""
     newer = policy("p", generation=2)
     assert list(due([newer], known(policy("p")), NOW)) == []
 
 
-def test_what_was_written_by_somebody_else_meanwhile_is_not_taken_back() -> None:
+def test_a_concurrent_write_is_not_reverted() -> None:
     """Counts never go down."""
     seen = policy("p", status=PolicyStatus(pods_decided=9, pods_rejected=3, since=NOW))
     behind = known(policy("p"))

@@ -211,7 +211,7 @@ def test_where_some_pods_pass_it_is_a_warning(documents: list[Json]) -> None:
          policy("b", match=ML, requirements=pool("b"), rollout={"namespaces": ["web"]})],
     ],
 )  # fmt: skip
-def test_requirements_that_some_pod_meets_are_no_error(documents: list[Json]) -> None:
+def test_requirements_that_a_pod_meets_are_not_an_error(documents: list[Json]) -> None:
     """Or of which one takes no part."""
     assert not [each for each in warnings(policies_of(documents)) if each.is_fault]
 
@@ -237,7 +237,7 @@ def _either(*terms: dict[str, str]) -> Json:
     return {"affinity": {"nodeAffinity": required}}
 
 
-def test_each_two_that_contradict_are_told_as_two() -> None:
+def test_each_contradicting_pair_is_reported_as_a_pair() -> None:
     """Of them a third one is no part, though it requires something of the same label."""
     found = found_in(
         policy("a", requirements=within("a")), B, policy("c", requirements=within("c"))
@@ -245,7 +245,7 @@ def test_each_two_that_contradict_are_told_as_two() -> None:
     assert found == [(name, "error", Kind.EVERY_POD_REJECTED) for name in "bc"]
 
 
-def test_who_writes_any_of_them_is_told() -> None:
+def test_every_author_of_a_contradiction_gets_a_warning() -> None:
     """Wherever it is said."""
     ready = policies_of(
         [A, B, policy("c", match=ML, requirements=AC), policy("d", requirements=within(*"abc"))]
@@ -256,13 +256,13 @@ def test_who_writes_any_of_them_is_told() -> None:
     assert of_policy(ready, "d") == []
 
 
-def test_of_very_many_those_that_want_one_key_are_told() -> None:
+def test_of_very_many_those_that_want_one_key_are_reported() -> None:
     """Each beside the first."""
     crowd = [policy(f"p{at:02}", requirements=pool(str(at))) for at in range(30)]
     assert sum(severity == "error" for _, severity, _ in found_in(*crowd)) == 29
 
 
-def test_no_more_is_asked_than_somebody_waits_for() -> None:
+def test_the_number_of_comparisons_is_limited() -> None:
     """Each policy is held against all others that require something."""
     ready = policies_of([A, B, policy("c", requirements=AC)])
     found = {}
@@ -272,7 +272,7 @@ def test_no_more_is_asked_than_somebody_waits_for() -> None:
     assert found == {5: (0, True), 200: (1, False)}
 
 
-def test_that_not_all_was_checked_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_incomplete_check_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody takes silence for an answer."""
     monkeypatch.setattr("webhook.policy.together.warnings.MOST_LOOKS", 2)
     monkeypatch.setattr("webhook.policy.together.warnings.MOST_LOOKS_OF_ALL", 2)

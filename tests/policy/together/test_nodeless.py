@@ -40,7 +40,7 @@ def found_in(*documents: Json, nodes: tuple[Node, ...] = NODES) -> list[Finding]
     return [each for each in found if each.kind is Kind.NO_NODE and "policies/" in each.file]
 
 
-def test_a_pool_and_a_class_that_have_no_node_in_common_are_told(wording: Wording) -> None:
+def test_a_pool_and_a_class_that_have_no_node_in_common_are_reported(wording: Wording) -> None:
     """As admission would tell it, with a pod that both match."""
     (finding,) = found_in(NOTEBOOKS, GPUS)
     assert (finding.severity, finding.kind) == ("warning", Kind.NO_NODE)
@@ -77,7 +77,7 @@ def test_it_is_certain_for_every_pod_of_any_of_them() -> None:
     mentions(str(finding), "placementpolicies/b", "every pod that policy 'a' matches")
 
 
-def test_that_not_all_was_checked_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_incomplete_check_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """And it makes no policy unsatisfiable."""
     monkeypatch.setattr("webhook.policy.set_judgement.MOST_LOOKS_AT_NODES", 0)
     read = Objects().documents(objects(NOTEBOOKS, GPUS, *CLASSES[:1]))
@@ -88,7 +88,7 @@ def test_that_not_all_was_checked_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     ]
 
 
-def test_three_of_which_each_two_leave_a_node_are_told(wording: Wording) -> None:
+def test_three_policies_that_only_together_leave_no_node_are_reported(wording: Wording) -> None:
     """With a pod."""
     nodes = tuple(Node(each, dict.fromkeys(each, "1"), ()) for each in ("xy", "yz", "xz"))
     some = [
@@ -124,7 +124,7 @@ def test_nodes_that_both_choose_and_neither_tolerates_are_none() -> None:
         [policy("gpus", defaults={"schedulerName": "x"})],
     ],
 )
-def test_nothing_is_told_of_policies_that_never_meet_or_give_way(others: list[Json]) -> None:
+def test_policies_that_never_meet_or_yield_are_not_reported(others: list[Json]) -> None:
     """Other pods, an exclude, a default that an override decides, and no setting for nodes."""
     assert found_in(NOTEBOOKS, *others) == []
 
@@ -142,7 +142,7 @@ def test_nodes_that_are_made_on_demand_are_not_missed() -> None:
     assert found_in(NOTEBOOKS, zoned, made) == []
 
 
-def test_under_audit_it_is_told_as_what_will_come() -> None:
+def test_under_audit_it_is_reported_as_a_future_effect() -> None:
     """A warning that names who has to be enforced."""
     (finding,) = found_in({**GPUS, "spec": {**GPUS["spec"], "enforcement": "Audit"}}, NOTEBOOKS)
     assert finding.severity == "warning"

@@ -34,7 +34,7 @@ def overlaps(ready: list[Policy], each: int = 10_000, most: int = 100_000) -> li
     return list(overlapping(list(required(ready)), frozenset(ready), each, most))
 
 
-def test_three_that_merely_overlap_are_told_with_a_pod(wording: Wording) -> None:
+def test_three_overlapping_policies_are_reported_with_a_pod(wording: Wording) -> None:
     """At the last of them, though each is for pods that the others are not for."""
     (line,) = told(A, B, C)
     mentions(line, "placementpolicies/c: warning: spec.requirements:", "policies 'a', 'b'")
@@ -56,7 +56,7 @@ def test_three_that_merely_overlap_are_told_with_a_pod(wording: Wording) -> None
         {"requirements": AC, "match": {"namespaces": ["web"]}},
     ],
 )  # fmt: skip
-def test_nothing_is_told_where_no_such_pod_comes_to_be(other: Json) -> None:
+def test_overlaps_that_leave_a_node_for_every_pod_are_not_reported(other: Json) -> None:
     """Somebody leaves a node, is not enforced for sure, or has pods apart from one of the others.
 
     Nor where a pod is found for each two of them alone.
@@ -64,7 +64,7 @@ def test_nothing_is_told_where_no_such_pod_comes_to_be(other: Json) -> None:
     assert told(A, B, policy("c", **{"match": VISION, **other})) == []
 
 
-def test_what_holds_for_all_pods_of_one_is_told_as_that(wording: Wording) -> None:
+def test_an_overlap_for_all_pods_of_a_policy_is_reported_as_such(wording: Wording) -> None:
     """Once, and of every pod: that says more."""
     (line,) = told(policy("a", requirements=AB), policy("b", requirements=BC), C)
     mentions(line, "placementpolicies/c:", "policy a", "policy b", "every pod", "rejected")
@@ -78,7 +78,7 @@ def test_two_that_contradict_need_no_third() -> None:
     mentions(lines[0], "contradicts", "policy 'a'")
 
 
-def test_four_that_leave_no_node_are_told() -> None:
+def test_four_that_leave_no_node_are_reported() -> None:
     """Of which no three do."""
     crowd = [
         policy(f"p{at}", match=match, requirements=within(*"abcd".replace(left_out, "")))
@@ -91,7 +91,7 @@ def test_four_that_leave_no_node_are_told() -> None:
     assert overlaps(policies_of(crowd[:3])) == []
 
 
-def test_who_writes_any_of_them_is_told_of_an_overlap() -> None:
+def test_every_author_of_an_overlap_gets_a_warning() -> None:
     """At the same policy, whichever it was."""
     ready = policies_of([A, B, C, policy("d", requirements=within(*"abc"))])
     for name in "abc":
@@ -116,7 +116,7 @@ def test_of_many_that_require_the_same_a_few_are_tried() -> None:
     assert len(overlaps(policies_of([A, *alike, C]), 150)) == 1
 
 
-def test_no_more_steps_are_taken_than_somebody_waits_for() -> None:
+def test_the_number_of_steps_is_limited() -> None:
     """For one policy, and for all."""
     ready = policies_of([A, B, C])
     assert [len(overlaps(ready, each)) for each in (10, 200)] == [0, 1]

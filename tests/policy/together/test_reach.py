@@ -144,7 +144,7 @@ def test_what_is_proved_holds_for_every_pod(one: Json, two: Json, pods: list[Sub
         ),
     ],
 )
-def test_a_wider_block_is_seen_to_be_wider(wide: Json, narrow: Json) -> None:
+def test_a_wider_block_is_recognized(wide: Json, narrow: Json) -> None:
     """And the narrower one to be none."""
     assert covers(wide, narrow)
     if wide != {"namespaces": ["*"]}:
@@ -165,7 +165,7 @@ def test_a_wider_block_is_seen_to_be_wider(wide: Json, narrow: Json) -> None:
         ),
     ],
 )
-def test_blocks_without_a_common_pod_are_seen_to_be_apart(one: Json, two: Json) -> None:
+def test_blocks_without_a_common_pod_are_disjoint(one: Json, two: Json) -> None:
     """By each condition of which a pod has but one value."""
     assert apart(one, two)
 
@@ -225,7 +225,7 @@ def test_of_very_many_globs_nothing_is_proved() -> None:
     assert covers(one, one)
 
 
-def test_teams_of_globs_that_differ_are_not_told_to_overlap() -> None:
+def test_different_namespace_globs_are_not_reported_as_overlapping() -> None:
     """As eleven teams are written."""
     teams = [{"namespaces": [f"team-{at}", f"lab-{at}-*"]} for at in range(1, 12)]
     assert all(apart(one, two) for one in teams for two in teams if one is not two)

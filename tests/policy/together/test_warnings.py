@@ -127,7 +127,7 @@ def test_a_pod_that_both_match_is_rejected_where_two_contradict(
 
 @thorough
 @given(policy_lists(most=4))
-def test_what_is_told_of_a_chosen_policy_is_told_of_the_whole(documents: list[Json]) -> None:
+def test_findings_of_one_policy_are_among_those_of_the_set(documents: list[Json]) -> None:
     """Nothing is lost if all are chosen in turn, and nothing new is said of what may live."""
     ready = policies_of(documents)
     whole = {_stem(each) for each in warnings(ready)}
@@ -190,7 +190,7 @@ def _stem(finding: Finding) -> tuple[str, str, Kind]:
         ),
     ],
 )  # fmt: skip
-def test_a_setting_that_no_pod_can_get_is_told_with_who_decides(
+def test_a_setting_that_no_pod_can_get_is_reported_with_the_deciding_policy(
     documents: list[Json], line: tuple[str, str, str] | None, wording: Wording
 ) -> None:
     """By the policy's own stronger part, or by another policy for all of its pods."""
@@ -261,7 +261,7 @@ def test_nothing_is_called_dead_that_some_pod_may_get(first: Json) -> None:
         ),
     ],
 )  # fmt: skip
-def test_policies_that_cannot_both_have_their_way_are_told(
+def test_contradicting_policies_are_reported(
     documents: list[Json], line: tuple[str, ...] | None, wording: Wording
 ) -> None:
     """At the one that comes off worse, with the name of the other."""
@@ -289,13 +289,13 @@ def test_policies_that_share_no_pod_or_agree_are_left_in_peace(one: Json, two: J
     assert told(policy("a", **first), policy("b", **second)) == []
 
 
-def test_of_a_setting_that_is_dead_no_more_is_told() -> None:
+def test_a_setting_without_effect_is_reported_once() -> None:
     """Though the other policy has the same priority as well."""
     (line,) = told(policy("a", overrides=pool("a")), policy("b", overrides=pool("b")))
     assert "no pod gets it" in line
 
 
-def test_what_audit_keeps_from_coming_true_is_told_as_what_will_come(wording: Wording) -> None:
+def test_effects_suspended_by_audit_are_reported_as_future(wording: Wording) -> None:
     """With who has to be enforced for it, apart from what is so today."""
     audited = {"enforcement": "Audit"}
     today, later = told(
@@ -346,7 +346,7 @@ def test_a_memory_makes_only_what_changed_ready_again() -> None:
     assert not list(Shadows(after).over(after[0]))
 
 
-def test_a_policy_that_contradicts_itself_is_not_said_to_have_no_effect() -> None:
+def test_a_policy_that_contradicts_itself_is_not_reported_as_without_effect() -> None:
     """Pods for which another policy decides the one setting get the other."""
     own = policy(
         "own",

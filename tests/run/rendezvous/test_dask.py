@@ -8,7 +8,7 @@ from webhook.run.replica_group import Gang
 SCHEDULER = "tcp://etl-scheduler-0.etl.ml.svc:8786"
 
 
-def test_all_are_told_the_scheduler_and_workers_their_names() -> None:
+def test_all_replicas_get_the_scheduler_and_workers_their_names() -> None:
     """A name means nothing to a scheduler or a driver."""
     run = Gang("etl", "ml", "dask", {"scheduler": 1, "worker": 2, "driver": 1})
     assert render_env(run, "worker", 1).env == {

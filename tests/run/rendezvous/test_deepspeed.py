@@ -60,7 +60,7 @@ def test_a_launcher_reaches_its_workers_by_pdsh_and_ssh() -> None:
     assert ssh(shared.files["ssh_config"])["Port"] == "2222"
 
 
-def test_the_launcher_is_no_host() -> None:
+def test_the_launcher_is_not_a_host() -> None:
     """It starts the processes, and none on itself, even with a GPU of its own."""
     run = gang({}, {"launcher": (1,), "worker": (8,)}, launcher=1, worker=1)
     assert hostfile(render_shared(run).files["hostfile"]) == {"llama-worker-0.llama.ml.svc": 8}

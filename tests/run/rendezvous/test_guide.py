@@ -52,7 +52,7 @@ def test_every_run_is_one_of_its_section(framework: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_the_tables_name_every_variable_and_who_is_told_it(framework: str) -> None:
+def test_the_tables_name_every_variable_and_its_replicas(framework: str) -> None:
     """For each run of the section whom it tells what; nothing is named that none of them tells."""
     said = {
         variable: who

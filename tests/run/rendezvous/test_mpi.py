@@ -56,7 +56,7 @@ def test_slots_are_each_workers_gpus_unless_the_run_says_otherwise() -> None:
     assert "OMPI_MCA_orte_set_default_slots" not in render_env(run, "launcher", 0).env
 
 
-def test_open_mpi_is_told_by_its_old_names_and_its_new_ones() -> None:
+def test_open_mpi_gets_its_old_and_new_variable_names() -> None:
     """Open MPI 5 reads PRRTE's."""
     assert render_env(gang(worker=2), "launcher", 0) == ReplicaEnv(
         {
@@ -166,7 +166,7 @@ def test_the_hydras_call_back_to_a_bare_hostname(
     assert shared.ssh_keys_at == "/root/.ssh"
 
 
-def test_a_launcher_by_itself_is_told_nothing() -> None:
+def test_a_single_launcher_gets_no_variables() -> None:
     """mpirun then starts its processes where it is, without ssh."""
     assert render_env(gang(), "launcher", 0) == ReplicaEnv()
     assert render_shared(gang()) == SharedConfig()

@@ -6,7 +6,7 @@ from webhook.run.rendezvous.mxnet import render_env
 from webhook.run.replica_group import Gang
 
 
-def test_all_are_told_the_scheduler_and_what_they_are() -> None:
+def test_all_replicas_get_the_scheduler_and_their_role() -> None:
     """In ps-lite's words, which are our roles."""
     run = Gang("lenet", "ml", "mxnet", {"scheduler": 1, "server": 2, "worker": 3})
     for role in run.counts:

@@ -33,7 +33,7 @@ def test_a_collective_run_has_nodes_and_ranks() -> None:
     }
 
 
-def test_with_servers_each_pod_is_told_which_of_both_it_is() -> None:
+def test_with_servers_each_pod_gets_its_role() -> None:
     """One server, or one trainer."""
     run = gang(server=2, worker=3)
     server, worker = render_env(run, "server", 1).env, render_env(run, "worker", 2).env

@@ -80,7 +80,7 @@ def test_rendezvous_variables_are_for_elastic_runs_alone() -> None:
         ("cpu", 8, "cpu", "2"),
     ],
 )
-def test_processes_are_the_runs_word_or_the_gpus(
+def test_processes_are_set_by_the_run_or_by_the_gpus(
     processes: object, gpus: int, told: str, world: str
 ) -> None:
     """The world is replicas times processes."""

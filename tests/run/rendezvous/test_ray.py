@@ -10,13 +10,13 @@ GANG = Gang("tune", "ml", "ray", {"head": 1, "worker": 2, "driver": 1})
 HEAD = "tune-head-0.tune.ml.svc"
 
 
-def test_head_and_workers_are_told_the_heads_address() -> None:
+def test_head_and_workers_get_the_heads_address() -> None:
     """For `ray start`, and for programs beside it."""
     for role in ("head", "worker"):
         assert render_env(GANG, role, 0).env == {"RAY_ADDRESS": f"{HEAD}:6379", "RAY_PORT": "6379"}
 
 
-def test_a_driver_is_told_the_address_for_clients() -> None:
+def test_a_driver_gets_the_address_for_clients() -> None:
     """It has no Ray node in its pod, which any other address would need."""
     assert render_env(GANG, "driver", 0).env == {
         "RAY_ADDRESS": f"ray://{HEAD}:10001",
@@ -25,7 +25,7 @@ def test_a_driver_is_told_the_address_for_clients() -> None:
     }
 
 
-def test_nobody_starts_before_the_head_runs() -> None:
+def test_no_worker_starts_before_the_head_runs() -> None:
     """A worker that finds no head fails."""
     after = ROLES["ray"].after
     assert after is not None

@@ -71,7 +71,7 @@ def test_every_address_is_that_of_a_replica(framework: str, data: st.DataObject)
 @each_framework
 @lawful
 @given(data=st.data())
-def test_the_same_run_is_told_the_same_in_any_order(framework: str, data: st.DataObject) -> None:
+def test_the_variables_of_a_run_do_not_depend_on_order(framework: str, data: st.DataObject) -> None:
     """Byte for byte, whoever asks first."""
     gang = data.draw(gangs(framework))
     again = replace(gang)
@@ -106,9 +106,7 @@ def test_variables_have_names_and_values_that_a_container_takes(
 @each_framework
 @lawful
 @given(data=st.data())
-def test_replicas_of_one_role_are_told_the_same_variables(
-    framework: str, data: st.DataObject
-) -> None:
+def test_replicas_of_one_role_get_the_same_variables(framework: str, data: st.DataObject) -> None:
     """Their values may differ, their names do not."""
     gang = data.draw(gangs(framework))
     for role, count in gang.counts.items():
@@ -127,9 +125,7 @@ def too_large(gang: Gang) -> bool:
 @each_framework
 @pytest.mark.parametrize("name", ["a", "n" * 40])
 @pytest.mark.parametrize("count", [10, 1_100, 10_000])
-def test_no_run_is_told_more_than_a_pod_can_start_with(
-    framework: str, name: str, count: int
-) -> None:
+def test_the_environment_of_a_run_fits_into_a_pod(framework: str, name: str, count: int) -> None:
     """Whatever its size: it is told, within Linux's and Kubernetes' limits, or it is refused."""
     counts = {
         role: 1 if role in ROLES[framework].single else count
@@ -159,7 +155,7 @@ def test_every_framework_has_a_module() -> None:
         assert isinstance(render_env(Gang("a", "b", framework, roles), role, 0), ReplicaEnv)
 
 
-def test_a_run_of_no_framework_is_told_nothing() -> None:
+def test_a_run_without_a_framework_gets_no_variables() -> None:
     """Its replicas know nothing of each other."""
     gang = Gang("a", "b", None, {"master": 1, "worker": 3})
     assert render_env(gang, "worker", 2) == ReplicaEnv()

@@ -28,7 +28,7 @@ def config(run: Gang, role: str, index: int) -> Any:
     return json.loads(render_env(run, role, index).env["TF_CONFIG"])
 
 
-def test_a_replica_is_told_the_cluster_and_its_task() -> None:
+def test_a_replica_gets_the_cluster_and_its_task() -> None:
     """The first replica's task is chief: tf.distribute knows no master."""
     run = gang(master=1, worker=2, ps=1)
     assert config(run, "worker", 1) == {
@@ -74,7 +74,7 @@ def test_an_evaluator_is_listed_in_its_own_variable_alone() -> None:
     assert own["task"] == {"index": 0, "type": "evaluator"}
 
 
-def test_a_single_replica_is_told_nothing() -> None:
+def test_a_single_replica_gets_no_variables() -> None:
     """TensorFlow then runs by itself."""
     assert render_env(gang(worker=1), "worker", 0) == ReplicaEnv()
 

@@ -24,7 +24,7 @@ def test_the_tracker_is_on_the_master_which_trains_too() -> None:
     }
 
 
-def test_a_master_alone_is_told_no_workers() -> None:
+def test_a_single_master_gets_no_workers() -> None:
     """As Kubeflow's training operator has it."""
     assert not {"WORKER_ADDRS", "WORKER_PORT"} & set(
         render_env(Gang("trees", "ml", "xgboost", {"master": 1}), "master", 0).env

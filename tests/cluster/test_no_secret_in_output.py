@@ -156,7 +156,7 @@ def test_no_log_has_a_key_a_token_or_a_template(said: Said) -> None:
     assert not re.search(r"eyJ[\w-]{10,}\.eyJ", said.logs)
 
 
-def test_the_plain_ports_tell_of_nobody(said: Said) -> None:
+def test_the_plain_ports_reveal_no_user(said: Said) -> None:
     """Neither names of pods, runs and namespaces, nor anything that they hold."""
     for text in (*said.secrets.values(), *said.names):
         assert text not in said.plain_ports

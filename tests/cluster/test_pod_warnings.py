@@ -88,7 +88,7 @@ def test_a_pod_that_contradicts_an_override_is_rejected(new_namespace: NewNamesp
     assert room.pods() == []
 
 
-def test_a_job_s_rejected_pod_is_told_of_in_its_events(new_namespace: NewNamespace) -> None:
+def test_a_job_s_rejected_pod_is_reported_in_its_events(new_namespace: NewNamespace) -> None:
     """Where nobody is at kubectl, the controller says it."""
     room = new_namespace({"test": "override"})
     own = {"template": {**pod("", nodeSelector=IN_A, restartPolicy="Never"), "kind": "Pod"}}
@@ -116,7 +116,7 @@ def test_a_pod_that_contradicts_a_default_is_admitted_with_a_warning(
     assert seen["spec"]["nodeSelector"] == IN_A
 
 
-def test_a_pod_that_contradicts_nothing_is_admitted_without_a_word(
+def test_a_pod_without_contradictions_is_admitted_without_warnings(
     new_namespace: NewNamespace,
 ) -> None:
     """Neither by a default nor by an override is anybody warned who does not need to know."""
@@ -160,7 +160,7 @@ def test_a_policy_under_audit_changes_nothing_and_is_recorded(
         ]
 
 
-def test_a_label_that_is_none_of_our_words_is_told_of(new_namespace: NewNamespace) -> None:
+def test_a_label_with_an_unknown_value_is_reported(new_namespace: NewNamespace) -> None:
     """The pod is created, and its author learns why no policy for notebooks took it."""
     room = new_namespace({})
     sent = pod("p", labels={names.RUN: "r", names.KIND: "notbook"})
@@ -188,7 +188,7 @@ BY_SERVER = ("--server-side", "--field-manager=somebody")
     ],
     ids=["nothing", "tolerations", "overridden key", "added key", "affinity", "others"],
 )
-def test_whoever_applies_a_pod_is_warned_exactly_if_the_next_apply_fails(
+def test_a_pods_author_is_warned_exactly_if_the_next_apply_fails(
     new_namespace: NewNamespace, fields: Json, options: tuple[str, ...]
 ) -> None:
     """The API server lets almost nothing of a pod change, and kubectl sends what differs."""
