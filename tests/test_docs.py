@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
+from tests import reference_pages
 from webhook.cli import COMMANDS, fairlead
 from webhook.installation.doctor.diagnose import CHECKS
 
@@ -115,6 +116,14 @@ def test_every_option_of_a_shown_command_exists() -> None:
             parsed += 1
     assert unknown == []
     assert parsed > 50
+
+
+@pytest.mark.parametrize("page", ["commands", "metrics"])
+def test_the_reference_lists_what_the_programs_have(page: str) -> None:
+    """Every option of every command, and every metric: nothing is added without its line."""
+    made = {"commands": reference_pages.commands, "metrics": reference_pages.metrics}[page]()
+    written = (ROOT / "docs" / "reference" / f"{page}.md").read_text()
+    assert written == made, "run: .venv/bin/python -m tests.reference_pages"
 
 
 def test_every_check_of_the_doctor_that_is_named_is_there() -> None:
