@@ -36,6 +36,8 @@ CREATED: Final = "Created"
 SCHEDULED: Final = "Scheduled"
 READY: Final = "Ready"
 SUSPENDED: Final = "Suspended"
+# Conditions that should be True; all others should not.
+SHOULD_BE_TRUE: Final = (CREATED, SCHEDULED, READY)
 # Conditions about pods to come. A suspended or ended run does not have them.
 _UNDER_WAY: Final = (CREATED, SCHEDULED)
 # The number of different reasons in a message.

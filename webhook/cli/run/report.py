@@ -16,6 +16,7 @@ from webhook.errors import ClusterError
 from webhook.run import observation
 from webhook.run.model import RunStatus
 from webhook.run.model.status import parse_intervals
+from webhook.run.progress import SHOULD_BE_TRUE
 from webhook.run.rendezvous.table import ROLES
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 # The parts of a pod that the report needs; a large run has many pods.
 _KEPT: Final = ("metadata", "status")
-# Conditions that should be True; all others should not.
-_GOOD: Final = ("Created", "Scheduled", "Ready")
 # Labels whose value is the name of the pool.
 _POOLS: Final = (
     "cloud.google.com/gke-nodepool",
@@ -244,8 +243,8 @@ class Report:
         return tuple(
             each
             for each in self.status.conditions
-            if (each.status == "True") != (each.type in _GOOD)
-            and not (self.ended and each.type in _GOOD)
+            if (each.status == "True") != (each.type in SHOULD_BE_TRUE)
+            and not (self.ended and each.type in SHOULD_BE_TRUE)
         )
 
     def document(self) -> dict[str, Any]:
