@@ -164,7 +164,7 @@ def test_what_stands_in_the_webhook_configuration_is_judged(well: Site) -> None:
     line_with(problems(site, *INTERCEPTION), "no guard reports")
     patch(site, {"op": "replace", "path": f"{entry}/rules", "value": []})
     found = problems(site, *INTERCEPTION)
-    line_with(found, "error interception: pods-0.fairlead.dev ", "no rules", "until when")
+    line_with(found, "error interception: pods-0.fairlead.dev ", "no rules", "no end is recorded")
     site.run("disable", "--for", "1h")
     line_with(problems(site, *INTERCEPTION), "disabled until")
     past = f"{names.DISABLED_UNTIL}=2026-01-01T00:00:00+00:00"
