@@ -5,7 +5,7 @@ The rules in CEL are for what the schema cannot express.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from webhook import names
 from webhook.crd.definition import (
@@ -21,10 +21,12 @@ from webhook.crd.rules import PLACEMENT, TOO_DEEP, Rule, literal
 from webhook.dns_names import MAX_LABEL, SERVICE_NAME
 from webhook.placement.schema.syntax import MAX_LISTED
 from webhook.run.json_schema import raw
-from webhook.run.model import DEFAULT_ROLE, SERVING, RunSpec
+from webhook.run.model import DEFAULT_ROLE, SERVING, ReplicaSpec, RunSpec
 from webhook.run.model.replica import MAX_OVERRIDES
 from webhook.run.model.spec import MAX_EXIT_CODES, MAX_PORTS
+from webhook.run.native_default import is_native_default
 from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
+from webhook.strict import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -66,15 +68,39 @@ CHANGEABLE: Final = ("suspend", "ttlSecondsAfterFinished")
 _CURE: Final = "delete the Run, and create it again"
 
 
-def _same(field: str) -> str:
-    """Return CEL that is true if the field is unchanged.
+def _same(model: type[Strict], name: str, new: str = "self", old: str = "oldSelf") -> str:
+    """Return CEL that is true if the field of the model is unchanged.
 
+    An unset field equals its native default, because earlier versions stored the defaults.
     Optional values can be compared too, but the API server estimates an unbounded cost for that.
     """
-    return (
-        f"has(self.{field}) == has(oldSelf.{field})"
-        f" && (!has(self.{field}) || self.{field} == oldSelf.{field})"
-    )
+    field = model.model_fields[name]
+    outer = field.serialization_alias or name
+    new, old = f"{new}.{outer}", f"{old}.{outer}"
+    if is_native_default(field):
+        default = _default_literal(field.default)
+        return f"(has({new}) ? {new} : {default}) == (has({old}) ? {old} : {default})"
+    inner = _with_defaults(field.annotation)
+    equal = f"{new} == {old}" if inner is None else _same_fields(inner, new, old)
+    return f"has({new}) == has({old}) && (!has({new}) || ({equal}))"
+
+
+def _default_literal(value: bool | int | str) -> str:
+    return literal(value) if isinstance(value, str) else str(value).lower()
+
+
+def _same_fields(model: type[Strict], new: str, old: str) -> str:
+    return " && ".join(f"({_same(model, name, new, old)})" for name in model.model_fields)
+
+
+def _with_defaults(annotation: object) -> type[Strict] | None:
+    """Return the model in the annotation that has native defaults, at any depth; else None."""
+    for each in get_args(annotation) or (annotation,):
+        if isinstance(each, type) and issubclass(each, Strict):
+            fields = each.model_fields.values()
+            if any(is_native_default(f) or _with_defaults(f.annotation) for f in fields):
+                return each
+    return None
 
 
 _SAME_ROLES: Final = (
@@ -82,14 +108,20 @@ _SAME_ROLES: Final = (
     " || (size(self.replicas) == size(oldSelf.replicas)"
     " && self.replicas.all(r, r in oldSelf.replicas)))"
 )
-_FIELDS: Final = [
-    field for field in RunSpec.outer_names() if field not in (*CHANGEABLE, "replicas")
-]
+_SAME_REPLICAS: Final = (
+    "!has(self.replicas) || self.replicas.all(r,"
+    f" {_same_fields(ReplicaSpec, 'self.replicas[r]', 'oldSelf.replicas[r]')})"
+)
+_FIELDS: Final = {
+    outer: name
+    for name, outer in zip(RunSpec.model_fields, RunSpec.outer_names(), strict=True)
+    if outer not in (*CHANGEABLE, "replicas")
+}
 
 FIXED: Final = (
     *(
-        Rule(_same(field), f"may not be changed after creation: {_CURE}", at=f".{field}")
-        for field in _FIELDS
+        Rule(_same(RunSpec, name), f"may not be changed after creation: {_CURE}", at=f".{outer}")
+        for outer, name in _FIELDS.items()
     ),
     Rule(
         _SAME_ROLES,
@@ -97,7 +129,7 @@ FIXED: Final = (
         at=".replicas",
     ),
     Rule(
-        f"!({_SAME_ROLES}) || ({_same('replicas')})",
+        f"!({_SAME_ROLES}) || ({_SAME_REPLICAS})",
         f"may not be changed after creation: {_CURE}",
         at=".replicas",
     ),

@@ -44,10 +44,12 @@ class Draft:
 
     below: the role's placement; environment: the override of the one replica.
     at: the position of the main container; resources: its resources, None for the template's.
+    written: the template without what the controller adds to containers.
     """
 
     role: str
     index: int | None
+    written: JsonObject
     template: JsonObject
     below: Placement
     environment: PlacementModel | None
@@ -98,17 +100,26 @@ def drafts(run: Run) -> tuple[list[Draft], list[str]]:
             without[role] = containers
         if wrong or own or lacking or role in without:
             continue
-        template = with_log_as_message(template)
+        written, template = template, with_log_as_message(template)
         main = run.spec.main_container or containers[0]["name"]
         names_in_order = [each["name"] for each in template["spec"]["containers"]]
         position = names_in_order.index(main)
         resources = _json(replica.resources)
         placement = upon(bottom(template), (run.spec.environment, replica.environment))
-        found.append(Draft(role, None, template, placement, None, resources, position))
+        found.append(Draft(role, None, written, template, placement, None, resources, position))
         for entry in replica.by_index or ():
             special = resources if entry.resources is None else _json(entry.resources)
             found.append(
-                Draft(role, entry.index, template, placement, entry.environment, special, position)
+                Draft(
+                    role,
+                    entry.index,
+                    written,
+                    template,
+                    placement,
+                    entry.environment,
+                    special,
+                    position,
+                )
             )
     if without:
         problems.append(_no_main(run.spec.main_container, without))
@@ -248,7 +259,7 @@ def plan(run: Run, *, cluster_domain: str = "") -> Plan:
                 f"spec.ports: a {run.spec.kind} needs a port to be reached by; give it here, or in "
                 f"the ports of container {found[0].container['name']}"
             )
-    gang = _gang(run, found, cluster_domain)
+    gang = make_gang(run, found, cluster_domain)
     shared = SharedConfig()
     try:
         shared = render_shared(gang)
@@ -271,7 +282,8 @@ def plan(run: Run, *, cluster_domain: str = "") -> Plan:
     )
 
 
-def _gang(run: Run, found: list[Draft], cluster_domain: str) -> Gang:
+def make_gang(run: Run, found: list[Draft], cluster_domain: str) -> Gang:
+    """Return the replicas of a run as its framework sees them."""
     roles = run.spec.roles
     devices = {}
     for role, replica in roles.items():

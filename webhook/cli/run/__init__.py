@@ -1,4 +1,4 @@
-"""`fairlead run`: preview, convert, inspect and log Runs."""
+"""`fairlead run`: preview, render, convert, inspect and log Runs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ COMMANDS: Final[dict[str, str]] = {
     "convert": "Convert a Polyaxonfile to a Run.",
     "logs": "Print the logs of all replicas of a Run.",
     "preview": "Preview a Run's objects and placement, without a cluster.",
+    "render": "Render a Run as the object of another engine, without a cluster.",
     "status": "Show a Run's phase and reason, its replicas and its last failure.",
 }
 
 
 @click.group("run", cls=LazyGroup, package=__name__, table=COMMANDS)
 def command() -> None:
-    """Preview, convert, inspect and log Runs."""
+    """Preview, render, convert, inspect and log Runs."""

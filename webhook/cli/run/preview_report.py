@@ -25,6 +25,7 @@ from webhook.cli.live.value_text import placement_rows
 from webhook.cli.yaml_out import yaml_line
 from webhook.placement import nodes as nodes_of
 from webhook.placement import pod as pods
+from webhook.run.effective_settings import effective_settings, setting_rows, settings_document
 from webhook.run.rendezvous.framework import FILES
 from webhook.shortening import apart
 from webhook.workloads.template import ranges
@@ -174,7 +175,8 @@ def lines(planned: Planned, groups: Sequence[Group], nodes: Sequence[Node] | Non
         click.style(f"Run/{plan.run.name} in {plan.run.namespace}: ", bold=True)
         + f"{plan.run.spec.kind}{framework}, {count} pod{'s' if count > 1 else ''}"
     )
-    yield from table([["from", planned.place], *_objects(plan)], 2)
+    rows = setting_rows(effective_settings(plan.run))
+    yield from table([["from", planned.place], *rows, *_objects(plan)], 2)
     for group in groups:
         yield ""
         yield from _group_lines(group, nodes)
@@ -305,6 +307,7 @@ def explanation(
         "place": planned.place,
         "kind": plan.run.spec.kind,
         "framework": plan.run.spec.framework,
+        "settings": settings_document(effective_settings(plan.run)),
         "service": plan.service(),
         "configMap": plan.config_map(),
         "secret": plan.keys_secret,

@@ -10,11 +10,14 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from pydantic import ValidationError
+
 from webhook import names
 from webhook.cli.run.cluster import fetch_run, pods_path
 from webhook.errors import ClusterError
 from webhook.run import observation
-from webhook.run.model import RunStatus
+from webhook.run.effective_settings import effective_settings, settings_document
+from webhook.run.model import Run, RunStatus
 from webhook.run.model.status import parse_intervals
 from webhook.run.progress import SHOULD_BE_TRUE
 from webhook.run.rendezvous.table import ROLES
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
     from webhook.crd.conditions import Condition
     from webhook.kube.client import Client
+    from webhook.run.effective_settings import EffectiveSetting
     from webhook.run.model.status import RoleStatus
     from webhook.run.observed import OwnedPod
 
@@ -231,6 +235,7 @@ class Report:
     deleted: bool
     status: RunStatus
     replicas: tuple[Replica, ...]
+    settings: tuple[EffectiveSetting, ...] = ()
 
     @property
     def ended(self) -> bool:
@@ -255,6 +260,7 @@ class Report:
             "kind": self.kind,
             "framework": self.framework or None,
             "creationTimestamp": self.created,
+            "settings": settings_document(self.settings),
             "status": self.status.model_dump(mode="json", by_alias=True, exclude_none=True),
             "replicas": [{"name": each.name, **dataclasses.asdict(each)} for each in self.replicas],
         }
@@ -287,7 +293,17 @@ async def fetch(client: Client, namespace: str, name: str) -> Report:
         deleted=bool(metadata.get("deletionTimestamp")),
         status=status,
         replicas=tuple(rows),
+        settings=_settings(run),
     )
+
+
+def _settings(run: Mapping[str, Any]) -> tuple[EffectiveSetting, ...]:
+    """The settings that hold; none if this version cannot read the Run's spec."""
+    try:
+        model = Run.model_validate({**run, "status": {}}, by_alias=True, by_name=False)
+    except ValidationError:
+        return ()
+    return tuple(effective_settings(model))
 
 
 def _in_order(status: RunStatus, framework: str | None) -> RunStatus:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 from webhook.cli.decisions import steps
 from webhook.errors import InvalidDocuments, InvalidRun, UnreadableInput
 from webhook.run import run_documents
+from webhook.run.backends.backend import notes
+from webhook.run.backends.table import render_run
 from webhook.run.plan import Plan, plan
 from webhook.run.template_faults import faults, written_faults
 from webhook.server.folder import read_folder
@@ -18,8 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from webhook.placement.shapes import JsonObject
     from webhook.pod_schema.field_checks import Fault
     from webhook.policy.findings import Finding
+    from webhook.run.backends.backend import Backend
     from webhook.run.model import Run
 
 _STDIN: Final = "-"
@@ -36,23 +40,23 @@ class Planned:
     warnings: tuple[Finding, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A Run as objects of an engine, with warnings about what differs there."""
+
+    manifests: tuple[JsonObject, ...]
+    warnings: tuple[Finding, ...] = ()
+
+
 def read_plans(paths: Sequence[Path], namespace: str, cluster_domain: str) -> list[Planned]:
     """The Runs in files, folders and standard input (`-`), in order.
 
     `namespace` is for Runs without one. Raises UnreadableInput, also if there is no Run, and
     InvalidDocuments with every finding.
     """
-    runs = run_documents.read_runs(_contents(paths))
-    documents = runs.sound()
-    if not documents:
-        counts = Counter(each.kind for each in runs.foreign)
-        there = ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts.items())
-        where = ", ".join(map(str, paths))
-        instead = f"only {there}" if there else "nothing"
-        raise UnreadableInput([f"{where}: it has no Run, {instead}"])
     found: list[Planned] = []
     findings: list[Finding] = []
-    for document in documents:
+    for document in _documents(paths):
         try:
             planned = plan(_placed(document.model, namespace), cluster_domain=cluster_domain)
         except InvalidRun as error:
@@ -69,6 +73,49 @@ def read_plans(paths: Sequence[Path], namespace: str, cluster_domain: str) -> li
     if any(each.severity == "error" for each in findings):
         raise InvalidDocuments(sorted(findings))
     return found
+
+
+def read_rendered(paths: Sequence[Path], backend: Backend, namespace: str) -> list[Rendered]:
+    """The Runs in files, folders and standard input, as objects of an engine.
+
+    `namespace` is for Runs without one; "" leaves it out. Raises as `read_plans`.
+    """
+    found: list[Rendered] = []
+    findings: list[Finding] = []
+    for document in _documents(paths):
+        run: Run = document.model
+        if namespace and "namespace" not in run.metadata.model_fields_set:
+            metadata = run.metadata.model_copy(update={"namespace": namespace})
+            run = run.model_copy(update={"metadata": metadata})
+        checked = [*_faults(document, written_faults(run))]
+        try:
+            manifests = tuple(render_run(run, backend))
+        except InvalidRun as error:
+            wrong = [*_findings(document, error)]
+            known = {each.path for each in wrong}
+            findings += wrong + [each for each in checked if each.path not in known]
+            continue
+        findings += [each for each in checked if each.severity == "error"]
+        kind = backend.kind(run)
+        differing = notes(run, kind) if kind else ()
+        warnings = [each for each in checked if each.severity == "warning"]
+        warnings += [document.finding(path, note, "warning") for path, note in differing]
+        found.append(Rendered(manifests, tuple(sorted(warnings))))
+    if any(each.severity == "error" for each in findings):
+        raise InvalidDocuments(sorted(findings))
+    return found
+
+
+def _documents(paths: Sequence[Path]) -> Sequence[run_documents.Document]:
+    runs = run_documents.read_runs(_contents(paths))
+    documents = runs.sound()
+    if not documents:
+        counts = Counter(each.kind for each in runs.foreign)
+        there = ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts.items())
+        where = ", ".join(map(str, paths))
+        instead = f"only {there}" if there else "nothing"
+        raise UnreadableInput([f"{where}: it has no Run, {instead}"])
+    return documents
 
 
 def _contents(paths: Sequence[Path]) -> dict[str, bytes]:

@@ -8,6 +8,7 @@ import click
 
 from webhook import times
 from webhook.cli.layout import harmless, shortened, table, wrapped
+from webhook.run.effective_settings import setting_rows
 from webhook.run.model.status import format_intervals
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def _head(report: Report, now: datetime) -> list[list[str]]:
     rows = [
         ["namespace", report.namespace],
         ["kind", ", ".join(filter(None, (report.kind, report.framework)))],
+        *setting_rows(report.settings),
         ["created", _ago(report.created, now)],
     ]
     if status.duration:

@@ -10,6 +10,7 @@ from pydantic_core import InitErrorDetails
 from webhook.placement.schema.placement import PlacementModel
 from webhook.placement.schema.syntax import ResourceName
 from webhook.run.model.run_checks import environment_problems, index_problems
+from webhook.run.native_default import native_default
 from webhook.strict import (
     UNKNOWN_FIELD,
     Problem,
@@ -156,9 +157,9 @@ class ReplicaSpec(Strict):
         description="A pod template that is merged over the run's template, as kubectl apply "
         "does: containers, volumes and variables by name.",
     )
-    restart_policy: RestartPolicy = Field(
-        default="OnFailure",
-        description="What happens after a failure of the program. Never: the run fails. OnFailure: "
+    restart_policy: RestartPolicy = native_default(
+        "OnFailure",
+        "What happens after a failure of the program. Never: the run fails. OnFailure: "
         "the replica restarts. ExitCode: the replica restarts after an exit code of 128 or above; "
         "the run fails after 1 to 127, or out of memory. After a disruption the replica restarts "
         "under each policy.",

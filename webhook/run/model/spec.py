@@ -16,6 +16,7 @@ from webhook.run.model.run_checks import (
     spec_problems,
 )
 from webhook.run.model.status import RunStatus
+from webhook.run.native_default import native_default
 from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
 from webhook.strict import Problem, Strict, distinct, own_error
 
@@ -113,17 +114,16 @@ class RunSpec(Strict):
         description="The replicas by role. Default: one pod of role master. The set of roles is "
         "immutable.",
     )
-    restart_scope: Literal["Replica", "Role", "Run"] = Field(
-        default="Replica",
-        description="Which replicas restart together with a failed one: only itself, all of its "
-        "role, or all of the run.",
+    restart_scope: Literal["Replica", "Role", "Run"] = native_default(
+        "Replica",
+        "Which replicas restart together with a failed one: only itself, all of its role, or all "
+        "of the run.",
     )
-    backoff_limit: int = Field(
-        default=3,
+    backoff_limit: int = native_default(
+        3,
+        "The number of program failures after which replicas restart; the next one fails the run.",
         ge=0,
         le=_INT32,
-        description="The number of program failures after which replicas restart; the next one "
-        "fails the run.",
     )
     disruption_limit: int | None = Field(
         default=None,
@@ -155,9 +155,9 @@ class RunSpec(Strict):
         description="The number of seconds after its end at which the Run and all objects that it "
         "owns are deleted. Default: never.",
     )
-    clean_pod_policy: Literal["Running", "All", "None"] = Field(
-        default="Running",
-        description="The pods to delete at the run's end: those still running, all, or none.",
+    clean_pod_policy: Literal["Running", "All", "None"] = native_default(
+        "Running",
+        "The pods to delete at the run's end: those still running, all, or none.",
     )
     suspend: bool = Field(
         default=False,
@@ -185,9 +185,11 @@ class RunSpec(Strict):
 
     @property
     def settings(self) -> Strict | None:
-        """The framework's settings, if the run has any."""
-        settings: Strict | None = getattr(self, self.framework) if self.framework else None
-        return settings
+        """The framework's settings, with its defaults if the run has none; None: no framework."""
+        if self.framework is None:
+            return None
+        written: Strict | None = getattr(self, self.framework)
+        return written or FRAMEWORKS[self.framework].settings()
 
     @property
     def roles(self) -> Mapping[str, ReplicaSpec]:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from pydantic import Field
 
 from webhook.errors import InvalidRun
+from webhook.run.native_default import native_default
 from webhook.run.rendezvous.framework import (
     FILES,
     MAX_CONFIG_MAP,
@@ -84,24 +85,22 @@ def slots_field() -> int | None:
 
 def keys_field(description: str) -> str:
     """Return the field `sshAuthMountPath` of settings with SSH."""
-    path: str = Field(
-        default="/root/.ssh", pattern=r"^/[^:]*$", max_length=1024, description=description
-    )
+    path: str = native_default("/root/.ssh", description, pattern=r"^/[^:]*$", max_length=1024)
     return path
 
 
 class Mpi(Strict):
     """MPI's own settings."""
 
-    implementation: Literal["OpenMPI", "Intel", "MPICH"] = Field(
-        default="OpenMPI", description="The MPI implementation, which determines the hostfile."
+    implementation: Literal["OpenMPI", "Intel", "MPICH"] = native_default(
+        "OpenMPI", "The MPI implementation, which determines the hostfile."
     )
     slots_per_worker: int | None = slots_field()
     ssh_auth_mount_path: str = keys_field(
         "Where the run's SSH keys are mounted in every replica's main container."
     )
-    launcher_as_worker: bool = Field(
-        default=False, description="Whether the hostfile also contains the launcher's pod."
+    launcher_as_worker: bool = native_default(
+        False, "Whether the hostfile also contains the launcher's pod."
     )
     port: int | None = port_field(PORT, "The port of the workers' sshd.")
 

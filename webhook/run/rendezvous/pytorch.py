@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from webhook.errors import InvalidRun
+from webhook.run.native_default import native_default
 from webhook.run.rendezvous.framework import (
     Framework,
     PolyaxonRuntime,
@@ -45,8 +46,8 @@ class Elastic(Strict):
     """The limits of an elastic PyTorch run."""
 
     min_replicas: int = Field(ge=1, le=10000, description="The minimum number of nodes.")
-    max_restarts: int = Field(
-        default=3, ge=0, le=2**31 - 1, description="The maximum restarts by torchrun in the pods."
+    max_restarts: int = native_default(
+        3, "The maximum restarts by torchrun in the pods.", ge=0, le=2**31 - 1
     )
 
 

@@ -19,9 +19,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from pydantic import Field
-
 from webhook.errors import InvalidRun
+from webhook.run.native_default import native_default
 from webhook.run.rendezvous.framework import (
     MAX_VARIABLE,
     Framework,
@@ -55,9 +54,9 @@ class _Clusters(NamedTuple):
 class TensorFlow(Strict):
     """TensorFlow's own settings."""
 
-    master_task_type: Literal["chief", "master"] = Field(
-        default="chief",
-        description="The task type of the first replica in TF_CONFIG. tf.distribute uses chief; "
+    master_task_type: Literal["chief", "master"] = native_default(
+        "chief",
+        "The task type of the first replica in TF_CONFIG. tf.distribute uses chief; "
         "old Estimator code needs master.",
     )
     port: int | None = port_field(PORT, "The port of every replica's server in TF_CONFIG.")

@@ -1,0 +1,150 @@
+"""Runs that each engine can run, for tests of rendering and converting."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from webhook.run.backends.table import BACKENDS, render_run
+from webhook.run.model import Run
+
+Json = dict[str, Any]
+
+
+def a_run(name: str = "mnist", **spec: Any) -> Json:
+    """A Run; without a template its pods have one container."""
+    template = {"spec": {"containers": [{"name": "main", "image": "example.invalid/none"}]}}
+    return {
+        "apiVersion": "fairlead.dev/v1alpha1",
+        "kind": "Run",
+        "metadata": {"name": name},
+        "spec": {"template": template, **spec},
+    }
+
+
+def model(document: Json) -> Run:
+    """The Run as the commands have it."""
+    return Run.model_validate(document, by_alias=True, by_name=False)
+
+
+def rendered(backend: str, document: Json) -> Json:
+    """The one object of the engine."""
+    (manifest,) = render_run(model(document), BACKENDS[backend])
+    return manifest
+
+
+_WITH_SIDECAR: Final[Json] = {
+    "metadata": {
+        "labels": {"team": "vision"},
+        "annotations": {"kubectl.kubernetes.io/default-container": "main"},
+    },
+    "spec": {
+        "serviceAccountName": "trainer",
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        "containers": [
+            {"name": "log", "image": "example.invalid/log"},
+            {
+                "name": "main",
+                "image": "example.invalid/train",
+                "env": [
+                    {
+                        "name": "CPU",
+                        "valueFrom": {
+                            "resourceFieldRef": {
+                                "containerName": "main",
+                                "resource": "limits.cpu",
+                            }
+                        },
+                    }
+                ],
+            },
+        ],
+    },
+}
+_GPU: Final[Json] = {"limits": {"nvidia.com/gpu": 8}}
+
+# By backend: Runs with every field that the engine has.
+WHOLE: Final[dict[str, list[Json]]] = {
+    "kubeflow": [
+        a_run(
+            framework="tensorflow",
+            template=_WITH_SIDECAR,
+            mainContainer="main",
+            replicas={
+                "chief": {"restartPolicy": "Never"},
+                "worker": {"count": 7, "resources": _GPU, "restartPolicy": "ExitCode"},
+                "ps": {"count": 3, "environment": {"nodeSelector": {"pool": "cpu"}}},
+                "evaluator": {},
+            },
+            tensorflow={"masterTaskType": "master", "port": 3333},
+            backoffLimit=5,
+            activeDeadlineSeconds=86400,
+            ttlSecondsAfterFinished=3600,
+            cleanPodPolicy="All",
+            suspend=True,
+            restartScope="Replica",
+        ),
+        a_run(framework="tensorflow", replicas={"worker": {"count": 2}}),
+        a_run(
+            framework="pytorch",
+            replicas={"master": {"resources": _GPU}, "worker": {"count": 3, "resources": _GPU}},
+            pytorch={"nprocPerNode": 8, "port": 23457},
+        ),
+        a_run(
+            framework="pytorch",
+            replicas={"worker": {"count": 3}},
+            pytorch={"nprocPerNode": "auto", "elastic": {"minReplicas": 2, "maxRestarts": 5}},
+        ),
+        a_run(framework="paddle", replicas={"worker": {"count": 2}}),
+        a_run(framework="paddle", replicas={"server": {"count": 2}, "worker": {"count": 2}}),
+        a_run(framework="xgboost", replicas={"master": {}, "worker": {"count": 2}}),
+        a_run(framework="jax", replicas={"worker": {"count": 4}}, jax={"port": 6667}),
+        a_run(
+            framework="mpi",
+            template=_WITH_SIDECAR,
+            mainContainer="main",
+            replicas={"launcher": {}, "worker": {"count": 2, "restartPolicy": "OnFailure"}},
+            mpi={
+                "implementation": "Intel",
+                "slotsPerWorker": 4,
+                "sshAuthMountPath": "/home/mpi/.ssh",
+                "launcherAsWorker": True,
+            },
+            backoffLimit=1,
+        ),
+    ],
+    "jobset": [
+        a_run(replicas={"worker": {"count": 3}}),
+        a_run(
+            framework="pytorch",
+            template=_WITH_SIDECAR,
+            mainContainer="main",
+            replicas={"master": {}, "worker": {"count": 3, "restartPolicy": "ExitCode"}},
+            pytorch={"nprocPerNode": 8},
+            backoffLimit=4,
+            activeDeadlineSeconds=600,
+            ttlSecondsAfterFinished=60,
+            suspend=True,
+        ),
+        a_run(
+            framework="jax",
+            replicas={"worker": {"count": 12}},
+            restartScope="Run",
+            backoffLimit=2,
+        ),
+        a_run(framework="tensorflow", replicas={"worker": {"count": 3}, "ps": {"count": 2}}),
+        a_run(framework="xgboost", replicas={"master": {}, "worker": {"restartPolicy": "Never"}}),
+    ],
+    "dask": [
+        a_run(
+            framework="dask",
+            template=_WITH_SIDECAR,
+            mainContainer="main",
+            replicas={
+                "scheduler": {},
+                "worker": {"count": 5, "resources": _GPU},
+                "driver": {"restartPolicy": "OnFailure"},
+            },
+        ),
+        a_run(framework="dask", replicas={"scheduler": {}, "worker": {}, "driver": {}}),
+    ],
+}

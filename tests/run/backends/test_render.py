@@ -1,0 +1,234 @@
+"""A Run becomes the object of another engine, or what the engine cannot do is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.run.backends.runs import WHOLE, Json, a_run, model, rendered
+from webhook.errors import InvalidRun
+from webhook.run.backends.backend import written_fields
+from webhook.run.backends.table import BACKENDS, render_run
+from webhook.run.backends.training_operator import KINDS
+
+MASTER_AND_WORKERS = {"master": {}, "worker": {"count": 3}}
+
+
+def problems(backend: str, document: Json) -> list[str]:
+    """Why the engine cannot run it."""
+    with pytest.raises(InvalidRun) as error:
+        render_run(model(document), BACKENDS[backend])
+    return [*error.value.problems]
+
+
+def main_of(template: Json) -> Json:
+    """The first container of a pod template."""
+    container: Json = template["spec"]["containers"][0]
+    return container
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.kind)
+def test_the_main_container_has_the_name_that_the_operator_wants(kind: Any) -> None:
+    """The training operator rejects an object without it."""
+    roles: Json = {"launcher": {}} if kind.framework == "mpi" else {"worker": {}}
+    roles |= {"master": {}} if kind.framework == "xgboost" else {}
+    found = rendered("kubeflow", a_run(framework=kind.framework, replicas=roles))
+
+    for replica in found["spec"][kind.replicas].values():
+        assert main_of(replica["template"])["name"] == (kind.container or "main")
+
+
+def test_what_refers_to_the_main_container_is_renamed_with_it() -> None:
+    """resourceFieldRef and the default container; other containers keep their names."""
+    whole = rendered("kubeflow", WHOLE["kubeflow"][0])["spec"]["tfReplicaSpecs"]["Worker"]
+    sidecar, main = whole["template"]["spec"]["containers"]
+
+    assert (sidecar["name"], main["name"]) == ("log", "tensorflow")
+    assert main["env"][0]["valueFrom"]["resourceFieldRef"]["containerName"] == "tensorflow"
+    annotations = whole["template"]["metadata"]["annotations"]
+    assert annotations == {"kubectl.kubernetes.io/default-container": "tensorflow"}
+
+
+def test_the_mpi_operator_takes_the_first_container() -> None:
+    """So the main one is moved to the front."""
+    whole = rendered("kubeflow", WHOLE["kubeflow"][-1])["spec"]["mpiReplicaSpecs"]["Worker"]
+
+    assert [each["name"] for each in whole["template"]["spec"]["containers"]] == ["main", "log"]
+
+
+def test_a_sidecar_with_the_name_of_the_main_container_is_refused() -> None:
+    """Two containers cannot have one name."""
+    containers = [{"name": "main", "image": "a"}, {"name": "pytorch", "image": "b"}]
+    run = a_run(framework="pytorch", replicas={"worker": {}})
+    run["spec"]["template"]["spec"]["containers"] = containers
+
+    (problem,) = problems("kubeflow", run)
+    assert problem.startswith("spec.mainContainer: ")
+    assert "rename the other one, or set mainContainer: pytorch" in problem
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_unset_field_is_left_to_the_engine(backend: str) -> None:
+    """No native default appears in the object."""
+    roles: Json = {"scheduler": {}, "worker": {}, "driver": {}}
+    run = a_run(framework="dask", replicas=roles)
+    if backend == "kubeflow":
+        run = a_run(framework="jax", replicas={"worker": {}})
+    text = str(rendered(backend, run))
+
+    for word in ("backoffLimit", "cleanPodPolicy", "suspend", "'OnFailure'", "failurePolicy"):
+        assert word not in text
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("restartScope", "Role"),
+        ("disruptionLimit", 3),
+        ("disruptionExitCodes", [85]),
+    ],
+)
+def test_a_written_field_without_a_counterpart_is_refused(
+    backend: str, field: str, value: Any
+) -> None:
+    """With its path and what to do."""
+    run = WHOLE[backend][-1]
+    spec = {key: each for key, each in run["spec"].items() if key != "template"}
+    (problem,) = problems(backend, a_run(**{**spec, "mainContainer": None, field: value}))
+
+    assert problem.startswith(f"spec.{field}: ")
+    assert problem.endswith("remove it, or use Fairlead's own controller (backend native)")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_overrides_of_single_replicas_are_refused(backend: str) -> None:
+    """No engine has them."""
+    run = WHOLE[backend][-1]
+    replicas = {**run["spec"]["replicas"], "worker": {"count": 2, "byIndex": [{"index": 1}]}}
+    spec = {**run["spec"], "replicas": replicas}
+
+    assert any("byIndex" in each for each in problems(backend, a_run(**spec)))
+
+
+@pytest.mark.parametrize(
+    ("backend", "spec", "words"),
+    [
+        ("kubeflow", {"framework": "mxnet"}, "removed from the training operator in 1.9"),
+        ("kubeflow", {}, "use backend jobset or native"),
+        ("kubeflow", {"framework": "ray", "replicas": {"head": {}}}, "its frameworks are"),
+        (
+            "kubeflow",
+            {"framework": "paddle", "replicas": MASTER_AND_WORKERS},
+            "no role master, only server, worker",
+        ),
+        (
+            "kubeflow",
+            {
+                "framework": "pytorch",
+                "replicas": MASTER_AND_WORKERS,
+                "pytorch": {"elastic": {"minReplicas": 1}},
+            },
+            "workers only",
+        ),
+        (
+            "jobset",
+            {"framework": "mpi", "replicas": {"launcher": {}, "worker": {}}},
+            "SSH keys",
+        ),
+        ("jobset", {"kind": "notebook", "ports": [{"port": 80}]}, "until it is stopped"),
+        ("dask", {"framework": "jax", "replicas": {"worker": {}}}, "framework dask only"),
+        ("dask", {"framework": "dask", "replicas": {"scheduler": {}}}, "needs a driver"),
+    ],
+)
+def test_what_an_engine_does_not_have_is_refused(backend: str, spec: Json, words: str) -> None:
+    """By framework, role or kind, and with another way."""
+    if spec.get("framework") == "mxnet":
+        spec = {**spec, "replicas": {"scheduler": {}, "server": {}, "worker": {}}}
+
+    assert any(words in each for each in problems(backend, a_run(**spec)))
+
+
+def test_a_tfjob_without_a_chief_ends_with_all_workers() -> None:
+    """As a Run does; a TFJob's default is worker 0."""
+    assert rendered("kubeflow", WHOLE["kubeflow"][1])["spec"]["successPolicy"] == "AllWorkers"
+    assert "successPolicy" not in rendered("kubeflow", WHOLE["kubeflow"][0])["spec"]
+
+
+def test_a_master_is_the_chief_of_a_tfjob_unless_the_task_type_is_master() -> None:
+    """TF_CONFIG has the key in lower case."""
+    roles = MASTER_AND_WORKERS
+    chief = rendered("kubeflow", a_run(framework="tensorflow", replicas=roles))
+    own = {"masterTaskType": "master"}
+    master = rendered("kubeflow", a_run(framework="tensorflow", replicas=roles, tensorflow=own))
+
+    assert [*chief["spec"]["tfReplicaSpecs"]] == ["Chief", "Worker"]
+    assert [*master["spec"]["tfReplicaSpecs"]] == ["Master", "Worker"]
+
+
+def test_replicas_of_a_jobset_get_their_rank_from_the_global_index() -> None:
+    """And the addresses are those that JobSet gives to pods."""
+    spec = rendered("jobset", WHOLE["jobset"][1])["spec"]
+    master, worker = (
+        {each["name"]: each for each in containers[1]["env"]}
+        for job in spec["replicatedJobs"]
+        for containers in [job["template"]["spec"]["template"]["spec"]["containers"]]
+    )
+
+    assert master["RANK"]["value"] == "0"
+    assert worker["RANK"]["value"] == "$(FAIRLEAD_JOB_GLOBAL_INDEX)"
+    path = worker["FAIRLEAD_JOB_GLOBAL_INDEX"]["valueFrom"]["fieldRef"]["fieldPath"]
+    assert path == "metadata.annotations['jobset.sigs.k8s.io/job-global-index']"
+    assert worker["MASTER_ADDR"]["value"] == "mnist-master-0-0.mnist"
+
+
+def test_the_index_in_tf_config_is_that_of_the_role() -> None:
+    """Not one of the numbers in the addresses."""
+    job = rendered("jobset", WHOLE["jobset"][3])["spec"]["replicatedJobs"][1]
+    env = {
+        each["name"]: each.get("value")
+        for each in main_of(job["template"]["spec"]["template"])["env"]
+    }
+
+    assert env["TF_CONFIG"].endswith('"task":{"index":$(FAIRLEAD_JOB_INDEX),"type":"ps"}}')
+
+
+def test_restart_scope_run_is_a_restart_of_the_jobset() -> None:
+    """Its Jobs fail at once."""
+    spec = rendered("jobset", WHOLE["jobset"][2])["spec"]
+
+    assert spec["failurePolicy"] == {"maxRestarts": 2}
+    assert spec["replicatedJobs"][0]["template"]["spec"]["backoffLimit"] == 0
+
+
+def test_quantities_of_a_daskjob_are_text() -> None:
+    """Its definition takes no numbers there."""
+    worker = rendered("dask", WHOLE["dask"][0])["spec"]["cluster"]["spec"]["worker"]
+
+    assert main_of(worker)["resources"] == {"limits": {"nvidia.com/gpu": "8"}}
+
+
+@pytest.mark.parametrize(("backend", "appended"), [("jobset", 17), ("dask", 26)])
+def test_a_name_leaves_room_for_what_the_engine_appends(backend: str, appended: int) -> None:
+    """63 characters, less the longest end."""
+    fits, too_long = "a" * (63 - appended), "a" * (64 - appended)
+    if backend == "jobset":
+        spec: Json = {"replicas": {"worker": {"count": 3}}}
+    else:
+        spec = {"framework": "dask", "replicas": WHOLE["dask"][1]["spec"]["replicas"]}
+
+    assert rendered(backend, a_run(fits, **spec))
+    (problem,) = problems(backend, a_run(too_long, **spec))
+    assert problem.startswith("metadata.name: is too long")
+
+
+def test_every_field_of_a_run_is_in_a_table_or_refused() -> None:
+    """The Runs of these tests have each field that an engine has."""
+    for backend, runs in WHOLE.items():
+        for run in runs:
+            kind = BACKENDS[backend].kind(model(run))
+            assert kind is not None
+            known = {each.run.rpartition(".")[2] for each in kind.fields}
+            for path, _ in written_fields(model(run)):
+                assert kind.own_variables or path[-1] in known

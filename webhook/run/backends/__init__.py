@@ -1,0 +1,1 @@
+"""Render a Run as the object of another engine."""

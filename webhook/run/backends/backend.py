@@ -1,0 +1,300 @@
+"""The protocol of a backend, and what all backends share: fields, pod templates, metadata.
+
+An engine's objects are made of drafts: layers folded, with placement and resources, and without the
+variables, hostnames and volumes by which Fairlead's own controller connects replicas.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
+
+from webhook import names
+from webhook.run.environment import SPEC, placed
+from webhook.strict import Problem, Strict, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from webhook.placement.shapes import JsonObject
+    from webhook.policy.findings import Path
+    from webhook.run.model import Run
+    from webhook.run.plan import Draft
+
+Manifest: TypeAlias = "JsonObject"
+
+# Fields of the spec that drafts contain, or that a backend reads itself.
+_STRUCTURE: Final = frozenset(
+    {"kind", "framework", "environment", "template", "main_container", "replicas"}
+)
+_ANY_ROLE: Final = "*"
+NATIVE_CURE: Final = "use Fairlead's own controller (backend native)"
+_CURE: Final = f"remove it, or {NATIVE_CURE}"
+# Annotations that name a container, and prefixes of annotations whose key ends with its name.
+_NAMING: Final = (names.DEFAULT_CONTAINER, "kubectl.kubernetes.io/default-logs-container")
+_PREFIXES: Final = (
+    "container.apparmor.security.beta.kubernetes.io/",
+    "container.seccomp.security.alpha.kubernetes.io/",
+)
+
+
+class Drafts(NamedTuple):
+    """A Run and the draft of each role, in the framework's order."""
+
+    run: Run
+    roles: Mapping[str, Draft]
+
+
+class Backend(Protocol):
+    """An engine to which a Run can be rendered."""
+
+    @property
+    def name(self) -> str:
+        """The value of --backend."""
+        ...
+
+    def kind(self, run: Run) -> ObjectKind | None:
+        """Return the kind of the Run's object; None if the engine has none for the framework."""
+        ...
+
+    def problems(self, run: Run) -> Sequence[Problem]:
+        """Return what the Run sets and the engine cannot do, with the cure."""
+        ...
+
+    def render(self, drafts: Drafts) -> Sequence[Manifest]:
+        """Return the engine's objects. Expects a Run without problems."""
+        ...
+
+    def draft_problems(self, drafts: Drafts) -> Iterator[Problem]:
+        """Yield problems with the merged templates, for a Run without other problems."""
+        ...
+
+
+def unchanged(value: Any) -> Any:
+    """Return the value: both systems write it in the same way."""
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class FieldMapping:
+    """One field of the Run and its counterpart.
+
+    run: the path below the Run's spec; `replicas.*.` is any role.
+    engine: the path below the object's spec; empty if the engine always behaves like this.
+    only: the values that the engine supports; empty: all.
+    to_engine, to_run: the value in the other system; to_run returns None if there is none.
+    place: where code renders it, in words, if that is not one field of the spec.
+    note: how the engine differs, for the docs and for `run render`.
+    """
+
+    run: str
+    engine: str
+    only: tuple[object, ...] = ()
+    to_engine: Callable[[Any], Any] = unchanged
+    to_run: Callable[[Any], Any] = unchanged
+    place: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectKind:
+    """One kind of object: its API and its fields.
+
+    roles: the Run's role -> its counterpart in the object, for the docs too.
+    own_variables: Fairlead writes the framework's variables, so all settings of a framework work.
+    """
+
+    api_version: str
+    kind: str
+    framework: str | None
+    roles: Mapping[str, str]
+    fields: tuple[FieldMapping, ...]
+    own_variables: bool = False
+
+
+def written_fields(run: Run) -> Iterator[tuple[Path, Any]]:
+    """Yield path below the spec and value of each written field outside the drafts."""
+    for path, value in _written(run.spec, _STRUCTURE):
+        # The schema stores suspend: false in every Run.
+        if path != ("suspend",) or value:
+            yield path, value
+    for role, replica in (run.spec.replicas or {}).items():
+        for name, outer in (("restart_policy", "restartPolicy"), ("by_index", "byIndex")):
+            value = getattr(replica, name)
+            if name in replica.model_fields_set and value not in (None, []):
+                yield ("replicas", role, outer), value
+
+
+def _written(model: Strict, without: Iterable[str] = ()) -> Iterator[tuple[Path, Any]]:
+    for name, field in type(model).model_fields.items():
+        value = getattr(model, name)
+        if name in without or name not in model.model_fields_set or value is None:
+            continue
+        outer = field.serialization_alias or name
+        if isinstance(value, Strict):
+            yield from (((outer, *path), each) for path, each in _written(value))
+        else:
+            yield (outer,), value
+
+
+def field_key(path: Path) -> str:
+    """Return the path as FieldMapping.run has it.
+
+    >>> field_key(("replicas", "worker", "restartPolicy"))
+    'replicas.*.restartPolicy'
+    """
+    steps = [_ANY_ROLE if n == 1 and path[0] == "replicas" else str(s) for n, s in enumerate(path)]
+    return ".".join(steps)
+
+
+def field_problems(run: Run, kind: ObjectKind) -> Iterator[Problem]:
+    """Yield a problem for each written field that the kind does not have, or not with the value."""
+    known = {each.run: each for each in kind.fields}
+    for path, value in written_fields(run):
+        mapping = known.get(field_key(path))
+        if kind.own_variables and path[0] == run.spec.framework:
+            continue
+        if mapping is None:
+            yield Problem(("spec", *path), f"{kind.kind} has no such field; {_CURE}")
+        elif mapping.only and value not in mapping.only:
+            allowed = ", ".join(str(each) for each in mapping.only)
+            what = f"is {quoted(value)}, and {kind.kind} supports only {allowed}; {_CURE}"
+            yield Problem(("spec", *path), what)
+
+
+def role_problems(run: Run, kind: ObjectKind) -> Iterator[Problem]:
+    """Yield a problem for each role that the kind does not have, and for a kind that serves."""
+    if run.spec.serving:
+        what = f"a {run.spec.kind} runs until it is stopped; {NATIVE_CURE}"
+        yield Problem(("spec", "kind"), what)
+    for role in run.spec.roles:
+        if role not in kind.roles:
+            known = ", ".join(kind.roles)
+            what = f"{kind.kind} has no role {role}, only {known}; rename it, or {NATIVE_CURE}"
+            yield Problem(("spec", "replicas", role), what)
+
+
+def notes(run: Run, kind: ObjectKind) -> Iterator[tuple[Path, str]]:
+    """Yield path and note of each written field that the engine treats differently."""
+    known = {each.run: each for each in kind.fields}
+    for path, _ in written_fields(run):
+        mapping = known.get(field_key(path))
+        if mapping is not None and mapping.note:
+            yield ("spec", *path), mapping.note
+
+
+def render_fields(run: Run, kind: ObjectKind) -> JsonObject:
+    """Return the object's spec with the written fields that belong to no role."""
+    known = {each.run: each for each in kind.fields}
+    spec: JsonObject = {}
+    found = [*written_fields(run)]
+    if "suspend" in run.spec.model_fields_set and not run.spec.suspend:
+        found.append((("suspend",), False))
+    for path, value in found:
+        mapping = known.get(field_key(path))
+        if mapping is not None and mapping.engine and path[0] != "replicas":
+            put(spec, mapping.engine, mapping.to_engine(value))
+    return spec
+
+
+def put(document: JsonObject, path: str, value: Any) -> None:
+    """Set a value at a dotted path, making the mappings above it."""
+    *above, last = path.split(".")
+    for step in above:
+        document = document.setdefault(step, {})
+    document[last] = value
+
+
+def make_metadata(run: Run, labels: Mapping[str, str] | None = None) -> JsonObject:
+    """Return the object's metadata: the Run's name, labels and annotations.
+
+    The namespace is left out if the Run does not name it, so that kubectl's own applies.
+    """
+    own = run.metadata
+    result: JsonObject = {"name": run.name}
+    if "namespace" in own.model_fields_set:
+        result["namespace"] = own.namespace
+    if all_labels := {**(own.labels or {}), **(labels or {})}:
+        result["labels"] = all_labels
+    if own.annotations:
+        result["annotations"] = dict(own.annotations)
+    return result
+
+
+def render_template(draft: Draft, *, container: str = "", first: bool = False) -> JsonObject:
+    """Return the role's pod template, with placement and resources.
+
+    container: the name that the engine gives its main container, or "" for any.
+    first: the engine takes the first container for the main one.
+    restartPolicy is left out, because engines set it.
+    """
+    where = placed(draft.placement)
+    written = draft.written
+    spec = {
+        key: value
+        for key, value in written["spec"].items()
+        if key not in SPEC and key not in ("containers", "restartPolicy")
+    }
+    main = dict(written["spec"]["containers"][draft.at])
+    if draft.resources is not None:
+        main["resources"] = draft.resources
+    others = [each for n, each in enumerate(written["spec"]["containers"]) if n != draft.at]
+    containers = [*others]
+    containers.insert(0 if first else draft.at, main)
+    spec = {**spec, **where.spec, "containers": containers}
+    annotations = dict(where.annotations)
+    old = main["name"]
+    if container and old != container:
+        main["name"] = container
+        spec = _with_reference(spec, old, container)
+        annotations = dict(
+            _rename_in_annotation(*each, old, container) for each in annotations.items()
+        )
+    metadata: JsonObject = {}
+    if where.labels:
+        metadata["labels"] = dict(where.labels)
+    if annotations:
+        metadata["annotations"] = annotations
+    if finalizers := (written.get("metadata") or {}).get("finalizers"):
+        metadata["finalizers"] = finalizers
+    return {**({"metadata": metadata} if metadata else {}), "spec": spec}
+
+
+def container_problems(drafts: Drafts, container: str) -> Iterator[Problem]:
+    """Yield a problem if another container has the name that the engine wants for the main one."""
+    if not container:
+        return
+    for role, draft in drafts.roles.items():
+        spec = draft.written["spec"]
+        others = [each for n, each in enumerate(spec["containers"]) if n != draft.at]
+        for each in (*others, *(spec.get("initContainers") or ())):
+            if each["name"] == container:
+                own = draft.container["name"]
+                what = (
+                    f"the engine wants its main container called {container}, and in role {role} "
+                    f"that is {own}, beside another container {container}; rename the other one, "
+                    f"or set mainContainer: {container}"
+                )
+                yield Problem(("spec", "mainContainer"), what)
+
+
+def _with_reference(value: Any, old: str, new: str) -> Any:
+    """Return the value with each resourceFieldRef to a container renamed."""
+    if isinstance(value, list):
+        return [_with_reference(each, old, new) for each in value]
+    if not isinstance(value, dict):
+        return value
+    result = {key: _with_reference(each, old, new) for key, each in value.items()}
+    reference = result.get("resourceFieldRef")
+    if isinstance(reference, dict) and reference.get("containerName") == old:
+        result["resourceFieldRef"] = {**reference, "containerName": new}
+    return result
+
+
+def _rename_in_annotation(key: str, value: str, old: str, new: str) -> tuple[str, str]:
+    if key in _NAMING and value == old:
+        return key, new
+    for prefix in _PREFIXES:
+        if key == f"{prefix}{old}":
+            return f"{prefix}{new}", value
+    return key, value

@@ -1,0 +1,161 @@
+"""Dask: a DaskJob (kubernetes.dask.org/v1) of Dask's own operator.
+
+Source: dask_kubernetes/operator of dask/dask-kubernetes 2026.3: the definition of the DaskJob, and
+controller.py for the names of its objects and the labels of its pods.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.dns_names import MAX_LABEL
+from webhook.run.backends.backend import (
+    FieldMapping,
+    ObjectKind,
+    field_problems,
+    make_metadata,
+    render_template,
+    role_problems,
+)
+from webhook.run.rendezvous.dask import PORT
+from webhook.strict import Problem, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.placement.shapes import JsonObject
+    from webhook.run.backends.backend import Drafts, Manifest
+    from webhook.run.model import Run
+
+DASHBOARD: Final = 8787
+# The longest names that the operator makes: a worker's Deployment with a hash of ten characters,
+# whose pods have two more parts, of ten and five.
+_SUFFIX: Final = len("-default-worker-0123456789")
+KIND: Final = ObjectKind(
+    api_version="kubernetes.dask.org/v1",
+    kind="DaskJob",
+    framework="dask",
+    roles={
+        "scheduler": "cluster.spec.scheduler",
+        "worker": "cluster.spec.worker",
+        "driver": "job",
+    },
+    fields=(
+        FieldMapping("restartScope", "", only=("Replica",)),
+        FieldMapping(
+            "replicas.*.restartPolicy",
+            "",
+            only=("Never", "OnFailure"),
+            place="the driver's: job.spec.restartPolicy; others: OnFailure only",
+        ),
+        FieldMapping("dask.port", "", only=(PORT,)),
+    ),
+)
+SECTIONS: Final = {
+    "scheduler": ("cluster", "spec", "scheduler"),
+    "worker": ("cluster", "spec", "worker"),
+    "driver": ("job",),
+}
+
+
+class DaskBackend:
+    """Dask's operator."""
+
+    name = "dask"
+
+    def kind(self, run: Run) -> ObjectKind | None:
+        """Return the kind for framework dask."""
+        return KIND if run.spec.framework == "dask" else None
+
+    def problems(self, run: Run) -> Sequence[Problem]:
+        """Return what a DaskJob cannot do."""
+        if self.kind(run) is None:
+            what = (
+                f"is {quoted(run.spec.framework or 'none')}; backend dask runs framework dask only"
+            )
+            return [Problem(("spec", "framework"), what)]
+        return [*role_problems(run, KIND), *field_problems(run, KIND), *_own_problems(run)]
+
+    def draft_problems(self, drafts: Drafts) -> Iterator[Problem]:  # noqa: ARG002
+        """Yield nothing: a DaskJob takes every template."""
+        yield from ()
+
+    def render(self, drafts: Drafts) -> Sequence[Manifest]:
+        """Return the DaskJob."""
+        run = drafts.run
+        spec: JsonObject = {}
+        for role, draft in drafts.roles.items():
+            section = spec
+            for step in SECTIONS[role]:
+                section = section.setdefault(step, {})
+            replica = run.spec.roles[role]
+            if role == "worker" and "count" in replica.model_fields_set:
+                section["replicas"] = replica.count
+            section |= _with_text_quantities(render_template(draft, first=True))
+            if role == "driver":
+                # The definition's default, OnFailure, would start the program again and again.
+                policy = (
+                    replica.restart_policy
+                    if "restart_policy" in replica.model_fields_set
+                    else "Never"
+                )
+                section["spec"] = {**section["spec"], "restartPolicy": policy}
+        spec["cluster"]["spec"]["scheduler"]["service"] = service(run.name)
+        meta = make_metadata(run)
+        return [{"apiVersion": KIND.api_version, "kind": KIND.kind, "metadata": meta, "spec": spec}]
+
+
+def _with_text_quantities(template: JsonObject) -> JsonObject:
+    """Return the template with text for whole numbers, as the definition wants quantities."""
+    spec = dict(template["spec"])
+    for key in ("containers", "initContainers"):
+        if key in spec:
+            spec[key] = [_with_text(each) for each in spec[key]]
+    return {**template, "spec": spec}
+
+
+def _with_text(container: JsonObject) -> JsonObject:
+    resources = container.get("resources")
+    if not isinstance(resources, dict):
+        return container
+    texts = {
+        part: {name: str(quantity) for name, quantity in listed.items()}
+        for part, listed in resources.items()
+        if part in ("limits", "requests") and isinstance(listed, dict)
+    }
+    return {**container, "resources": {**resources, **texts}}
+
+
+def service(name: str) -> JsonObject:
+    """Return the scheduler's Service, which the definition requires."""
+    return {
+        "type": "ClusterIP",
+        "selector": {"dask.org/cluster-name": name, "dask.org/component": "scheduler"},
+        "ports": [
+            {"name": "tcp-comm", "protocol": "TCP", "port": PORT, "targetPort": "tcp-comm"},
+            {
+                "name": "http-dashboard",
+                "protocol": "TCP",
+                "port": DASHBOARD,
+                "targetPort": "http-dashboard",
+            },
+        ],
+    }
+
+
+def _own_problems(run: Run) -> Iterator[Problem]:
+    for role in ("scheduler", "worker", "driver"):
+        if role not in run.spec.roles:
+            what = f"a DaskJob needs a {role}; add it, or use backend native"
+            yield Problem(("spec", "replicas"), what)
+    for role in ("scheduler", "worker"):
+        replica = run.spec.roles.get(role)
+        if replica and replica.restart_policy != "OnFailure":
+            what = f"Dask's operator always restarts the {role}; remove it"
+            yield Problem(("spec", "replicas", role, "restartPolicy"), what)
+    room = MAX_LABEL - _SUFFIX
+    if len(run.name) > room:
+        what = (
+            f"is too long: Dask's operator appends up to {_SUFFIX} characters; want {room} at most"
+        )
+        yield Problem(("metadata", "name"), what)

@@ -1,0 +1,238 @@
+"""JobSet v1alpha2: one replicated job per role, one Job per replica, with Fairlead's variables.
+
+Source: api/jobset/v1alpha2/jobset_types.go and pkg/webhooks of kubernetes-sigs/jobset 0.10.
+
+The pods of a replicated job share one template. A variable that differs between replicas is made
+from the index of the Job, which JobSet writes on each pod: `job-index` within the role, and
+`job-global-index`, which is the rank, because roles are in the framework's order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names
+from webhook.dns_names import MAX_LABEL
+from webhook.errors import InvalidRun
+from webhook.run.backends.backend import (
+    FieldMapping,
+    ObjectKind,
+    field_problems,
+    make_metadata,
+    render_fields,
+    render_template,
+    role_problems,
+)
+from webhook.run.plan import make_gang
+from webhook.run.rendezvous.table import ROLES, end_role, render_env, render_shared
+from webhook.run.replica_group import Gang
+from webhook.strict import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.placement.shapes import JsonObject
+    from webhook.run.backends.backend import Drafts, Manifest
+    from webhook.run.model import Run
+
+# What JobSet appends to a role and its index: the pod's index in its Job, and five random letters.
+_SUFFIX: Final = len("-0-abcde")
+INDEX: Final = "FAIRLEAD_JOB_INDEX"
+RANK: Final = "FAIRLEAD_JOB_GLOBAL_INDEX"
+ANNOTATIONS: Final = {
+    INDEX: "jobset.sigs.k8s.io/job-index",
+    RANK: "jobset.sigs.k8s.io/job-global-index",
+}
+KIND: Final = ObjectKind(
+    api_version="jobset.x-k8s.io/v1alpha2",
+    kind="JobSet",
+    framework=None,
+    roles={},
+    own_variables=True,
+    fields=(
+        FieldMapping(
+            "restartScope",
+            "",
+            only=("Replica", "Run"),
+            place="Run: failurePolicy; Replica: the Job's backoffLimit",
+        ),
+        FieldMapping(
+            "backoffLimit",
+            "",
+            place="failurePolicy.maxRestarts with restartScope Run, else each Job's backoffLimit",
+            note="with restartScope Replica the limit is that of each replica, not of all together",
+        ),
+        FieldMapping(
+            "replicas.*.restartPolicy",
+            "",
+            only=("Never", "OnFailure", "ExitCode"),
+            place="Never: the Job's backoffLimit 0; ExitCode: its podFailurePolicy",
+        ),
+        FieldMapping(
+            "activeDeadlineSeconds",
+            "",
+            place="each Job's activeDeadlineSeconds",
+            note="each replica has the deadline, from its own start",
+        ),
+        FieldMapping("cleanPodPolicy", "", only=("Running",)),
+        FieldMapping("ttlSecondsAfterFinished", "ttlSecondsAfterFinished"),
+        FieldMapping("suspend", "suspend"),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class _JobSetGang(Gang):
+    """The replicas with the hostnames that JobSet gives them."""
+
+    def pod(self, role: str, index: int) -> str:
+        """Return the hostname of pod 0 of a replica's Job."""
+        return f"{super().pod(role, index)}-0"
+
+    def host(self, role: str, index: int) -> str:
+        """Return the short address: kubectl may apply the JobSet in any namespace."""
+        return self.short_host(role, index)
+
+
+class JobSetBackend:
+    """JobSet."""
+
+    name = "jobset"
+
+    def kind(self, run: Run) -> ObjectKind:
+        """Return the kind, with the roles of the run's framework."""
+        return replace(KIND, roles={role: role for role in ROLES[run.spec.framework].known})
+
+    def problems(self, run: Run) -> Sequence[Problem]:
+        """Return what a JobSet cannot do."""
+        kind = self.kind(run)
+        return [*role_problems(run, kind), *field_problems(run, kind), *_name_problems(run)]
+
+    def draft_problems(self, drafts: Drafts) -> Iterator[Problem]:
+        """Yield problems with what the framework gives to the replicas."""
+        of, at = f"framework {drafts.run.spec.framework}", ("spec", "framework")
+        gang = _gang(drafts)
+        try:
+            shared = render_shared(gang)
+            found = {role: _variables(gang, role) for role in drafts.roles}
+        except InvalidRun as error:
+            for problem in error.problems:
+                path, _, what = problem.partition(": ")
+                yield Problem(tuple(path.split(".")), what)
+            return
+        if shared.files or shared.ssh_keys_at:
+            what = f"{of} needs files or SSH keys, which a JobSet does not have; use backend native"
+            yield Problem(at, what)
+        for role, variables in found.items():
+            for name, text in variables.items():
+                if text is None:
+                    what = (
+                        f"in {of}, {name} of role {role} differs between replicas in a way that a "
+                        "JobSet cannot write; use backend native"
+                    )
+                    yield Problem(at, what)
+
+    def render(self, drafts: Drafts) -> Sequence[Manifest]:
+        """Return the JobSet."""
+        run, gang = drafts.run, _gang(drafts)
+        spec = render_fields(run, self.kind(run))
+        if run.spec.restart_scope == "Run":
+            # JobSet's own default is no restart, which is not what the scope asks for.
+            spec["failurePolicy"] = {"maxRestarts": run.spec.backoff_limit}
+        if len(drafts.roles) > 1:
+            end = end_role(run.spec.framework, drafts.roles)
+            spec["successPolicy"] = {"operator": "All", "targetReplicatedJobs": [end]}
+        spec["replicatedJobs"] = [_replicated_job(drafts, gang, role) for role in drafts.roles]
+        labels = {names.FRAMEWORK: run.spec.framework} if run.spec.framework else {}
+        return [
+            {
+                "apiVersion": KIND.api_version,
+                "kind": KIND.kind,
+                "metadata": make_metadata(run, labels),
+                "spec": spec,
+            }
+        ]
+
+
+def _name_problems(run: Run) -> Iterator[Problem]:
+    longest = max(len(f"-{role}-{each.count - 1}") for role, each in run.spec.roles.items())
+    room = MAX_LABEL - longest - _SUFFIX
+    if len(run.name) > room:
+        what = (
+            "is too long: JobSet calls pods <run>-<role>-<index>-0-<five letters>, in at most "
+            f"{MAX_LABEL} characters; with these replicas a name has at most {room}"
+        )
+        yield Problem(("metadata", "name"), what)
+
+
+def _gang(drafts: Drafts) -> _JobSetGang:
+    gang = make_gang(drafts.run, [*drafts.roles.values()], "")
+    return _JobSetGang(**{each.name: getattr(gang, each.name) for each in fields(gang)})
+
+
+def _replicated_job(drafts: Drafts, gang: Gang, role: str) -> JsonObject:
+    run, draft = drafts.run, drafts.roles[role]
+    replica = run.spec.roles[role]
+    template = render_template(draft)
+    containers = template["spec"]["containers"]
+    main = containers[draft.at]
+    if env := [*_env(gang, role, main.get("env") or [])]:
+        main["env"] = env
+    # A restart is a new pod, as with Fairlead's own controller.
+    template["spec"]["restartPolicy"] = "Never"
+    job: JsonObject = {"parallelism": 1, "completions": 1}
+    written = run.spec.model_fields_set
+    if run.spec.restart_scope == "Run" or replica.restart_policy == "Never":
+        job["backoffLimit"] = 0
+    elif "backoff_limit" in written:
+        job["backoffLimit"] = run.spec.backoff_limit
+    if run.spec.active_deadline_seconds is not None:
+        job["activeDeadlineSeconds"] = run.spec.active_deadline_seconds
+    if replica.restart_policy == "ExitCode":
+        codes = {"containerName": main["name"], "operator": "In", "values": [*range(1, 128)]}
+        job["podFailurePolicy"] = {"rules": [{"action": "FailJob", "onExitCodes": codes}]}
+    job["template"] = template
+    count = {"replicas": replica.count} if "count" in replica.model_fields_set else {}
+    return {"name": role, **count, "template": {"spec": job}}
+
+
+def _env(gang: Gang, role: str, own: Sequence[JsonObject]) -> Iterator[JsonObject]:
+    """Yield the framework's variables and the container's own, which win."""
+    kept = {each.get("name") for each in own}
+    variables = {k: v for k, v in _variables(gang, role).items() if k not in kept and v is not None}
+    for name, annotation in ANNOTATIONS.items():
+        if any(f"$({name})" in text for text in variables.values()):
+            path = f"metadata.annotations['{annotation}']"
+            yield {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+    yield from ({"name": name, "value": text} for name, text in variables.items())
+    yield from own
+
+
+def _variables(gang: Gang, role: str) -> dict[str, str | None]:
+    """Return the variables of a role's template; None where no index gives the value."""
+    count = gang.counts[role]
+    each = [render_env(gang, role, index).env for index in range(count)]
+    indexes, ranks = range(count), [gang.rank(role, index) for index in range(count)]
+    result: dict[str, str | None] = {}
+    for name in each[0]:
+        values = [env.get(name) for env in each]
+        if len({*values}) == 1:
+            result[name] = values[0]
+        else:
+            result[name] = _with_number(values, indexes, INDEX) or _with_number(values, ranks, RANK)
+    return result
+
+
+def _with_number(values: Sequence[Any], numbers: Sequence[int], name: str) -> str | None:
+    """Return the text that gives each value if $(name) is its number; None if there is none."""
+    first, number = values[0], str(numbers[0])
+    if None in values:
+        return None
+    start = first.find(number)
+    while start >= 0:
+        head, tail = first[:start], first[start + len(number) :]
+        if all(value == f"{head}{each}{tail}" for value, each in zip(values, numbers, strict=True)):
+            return f"{head}$({name}){tail}"
+        start = first.find(number, start + 1)
+    return None

@@ -1,0 +1,42 @@
+"""The table of backends, and rendering with all problems at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.errors import InvalidRun
+from webhook.policy.findings import path_text
+from webhook.run.backends.backend import Drafts
+from webhook.run.backends.dask_operator import DaskBackend
+from webhook.run.backends.jobset import JobSetBackend
+from webhook.run.backends.training_operator import Kubeflow
+from webhook.run.plan import drafts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webhook.run.backends.backend import Backend, Manifest
+    from webhook.run.model import Run
+
+# Fairlead's own controller.
+NATIVE: Final = "native"
+# In the order of documentation.
+BACKENDS: Final[Mapping[str, Backend]] = {
+    each.name: each for each in (Kubeflow(), JobSetBackend(), DaskBackend())
+}
+
+
+def render_run(run: Run, backend: Backend) -> Sequence[Manifest]:
+    """Return the engine's objects for a Run.
+
+    Raises InvalidRun with everything that is wrong with the Run, or that the engine cannot do.
+    """
+    found, problems = drafts(run)
+    refused = [*backend.problems(run)]
+    whole = Drafts(run, {each.role: each for each in found if each.index is None})
+    if not problems and not refused:
+        refused += backend.draft_problems(whole)
+    problems += [f"{path_text(each.at)}: {each.message}" for each in refused]
+    if problems:
+        raise InvalidRun(problems)
+    return backend.render(whole)
