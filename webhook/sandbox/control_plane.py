@@ -14,7 +14,7 @@ from webhook.errors import SandboxError
 from webhook.sandbox.api import (
     Api,
     accounts_ready,
-    install_definition,
+    install_definitions,
     is_ready,
     nodes_ready,
     wait_until,
@@ -137,8 +137,7 @@ class ControlPlane:
         # Asked first, because an API server without etcd only reports that it is not ready.
         self._wait("etcd", lambda: is_ready(self.layout.ports["etcd"]), deadline)
         self._wait("kube-apiserver", api.ready, deadline)
-        for definition in self.settings.definitions:
-            install_definition(api, definition)
+        install_definitions(api, self.settings.definitions)
 
         others = [name for name in self.settings.components if name not in self._processes]
         for name in others:
@@ -182,13 +181,18 @@ class ControlPlane:
         """Kill one component, as a crash would."""
         self._processes.pop(name).stop()
 
-    def start_process(self, name: str, arguments: Sequence[str | Path]) -> Process:
+    def start_process(
+        self,
+        name: str,
+        arguments: Sequence[str | Path],
+        environment: Mapping[str, str] | None = None,
+    ) -> Process:
         """Start a process beside the components, such as a webhook; it ends with them.
 
         One of the arguments has to name the control plane's directory.
         """
         group = self._lifeline.group if self._lifeline else None
-        process = Process(name, arguments, self.layout.directory, group)
+        process = Process(name, arguments, self.layout.directory, group, environment)
         self._processes[name] = process
         return process
 

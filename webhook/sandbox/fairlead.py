@@ -51,10 +51,12 @@ def start_webhook(
     *,
     name: str = names.WEBHOOK_CONFIGURATION,
     namespaces: Sequence[str] = (),
+    sources: Sequence[str] = (),
     options: Sequence[str] = (),
 ) -> Webhook:
     """Run `fairlead serve` with the policies, and register it for these namespaces, or for all.
 
+    It gets the pods of DEFAULT_SOURCES, and those that the rows `sources` of the sources mark.
     Without a folder, the policies are the control plane's own objects, whose definitions must
     exist; then it is also registered for writes of policies and for workloads. `options` are more
     flags. Returns when the API server sends pods to it. Raises SandboxError, with the end of the
@@ -87,7 +89,11 @@ def start_webhook(
 
     wait("the webhook to listen", lambda: _listens(ports["https"], webhook.authority))
     configuration = mutating_webhook_configuration(
-        webhook.url, webhook.authority.read_bytes(), only_namespaces=namespaces, name=name
+        webhook.url,
+        webhook.authority.read_bytes(),
+        only_namespaces=namespaces,
+        name=name,
+        sources=sources,
     )
     plane.api.create(_CONFIGURATIONS, configuration)
     wait("the webhook's first answer", lambda: _in_effect(plane.api, webhook.namespace))
@@ -169,17 +175,19 @@ def mutating_webhook_configuration(
     failure_policy: str = "Fail",
     only_namespaces: Sequence[str] = (),
     name: str = names.WEBHOOK_CONFIGURATION,
+    sources: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The configuration that sends pods to `url`, whose certificate `ca_bundle` (PEM) verifies.
 
-    For `only_namespaces` see `webhook.interception.webhooks`.
+    `sources` are rows beside DEFAULT_SOURCES. For `only_namespaces` see
+    `webhook.interception.webhooks`.
     """
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "MutatingWebhookConfiguration",
         "metadata": {"name": name},
         "webhooks": webhooks(
-            DEFAULT_SOURCES,
+            [*DEFAULT_SOURCES, *sources],
             url=url,
             ca_bundle=ca_bundle,
             failure_policy=failure_policy,

@@ -20,12 +20,16 @@ from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.credentials import ADMIN_TOKEN
 from webhook.sandbox.fairlead import start_controller, start_webhook
 from webhook.sandbox.modules import KUBERNETES
+from webhook.sandbox.operators.build import obtain_operators
+from webhook.sandbox.operators.install import plan_installations, start_operators
+from webhook.sandbox.operators.table import interception_sources
 from webhook.sandbox.processes import alive, end_recorded, recorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from webhook.sandbox.operators.table import Operator
     from webhook.sandbox.progress import Progress
     from webhook.sandbox.simulated_nodes import Pool
 
@@ -67,6 +71,7 @@ class Status:
     kubeconfig: str = ""
     url: str = ""
     policies: str = ""
+    operators: tuple[str, ...] = ()
     components: tuple[ComponentStatus, ...] = ()
     nodes: tuple[NodeStatus, ...] = field(default=())
 
@@ -82,16 +87,19 @@ def up(
     progress: Progress,
     *,
     objects: Sequence[tuple[str, Mapping[str, Any]]] | None = None,
+    operators: Sequence[Operator] = (),
 ) -> Status:
     """Start the sandbox of this name with the controller, and with the webhook if it has policies.
 
     `objects` are policies with the paths of their collections. They are created in this order, the
-    webhook reads its policies from the cluster, and `policies` is ignored. A running sandbox is
+    webhook reads its policies from the cluster, and `policies` is ignored. `operators` are started
+    in this order, and the webhook also gets the pods that their sources mark. A running sandbox is
     not changed; a broken one is removed first. Raises SandboxError if it cannot be started, and
-    then leaves nothing behind, or if it runs already with other policies.
+    then leaves nothing behind, or if it runs already with other policies or lacks an operator.
     """
     wanted = _CLUSTER if objects is not None else str(policies.absolute()) if policies else ""
     binaries = obtain_binaries(ALL, progress)
+    built = obtain_operators(operators, progress)
     directory = _directory(name)
     with locked(_lock()):
         before = status(name)
@@ -101,12 +109,19 @@ def up(
                     f"sandbox {name} runs already, with {before.policies or 'no policies'}: run"
                     f" `fairlead sandbox down --name {name}` first, or take another --name"
                 )
+            if lacking := [each.name for each in operators if each.name not in before.operators]:
+                raise SandboxError(
+                    f"sandbox {name} runs already, without operator {', '.join(lacking)}: run"
+                    f" `fairlead sandbox down --name {name}` first, or take another --name"
+                )
             progress.note(f"sandbox {name} runs already")
             return before
         if before.state == "broken":
             progress.note(f"clearing away what a broken sandbox {name} has left")
             _remove(directory)
-        settings = Settings(pools=pools, definitions=definitions())
+        planned = plan_installations(operators, built)
+        kinds = [definition for each in planned for definition in each.definitions]
+        settings = Settings(pools=pools, definitions=[*definitions(), *kinds])
         plane = ControlPlane(directory, binaries, settings, detached=True)
         try:
             with progress.step("starting the control plane", about=4):
@@ -117,6 +132,8 @@ def up(
                     f"kube-apiserver is {versions['kube-apiserver']}, from KUBEBUILDER_ASSETS;"
                     f" Fairlead is tested with {KUBERNETES.version}"
                 )
+            start_operators(plane, planned, progress)
+            versions |= {each: built[each].version for each in built}
             own = f"v{version('fairlead')}"
             options = ["--no-leader-election"]
             for collection, each in objects or ():
@@ -124,7 +141,12 @@ def up(
             if wanted:
                 with progress.step("starting the webhook", about=2):
                     folder = policies if objects is None else None
-                    webhook = start_webhook(plane, folder, options=("--nodes", "--events"))
+                    webhook = start_webhook(
+                        plane,
+                        folder,
+                        sources=interception_sources(operators),
+                        options=("--nodes", "--events"),
+                    )
                 versions[webhook.name] = own
                 if objects is not None:
                     options.append(f"--webhook-replica={urlsplit(webhook.health_url).netloc}")
@@ -137,6 +159,7 @@ def up(
             record = {
                 "ports": plane.layout.ports,
                 "policies": wanted,
+                "operators": [each.name for each in operators],
                 "versions": versions,
             }
             (directory / _RECORD).write_text(json.dumps(record))
@@ -184,6 +207,7 @@ def status(name: str) -> Status:
         kubeconfig=str(layout.kubeconfig),
         url=layout.url("kube-apiserver") if versions else "",
         policies=record["policies"],
+        operators=tuple(record.get("operators", ())),
         components=components,
         nodes=nodes or (),
     )

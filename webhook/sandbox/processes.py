@@ -17,7 +17,7 @@ from webhook.errors import SandboxError
 from webhook.sandbox.cache_folder import cache_directory, writing_cache
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _PROC: Final = Path("/proc/self/cwd")  # not on a macOS
 # A control plane lives for minutes. Collecting garbage less often saves a third of the API server's
@@ -64,11 +64,17 @@ class Process:
     Its id is written to <directory>/pids/<name>, so that another command can end it. With a
     `group` it belongs to that process group; without one it leads its own session, and outlives
     this process. Its working directory and its arguments name the directory, so that `alive` can
-    distinguish it from another process with the same id.
+    distinguish it from another process with the same id. `environment` goes before this process'
+    own.
     """
 
     def __init__(
-        self, name: str, arguments: Sequence[str | Path], directory: Path, group: int | None = None
+        self,
+        name: str,
+        arguments: Sequence[str | Path],
+        directory: Path,
+        group: int | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.log = directory / "logs" / f"{name}.log"
@@ -84,7 +90,7 @@ class Process:
                 cwd=directory,
                 # Keys that a client unpacks from a kubeconfig are removed with the directory, even
                 # if the process is killed.
-                env={**_GO, **os.environ, "TMPDIR": str(directory)},
+                env={**_GO, **os.environ, "TMPDIR": str(directory), **(environment or {})},
                 start_new_session=group is None,
                 process_group=group,
             )

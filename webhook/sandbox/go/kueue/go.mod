@@ -1,4 +1,4 @@
-module fairlead.dev/tests/kueue
+module fairlead.dev/sandbox/kueue
 
 go 1.26.0
 

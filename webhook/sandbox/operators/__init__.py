@@ -1,0 +1,1 @@
+"""Operators of other projects beside a sandbox's control plane: one table, one installer."""

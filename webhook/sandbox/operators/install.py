@@ -1,0 +1,288 @@
+"""Install an operator in a control plane, and run it as a process with its own account's rights."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http
+import json
+import os
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.errors import SandboxError
+from webhook.sandbox.api import install_definitions, is_ready, missing_definitions, wait_until
+from webhook.sandbox.binaries import obtain_kubectl
+from webhook.sandbox.cache_folder import cache_directory, locked
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.processes import free_ports
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from webhook.sandbox.api import Api
+    from webhook.sandbox.control_plane import ControlPlane
+    from webhook.sandbox.operators.build import BuiltOperator
+    from webhook.sandbox.operators.table import Json, Operator
+    from webhook.sandbox.progress import Progress
+
+_DEFINITION: Final = "CustomResourceDefinition"
+# The operator is a process here. Its configuration is the row's, its Service is made below, and an
+# aggregated API would need a port and a certificate of its own.
+_LEFT_OUT: Final = ("Deployment", "ConfigMap", "Service", "APIService")
+# Below $TMPDIR, where controller-runtime looks by default.
+_CERTIFICATES: Final = Path("k8s-webhook-server", "serving-certs")
+_PATIENCE: Final = 120  # seconds until an operator is ready
+_TOKEN_SECONDS: Final = 365 * 24 * 3600
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What one operator needs in one control plane.
+
+    ports: by name; definitions, objects: what is created before it starts; own: objects of its own
+    kinds, which its webhooks judge, so they are created once it is ready.
+    """
+
+    operator: Operator
+    built: BuiltOperator
+    ports: Mapping[str, int]
+    arguments: tuple[str, ...]
+    definitions: tuple[Json, ...]
+    objects: tuple[Json, ...]
+    own: tuple[Json, ...]
+
+
+def plan_installation(
+    operator: Operator, built: BuiltOperator, others: Collection[str] = ()
+) -> Installation:
+    """Choose ports, and sort the operator's manifests. `others` are operators of the same sandbox.
+
+    Raises SandboxError if another process has a port that the operator fixes.
+    """
+    beside = [each for name, each in operator.beside.items() if name in others]
+    without = {name for each in beside for name in each.without}
+    ports = _choose_ports(operator)
+    found = [each for each in built.manifests() if each["kind"] not in _LEFT_OUT]
+    found = [each for each in found if each["metadata"]["name"] not in without]
+    services = _redirect_webhooks(found, ports.get("webhook", 0))
+    definitions = [each for each in found if each["kind"] == _DEFINITION]
+    groups = {each["spec"]["group"] for each in definitions}
+    own = [each for each in found if each["apiVersion"].partition("/")[0] in groups]
+    return Installation(
+        operator,
+        built,
+        ports,
+        (*operator.arguments, *(text for each in beside for text in each.arguments)),
+        tuple(definitions),
+        (*(each for each in found if each not in definitions and each not in own), *services),
+        tuple(own),
+    )
+
+
+def plan_installations(
+    wanted: Sequence[Operator], built: Mapping[str, BuiltOperator]
+) -> list[Installation]:
+    """Plan the operators of one control plane, in their order."""
+    names = [each.name for each in wanted]
+    return [plan_installation(each, built[each.name], names) for each in wanted]
+
+
+def start_operators(
+    plane: ControlPlane, planned: Sequence[Installation], progress: Progress
+) -> None:
+    """Install and start the operators in their order; return once all work."""
+    for each in planned:
+        kubectl = Kubectl(obtain_kubectl(progress), plane.kubeconfig)
+        with progress.step(f"starting operator {each.operator.name}", about=5):
+            install_operator(plane, kubectl, each)
+            start_operator(plane, kubectl, each)
+
+
+def _choose_ports(operator: Operator) -> dict[str, int]:
+    chosen = free_ports([name for name, port in operator.ports.items() if port == "any"])
+    fixed = {name: port for name, port in operator.ports.items() if port != "any"}
+    for port in fixed.values():
+        with socket.socket() as tried:
+            try:
+                tried.bind(("", port))
+            except OSError as error:
+                raise SandboxError(
+                    f"operator {operator.name} listens on port {port}, and no option changes that:"
+                    f" {error.strerror}; end the process that has it, such as the same operator in"
+                    " another sandbox"
+                ) from error
+    return {**chosen, **fixed}
+
+
+def _redirect_webhooks(manifests: list[Json], port: int) -> list[Json]:
+    """Lead webhooks to the port of this machine; return the Services that do so.
+
+    An ExternalName is what the API server resolves to this machine: a Service of endpoints refuses
+    loopback, and operators issue certificates for the name of their Service, not for an address.
+    """
+    names: dict[tuple[str, str], None] = {}
+    for manifest in manifests:
+        spec = manifest.get("spec", {})
+        conversion = spec.get("conversion", {}) if manifest["kind"] == _DEFINITION else {}
+        for hook in (*manifest.get("webhooks", ()), conversion.get("webhook", {})):
+            if service := hook.get("clientConfig", {}).get("service"):
+                service["port"] = port
+                names[service["namespace"], service["name"]] = None
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"type": "ExternalName", "externalName": "localhost"},
+        }
+        for namespace, name in names
+    ]
+
+
+def install_operator(plane: ControlPlane, kubectl: Kubectl, installation: Installation) -> None:
+    """Create what the operator's own installation creates, except for its Deployment.
+
+    Raises SandboxError with the API server's words if something is refused.
+    """
+    install_definitions(plane.api, missing_definitions(plane.api, installation.definitions))
+    _create(kubectl, installation.objects)
+
+
+def _create(kubectl: Kubectl, objects: tuple[Json, ...]) -> None:
+    if objects:
+        wanted = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+        # They are the module's own: to validate them against the whole schema takes seconds.
+        kubectl("create", "--validate=false", "-f", "-", stdin=wanted)
+
+
+def start_operator(plane: ControlPlane, kubectl: Kubectl, installation: Installation) -> None:
+    """Run the installed operator; return once it works. `stop_component` ends it.
+
+    Raises SandboxError, with the end of its log, if it exits or is not ready within two minutes.
+    """
+    operator = installation.operator
+    folder = plane.layout.directory / "operators" / operator.name
+    certificates = folder / _CERTIFICATES
+    certificates.mkdir(parents=True, exist_ok=True)
+    values: dict[str, str | int] = {
+        "folder": str(folder),
+        "certificates": str(certificates),
+        "config": str(folder / "config.json"),
+        "kubeconfig": str(folder / "kubeconfig"),
+        **installation.ports,
+    }
+    (folder / "config.json").write_text(json.dumps(fill_placeholders(operator.config, values)))
+    (folder / "kubeconfig").touch(mode=0o600)
+    (folder / "kubeconfig").write_text(json.dumps(_kubeconfig(plane, operator)))
+    api = plane.api
+    with _certificate_sign(operator) as sign:
+        process = plane.start_process(
+            operator.name,
+            [*installation.built.command, *fill_placeholders(installation.arguments, values)],
+            {
+                "KUBECONFIG": str(folder / "kubeconfig"),
+                "TMPDIR": str(folder),
+                **fill_placeholders(operator.environment, values),
+            },
+        )
+        waits: list[tuple[str, Callable[[], bool]]] = []
+        if operator.certificate:
+            waits.append(("certificate", lambda: _mount(api, operator, certificates, sign)))
+        if operator.health:
+            port = installation.ports["health"]
+            waits.append(("health", lambda: is_ready(port, operator.health)))
+        waits.append(("webhooks", lambda: all(_accepts(api, each) for each in operator.probes)))
+        deadline = time.monotonic() + _PATIENCE
+        for what, ready in waits:
+            about = f"operator {operator.name}: its {what}"
+            wait_until(about, ready, process.check, deadline, process.log_tail)
+    _create(kubectl, installation.own)
+
+
+def fill_placeholders(content: Any, values: Mapping[str, str | int]) -> Any:
+    """Return the content with the values in place of {names}; a port alone stays a number."""
+    if isinstance(content, dict):
+        return {key: fill_placeholders(each, values) for key, each in content.items()}
+    if isinstance(content, list | tuple):
+        return [fill_placeholders(each, values) for each in content]
+    if not isinstance(content, str):
+        return content
+    alone = values.get(content[1:-1]) if content.startswith("{") else None
+    return alone if isinstance(alone, int) else content.format_map(values)
+
+
+def _kubeconfig(plane: ControlPlane, operator: Operator) -> Json:
+    """Of the operator's own ServiceAccount, with the rights that its manifests give it."""
+    account = f"/api/v1/namespaces/{operator.namespace}/serviceaccounts/{operator.account}"
+    request = {"spec": {"expirationSeconds": _TOKEN_SECONDS}}
+    token = plane.api.create(f"{account}/token", request)["status"]["token"]
+    name = operator.name
+    authority = str(plane.layout.credentials / "ca.crt")
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {"name": name, "cluster": {"server": plane.url, "certificate-authority": authority}}
+        ],
+        "users": [{"name": name, "user": {"token": token}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "current-context": name,
+    }
+
+
+@contextlib.contextmanager
+def _certificate_sign(operator: Operator) -> Iterator[Path | None]:
+    """The file that the operator wants to find before it believes in its certificate.
+
+    Its path is fixed and the same for many operators. So one operator at a time has it, and it is
+    removed again, with the folders that were made for it.
+    """
+    if not operator.asks_for:
+        yield None
+        return
+    sign = Path(operator.asks_for)
+    with locked(cache_directory(os.environ) / "operators.lock"):
+        if sign.exists():
+            yield None
+            return
+        made = [each for each in sign.parents if not each.exists()]
+        try:
+            sign.parent.mkdir(parents=True, exist_ok=True)
+            yield sign
+        finally:
+            sign.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                for each in made:
+                    each.rmdir()
+
+
+def _mount(api: Api, operator: Operator, certificates: Path, sign: Path | None) -> bool:
+    """Write the certificate where the operator looks, as the kubelet does; False if there is none.
+
+    The operator makes one at its start and waits until it is there.
+    """
+    secret = api.get(f"/api/v1/namespaces/{operator.namespace}/secrets/{operator.certificate}")
+    data: dict[str, Any] = (secret or {}).get("data") or {}
+    # The certificate last: that is what the operator looks for.
+    for key in ("tls.key", "tls.crt"):
+        if key in data:
+            (certificates / key).write_bytes(base64.b64decode(data[key]))
+    if "tls.crt" in data and sign:
+        sign.touch()
+    return "tls.crt" in data
+
+
+def _accepts(api: Api, probe: Json) -> bool:
+    """Whether the API server gets the operator's answer about the object. Nothing is stored.
+
+    An operator is ready when it listens, and the API server may not know by then whom to trust.
+    """
+    group_version, kind = probe["apiVersion"], probe["kind"]
+    metadata = probe["metadata"]
+    where = f"namespaces/{metadata['namespace']}/" if "namespace" in metadata else ""
+    path = f"/apis/{group_version}/{where}{kind.lower()}s?dryRun=All"
+    return api.call("POST", path, probe)[0] == http.HTTPStatus.CREATED
