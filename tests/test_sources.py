@@ -255,6 +255,41 @@ PODS: dict[str, tuple[dict[str, str], dict[str, str], Identity]] = {
         {},
         Identity("llama", "job", None, "worker", 0, "jobset", True),
     ),
+    "volcano task": (
+        {"volcano.sh/job-name": "mpi", "volcano.sh/task-spec": "mpimaster"}
+        | {"volcano.sh/task-index": "0", "volcano.sh/queue-name": "default"},
+        {},
+        Identity("mpi", "job", None, "launcher", 0, "volcano", True),
+    ),
+    "leader of a LeaderWorkerSet": (
+        {
+            "leaderworkerset.sigs.k8s.io/name": "llama",
+            "leaderworkerset.sigs.k8s.io/worker-index": "0",
+            "apps.kubernetes.io/pod-index": "3",
+        },
+        {"leaderworkerset.sigs.k8s.io/size": "2"},
+        Identity("llama", "job", None, "head", 0, "leaderworkerset", True),
+    ),
+    "worker of a LeaderWorkerSet, before its webhook": (
+        {"leaderworkerset.sigs.k8s.io/name": "llama", "apps.kubernetes.io/pod-index": "1"},
+        {"leaderworkerset.sigs.k8s.io/leader-name": "llama-3"},
+        Identity("llama", "job", None, "worker", 1, "leaderworkerset", False),
+    ),
+    "predictor of KServe": (
+        {"serving.kserve.io/inferenceservice": "iris", "component": "predictor"},
+        {},
+        Identity("iris", "service", None, None, None, "kserve", False),
+    ),
+    "worker of an LLMInferenceService": (
+        {
+            "app.kubernetes.io/part-of": "llminferenceservice",
+            "app.kubernetes.io/name": "llama",
+            "leaderworkerset.sigs.k8s.io/name": "llama-kserve-mn",
+            "leaderworkerset.sigs.k8s.io/worker-index": "1",
+        },
+        {"leaderworkerset.sigs.k8s.io/leader-name": "llama-kserve-mn-0"},
+        Identity("llama", "service", None, "worker", 1, "kserve", False),
+    ),
     "notebook": (
         {"notebook-name": "iris", "statefulset": "iris", "app": "iris"},
         {},

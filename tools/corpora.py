@@ -9,6 +9,8 @@ is read, and never kept. For each YAML or JSON file:
 - `check`, `mutate` and `explain` end without a traceback, and by an exit code other than 0 only
   with words on stderr; `mutate` says something of a file, be it that no pod is in it;
 - what `mutate -o yaml` prints is unchanged when it is mutated again;
+- of every object of a kind in `tools.pod_counts`, Fairlead's reader finds as many pods as that
+  module counts; if there are none, a note says so;
 - a Polyaxonfile becomes a Run or an error by `run convert`, and that Run passes `run preview`.
 
 Prints a line for each fault and a table of counts; exit code 1 if there was one.
@@ -27,6 +29,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from click.testing import CliRunner
 
+from tools import pod_counts
 from webhook.cli import fairlead
 
 if TYPE_CHECKING:
@@ -68,7 +71,11 @@ def faults(file: Path, policies: str, counts: Counter[str]) -> Iterator[str]:
     text = file.read_bytes()
     if _POLYAXON.search(text):
         yield from _converted(file, policies, counts)
-    if not _MANIFEST.search(text) or len(text) > _LONGEST or _TEMPLATED in text:
+    if not _MANIFEST.search(text) or len(text) > _LONGEST:
+        return
+    yield from _miscounted(file, counts)
+    # A template of a chart is no YAML, and a parameter of a workflow is no value.
+    if _TEMPLATED in text:
         return
     given = ("-f", str(file), "--policies", policies)
     for command in (["check", str(file)], ["explain", *given]):
@@ -80,6 +87,35 @@ def faults(file: Path, policies: str, counts: Counter[str]) -> Iterator[str]:
         yield "mutate: exit code 0, and not a word"
     if ended.out.strip() and not ended.traceback:
         yield from _again(ended.out, policies, counts)
+
+
+def _miscounted(file: Path, counts: Counter[str]) -> Iterator[str]:
+    """Objects of which Fairlead's reader and the second count disagree."""
+    import yaml
+
+    from webhook.cli.objects import read_objects
+    from webhook.workloads.find import pod_templates, unread
+
+    try:
+        plain = list(pod_counts.documents(file))
+    except (yaml.YAMLError, ValueError):
+        return
+    problems: list[str] = []
+    objects = read_objects([file], problems)
+    if problems or len(objects) != len(plain):
+        counts["files whose pods were not counted twice"] += 1
+        return
+    for each, thing in zip(objects, plain, strict=True):
+        expected = pod_counts.count_pods(thing, plain)
+        if expected is None:
+            continue
+        found = sum(template.count or 0 for template in pod_templates(each, objects))
+        counts["objects whose pods were counted twice"] += 1
+        counts["pods counted twice"] += found
+        if found != expected:
+            yield f"{each.title}: {found} pods, and {expected} by the second count"
+        if not found and not pod_templates(each, objects) and not unread([each]):
+            yield f"{each.title}: no pods, and not a word"
 
 
 def _again(out: str, policies: str, counts: Counter[str]) -> Iterator[str]:

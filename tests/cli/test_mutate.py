@@ -169,12 +169,12 @@ def test_what_is_printed_is_decided_on_once_more(
 
 
 SPARK = """\
-apiVersion: sparkoperator.k8s.io/v1beta2
-kind: SparkApplication
+apiVersion: sparkoperator.k8s.io/v1alpha1
+kind: SparkConnect
 metadata: {name: NAME}
-spec: {driver: {cores: 1}, executor: {instances: 2}}
+spec: {server: {cores: 1}, executor: {instances: 2}}
 """
-FLOW = "apiVersion: flow.volcano.sh/v1alpha1\nkind: JobFlow\nmetadata: {name: c}\n"
+FLOW = "apiVersion: example.com/v1\nkind: Flow\nmetadata: {name: c}\n"
 NO_TEMPLATE = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s}\nspec: {}\n"
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"
 
@@ -190,9 +190,9 @@ def test_kinds_with_unknown_pods_are_reported_once(
     assert result.exit_code == 0
     notes = [line for line in result.stderr.splitlines() if line.startswith("note: ")]
     spark, broken, unknown = notes
-    mentions(spark, "SparkApplication makes pods", "not read", "SparkApplication/a and 1 more")
+    mentions(spark, "SparkConnect makes pods", "not read", "SparkConnect/a and 1 more")
     mentions(broken, "StatefulSet makes pods", "StatefulSet/s")
-    mentions(unknown, "JobFlow", "unknown")
+    mentions(unknown, "Flow", "unknown")
     assert "Service" not in result.stderr
     wording("\n".join(notes))
 
@@ -203,7 +203,7 @@ def test_a_kind_that_is_only_read_with_others_is_reported_too(
     """It is no object that makes no pods."""
     result = files.on(SPARK)
     error = str(result.exception)
-    mentions(error, "SparkApplication makes pods", "not read")
+    mentions(error, "SparkConnect makes pods", "not read")
     wording(error, {files.folder: "DIR"})
 
 

@@ -80,3 +80,17 @@ def test_second_thoughts_are_a_fault(
     corpus, policies = folders
     assert corpora.main([corpus, "--policies", policies]) == 1
     mentions(capsys.readouterr().out, "job.yaml: mutate: ", "changed when it is mutated again")
+
+
+@pytest.mark.parametrize("count", [0, 7])
+def test_a_count_that_differs_from_the_second_is_a_fault(
+    folders: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    count: int,
+) -> None:
+    """By the object's kind and name, with both numbers."""
+    corpus, policies = folders
+    monkeypatch.setattr("tools.pod_counts.count_pods", lambda *_: count)
+    assert corpora.main([corpus, "--policies", policies]) == 1
+    mentions(capsys.readouterr().out, "Job/train: 1 pods", f"{count} by the second count")

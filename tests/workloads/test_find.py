@@ -14,10 +14,10 @@ from webhook.workloads.object import Object
 
 
 def test_unknown_kinds_are_searched_by_shape() -> None:
-    """A Volcano Job: whatever has a spec with containers, by the name and count beside it."""
+    """Whatever has a spec with containers, by the name and count beside it."""
     found = written("""
-apiVersion: batch.volcano.sh/v1alpha1
-kind: Job
+apiVersion: example.com/v1
+kind: Gang
 metadata: {name: mnist}
 spec:
   tasks:
@@ -34,10 +34,10 @@ spec:
 
 
 def test_a_part_is_called_by_the_way_to_it() -> None:
-    """A DaskCluster: the template is the part itself, with its count in it."""
+    """The template may be the part itself, with its count in it."""
     found = written("""
-apiVersion: kubernetes.dask.org/v1
-kind: DaskCluster
+apiVersion: example.com/v1
+kind: Gang
 metadata: {name: mnist}
 spec:
   worker: {replicas: 2, spec: {containers: [{name: worker}]}}
@@ -133,7 +133,7 @@ def test_objects_without_pods_are_ignored(version: str, kind: str) -> None:
 @pytest.mark.parametrize(
     ("version", "kind", "facts"),
     [
-        ("argoproj.io/v1alpha1", "Workflow", ["Workflow makes pods", "not read", "Workflow/a"]),
+        ("flow.volcano.sh/v1alpha1", "JobFlow", ["JobFlow makes pods", "not read", "JobFlow/a"]),
         ("monitoring.coreos.com/v1", "Prometheus", ["Prometheus makes pods"]),
         ("apps/v1", "Deployment", ["Deployment makes pods", "pod template is missing"]),
         ("example.com/v1", "Thing", ["Thing", "unknown"]),
@@ -148,7 +148,7 @@ def test_kinds_that_may_create_pods_are_reported(version: str, kind: str, facts:
 
 def test_each_kind_is_reported_once() -> None:
     """And all that nobody knows in one line."""
-    flows = [of("argoproj.io/v1alpha1", "Workflow", name) for name in "abc"]
+    flows = [of("flow.volcano.sh/v1alpha1", "JobFlow", name) for name in "abc"]
     known, unknown = unread([*flows, of("x.dev/v1", "A"), of("y.dev/v1", "B")])
-    mentions(known, "Workflow/a and 2 more")
+    mentions(known, "JobFlow/a and 2 more")
     mentions(unknown, "A, B")

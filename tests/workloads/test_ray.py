@@ -37,6 +37,24 @@ def test_a_ray_job_makes_a_cluster_and_a_submitter() -> None:
     }
 
 
+def test_a_ray_job_without_a_template_for_its_submitter_has_one_nonetheless() -> None:
+    """A container and nothing else; in other modes no pod of its own submits."""
+    *_, found = templates("ray.io/v1", "RayJob", {"rayClusterSpec": CLUSTER})
+    assert found.describe() == "submitter"
+    assert found.pod(0)["spec"] == {"containers": [{"name": "ray-job-submitter"}]}
+    spec = {"rayClusterSpec": CLUSTER, "submissionMode": "HTTPMode"}
+    assert len(templates("ray.io/v1", "RayJob", spec)) == 3
+
+
+def test_a_ray_cron_job_makes_ray_jobs() -> None:
+    """Whose names have a random end, and so their clusters'."""
+    spec = {"jobTemplate": {"rayClusterSpec": CLUSTER}}
+    found = templates("ray.io/v1", "RayCronJob", spec)
+    assert [each.part for each in found] == ["head", "worker small", "worker large", "submitter"]
+    assert who(labels(found[0])).run == "mnist-xxxxx-xxxxx"
+    assert labels(found[3])["job-name"] == "mnist-xxxxx"
+
+
 def test_a_ray_service_makes_a_cluster() -> None:
     """From another field; KubeRay labels its pods, so they are known to serve."""
     found = templates("ray.io/v1", "RayService", {"rayClusterConfig": CLUSTER})

@@ -21,6 +21,7 @@ from webhook.cli.explanation import (
 )
 from webhook.cli.layout import one_line, shortened, table, wrapped
 from webhook.cli.live.focus import Focus
+from webhook.policy.findings import path_text
 from webhook.shortening import cut
 from webhook.workloads.template import ranges
 
@@ -97,7 +98,7 @@ def head(replicas: Replicas) -> list[list[str]]:
     template, decision = replicas.template, replicas.decision
     place = template.source.place(template.path)
     if not template.is_pod:
-        place += f" ({template.labels_path.removesuffix('.metadata.labels')})"
+        place += f" ({path_text(template.path)})"
     rows = [["from", one_line(place)]]
     identity = decision.identity
     if identity is None:

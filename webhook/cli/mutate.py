@@ -25,11 +25,12 @@ def command(selection: Selection, output: str) -> None:
     """Show what policies change in pods, from files or from a cluster.
 
     Accepts Pods and workloads: Jobs, CronJobs, Deployments, StatefulSets, Kubeflow's jobs,
-    JobSets, Ray clusters, or any object with a pod template. The webhook uses the same code. A
+    JobSets, the kinds of Ray, Spark, Dask, Argo, Volcano and KServe, or any object with a pod
+    template. The webhook uses the same code. A
     workload's pods get the labels that its controller sets; if replicas are placed differently,
     each kind of replica is shown. A live pod is evaluated as its author wrote it, without the
-    fields that policies set at creation. Kinds that create pods without a pod template (such as
-    SparkApplication) are reported on stderr, once for each kind.
+    fields that policies set at creation. Kinds that create pods of which nothing is known (such as
+    SeldonDeployment), and fields that change pods and are not read, are reported on stderr.
 
     \b
     Examples:

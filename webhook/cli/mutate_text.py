@@ -6,7 +6,7 @@ import copy
 import difflib
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,9 +18,9 @@ from webhook.cli.output import as_one, print_json, print_result, say
 from webhook.cli.yaml_out import yaml_text
 from webhook.placement import nodes as nodes_of
 from webhook.placement import pod as pods
+from webhook.policy.findings import path_text
 from webhook.workloads.find import pod_templates
 from webhook.workloads.object import Object
-from webhook.workloads.template import at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -123,11 +123,11 @@ class Printer:
                 if len({_printed(each) for each in alike}) > 1:
                     self._withhold(source, alike)
                     return None
-                value = _replaced(value, alike[0])
+                value = template.put(value, alike[0].mutated())
         if isinstance(metadata := value.get("metadata"), dict):
             value["metadata"] = _visible_metadata(metadata)
         printed = Object(source.file, value)
-        templates = pod_templates(printed)
+        templates = pod_templates(printed, self._offline.objects)
         again = decisions(replace(self._offline, objects=[printed], templates=templates))
         changed = [each for each in again if each.decision.result in ("placed", "rejected")]
         if changed:
@@ -135,14 +135,18 @@ class Printer:
         return None if changed else value
 
     def _withhold(self, source: Object, groups: Sequence[Replicas]) -> None:
+        cause = (
+            "no field of it expresses what policies set"
+            if any(each.template.built for each in groups)
+            else "its pods would differ from each other, and one template cannot express that"
+        )
         becomes = "; ".join(
             f"{each.pods or 'its pod'}: {each.decision.reason or verdict(each.decision)}"
             for each in groups
         )
         say(
             "error",
-            f"not printed: {source.title}: its pods would differ from each other, and one "
-            f"template cannot express that: {becomes}. -o patch prints each of them",
+            f"not printed: {source.title}: {cause}: {becomes}. -o patch prints each of them",
         )
 
     def _aside(self, replicas: Replicas) -> None:
@@ -185,7 +189,7 @@ def _diff(replicas: Replicas) -> Iterator[str]:
     template = replicas.template
     name = template.source.title
     if not template.is_pod:
-        name += f" {template.labels_path.removesuffix('.metadata.labels')}"
+        name += f" {path_text(template.path)}"
     lines = difflib.unified_diff(
         _lines(template.template), _lines(replicas.mutated()), name, name, lineterm=""
     )
@@ -215,13 +219,3 @@ def _printed(replicas: Replicas) -> str:
         if key != names.PLACEMENT
     }
     return json.dumps([{**metadata, "annotations": annotations}, template["spec"]], sort_keys=True)
-
-
-def _replaced(value: JsonObject, replicas: Replicas) -> Any:
-    """The object with the replicas' template in it."""
-    path = replicas.template.path
-    mutated = replicas.mutated()
-    if not path:
-        return mutated
-    at(value, path[:-1])[path[-1]] = mutated
-    return value

@@ -134,9 +134,8 @@ def read_offline(
     runs = [each for each in found if each.is_own_run]
     problems += map(_of_run, runs)
     found = [each for each in found if each not in runs]
-    made = [(each, pod_templates(each)) for each in found]
-    templates = [template for _, of_one in made for template in of_one]
-    not_read = unread(each for each, of_one in made if not of_one)
+    templates = [template for each in found for template in pod_templates(each, found)]
+    not_read = unread(found)
     if not templates:
         there = f"only {counted(found)}" if found else "nothing"
         where = ", ".join(map(str, objects))

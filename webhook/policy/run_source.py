@@ -119,6 +119,7 @@ class RoleClause(Clause):
     words: dict[Role, list[Word]] | None = Field(
         default=None, description="The system's names for each role."
     )
+    always: Role | None = Field(default=None, description="The role if the key is there.")
 
 
 class PodCondition(Strict):
@@ -222,6 +223,15 @@ class Count(Strict):
     times: list[FieldPath] | None = Field(
         default=None, description="Fields whose values multiply the number."
     )
+    over: list[FieldPath] | None = Field(
+        default=None, description="Fields whose values divide the product."
+    )
+    less: int | None = Field(
+        default=None,
+        ge=0,
+        description="A number that is subtracted from the product of `times`, such as 1 for a "
+        "leader that has a template of its own. Without a rest there are no pods.",
+    )
     per_node: bool | None = Field(
         default=None, description="Whether there is one pod per node, instead of a number."
     )
@@ -268,12 +278,75 @@ class Addition(Strict):
 
 
 class Like(Strict):
-    """Another kind, of which the object creates one."""
+    """Another object that the object creates, and that creates the pods."""
 
-    group: str = Field(description="The other kind's API group; empty for the core's.")
-    kind: Word = Field(description="The other kind.")
-    spec: FieldPath = Field(description="The field that holds its spec.")
+    group: str | None = Field(
+        default=None, description="The other kind's API group; empty for the core's."
+    )
+    kind: Word | None = Field(default=None, description="The other kind.")
+    spec: FieldPath | None = Field(default=None, description="The field that holds its spec.")
+    metadata: FieldPath | None = Field(
+        default=None, description="The field that holds its metadata, beside `spec`."
+    )
+    object: FieldPath | None = Field(
+        default=None,
+        description="The field that holds the whole object, of any kind; instead of `group`, "
+        "`kind` and `spec`.",
+    )
     name: Text = Field(description="The name of the object of that kind.")
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """A spec of a kind, or a whole object."""
+        yield from _one_of(given, "spec", "object")
+        for name in ("group", "kind"):
+            if ("spec" in given) != (name in given):
+                yield Problem((), f"want {name} if and only if there is spec")
+
+
+class Build(Strict):
+    """A pod template that the controller makes of several fields."""
+
+    template: FieldPath | None = Field(
+        default=None, description="The field with the pod template that it starts from."
+    )
+    spec: FieldPath | None = Field(
+        default=None, description="The field with the pod's spec that it starts from."
+    )
+    labels: list[FieldPath] | None = Field(
+        default=None, description="Fields with labels; later ones replace earlier ones."
+    )
+    annotations: list[FieldPath] | None = Field(
+        default=None, description="Fields with annotations; later ones replace earlier ones."
+    )
+    default: dict[Word, list[FieldPath]] | None = Field(
+        default=None,
+        description="Fields of the pod's spec that are empty at the start: where their values "
+        "are. The first that is not empty is used.",
+    )
+    set_: dict[Word, list[FieldPath]] | None = Field(
+        default=None,
+        validation_alias="set",
+        serialization_alias="set",
+        description="Fields of the pod's spec: where their values are, which replace those of "
+        "the start. The first that is not empty is used.",
+    )
+    add: dict[Word, list[FieldPath]] | None = Field(
+        default=None,
+        description="Fields of the pod's spec: mappings and lists that are added to those before.",
+    )
+    containers: list[FieldPath] | None = Field(
+        default=None, description="Fields with a container or a list of containers."
+    )
+    container: Word | None = Field(
+        default=None, description="The name of containers without a name. Default: main."
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """At most one start."""
+        if "template" in given and "spec" in given:
+            yield Problem((), "want at most one of template, spec; there is template and spec")
 
 
 class Pods(Strict):
@@ -282,6 +355,17 @@ class Pods(Strict):
     template: FieldPath | None = Field(default=None, description="The field with the pod template.")
     like: Like | None = Field(
         default=None, description="The pods are those of another kind, at another place."
+    )
+    build: Build | None = Field(
+        default=None, description="The fields from which the controller makes the pod template."
+    )
+    when: list[ReplicaCondition] | None = Field(
+        default=None,
+        description="There are such pods if all of these hold of the object, or of the entry of "
+        "`each`. Only conditions on a field.",
+    )
+    any_of: list[FieldPath] | None = Field(
+        default=None, description="There are such pods if one of these fields is present."
     )
     each: FieldPath | None = Field(
         default=None, description="The field whose entries each have a template."
@@ -303,8 +387,11 @@ class Pods(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """A template, or another kind with templates."""
-        yield from _one_of(given, "template", "like")
+        """One way to find a template."""
+        yield from _one_of(given, "template", "like", "build")
+        for position, each in enumerate(given.get("when") or ()):
+            if isinstance(each, Mapping) and "field" not in each:
+                yield Problem(("when", position), "want a condition on a field")
 
 
 class PodKind(Strict):
@@ -329,6 +416,11 @@ class PodKind(Strict):
     code: Word | None = Field(
         default=None,
         description="The module that describes the pods, if a file cannot.",
+    )
+    not_read: list[FieldPath] | None = Field(
+        default=None,
+        description="Fields that describe or change pods, and that this file does not cover. Users "
+        "of such a field are told.",
     )
     pods: list[Pods] | None = Field(
         default=None, description="Its pods; leave it out if they cannot be predicted."

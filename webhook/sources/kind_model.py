@@ -23,13 +23,17 @@ FACTS: Final[Mapping[str, str]] = {
     "part": "the text of `part`",
     "index": "the replica's index, from 0",
     "ordinal": "the index, counted from `first`",
+    "number": "the replica's index, from 1",
     "group": "the index of the replica's group, where `count.times` makes groups",
     "member": "the replica's index within its group",
+    "rank": "the replica's index within its group, from 1",
     "groups": "how many groups the entry has",
     "allGroups": "how many groups all entries have",
     "globalGroup": "the index of the group among those of all entries",
 }
-BY_INDEX: Final = frozenset({"index", "ordinal", "group", "member", "globalGroup"})
+BY_INDEX: Final = frozenset(
+    {"index", "ordinal", "number", "group", "member", "rank", "globalGroup"}
+)
 """The facts that differ between replicas of one template."""
 _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
 
@@ -73,12 +77,44 @@ class Addition:
 
 
 class Like(NamedTuple):
-    """Another kind of which the object creates one, with this name and the spec at this field."""
+    """Another object that the object creates, whose kind creates the pods.
 
-    group: str
-    kind: str
-    spec: Field
+    spec:     the field with its spec, if its kind is fixed
+    object:   the field with the whole object, if its author writes any kind there
+    metadata: the field with its metadata, beside `spec`
+    """
+
     name: Text
+    group: str = ""
+    kind: str = ""
+    spec: Field | None = None
+    object: Field | None = None
+    metadata: Field | None = None
+
+
+class Build(NamedTuple):
+    """A pod template that the controller makes of several fields.
+
+    template:    the field with a pod template to start from
+    spec:        instead of it, the field with a pod's spec
+    labels:      fields with labels; later ones replace earlier ones
+    annotations: fields with annotations
+    default:     fields of the pod's spec, if the start has none: the first that is not empty
+    set:         fields of the pod's spec, which replace those of the start
+    add:         fields of the pod's spec: mappings and lists that are added to those before
+    containers:  fields with a container or a list of them, which come last
+    container:   the name of containers without one
+    """
+
+    template: Field | None = None
+    spec: Field | None = None
+    labels: tuple[Field, ...] = ()
+    annotations: tuple[Field, ...] = ()
+    default: Mapping[str, tuple[Field, ...]] = {}
+    set: Mapping[str, tuple[Field, ...]] = {}
+    add: Mapping[str, tuple[Field, ...]] = {}
+    containers: tuple[Field, ...] = ()
+    container: str = "main"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +123,15 @@ class Pods:
 
     template: the path of the pod template; without a path the object itself is the pod
     like:     instead of a template, the kind that creates these pods
+    build:    instead of a template, the fields from which the controller makes one
+    when:     conditions on the object, or on the entry of `each`
+    any_of:   fields of which one is present
     each:     a list or mapping with a template in each entry
     part:     the name of these pods within the object
     count:    fields with the count; the first that has a number is used, else `default`
     times:    fields whose product multiplies the count: each unit of the count is a group
+    over:     fields whose product divides that product, without a remainder
+    less:     what is subtracted from that product; without a rest there are no pods
     per_node: instead of a count: one pod per node
     first:    the field with the ordinal of the first replica
     owned:    the object is the controller of its pods
@@ -99,11 +140,16 @@ class Pods:
 
     template: Field | None
     like: Like | None = None
+    build: Build | None = None
+    when: tuple[Condition, ...] = ()
+    any_of: tuple[Field, ...] = ()
     each: Field | None = None
     part: Text = ()
     count: tuple[Field, ...] = ()
     default: int = 1
     times: tuple[Field, ...] = ()
+    over: tuple[Field, ...] = ()
+    less: int = 0
     per_node: bool = False
     first: Field | None = None
     owned: bool = False
@@ -120,6 +166,7 @@ class PodKind:
     claims:   lists of claims that its controller mounts under their names
     reusable: an object creates no pods, but others create them from it
     code:     the module for what this file cannot express
+    not_read: fields that describe or change pods, and are not read; users are told
     pods:     empty if its pods are not predictable
     """
 
@@ -130,6 +177,7 @@ class PodKind:
     claims: tuple[Field, ...] = ()
     reusable: bool = False
     code: str = ""
+    not_read: tuple[Field, ...] = ()
     pods: tuple[Pods, ...] = ()
 
 
@@ -143,6 +191,7 @@ def pod_kind(raw: Mapping[str, Any]) -> PodKind:
         claims=_fields(raw, "claims"),
         reusable=raw.get("reusable", False),
         code=raw.get("code", ""),
+        not_read=_fields(raw, "notRead"),
         pods=tuple(map(_pods, raw.get("pods", ()))),
     )
 
@@ -194,11 +243,16 @@ def _pods(raw: Mapping[str, Any]) -> Pods:
     return Pods(
         template=_field(raw, "template"),
         like=_like(raw["like"]) if "like" in raw else None,
+        build=_build(raw["build"]) if "build" in raw else None,
+        when=tuple(map(_condition, raw.get("when", ()))),
+        any_of=_fields(raw, "anyOf"),
         each=_field(raw, "each"),
         part=parse_text(raw.get("part", "")),
         count=_fields(count, "from"),
         default=count.get("default", 1),
         times=_fields(count, "times"),
+        over=_fields(count, "over"),
+        less=count.get("less", 0),
         per_node=count.get("perNode", False),
         first=_field(raw, "first"),
         owned=raw.get("owned", False),
@@ -208,7 +262,32 @@ def _pods(raw: Mapping[str, Any]) -> Pods:
 
 
 def _like(raw: Mapping[str, Any]) -> Like:
-    return Like(raw["group"], raw["kind"], parse_field(raw["spec"]), parse_text(raw["name"]))
+    return Like(
+        name=parse_text(raw["name"]),
+        group=raw.get("group", ""),
+        kind=raw.get("kind", ""),
+        spec=_field(raw, "spec"),
+        object=_field(raw, "object"),
+        metadata=_field(raw, "metadata"),
+    )
+
+
+def _build(raw: Mapping[str, Any]) -> Build:
+    return Build(
+        template=_field(raw, "template"),
+        spec=_field(raw, "spec"),
+        labels=_fields(raw, "labels"),
+        annotations=_fields(raw, "annotations"),
+        default=_sources(raw, "default"),
+        set=_sources(raw, "set"),
+        add=_sources(raw, "add"),
+        containers=_fields(raw, "containers"),
+        container=raw.get("container", "main"),
+    )
+
+
+def _sources(raw: Mapping[str, Any], name: str) -> Mapping[str, tuple[Field, ...]]:
+    return {key: tuple(map(parse_field, fields)) for key, fields in raw.get(name, {}).items()}
 
 
 def _addition(raw: Mapping[str, Any]) -> Addition:

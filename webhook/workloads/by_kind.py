@@ -12,18 +12,21 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.sources import POD_KINDS
-from webhook.sources.kind_model import BY_INDEX
-from webhook.workloads.template import PodTemplate, ReplicaMetadata, at, count_at
+from webhook.workloads.build_template import built_template
+from webhook.workloads.object_view import ObjectView
+from webhook.workloads.template import PodTemplate, ReplicaMetadata, at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Path
-    from webhook.sources.kind_model import Addition, Choice, Condition, Field, PodKind, Pods, Text
+    from webhook.sources.kind_model import Addition, Condition, Field, PodKind, Pods
     from webhook.workloads.object import Object
     from webhook.workloads.template import Maker
 
+# No object has a field of this name.
+_ABSENT: Final[Path] = ("",)
 # By API group and kind, because equal names of kinds have different meanings in different groups.
 # Kinds whose pods are not predictable are left out.
 KINDS: Final[Mapping[tuple[str, str], Sequence[PodKind]]] = {
@@ -44,7 +47,7 @@ def templates_of_known_kind(source: Object) -> list[PodTemplate] | None:
     known = _kind_of(source)
     if known is None:
         return None
-    found = _by_kind(_View(source, ("spec",), source.name), known, ())
+    found = _by_kind(ObjectView(source, source.name), known, ())
     return [each for each in found if isinstance(each.template, dict)]
 
 
@@ -53,80 +56,53 @@ def claim_names(source: Object) -> Iterator[str]:
     known = _kind_of(source)
     if known is None:
         return
-    for view, kind in _made_kinds(_View(source, ("spec",), source.name), known):
+    for view, kind in _made_kinds(ObjectView(source, source.name), known):
         for claims in kind.claims:
             for claim in _flattened(source.value, view.path(claims)):
                 if isinstance(name := at(claim, ("metadata", "name")), str):
                     yield name
 
 
+def fields_not_read(source: Object) -> Iterator[Path]:
+    """Yield the paths of present fields that describe or change pods, and are not read."""
+    known = _kind_of(source)
+    if known is None:
+        return
+    for view, kind in _made_kinds(ObjectView(source, source.name), known):
+        for field in kind.not_read:
+            path = view.path(field)
+            if any(each is not None for each in _flattened(source.value, path)):
+                yield path
+
+
 def _kind_of(source: Object) -> PodKind | None:
     """Return the description of the object's kind and version."""
-    version = str(source.value.get("apiVersion") or "").rpartition("/")[2]
-    kinds = KINDS.get((group_of(source), source.kind), ())
+    return _kind_in(source.value)
+
+
+def _kind_in(value: Any) -> PodKind | None:
+    group, _, version = str(at(value, ("apiVersion",)) or "").rpartition("/")
+    kinds = KINDS.get((group, str(at(value, ("kind",)))), ())
     return next((each for each in kinds if not each.versions or version in each.versions), None)
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
-    """An object, or one that it creates: the path of its spec, its name, and an entry in it."""
-
-    source: Object
-    spec: Path
-    name: str
-    entry: Path = ()
-
-    def path(self, field: Field) -> Path:
-        """Return the path of a field from the root of the object."""
-        if field.of_entry:
-            return (*self.entry, *field.path)
-        first, *rest = field.path
-        return (*self.spec, *rest) if first == "spec" else field.path
-
-    def value(self, field: Field) -> Any:
-        """Return the value of a field; None if it is absent."""
-        return at(self.source.value, self.path(field))
-
-    def number(self, fields: Sequence[Field], default: int = 1) -> int:
-        """Return the first number in these fields, else the default."""
-        for field in reversed(fields):
-            default = count_at(self.source.value, self.path(field), default)
-        return default
-
-    def fill(self, text: Text, facts: Mapping[str, Any]) -> list[str]:
-        """Return a text in pieces that alternate: text common to all replicas, a fact of BY_INDEX.
-
-        There is one piece if all replicas have the same text.
-        """
-        pieces = [""]
-        for piece in text:
-            if isinstance(piece, str):
-                pieces[-1] += piece
-            elif piece[0] in BY_INDEX:
-                pieces += [str(piece[0]), ""]
-            else:
-                pieces[-1] += self._choose(piece, facts)
-        return pieces
-
-    def _choose(self, choices: Sequence[Choice], facts: Mapping[str, Any]) -> str:
-        found: Any = None
-        for choice in choices:
-            found = facts.get(choice, choice) if isinstance(choice, str) else self.value(choice)
-            if found:
-                break
-        return "" if found is None else str(found)
-
-
-def _like(view: _View, pods: Pods) -> tuple[_View, PodKind] | None:
+def _like(view: ObjectView, pods: Pods) -> tuple[ObjectView, PodKind] | None:
     """Return the object that an object creates, if that one's kind creates the pods."""
     if pods.like is None:
         return None
-    (name,) = view.fill(pods.like.name, {"name": view.name})
-    kind = KINDS[pods.like.group, pods.like.kind][-1]
-    return _View(view.source, view.path(pods.like.spec), name), kind
+    like = pods.like
+    (name,) = view.fill(like.name, {"name": view.name})
+    if like.object is not None:
+        root = view.path(like.object)
+        known = _kind_in(at(view.source.value, root))
+        made = ObjectView(view.source, name, (*root, "spec"), (*root, "metadata"), root)
+        return None if known is None else (made, known)
+    spec = view.path(like.spec) if like.spec else ()
+    metadata = view.path(like.metadata) if like.metadata else _ABSENT
+    return ObjectView(view.source, name, spec, metadata), KINDS[like.group, like.kind][-1]
 
 
-def _made_kinds(view: _View, kind: PodKind) -> Iterator[tuple[_View, PodKind]]:
+def _made_kinds(view: ObjectView, kind: PodKind) -> Iterator[tuple[ObjectView, PodKind]]:
     yield view, kind
     for pods in kind.pods:
         if made := _like(view, pods):
@@ -134,25 +110,29 @@ def _made_kinds(view: _View, kind: PodKind) -> Iterator[tuple[_View, PodKind]]:
 
 
 def _by_kind(
-    view: _View, kind: PodKind, outer: Sequence[tuple[_View, Addition]]
+    view: ObjectView, kind: PodKind, outer: Sequence[tuple[ObjectView, Addition]]
 ) -> Iterator[PodTemplate]:
     """Yield the templates of a kind. `outer` are additions by the objects that create this one."""
     for pods in kind.pods:
         if made := _like(view, pods):
-            yield from _by_kind(*made, [*((view, each) for each in pods.adds), *outer])
-        else:
+            if _exist(pods, view):
+                yield from _by_kind(*made, [*((view, each) for each in pods.adds), *outer])
+        elif pods.like is None:
             yield from _of_pods(view, pods, outer)
 
 
 def _of_pods(
-    view: _View, pods: Pods, outer: Sequence[tuple[_View, Addition]]
+    view: ObjectView, pods: Pods, outer: Sequence[tuple[ObjectView, Addition]]
 ) -> Iterator[PodTemplate]:
     """Yield a template for each entry."""
     entries = list(_entries(view, pods))
     parts = ["".join(each.fill(pods.part, facts)) for each, facts in entries]
     groups = [each.number(pods.count, pods.default) for each, _ in entries]
     for position, (entry, about) in enumerate(entries):
-        members = prod(entry.number([times]) for times in pods.times)
+        members = _product(entry, pods.times) // max(_product(entry, pods.over), 1) - pods.less
+        built = built_template(entry, pods.build) if pods.build else None
+        if members < 0 or (pods.less and not members) or (pods.build and not built):
+            continue
         facts = {
             **about,
             "part": parts[position],
@@ -169,7 +149,7 @@ def _of_pods(
         first = entry.number([pods.first], 0) if pods.first else 0
         yield PodTemplate(
             view.source,
-            entry.path(pods.template) if pods.template else (),
+            _place(entry, pods),
             parts[position],
             None if pods.per_node else groups[position] * members,
             _maker(
@@ -178,13 +158,33 @@ def _of_pods(
                 _owner(view.source) if pods.owned else None,
                 pods.bare,
             ),
+            built,
         )
 
 
-def _entries(view: _View, pods: Pods) -> Iterator[tuple[_View, Mapping[str, Any]]]:
+def _product(view: ObjectView, fields: Sequence[Field]) -> int:
+    return prod(view.number([each]) for each in fields)
+
+
+def _place(entry: ObjectView, pods: Pods) -> Path:
+    """Return the path at which messages find the template."""
+    if pods.build is None:
+        return entry.path(pods.template) if pods.template else ()
+    start = pods.build.template or pods.build.spec
+    return entry.path(start) if start else entry.entry or entry.spec
+
+
+def _exist(pods: Pods, view: ObjectView) -> bool:
+    return _holds(pods.when, view, {}, ()) and (
+        not pods.any_of or any(view.value(each) is not None for each in pods.any_of)
+    )
+
+
+def _entries(view: ObjectView, pods: Pods) -> Iterator[tuple[ObjectView, Mapping[str, Any]]]:
     """Yield each entry that has a template, with its facts for texts."""
     if pods.each is None:
-        yield view, {"name": view.name}
+        if _exist(pods, view):
+            yield view, {"name": view.name}
         return
     path, listed = view.path(pods.each), view.value(pods.each)
     steps: Sequence[str | int] = ()
@@ -194,11 +194,15 @@ def _entries(view: _View, pods: Pods) -> Iterator[tuple[_View, Mapping[str, Any]
         steps = range(len(listed))
     for position, step in enumerate(steps):
         facts = {"name": view.name, "key": str(step).lower(), "position": position}
-        yield replace(view, entry=(*path, step)), facts
+        if _exist(pods, entry := replace(view, entry=(*path, step))):
+            yield entry, facts
 
 
 def _holds(
-    conditions: Sequence[Condition], view: _View, facts: Mapping[str, Any], parts: Sequence[str]
+    conditions: Sequence[Condition],
+    view: ObjectView,
+    facts: Mapping[str, Any],
+    parts: Sequence[str],
 ) -> bool:
     """Return True if all conditions hold, except those on the index."""
     for fact, among, field, absent in conditions:
@@ -226,7 +230,7 @@ class _Added:
     label_formats: dict[str, str] = dataclass_field(default_factory=dict)
     annotation_formats: dict[str, str] = dataclass_field(default_factory=dict)
 
-    def add(self, view: _View, addition: Addition, facts: Mapping[str, Any]) -> None:
+    def add(self, view: ObjectView, addition: Addition, facts: Mapping[str, Any]) -> None:
         """Merge an addition, which replaces existing values."""
         facts = {**facts, "name": view.name}
         for texts, values, formats in (
@@ -289,8 +293,10 @@ def _numbers(members: int, first: int, groups_before: int, index: int) -> Mappin
     return {
         "index": index,
         "ordinal": first + index,
+        "number": index + 1,
         "group": group,
         "member": member,
+        "rank": member + 1,
         "globalGroup": groups_before + group,
     }
 
@@ -307,7 +313,9 @@ def _owner(source: Object) -> JsonObject:
 def _flattened(value: Any, path: Path) -> Iterator[Any]:
     """Yield the values at a path; a list on the way contributes each of its items."""
     for each in value if isinstance(value, list) else [value]:
-        if not path:
+        if isinstance(each, list):
+            yield from _flattened(each, path)
+        elif not path:
             yield each
         elif isinstance(each, dict):
             yield from _flattened(each.get(path[0]), path[1:])

@@ -9,9 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.policy.findings import path_text
+from webhook.shortening import first_few
 from webhook.sources import POD_KINDS
-from webhook.workloads.by_kind import KINDS, group_of, templates_of_known_kind
+from webhook.workloads.by_kind import (
+    KINDS,
+    fields_not_read,
+    group_of,
+    templates_of_known_kind,
+)
 from webhook.workloads.template import PodTemplate, count_at
+from webhook.workloads.trainjob import is_train_job, runtime_title, templates_of_train_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,15 +42,18 @@ _NO_OTHERS: Final = frozenset(
     }
 )
 _OF_KUBERNETES: Final = ".k8s.io"
+_NAMED: Final = 3
 
 
-def pod_templates(source: Object) -> list[PodTemplate]:
+def pod_templates(source: Object, among: Sequence[Object] = ()) -> list[PodTemplate]:
     """Return the object's pod templates; none if it creates no pods.
 
-    A missing template of a known kind is left out.
+    A missing template of a known kind is left out. `among` are objects beside it, to which it may
+    refer.
     """
-    known = templates_of_known_kind(source)
-    return list(_by_shape(source, source.value, ())) if known is None else known
+    if is_train_job(source):
+        return templates_of_train_job(source, among)
+    return templates_of_known_kind(source) or list(_by_shape(source, source.value, ()))
 
 
 def _by_shape(source: Object, value: Any, path: Path) -> Iterator[PodTemplate]:
@@ -88,11 +99,38 @@ def _count(source: Object, path: Path) -> int:
     return count_at(source.value, (*path, "replicas"), beside)
 
 
-def unread(objects: Iterable[Object]) -> list[str]:
-    """Return a line per kind without a pod template, and one line for all unknown kinds.
+def unread(objects: Sequence[Object]) -> list[str]:
+    """Return lines about pods of these objects that are not known. Runs are skipped.
 
-    Kinds that are known to create no pods are skipped.
+    There is one line per kind without a pod template, one for all unknown kinds, and one for each
+    field that describes or changes pods and is not read. Kinds that are known to create no pods are
+    skipped.
     """
+    found = [each for each in objects if not each.is_own_run]
+    without = [each for each in found if not pod_templates(each, found)]
+    jobs = [each for each in without if is_train_job(each)]
+    return [
+        *_without_template(each for each in without if each not in jobs),
+        *(
+            f"{each.title} makes pods of {runtime_title(each)}, which is not given beside it"
+            for each in jobs
+        ),
+        *_not_read(found),
+    ]
+
+
+def _not_read(objects: Iterable[Object]) -> Iterator[str]:
+    """Yield a line per kind and field."""
+    made: dict[tuple[str, str], list[str]] = {}
+    for each in objects:
+        for path in fields_not_read(each):
+            made.setdefault((each.kind, path_text(path)), []).append(each.name)
+    for (kind, field), names_of in made.items():
+        which = first_few([f"{kind}/{name}" for name in names_of], _NAMED)
+        yield f"{which}: {field} can change pods, and is not read"
+
+
+def _without_template(objects: Iterable[Object]) -> list[str]:
     made: dict[str, list[Object]] = {}
     unknown: dict[str, None] = {}
     for each in objects:

@@ -31,11 +31,29 @@ class ReplicaMetadata(NamedTuple):
 
 # From a replica's index (from 0) to the metadata that its controller adds.
 Maker: TypeAlias = Callable[[int], ReplicaMetadata]
+# Writes a changed template into a copy of the object, as far as the object has fields for it.
+Writer: TypeAlias = "Callable[[JsonObject, JsonObject], None]"
 
 
 def as_it_is(_index: int) -> ReplicaMetadata:
     """Return no additions: the pod equals its template."""
     return ReplicaMetadata()
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltTemplate:
+    """A template that a controller makes of several fields of an object.
+
+    value:     the template
+    labels_at: the path of its author's labels in the object
+    start:     the path of the pod template that it starts from, if there is one
+    write:     see Writer
+    """
+
+    value: JsonObject
+    labels_at: Path
+    start: Path | None = None
+    write: Writer = field(default=lambda _value, _template: None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +64,7 @@ class PodTemplate:
     part:  the part of the object (worker, head); empty if all pods are of one kind
     count: the number of pods; None if it depends on the cluster
     made:  the metadata that the controller adds to each
+    built: the template, if it is not at the path as a whole
     """
 
     source: Object
@@ -53,22 +72,25 @@ class PodTemplate:
     part: str = ""
     count: int | None = 1
     made: Maker = field(default=as_it_is, compare=False)
+    built: BuiltTemplate | None = None
 
     @property
     def is_pod(self) -> bool:
         """True if the object itself is the pod."""
-        return not self.path
+        return not self.path and self.built is None
 
     @property
     def template(self) -> JsonObject:
-        """The template as written."""
+        """The template as written, or as the controller makes it."""
+        if self.built is not None:
+            return self.built.value
         found: JsonObject = at(self.source.value, self.path)
         return found
 
     @property
     def labels_path(self) -> str:
         """The path of its labels: spec.template.metadata.labels."""
-        return path_text((*self.path, "metadata", "labels"))
+        return path_text(self.built.labels_at if self.built else (*self.path, "metadata", "labels"))
 
     def pod(self, index: int) -> JsonObject:
         """Return the v1.Pod that the webhook receives for one replica.
@@ -114,6 +136,16 @@ class PodTemplate:
         front = {"metadata": metadata} if metadata and "metadata" not in self.template else {}
         result = {**front, **self.template, "spec": pod["spec"]}
         return result | {"metadata": metadata} if metadata else result
+
+    def put(self, value: JsonObject, template: JsonObject) -> JsonObject:
+        """Write a changed template into a copy of the object, and return the copy."""
+        if self.built is not None:
+            self.built.write(value, template)
+        elif self.path:
+            at(value, self.path[:-1])[self.path[-1]] = template
+        else:
+            return template
+        return value
 
     def describe(self, indexes: Sequence[int] | None = None, more: int = 0) -> str:
         """Describe these pods: `worker × 3`, or for some replicas `worker 0, 2-3 of 4`.

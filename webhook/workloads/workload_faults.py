@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.pod_schema import field_checks, scheduling_rules, template_rules, text_rules
@@ -37,6 +38,11 @@ def template_faults(template: PodTemplate) -> Iterator[field_checks.Fault]:
     typos are reported, as warnings.
     """
     source = template.source
+    if template.built is not None:
+        # Faults are those of the template as it is written.
+        if template.built.start is not None:
+            yield from template_faults(replace(template, path=template.built.start, built=None))
+        return
     known = (group_of(source), source.kind) in KINDS
     kind = field_checks.POD if template.is_pod else field_checks.TEMPLATE
     found = [*field_checks.faults(template.template, kind, whole=known)]

@@ -158,7 +158,7 @@ async def read_pods(client: Client, namespace: str, known: Mapping[str, Mapping[
 
 def _templates(objects: list[Object], *, live: bool) -> Iterator[Template | Planned]:
     for each in objects:
-        for template in pod_templates(each):
+        for template in pod_templates(each, objects):
             yield Template(template, each.namespace, live)
 
 

@@ -177,14 +177,12 @@ def pods_of_files(objects: Sequence[Object], paths: Sequence[Path], namespace: s
     Raises UnreadableInput with every invalid Run, or if no object creates pods.
     """
     makers: list[Template | Planned] = []
-    others: list[Object] = []
     problems: list[str] = []
     for each in objects:
         within = each.namespace or namespace
         if not each.is_own_run:
-            templates = pod_templates(each)
-            makers += [Template(template, within) for template in templates]
-            others += [] if templates else [each]
+            found = pod_templates(each, objects)
+            makers += [Template(template, within) for template in found]
             continue
         try:
             makers.append(Planned(each.place(), plan_of(each.value, within)))
@@ -195,8 +193,8 @@ def pods_of_files(objects: Sequence[Object], paths: Sequence[Path], namespace: s
     if not makers:
         there = f"only {counted(objects)}" if objects else "nothing"
         where = ", ".join(map(str, paths))
-        raise UnreadableInput([f"{where}: it has no pod template, {there}", *unread(others)])
-    return Pods(makers, unread(others))
+        raise UnreadableInput([f"{where}: it has no pod template, {there}", *unread(objects)])
+    return Pods(makers, unread(objects))
 
 
 def facts_of_files(

@@ -1,0 +1,142 @@
+"""Pod templates that a controller makes of several fields of an object, by a `Build`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from webhook.workloads.template import BuiltTemplate, at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.placement.shapes import JsonObject
+    from webhook.policy.findings import Path
+    from webhook.sources.kind_model import Build, Field
+    from webhook.workloads.object_view import ObjectView
+
+
+def built_template(view: ObjectView, build: Build) -> BuiltTemplate | None:
+    """Return the template that the controller makes; None if what it starts from is absent."""
+    start: Any = {}
+    if begin := build.template or build.spec:
+        start = view.value(begin)
+        if not isinstance(start, dict):
+            return None
+    value = {"spec": _spec(view, build, start)}
+    if metadata := _metadata(view, build, start):
+        value = {"metadata": metadata, **value}
+    begins = view.path(build.template) if build.template else None
+    return BuiltTemplate(
+        value,
+        view.path(build.labels[-1]) if build.labels else (*(begins or ()), "metadata", "labels"),
+        begins,
+        partial(_write, view, build, value),
+    )
+
+
+def _spec(view: ObjectView, build: Build, start: JsonObject) -> JsonObject:
+    own = start.get("spec") if build.template else start
+    spec: JsonObject = dict(own) if isinstance(own, dict) else {}
+    for name, fields in build.default.items():
+        if not spec.get(name) and (found := _first(view, fields)):
+            spec[name] = found
+    for name, fields in build.set.items():
+        if found := _first(view, fields):
+            spec[name] = found
+    for name, fields in build.add.items():
+        for field in fields:
+            if found := _sum(spec.get(name), view.value(field)):
+                spec[name] = found
+    containers = [
+        {"name": build.container, **each}
+        for field in build.containers
+        for each in _listed(view.value(field))
+        if isinstance(each, dict)
+    ]
+    if containers or not spec.get("containers"):
+        every = [*_listed(spec.get("containers")), *containers]
+        spec["containers"] = every or [{"name": build.container}]
+    return spec
+
+
+def _metadata(view: ObjectView, build: Build, start: JsonObject) -> JsonObject:
+    own = start.get("metadata") if build.template else None
+    metadata: JsonObject = dict(own) if isinstance(own, dict) else {}
+    for key, fields in (("labels", build.labels), ("annotations", build.annotations)):
+        for field in fields:
+            metadata[key] = _sum(metadata.get(key), view.value(field))
+        if key in metadata and metadata[key] is None:
+            del metadata[key]
+    return metadata
+
+
+def _write(
+    view: ObjectView, build: Build, before: JsonObject, value: JsonObject, after: JsonObject
+) -> None:
+    """Write the difference of two templates into an object; what has no field is left out."""
+    for name in {**before["spec"], **after["spec"]}:
+        old, new = before["spec"].get(name), after["spec"].get(name)
+        if old == new:
+            continue
+        if name in build.add:
+            path = view.path(build.add[name][-1])
+            new = _sum(at(value, path), _difference(old, new))
+        elif name in build.set:
+            path = view.path(build.set[name][0])
+        elif build.template:
+            path = (*view.path(build.template), "spec", name)
+        elif build.spec:
+            path = (*view.path(build.spec), name)
+        else:
+            continue
+        _put(value, path, new)
+    start = (*view.path(build.template), "metadata") if build.template else ()
+    for key, fields in (("labels", build.labels), ("annotations", build.annotations)):
+        old, new = (each.get("metadata", {}).get(key) or {} for each in (before, after))
+        changed = {name: text for name, text in new.items() if old.get(name) != text}
+        if changed and (fields or start):
+            path = view.path(fields[-1]) if fields else (*start, key)
+            _put(value, path, {**(at(value, path) or {}), **changed})
+
+
+def _put(value: JsonObject, path: Path, new: Any) -> None:
+    """Set a value at a path, or remove it if it is None; mappings on the way are made."""
+    holder: Any = value
+    for step in path[:-1]:
+        if isinstance(holder, dict) and holder.get(step) is None:
+            holder[step] = {}
+        holder = holder[step]
+    if new is None:
+        holder.pop(path[-1], None)
+    else:
+        holder[path[-1]] = new
+
+
+def _first(view: ObjectView, fields: Sequence[Field]) -> Any:
+    """Return the first value that is not empty."""
+    return next((value for each in fields if (value := view.value(each))), None)
+
+
+def _sum(one: Any, other: Any) -> Any:
+    """Return two mappings or lists as one; the later value of a key counts."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return {**one, **other}
+    if isinstance(one, list) and isinstance(other, list):
+        return [*one, *(each for each in other if each not in one)]
+    return one if other is None else other
+
+
+def _difference(old: Any, new: Any) -> Any:
+    """Return the keys or items of `new` that `old` does not have."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return {key: value for key, value in new.items() if old.get(key) != value}
+    if isinstance(old, list) and isinstance(new, list):
+        return [each for each in new if each not in old]
+    return new
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
