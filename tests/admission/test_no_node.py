@@ -61,7 +61,7 @@ def test_the_owner_gets_an_event() -> None:
     server.post(review(came))
     (notice,) = told
     assert (notice.owner.name, notice.reason) == ("j", NO_NODE)
-    assert notice.message.startswith(f"{SAID} ")
+    assert notice.message(notice.owner).startswith(f"{SAID} ")
 
 
 def test_it_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:

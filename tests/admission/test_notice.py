@@ -37,10 +37,10 @@ def test_the_owner_of_a_rejected_pod_gets_an_event(wording: Wording) -> None:
     """By which policy, and what to change: its controller's own Event does not say that."""
     (notice,) = told(owned(JOB, **ELSEWHERE))
     assert notice[:3] == ("ml-team", OWNER, REJECTED)
-    reason, _, cure = notice.message.partition(". ")
+    reason, _, cure = notice.message(notice.owner).partition(". ")
     mentions(reason, "policy pool-required", "nodeSelector[pool]", "'experiments'", "'other'")
     mentions(cure, "pod template", "Job train", "policy pool-required", "PlacementException")
-    wording(notice.message)
+    wording(notice.message(notice.owner))
 
 
 def test_an_admitted_pod_causes_no_event() -> None:
@@ -83,10 +83,10 @@ def test_a_pod_that_asks_for_what_there_is_not_tells_what_to_change(wording: Wor
     made = owned(JOB)
     made["metadata"]["annotations"] = {"fairlead.dev/capacity": "nowhere=Constrain"}
     (notice,) = told(made)
-    mentions(notice.message, "nowhere", "pod template", "Job train")
-    assert "policy" not in notice.message
-    assert "admin" not in notice.message
-    wording(notice.message)
+    mentions(notice.message(notice.owner), "nowhere", "pod template", "Job train")
+    assert "policy" not in notice.message(notice.owner)
+    assert "admin" not in notice.message(notice.owner)
+    wording(notice.message(notice.owner))
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_owners_of_any_shape_are_read() -> None:
 def test_a_long_reason_leaves_room_for_the_cure() -> None:
     """What the pod says may be long, and a message has an end."""
     (notice,) = told(owned(JOB, nodeSelector={"pool": "x" * 2000}))
-    assert len(notice.message) <= 1024
-    mentions(notice.message, "pod template", "Job train", "PlacementException")
+    assert len(notice.message(notice.owner)) <= 1024
+    mentions(notice.message(notice.owner), "pod template", "Job train", "PlacementException")
 
 
 def test_a_pod_without_a_node_has_a_reason_of_its_own(wording: Wording) -> None:
@@ -121,9 +121,9 @@ def test_a_pod_without_a_node_has_a_reason_of_its_own(wording: Wording) -> None:
     notice = of_no_node(owned(JOB), "ml", Decision("placed"), why)
     assert notice is not None
     assert notice[:3] == ("ml", OWNER, NO_NODE)
-    assert notice.message.startswith("0 of 37 nodes: pool=ml matches 12. ")
-    mentions(notice.message, "pod template", "Job train", "admin")
-    wording(notice.message)
+    assert notice.message(notice.owner).startswith("0 of 37 nodes: pool=ml matches 12. ")
+    mentions(notice.message(notice.owner), "pod template", "Job train", "admin")
+    wording(notice.message(notice.owner))
     assert of_no_node(pod(), "ml", Decision("placed"), "0 of 37 nodes") is None
 
 
@@ -133,10 +133,10 @@ def test_the_policies_that_leave_no_node_are_named_in_the_cure(wording: Wording)
     why = "0 of 9 nodes: class gpu (policy gpus) matches 3 and pool=n (policy notebooks) 4, but"
     notice = of_no_node(owned(JOB), "ml", decision, why)
     assert notice is not None
-    cure = notice.message.partition(". ")[2]
+    cure = notice.message(notice.owner).partition(". ")[2]
     mentions(cure, "policies gpus, notebooks")
     assert "spot" not in cure
-    wording(notice.message)
+    wording(notice.message(notice.owner))
 
 
 @pytest.mark.parametrize(
@@ -154,5 +154,5 @@ def test_of_a_deployments_pod_the_deployment_is_named(digest: str | None, told: 
         made["metadata"]["labels"]["pod-template-hash"] = digest
     notice = of_no_node(made, "ml", Decision("placed"), "0 of 9 nodes")
     assert notice is not None
-    mentions(notice.message, f"pod template of {told},")
+    mentions(notice.message(notice.owner), f"pod template of {told},")
     assert notice.owner.kind == "ReplicaSet"

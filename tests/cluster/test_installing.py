@@ -228,20 +228,22 @@ class Rights:
 def rights(quiet: Installed, webhook: Served) -> Rights:
     """Looked at once it has had to use all of them, and before any other is granted.
 
-    It asks for a namespace that it has not heard of, and watches all else. Of the Job whose pod it
-    refuses it writes an Event.
+    It asks for a namespace that it has not heard of, and watches all else. For the Job and the
+    ReplicaSet whose pods it rejects, it looks for their owners and writes Events.
     """
     job = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
+    replica_set = {**job, "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "v"}
     with called(webhook, webhooks(quiet)[0]) as connection:
         client = http.client.HTTPConnection("webhook")
         client.sock = connection
         ask(client, created_in("unheard-of"))
-        asking: Json = {
-            "annotations": {names.CAPACITY: "nowhere=Constrain"},
-            "ownerReferences": [job],
-        }
         quiet.plane.create_namespace(NOWHERE)
-        ask(client, created_in(NOWHERE, **asking))
+        for owner in (job, replica_set):
+            asking: Json = {
+                "annotations": {names.CAPACITY: "nowhere=Constrain"},
+                "ownerReferences": [owner],
+            }
+            ask(client, created_in(NOWHERE, **asking))
     wanted = granted(quiet, names.WEBHOOK)
     return Rights(wanted, used(quiet, names.WEBHOOK, wanted), refused(quiet, names.WEBHOOK))
 

@@ -341,6 +341,27 @@ def test_the_owner_of_a_rejected_pod_has_one_event(
     assert [each["reason"] for each in events(module_room, "silent")] == ["PlacementRejected"]
 
 
+def test_the_event_is_on_the_deployment_that_created_the_replica_set(
+    module_room: Room, replicas: tuple[Running, Running]
+) -> None:
+    """`kubectl describe deployment` shows it, and what to change."""
+    well_within_an_hour()
+    made = template(app="front")
+    made["spec"]["restartPolicy"] = "Always"
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "front"},
+        "spec": {"selector": {"matchLabels": {"app": "front"}}, "template": made},
+    }
+    module_room.create(deployment)
+    eventually("the Deployment has an Event", lambda: events(module_room, "front"))
+    (event,) = events(module_room, "front")
+    assert event["involvedObject"]["kind"] == "Deployment"
+    mentions(event["message"], "pod template of Deployment front", "ask your admin")
+    assert sum(outcomes(replica, "failed") for replica in replicas) == 0
+
+
 def test_the_owner_of_a_pod_that_no_node_admits_has_an_event(
     module_room: Room, replicas: tuple[Running, Running]
 ) -> None:

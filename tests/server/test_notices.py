@@ -23,7 +23,8 @@ def notice(
     uid: str = "u1", *, reason: str = REJECTED, namespace: str = "ml", name: str = "train"
 ) -> Notice:
     """What is told of a Job."""
-    return Notice(namespace, Owner("batch/v1", "Job", name, uid), reason, "policy p: no")
+    owner = Owner("batch/v1", "Job", name, uid)
+    return Notice(namespace, owner, reason, "policy p: no", ("Job", name), "")
 
 
 class Server:
@@ -32,6 +33,17 @@ class Server:
     def __init__(self) -> None:
         self.events: dict[str, Json] = {}
         self.error: Exception | None = None
+        # Path to object, and what was asked for.
+        self.objects: dict[str, Json] = {}
+        self.read: list[str] = []
+
+    async def get(self, path: str, *, accept: str = "") -> Json:
+        """Return the metadata of an object, if somebody put it here."""
+        assert "PartialObjectMetadata" in accept
+        self.read.append(path)
+        if path not in self.objects:
+            raise ClusterError("no", status=404, reason="NotFound")
+        return self.objects[path]
 
     async def create(self, path: str, body: Mapping[str, Any]) -> Json:
         """Create an Event."""
@@ -94,7 +106,7 @@ def test_an_event_is_found_by_the_workload_that_it_is_about() -> None:
         },
         "type": "Warning",
         "reason": "PlacementRejected",
-        "message": "policy p: no",
+        "message": "policy p: no. Change the pod template of Job train.",
         "source": {"component": "fairlead-webhook"},
         "reportingComponent": "fairlead-webhook",
         "reportingInstance": "fairlead-webhook",
@@ -226,7 +238,91 @@ def test_an_event_s_name_is_one_whatever_its_owner_is_called(name: str, begin: s
 
 def test_a_long_message_is_cut() -> None:
     """The API server refuses more than 1,024 characters."""
-    told = notice()._replace(message="x" * 5000)
+    told = notice()._replace(what="x" * 5000)
     server, _ = played(lambda _, replica: replica.tells(told))
     (event,) = server.events.values()
     assert len(event["message"]) == LONGEST
+
+
+def created_by(uid: str, kind: str, name: str, owner_uid: str, api: str = "batch/v1") -> Json:
+    """The metadata of an object that another one controls."""
+    reference = {"apiVersion": api, "kind": kind, "name": name, "uid": owner_uid}
+    return {"metadata": {"uid": uid, "ownerReferences": [{**reference, "controller": True}]}}
+
+
+JOBS = "/apis/batch/v1/namespaces/ml/jobs"
+
+
+def test_an_event_is_on_the_object_that_created_the_owner() -> None:
+    """A JobSet is what its author wrote; its Jobs have one Event together, which names it."""
+    jobset = ("JobSet", "train", "top", "jobset.x-k8s.io/v1alpha2")
+
+    async def play(server: Server, replica: Replica) -> None:
+        for n in (0, 1):
+            server.objects[f"{JOBS}/train-{n}"] = created_by(f"u{n}", *jobset)
+        await replica.tells(notice("u0", name="train-0"), notice("u1", name="train-1"))
+
+    server, replica = played(play)
+    (event,) = server.events.values()
+    about = event["involvedObject"]
+    assert (about["apiVersion"], about["kind"]) == ("jobset.x-k8s.io/v1alpha2", "JobSet")
+    assert (about["name"], about["uid"]) == ("train", "top")
+    assert "pod template of JobSet train" in event["message"]
+    assert sorted(replica.outcomes) == ["repeated", "written"]
+
+
+def test_an_owner_that_cannot_be_read_has_the_event_itself() -> None:
+    """It is gone, or the right was removed."""
+
+    async def play(server: Server, replica: Replica) -> None:
+        await replica.tells(notice())
+        assert server.read == [f"{JOBS}/train"]
+
+    server, _ = played(play)
+    (event,) = server.events.values()
+    assert event["involvedObject"]["kind"] == "Job"
+
+
+def test_an_object_of_the_owner_s_name_that_is_another_one_is_not_followed() -> None:
+    """A Job that was deleted and created again."""
+
+    async def play(server: Server, replica: Replica) -> None:
+        server.objects[f"{JOBS}/train"] = created_by("another", "CronJob", "nightly", "top")
+        await replica.tells(notice())
+
+    server, _ = played(play)
+    (event,) = server.events.values()
+    assert event["involvedObject"]["kind"] == "Job"
+
+
+@pytest.mark.parametrize(
+    "owner",
+    [
+        Owner("batch/v1/../../v1", "Job", "train", "u"),
+        Owner("batch/v1", "Job", "a/../../b", "u"),
+        Owner("batch/v1", "Job", "a?watch=1", "u"),
+        Owner("v1", "Secret", "keys", "u"),
+        Owner("ray.io/v1", "RayCluster", "train", "u"),
+    ],
+)
+def test_only_jobs_and_replica_sets_are_read_whatever_a_pod_refers_to(owner: Owner) -> None:
+    """Anyone may write an owner reference."""
+
+    async def play(server: Server, replica: Replica) -> None:
+        await replica.tells(notice()._replace(owner=owner))
+        assert server.read == []
+
+    server, _ = played(play)
+    assert len(server.events) == 1
+
+
+def test_owners_are_followed_for_three_steps() -> None:
+    """A circle ends."""
+
+    async def play(server: Server, replica: Replica) -> None:
+        server.objects[f"{JOBS}/train"] = created_by("u1", "Job", "train", "u1")
+        await replica.tells(notice())
+        assert len(server.read) == 3
+
+    server, _ = played(play)
+    assert len(server.events) == 1

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.admission.review import SIGNATURE
 from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN
 from webhook.shortening import fit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from webhook.admission.decision import Decision
     from webhook.placement.shapes import JsonObject
@@ -33,17 +33,31 @@ class Owner(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """An Event about an owner, in its namespace; `reason` is the Event's reason."""
+    """An Event about an owner, in its namespace.
+
+    reason:   the Event's reason
+    what:     what happened to the pod, without a full stop
+    template: kind and name of the object whose pod template the pod has
+    or_else:  what to do instead of a change of that template, if anything
+    """
 
     namespace: str
     owner: Owner
     reason: str
-    message: str
+    what: str
+    template: tuple[str, str]
+    or_else: str
+
+    def message(self, root: Owner) -> str:
+        """Return the Event's message on `root`: the owner, or the object that created it."""
+        kind, name = self.template if root == self.owner else (root.kind, root.name)
+        or_else = f", {self.or_else}" if self.or_else else ""
+        return f"{self.what}. Change the pod template of {kind} {name}{or_else}."
 
 
-def owner_of(pod: JsonObject) -> Owner | None:
-    """Return the controller among the pod's owners; None for a pod without one."""
-    owners = pod["metadata"].get("ownerReferences")
+def owner_of(controlled: Mapping[str, Any]) -> Owner | None:
+    """Return the controller among the owners of a pod or another object; None without one."""
+    owners = controlled["metadata"].get("ownerReferences")
     for each in owners if isinstance(owners, list) else ():
         if isinstance(each, dict) and each.get("controller") is True:
             found = [each.get(key) for key in ("apiVersion", "kind", "name", "uid")]
@@ -62,11 +76,11 @@ def of_rejection(pod: JsonObject, namespace: str, decision: Decision) -> Notice 
     owner = None if decision.allowed else owner_of(pod)
     if owner is None:
         return None
-    by = decision.rejected_by
-    cure = _template(pod, owner)
-    if by:
-        cure += f", or ask your admin to change {_policies(by)} or for a PlacementException"
-    return Notice(namespace, owner, REJECTED, f"{_quoted(decision.reason)}. {cure}.")
+    or_else = ""
+    if by := decision.rejected_by:
+        or_else = f"or ask your admin to change {_policies(by)} or for a PlacementException"
+    what = _quoted(decision.reason)
+    return Notice(namespace, owner, REJECTED, what, _template(pod, owner), or_else)
 
 
 def of_no_node(pod: JsonObject, namespace: str, decision: Decision, why: str) -> Notice | None:
@@ -74,25 +88,25 @@ def of_no_node(pod: JsonObject, namespace: str, decision: Decision, why: str) ->
     owner = owner_of(pod)
     if owner is None:
         return None
-    cure = f"{_template(pod, owner)}, or ask your admin for such nodes"
+    or_else = "or ask your admin for such nodes"
     by = [name for name in decision.policies if f"(policy {name})" in why]
     if by:
-        cure += f" or to change {_policies(by)}"
-    return Notice(namespace, owner, NO_NODE, f"{_quoted(why)}. {cure}.")
+        or_else += f" or to change {_policies(by)}"
+    return Notice(namespace, owner, NO_NODE, _quoted(why), _template(pod, owner), or_else)
 
 
 def _policies(by: Sequence[str]) -> str:
     return f"{'policies' if len(by) > 1 else 'policy'} {', '.join(by)}"
 
 
-def _template(pod: JsonObject, owner: Owner) -> str:
+def _template(pod: JsonObject, owner: Owner) -> tuple[str, str]:
     kind, name = owner.kind, owner.name
     # A Deployment reverts changes to its ReplicaSet, whose name ends in the value of this label
     # (pkg/controller/deployment/sync.go, getNewReplicaSet).
     digest = (pod["metadata"].get("labels") or {}).get(_TEMPLATE_HASH)
     if kind == "ReplicaSet" and digest and name.endswith(f"-{digest}"):
         kind, name = "Deployment", name.removesuffix(f"-{digest}")
-    return f"Change the pod template of {kind} {name}"
+    return kind, name
 
 
 def _quoted(text: str) -> str:

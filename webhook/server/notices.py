@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import re
 import time
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Protocol, TypeAlias
 
+from webhook.admission.notice import owner_of
 from webhook.dns_names import is_subdomain
 from webhook.errors import ClusterError
+from webhook.kube.client import METADATA
 from webhook.kube.events import event
 from webhook.kube.rate_limit import Paces
 from webhook.recent import Recent
@@ -19,7 +22,7 @@ from webhook.recent import Recent
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from webhook.admission.notice import Notice
+    from webhook.admission.notice import Notice, Owner
 
 _logger = logging.getLogger(__name__)
 
@@ -37,10 +40,20 @@ EVERY: Final = 10.0
 _HOUR: Final = 3600
 # Characters of an owner's name in the name of an Event.
 _LONGEST_NAME: Final = 200
+# Owners of pods that another object creates, as a rule: a Deployment, a CronJob or a JobSet. The
+# webhook may read no others.
+_CREATED: Final = {("apps", "ReplicaSet"): "replicasets", ("batch", "Job"): "jobs"}
+_VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
+# Seconds to wait for one owner, and the number of owners above the pod's to look for.
+_PATIENCE: Final = 5.0
+_MOST_HOPS: Final = 3
 
 
-class Creates(Protocol):
-    """A client that creates objects."""
+class Client(Protocol):
+    """Reads and creates objects."""
+
+    async def get(self, path: str, *, accept: str = ...) -> Mapping[str, Any]:
+        """Read the object at `path`. Raises ClusterError."""
 
     async def create(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """Create `body` in the collection at `path`. Raises ClusterError."""
@@ -49,14 +62,15 @@ class Creates(Protocol):
 class Notices:
     """Queues notices without waiting; `run()` writes them as Events, one at a time.
 
-    The name of an Event is derived from the owner's uid, the reason and the hour. So all replicas,
-    also after a restart, write the same Event. A lost notice is repeated, because controllers try
-    again. `clock` is a monotonic clock in seconds for the rate limit.
+    An Event is about the object that the user wrote, as far as the owners above the pod's can be
+    read: a JobSet, and not its Job. Its name is derived from that object's uid, the reason and the
+    hour. So all replicas, also after a restart, write the same Event. A lost notice is repeated,
+    because controllers try again. `clock` is a monotonic clock in seconds for the rate limit.
     """
 
     def __init__(
         self,
-        client: Creates,
+        client: Client,
         on_outcome: Callable[[Outcome], None],
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -73,7 +87,7 @@ class Notices:
     def submit(self, notice: Notice) -> None:
         """Queue an Event, unless it was sent within the hour or a limit is reached."""
         when = self._now()
-        name = event_name(notice, when)
+        name = event_name(notice.owner, notice.reason, when)
         if self._sent.get(name):
             self._on_outcome("repeated")
             return
@@ -101,19 +115,28 @@ class Notices:
         await self._queue.join()
 
     async def _write_event(self, name: str, notice: Notice, when: datetime) -> Outcome:
+        root = await self._root(notice)
+        if root != notice.owner:
+            of_root = event_name(root, notice.reason, when)
+            if self._sent.get(of_root):
+                return "repeated"
+            self._sent.put(of_root, when)
+        else:
+            of_root = name
         path = f"/api/v1/namespaces/{notice.namespace}/events"
         try:
-            await self._client.create(path, _event(name, notice, when))
+            await self._client.create(path, _event(of_root, notice, root, when))
         except ClusterError as error:
             if error.status == HTTPStatus.CONFLICT:
                 return "repeated"
             # Retry with the owner's next pod.
             self._sent.forget(name)
+            self._sent.forget(of_root)
             _logger.warning(
                 "event lost",
                 extra={
                     "namespace": notice.namespace,
-                    "owner": f"{notice.owner.kind}/{notice.owner.name}",
+                    "owner": f"{root.kind}/{root.name}",
                     "reason": notice.reason,
                     "error": str(error),
                 },
@@ -121,25 +144,55 @@ class Notices:
             return "failed"
         return "written"
 
+    async def _root(self, notice: Notice) -> Owner:
+        """Return the topmost controller above the pod that can be found."""
+        owner = notice.owner
+        for _ in range(_MOST_HOPS):
+            path = _path(notice.namespace, owner)
+            if path is None:
+                break
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    found = await self._client.get(path, accept=METADATA)
+            except (ClusterError, TimeoutError):
+                # It is gone, or the right was removed: the Event is about what is known.
+                break
+            above = owner_of(found)
+            if above is None or found["metadata"].get("uid") != owner.uid:
+                break
+            owner = above
+        return owner
 
-def event_name(notice: Notice, when: datetime) -> str:
+
+def _path(namespace: str, owner: Owner) -> str | None:
+    """Return the path of an owner that may have a controller itself, else None.
+
+    The owner is as the pod refers to it, and anyone may write a pod.
+    """
+    group, _, version = owner.api_version.partition("/")
+    resource = _CREATED.get((group, owner.kind))
+    if not resource or not _VERSION.fullmatch(version) or not is_subdomain(owner.name):
+        return None
+    return f"/apis/{group}/{version}/namespaces/{namespace}/{resource}/{owner.name}"
+
+
+def event_name(owner: Owner, reason: str, when: datetime) -> str:
     """Return a name that is the same for the same owner, reason and hour, in every replica."""
     hour = int(when.timestamp()) // _HOUR
-    identity = "\n".join((notice.owner.uid, notice.reason, str(hour)))
+    identity = "\n".join((owner.uid, reason, str(hour)))
     digest = hashlib.sha256(identity.encode("utf-8", "backslashreplace")).hexdigest()[:16]
-    owner = notice.owner.name[:_LONGEST_NAME].rstrip("-.")
+    short = owner.name[:_LONGEST_NAME].rstrip("-.")
     # Some kinds allow names that are not valid for an Event.
-    return f"{owner if is_subdomain(owner) else 'workload'}.{digest}"
+    return f"{short if is_subdomain(short) else 'workload'}.{digest}"
 
 
-def _event(name: str, notice: Notice, when: datetime) -> dict[str, Any]:
-    owner = notice.owner
+def _event(name: str, notice: Notice, root: Owner, when: datetime) -> dict[str, Any]:
     about = {
-        "apiVersion": owner.api_version,
-        "kind": owner.kind,
+        "apiVersion": root.api_version,
+        "kind": root.kind,
         "namespace": notice.namespace,
-        "name": owner.name,
-        "uid": owner.uid,
+        "name": root.name,
+        "uid": root.uid,
     }
-    content = ("Warning", notice.reason, notice.message)
+    content = ("Warning", notice.reason, notice.message(root))
     return event(name, about, content, component=COMPONENT, when=when)
