@@ -33,6 +33,8 @@ RUN_UID: Final = f"{GROUP}/run-uid"
 ATTEMPT: Final = f"{GROUP}/attempt"
 # A label that no pod has; a closed Service selects it in addition.
 CLOSED: Final = f"{GROUP}/closed"
+# Annotation of a JobSet that a Run was rendered to: the framework's settings, as a JSON object.
+SETTINGS: Final = f"{GROUP}/settings"
 
 # Objects of an installation, in its namespace unless they are cluster-scoped. Manifests, the
 # install command and the certificate keeper use the same names.

@@ -140,3 +140,38 @@ def test_a_file_that_cannot_be_read_is_named(
         main()
     assert ended.value.code == 1
     assert "broken.yml:2:1: not YAML" in capsys.readouterr().err
+
+
+BATCH_JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: count}
+spec:
+  completionMode: Indexed
+  completions: 3
+  parallelism: 3
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: example.invalid/count}]
+"""
+
+
+def test_an_engines_object_is_converted_too(convert: Convert, wording: Wording) -> None:
+    """What a Run does not have is a warning with its place."""
+    Path("count.yaml").write_text(BATCH_JOB)
+    result = convert("-f", "count.yaml", "--name", "other")
+    assert result.exit_code == 0
+    run = Run.model_validate(load_yaml(result.stdout), by_alias=True, by_name=False)
+    assert (run.name, run.spec.roles["worker"].count) == ("other", 3)
+    mentions(result.stderr, "count.yaml:5:", "spec.completionMode", "left out")
+    wording(result.stderr)
+
+
+def test_an_image_is_only_for_polyaxonfiles(convert: Convert, wording: Wording) -> None:
+    """An object has its own."""
+    Path("count.yaml").write_text(BATCH_JOB)
+    result = convert("-f", "count.yaml", "--image", "x")
+    assert result.exit_code == 2
+    mentions(result.stderr, "--image and --param are for Polyaxonfiles")
+    wording(result.stderr)

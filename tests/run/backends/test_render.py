@@ -156,6 +156,15 @@ def test_a_tfjob_without_a_chief_ends_with_all_workers() -> None:
     assert "successPolicy" not in rendered("kubeflow", WHOLE["kubeflow"][0])["spec"]
 
 
+def test_the_workers_of_an_mpijob_are_always_counted() -> None:
+    """Without a count the MPI operator creates none, where a Run has one."""
+    found = rendered("kubeflow", a_run(framework="mpi", replicas={"launcher": {}, "worker": {}}))
+
+    replicas = found["spec"]["mpiReplicaSpecs"]
+    assert replicas["Worker"]["replicas"] == 1
+    assert "replicas" not in replicas["Launcher"]
+
+
 def test_a_master_is_the_chief_of_a_tfjob_unless_the_task_type_is_master() -> None:
     """TF_CONFIG has the key in lower case."""
     roles = MASTER_AND_WORKERS
@@ -171,7 +180,7 @@ def test_replicas_of_a_jobset_get_their_rank_from_the_global_index() -> None:
     """And the addresses are those that JobSet gives to pods."""
     spec = rendered("jobset", WHOLE["jobset"][1])["spec"]
     master, worker = (
-        {each["name"]: each for each in containers[1]["env"]}
+        {each["name"]: each for each in containers[0]["env"]}
         for job in spec["replicatedJobs"]
         for containers in [job["template"]["spec"]["template"]["spec"]["containers"]]
     )

@@ -1,4 +1,4 @@
-"""`fairlead run convert`: convert a Polyaxonfile to a Run."""
+"""`fairlead run convert`: convert a Polyaxonfile, or another engine's object, to a Run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ _MARK: Final = "warning:"
     multiple=True,
     required=True,
     metavar="FILE",
-    help="A Polyaxonfile, or - for standard input. May be given more than once.",
+    help="A Polyaxonfile or an engine's object, or - for standard input. May be given more than "
+    "once.",
 )
 @click.option(
     "--component",
@@ -64,16 +65,20 @@ def command(
     strict: bool,
     output: str,
 ) -> None:
-    """Print the Run that a Polyaxonfile describes, without a cluster.
+    """Print the Run that a Polyaxonfile or another engine's object describes, without a cluster.
 
-    Takes the old schema (version 1: experiments, jobs, notebooks, tensorboards), components, and
-    operations with their components. Fields without a counterpart are left out with a warning,
-    which names the alternative. Errors and warnings go to stderr, with file, line, column and
-    field.
+    Engines' objects are TFJob, PyTorchJob, PaddleJob, XGBoostJob, JAXJob, MPIJob, MXJob, JobSet,
+    DaskJob and Job. What a Run means otherwise than the object is a warning.
+
+    Polyaxonfiles are those of the old schema (version 1: experiments, jobs, notebooks,
+    tensorboards), components, and operations with their components. Fields without a
+    counterpart are left out with a warning, which names the alternative. Errors and warnings go to
+    stderr, with file, line, column and field.
 
     \b
     Examples:
       fairlead run convert -f polyaxonfile.yml > run.yaml
+      fairlead run convert -f pytorchjob.yaml > run.yaml
       fairlead run convert -f polyaxonfile.yml --image registry/mnist:1 -P lr=0.01
       fairlead run convert -f operation.yaml --component component.yaml
       fairlead run convert -f polyaxonfile.yml | fairlead run preview -f -
@@ -109,6 +114,7 @@ def _conversion_options(name: str, image: str, params: Sequence[str]) -> Convers
 
 def _convert(paths: Sequence[Path], asked: ConversionOptions) -> Converted:
     """What becomes of the files. Raises UnreadableInput with all that cannot be read."""
+    from webhook.convert.engines import convert_object, is_engine_object
     from webhook.convert.polyaxon import convert
 
     files: dict[str, bytes] = {}
@@ -121,6 +127,10 @@ def _convert(paths: Sequence[Path], asked: ConversionOptions) -> Converted:
             problems.append(f"{path}: {error.strerror}")
     if problems:
         raise UnreadableInput(problems)
+    if is_engine_object(files):
+        if asked.image or asked.params:
+            raise click.UsageError("--image and --param are for Polyaxonfiles; edit the object")
+        return convert_object(files, asked.name)
     return convert(files, asked)
 
 

@@ -94,8 +94,10 @@ def _metadata(made: Converted, document: Item, name: str, notes: Notes) -> dict[
         name = run_name(own or file_name(document.origin.file), _longest_suffix(made.spec))
         if made.name is not None and name != own:
             notes.warning(made.name, _RENAMED.format(name=name), key=False)
-    annotations = non_empty(**{_DESCRIPTION: made.description})
-    return non_empty(name=name, namespace=made.namespace, annotations=annotations)
+    annotations = {**made.annotations, **non_empty(**{_DESCRIPTION: made.description})}
+    return non_empty(
+        name=name, namespace=made.namespace, labels=dict(made.labels), annotations=annotations
+    )
 
 
 def _longest_suffix(spec: dict[str, Draft]) -> int:

@@ -135,13 +135,15 @@ def documents(files: Mapping[str, bytes], notes: Notes) -> Documents:
     """Return all documents in the order of files; notes errors in the text."""
     found = Documents()
     for file, content in files.items():
-        for item in _read_file(file, content, notes):
+        for item in read_file(file, content, notes):
             _file(item, found, notes)
     found.broken = bool(notes.errors)
     return found
 
 
-def _read_file(file: str, content: bytes, notes: Notes) -> list[Item]:
+def read_file(file: str, content: bytes, notes: Notes) -> list[Item]:
+    """The documents of one file; what is wrong with the text is noted."""
+
     def fault(place: yaml_tree.Place, message: str, path: Path = ()) -> None:
         notes.error(Origin(file, place, place, path), message)
 

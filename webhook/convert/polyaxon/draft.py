@@ -102,6 +102,7 @@ class Converted:
     """spec: of the Run. name, namespace, description: as the document has them, if it does.
 
     replicas: the section that describes the replicas, for what is wrong with them as a whole.
+    labels, annotations: of the Run itself.
     """
 
     spec: dict[str, Draft] = field(default_factory=dict)
@@ -109,6 +110,8 @@ class Converted:
     namespace: Item | None = None
     description: Item | None = None
     replicas: Item | None = None
+    labels: Mapping[str, Draft] = field(default_factory=dict)
+    annotations: Mapping[str, Draft] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

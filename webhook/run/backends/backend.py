@@ -83,6 +83,7 @@ class FieldMapping:
     engine: the path below the object's spec; empty if the engine always behaves like this.
     only: the values that the engine supports; empty: all.
     to_engine, to_run: the value in the other system; to_run returns None if there is none.
+    unset: what the engine does if the field is unset; empty if it is the same as native.
     place: where code renders it, in words, if that is not one field of the spec.
     note: how the engine differs, for the docs and for `run render`.
     """
@@ -92,6 +93,7 @@ class FieldMapping:
     only: tuple[object, ...] = ()
     to_engine: Callable[[Any], Any] = unchanged
     to_run: Callable[[Any], Any] = unchanged
+    unset: str = ""
     place: str = ""
     note: str = ""
 
@@ -205,7 +207,7 @@ def put(document: JsonObject, path: str, value: Any) -> None:
     document[last] = value
 
 
-def make_metadata(run: Run, labels: Mapping[str, str] | None = None) -> JsonObject:
+def make_metadata(run: Run) -> JsonObject:
     """Return the object's metadata: the Run's name, labels and annotations.
 
     The namespace is left out if the Run does not name it, so that kubectl's own applies.
@@ -214,8 +216,8 @@ def make_metadata(run: Run, labels: Mapping[str, str] | None = None) -> JsonObje
     result: JsonObject = {"name": run.name}
     if "namespace" in own.model_fields_set:
         result["namespace"] = own.namespace
-    if all_labels := {**(own.labels or {}), **(labels or {})}:
-        result["labels"] = all_labels
+    if own.labels:
+        result["labels"] = dict(own.labels)
     if own.annotations:
         result["annotations"] = dict(own.annotations)
     return result

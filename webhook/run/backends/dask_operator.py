@@ -46,6 +46,7 @@ KIND: Final = ObjectKind(
             "replicas.*.restartPolicy",
             "",
             only=("Never", "OnFailure"),
+            unset="the driver's: Never",
             place="the driver's: job.spec.restartPolicy; others: OnFailure only",
         ),
         FieldMapping("dask.port", "", only=(PORT,)),

@@ -9,6 +9,7 @@ from the index of the Job, which JobSet writes on each pod: `job-index` within t
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -61,6 +62,7 @@ KIND: Final = ObjectKind(
             "backoffLimit",
             "",
             place="failurePolicy.maxRestarts with restartScope Run, else each Job's backoffLimit",
+            unset="3 with restartScope Run, else 6",
             note="with restartScope Replica the limit is that of each replica, not of all together",
         ),
         FieldMapping(
@@ -144,15 +146,25 @@ class JobSetBackend:
             end = end_role(run.spec.framework, drafts.roles)
             spec["successPolicy"] = {"operator": "All", "targetReplicatedJobs": [end]}
         spec["replicatedJobs"] = [_replicated_job(drafts, gang, role) for role in drafts.roles]
-        labels = {names.FRAMEWORK: run.spec.framework} if run.spec.framework else {}
+        metadata = make_metadata(run)
+        if run.spec.framework:
+            metadata.setdefault("labels", {})[names.FRAMEWORK] = run.spec.framework
+        if settings := _written_settings(run):
+            # The variables follow from these, and `run convert` reads them back.
+            metadata.setdefault("annotations", {})[names.SETTINGS] = json.dumps(settings)
         return [
             {
                 "apiVersion": KIND.api_version,
                 "kind": KIND.kind,
-                "metadata": make_metadata(run, labels),
+                "metadata": metadata,
                 "spec": spec,
             }
         ]
+
+
+def _written_settings(run: Run) -> JsonObject:
+    own = run.spec.settings
+    return own.model_dump(by_alias=True, exclude_unset=True) if own is not None else {}
 
 
 def _name_problems(run: Run) -> Iterator[Problem]:
@@ -166,6 +178,11 @@ def _name_problems(run: Run) -> Iterator[Problem]:
         yield Problem(("metadata", "name"), what)
 
 
+def own_env(drafts: Drafts, role: str) -> list[JsonObject]:
+    """Return the variables that `render` adds to a role."""
+    return [*_env(_gang(drafts), role, [])]
+
+
 def _gang(drafts: Drafts) -> _JobSetGang:
     gang = make_gang(drafts.run, [*drafts.roles.values()], "")
     return _JobSetGang(**{each.name: getattr(gang, each.name) for each in fields(gang)})
@@ -174,9 +191,9 @@ def _gang(drafts: Drafts) -> _JobSetGang:
 def _replicated_job(drafts: Drafts, gang: Gang, role: str) -> JsonObject:
     run, draft = drafts.run, drafts.roles[role]
     replica = run.spec.roles[role]
-    template = render_template(draft)
-    containers = template["spec"]["containers"]
-    main = containers[draft.at]
+    # The first container, by which `run convert` knows the main one.
+    template = render_template(draft, first=True)
+    main = template["spec"]["containers"][0]
     if env := [*_env(gang, role, main.get("env") or [])]:
         main["env"] = env
     # A restart is a new pod, as with Fairlead's own controller.
@@ -190,11 +207,16 @@ def _replicated_job(drafts: Drafts, gang: Gang, role: str) -> JsonObject:
     if run.spec.active_deadline_seconds is not None:
         job["activeDeadlineSeconds"] = run.spec.active_deadline_seconds
     if replica.restart_policy == "ExitCode":
-        codes = {"containerName": main["name"], "operator": "In", "values": [*range(1, 128)]}
-        job["podFailurePolicy"] = {"rules": [{"action": "FailJob", "onExitCodes": codes}]}
+        job["podFailurePolicy"] = exit_code_policy(main["name"])
     job["template"] = template
     count = {"replicas": replica.count} if "count" in replica.model_fields_set else {}
     return {"name": role, **count, "template": {"spec": job}}
+
+
+def exit_code_policy(container: str) -> JsonObject:
+    """Return the podFailurePolicy for restartPolicy ExitCode."""
+    codes = {"containerName": container, "operator": "In", "values": [*range(1, 128)]}
+    return {"rules": [{"action": "FailJob", "onExitCodes": codes}]}
 
 
 def _env(gang: Gang, role: str, own: Sequence[JsonObject]) -> Iterator[JsonObject]:

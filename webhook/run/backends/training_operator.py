@@ -35,14 +35,18 @@ _NOT_COUNTED: Final = (
 _LATE: Final = "the operator looks at the deadline only when something else happens to the job"
 _POLICY: Final = (
     FieldMapping("restartScope", "", only=("Replica",)),
-    FieldMapping("backoffLimit", "runPolicy.backoffLimit", note=_NOT_COUNTED),
+    FieldMapping("backoffLimit", "runPolicy.backoffLimit", unset="no limit", note=_NOT_COUNTED),
     FieldMapping("activeDeadlineSeconds", "runPolicy.activeDeadlineSeconds", note=_LATE),
     FieldMapping("ttlSecondsAfterFinished", "runPolicy.ttlSecondsAfterFinished"),
-    FieldMapping("cleanPodPolicy", "runPolicy.cleanPodPolicy"),
+    FieldMapping("cleanPodPolicy", "runPolicy.cleanPodPolicy", unset="None"),
     FieldMapping("suspend", "runPolicy.suspend"),
 )
 # The MPI operator's launcher is a batch Job, which counts and has a deadline.
-_MPI_POLICY: Final = tuple(replace(each, note="") for each in _POLICY)
+_MPI_POLICY: Final = tuple(
+    replace(each, note="", unset="6" if each.run == "backoffLimit" else each.unset)
+    for each in _POLICY
+)
+_PORT: Final = "the port of the main container by which the operator finds it"
 _MIN: Final = "the minimum counts workers only"
 
 
@@ -80,6 +84,7 @@ def _row(
         "replicas.*.restartPolicy",
         f"{replicas}.*.restartPolicy",
         only=("Never", "OnFailure", "ExitCode"),
+        unset="" if kind in ("PyTorchJob", "PaddleJob") else "Never",
     )
     return JobKind(
         api_version="kubeflow.org/v1",
@@ -108,8 +113,8 @@ KINDS: Final[Mapping[str, JobKind]] = {
             },
             "tensorflow",
             "tfReplicaSpecs",
-            FieldMapping("tensorflow.masterTaskType", ""),
-            FieldMapping("tensorflow.port", ""),
+            FieldMapping("tensorflow.masterTaskType", "", place="the key Chief or Master"),
+            FieldMapping("tensorflow.port", "", place=_PORT),
         ),
         _row(
             "PyTorchJob",
@@ -118,11 +123,15 @@ KINDS: Final[Mapping[str, JobKind]] = {
             "pytorch",
             "pytorchReplicaSpecs",
             FieldMapping(
-                "pytorch.nprocPerNode", "nprocPerNode", to_engine=_processes, to_run=_to_processes
+                "pytorch.nprocPerNode",
+                "nprocPerNode",
+                to_engine=_processes,
+                to_run=_to_processes,
+                unset="auto",
             ),
             FieldMapping("pytorch.elastic.minReplicas", "elasticPolicy.minReplicas", note=_MIN),
-            FieldMapping("pytorch.elastic.maxRestarts", "elasticPolicy.maxRestarts"),
-            FieldMapping("pytorch.port", ""),
+            FieldMapping("pytorch.elastic.maxRestarts", "elasticPolicy.maxRestarts", unset="0"),
+            FieldMapping("pytorch.port", "", place=_PORT),
         ),
         replace(
             _row(
@@ -131,7 +140,7 @@ KINDS: Final[Mapping[str, JobKind]] = {
                 {"server": "Master", "worker": "Worker"},
                 "paddle",
                 "paddleReplicaSpecs",
-                FieldMapping("paddle.port", ""),
+                FieldMapping("paddle.port", "", place=_PORT),
             ),
             port="master",
         ),
@@ -141,7 +150,7 @@ KINDS: Final[Mapping[str, JobKind]] = {
             {"master": "Master", "worker": "Worker"},
             "xgboost",
             "xgbReplicaSpecs",
-            FieldMapping("xgboost.port", ""),
+            FieldMapping("xgboost.port", "", place=_PORT),
         ),
         _row(
             "JAXJob",
@@ -149,7 +158,7 @@ KINDS: Final[Mapping[str, JobKind]] = {
             {"worker": "Worker"},
             "jax",
             "jaxReplicaSpecs",
-            FieldMapping("jax.port", ""),
+            FieldMapping("jax.port", "", place=_PORT),
         ),
         JobKind(
             api_version="kubeflow.org/v2beta1",
@@ -162,9 +171,10 @@ KINDS: Final[Mapping[str, JobKind]] = {
                     "replicas.*.restartPolicy",
                     "mpiReplicaSpecs.*.restartPolicy",
                     only=("Never", "OnFailure"),
+                    unset="the launcher's: OnFailure, the workers': Never",
                 ),
                 FieldMapping("mpi.implementation", "mpiImplementation"),
-                FieldMapping("mpi.slotsPerWorker", "slotsPerWorker"),
+                FieldMapping("mpi.slotsPerWorker", "slotsPerWorker", unset="1"),
                 FieldMapping("mpi.sshAuthMountPath", "sshAuthMountPath"),
                 FieldMapping("mpi.launcherAsWorker", "runLauncherAsWorker"),
             ),
@@ -173,6 +183,31 @@ KINDS: Final[Mapping[str, JobKind]] = {
         ),
     )
 }
+# Kinds that are only converted: the training operator's older MPIJob, and MXJob, which it removed.
+READ_ONLY: Final = (
+    JobKind(
+        api_version="kubeflow.org/v1",
+        kind="MPIJob",
+        framework="mpi",
+        roles={"launcher": "Launcher", "worker": "Worker"},
+        fields=(
+            *_MPI_POLICY,
+            FieldMapping("replicas.*.restartPolicy", "mpiReplicaSpecs.*.restartPolicy"),
+            FieldMapping("mpi.slotsPerWorker", "slotsPerWorker"),
+        ),
+        replicas="mpiReplicaSpecs",
+        first=True,
+    ),
+    _row(
+        "MXJob",
+        "mxnet",
+        {"scheduler": "Scheduler", "server": "Server", "worker": "Worker"},
+        "mxnet",
+        "mxReplicaSpecs",
+        FieldMapping("mxnet.port", "", place=_PORT),
+    ),
+)
+_COUNTED: Final = (("PyTorchJob", "master"), ("XGBoostJob", "master"), ("MPIJob", "worker"))
 _INSTEAD: Final = {
     "mxnet": "MXJob was removed from the training operator in 1.9; use backend native",
     None: "a Run without a framework is a JobSet; use backend jobset or native",
@@ -203,33 +238,35 @@ class Kubeflow:
 
     def render(self, drafts: Drafts) -> Sequence[Manifest]:
         """Return the one object. Raises KeyError for a Run with problems."""
-        run = drafts.run
-        kind = KINDS[run.spec.framework or ""]
-        spec = render_fields(run, kind)
-        if kind.kind == "TFJob" and not {"master", "chief"} & {*drafts.roles}:
-            # A run without a chief ends with all its workers; a TFJob with worker 0.
-            spec["successPolicy"] = "AllWorkers"
-        if "elasticPolicy" in spec:
-            # Without these the operator allows as many workers as the minimum, and torchrun uses
-            # its static rendezvous.
-            workers = run.spec.roles["worker"].count
-            spec["elasticPolicy"] |= {"maxReplicas": workers, "rdzvBackend": "c10d"}
-        spec[kind.replicas] = {
-            role_key(run, kind, role): _replica(run, kind, role, draft)
-            for role, draft in drafts.roles.items()
-        }
-        return [
-            {
-                "apiVersion": kind.api_version,
-                "kind": kind.kind,
-                "metadata": make_metadata(run),
-                "spec": spec,
-            }
-        ]
+        return [render_job(drafts, KINDS[drafts.run.spec.framework or ""])]
 
     def draft_problems(self, drafts: Drafts) -> Iterator[Problem]:
         """Yield problems with the merged templates."""
         yield from container_problems(drafts, KINDS[drafts.run.spec.framework or ""].container)
+
+
+def render_job(drafts: Drafts, kind: JobKind) -> Manifest:
+    """Return the object of the kind."""
+    run = drafts.run
+    spec = render_fields(run, kind)
+    if kind.kind == "TFJob" and not {"master", "chief"} & {*drafts.roles}:
+        # A run without a chief ends with all its workers; a TFJob with worker 0.
+        spec["successPolicy"] = "AllWorkers"
+    if "elasticPolicy" in spec:
+        # Without these the operator allows as many workers as the minimum, and torchrun uses
+        # its static rendezvous.
+        workers = run.spec.roles["worker"].count
+        spec["elasticPolicy"] |= {"maxReplicas": workers, "rdzvBackend": "c10d"}
+    spec[kind.replicas] = {
+        role_key(run, kind, role): _replica(run, kind, role, draft)
+        for role, draft in drafts.roles.items()
+    }
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": make_metadata(run),
+        "spec": spec,
+    }
 
 
 def role_key(run: Run, kind: JobKind, role: str) -> str:
@@ -251,10 +288,10 @@ def _replica(run: Run, kind: JobKind, role: str, draft: Draft) -> JsonObject:
         main = template["spec"]["containers"][draft.at]
         main["ports"] = _with_port(main.get("ports") or [], kind.port, port)
     written = replica.model_fields_set
-    single = replica.count == 1 and kind.kind in ("PyTorchJob", "XGBoostJob") and role == "master"
+    # The webhook of these kinds wants the count; without one, an MPIJob has no workers.
+    wanted = (kind.kind, role) in _COUNTED
     return {
-        # The webhook of these kinds wants the master's count.
-        **({"replicas": replica.count} if "count" in written or single else {}),
+        **({"replicas": replica.count} if "count" in written or wanted else {}),
         **({"restartPolicy": replica.restart_policy} if "restart_policy" in written else {}),
         "template": template,
     }

@@ -1,0 +1,300 @@
+"""An engine's object becomes a Run, and whatever differs afterwards is a warning at its place."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.run.backends.runs import WHOLE, Json, a_run, model, rendered
+from webhook.convert.engines import convert_object, is_engine_object
+from webhook.convert.engines.convert import CONVERTIBLE
+from webhook.policy.findings import Finding
+from webhook.run.backends.backend import Drafts
+from webhook.run.backends.batch_job import render_batch_job
+from webhook.run.backends.table import BACKENDS
+from webhook.run.backends.training_operator import READ_ONLY, render_job
+from webhook.run.plan import drafts
+
+Path = tuple[str | int, ...]
+CASES = [(backend, run) for backend, runs in WHOLE.items() for run in runs]
+
+
+def converted(document: Json) -> tuple[Json, list[str]]:
+    """The Run, and place, path and text of each warning."""
+    found = convert_object({"job.yaml": json.dumps(document).encode()})
+    assert found.errors == ()
+    assert found.document is not None
+    return dict(found.document), [f"{each.path}: {each.message}" for each in found.warnings]
+
+
+def warnings_in(text: str) -> list[str]:
+    """The warnings about a file, as they are printed."""
+    found = convert_object({"job.yaml": text.encode()})
+    assert found.errors == ()
+    return [str(each) for each in found.warnings]
+
+
+def again(document: Json, run: Json) -> Json:
+    """The Run as an object of the same kind."""
+    found = model(run)
+    whole = Drafts(found, {each.role: each for each in drafts(found)[0] if each.index is None})
+    if document["kind"] == "Job":
+        return dict(render_batch_job(whole))
+    for kind in READ_ONLY:
+        if (kind.api_version, kind.kind) == (document["apiVersion"], document["kind"]):
+            return dict(render_job(whole, kind))
+    backend = {"JobSet": "jobset", "DaskJob": "dask"}.get(document["kind"], "kubeflow")
+    (manifest,) = BACKENDS[backend].render(whole)
+    return dict(manifest)
+
+
+def leaves(value: Any, path: Path = ()) -> dict[Path, Any]:
+    """Every scalar by its path; empty values are left out."""
+    if isinstance(value, dict):
+        return {k: v for key, each in value.items() for k, v in leaves(each, (*path, key)).items()}
+    if isinstance(value, list):
+        return {k: v for n, each in enumerate(value) for k, v in leaves(each, (*path, n)).items()}
+    return {} if value in (None, "") else {path: value}
+
+
+def text(path: Path) -> str:
+    """A path without the brackets of `path_text`, so that both can be compared."""
+    return ".".join(map(str, path))
+
+
+def flat(finding: Finding) -> str:
+    """The path that a finding is about, in that form; with a key that only the Run has."""
+    path = finding.path.replace("[", ".").replace("]", "")
+    added = re.search(r"which is not written here: ([^:]+):", finding.message)
+    return f"{path}.{added.group(1)}" if added else path
+
+
+def unsaid(document: Json) -> list[Path]:
+    """The differences after a conversion that no warning is about."""
+    found = convert_object({"job.yaml": json.dumps(document).encode()})
+    if found.document is None:
+        return []
+    before, after = leaves(document), leaves(again(document, dict(found.document)))
+    warned = [flat(each) for each in found.warnings]
+    differing = [path for path in {*before, *after} if before.get(path) != after.get(path)]
+    return [
+        path
+        for path in differing
+        if not any(f"{text(path)}.".startswith(f"{each}.") for each in warned)
+    ]
+
+
+@pytest.mark.parametrize(("backend", "run"), CASES)
+def test_a_rendered_run_comes_back(backend: str, run: Json) -> None:
+    """render(convert(render(run))) == render(run), without a warning."""
+    first = rendered(backend, run)
+    back, warnings = converted(first)
+
+    assert warnings == []
+    assert rendered(backend, back) == first
+
+
+@st.composite
+def kubeflow_runs(draw: st.DrawFn) -> Json:
+    """A Run with any of the fields that Kubeflow has."""
+    base = draw(st.sampled_from(WHOLE["kubeflow"]))
+    spec = {
+        key: value
+        for key, value in base["spec"].items()
+        if key in ("framework", "template", "mainContainer", "replicas") or draw(st.booleans())
+    }
+    roles = {}
+    for role, replica in spec["replicas"].items():
+        own = {key: value for key, value in replica.items() if draw(st.booleans())}
+        if "count" in replica:
+            own["count"] = draw(st.integers(2, 20))
+        if draw(st.booleans()):
+            own["environment"] = {"nodeSelector": {"pool": draw(st.sampled_from(["a", "b"]))}}
+        roles[role] = own
+    spec["replicas"] = roles
+    return a_run(**spec)
+
+
+@given(kubeflow_runs())
+def test_any_rendered_run_comes_back(run: Json) -> None:
+    """Whichever fields and roles it has."""
+    first = rendered("kubeflow", run)
+    back, warnings = converted(first)
+
+    assert warnings == []
+    assert rendered("kubeflow", back) == first
+
+
+OBJECTS = [rendered(backend, run) for backend, run in CASES] + [
+    {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "count"},
+        "spec": {
+            "completions": 3,
+            "parallelism": 3,
+            "backoffLimit": 2,
+            "template": {
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{"name": "main", "image": "example.invalid/none"}],
+                }
+            },
+        },
+    },
+    {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MXJob",
+        "metadata": {"name": "old"},
+        "spec": {
+            "mxReplicaSpecs": {
+                role: {
+                    "replicas": 1,
+                    "template": {"spec": {"containers": [{"name": "mxnet", "image": "mx"}]}},
+                }
+                for role in ("Scheduler", "Server", "Worker")
+            }
+        },
+    },
+]
+VALUES = st.one_of(
+    st.integers(0, 5), st.booleans(), st.sampled_from(["Always", "Never", "x", "None", ""])
+)
+
+
+def nodes(value: Any, path: Path = ()) -> list[Path]:
+    """The paths of all values below metadata and spec."""
+    below: list[Path] = []
+    children = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    for key, each in children:
+        below += [(*path, key), *nodes(each, (*path, key))]
+    return below
+
+
+@st.composite
+def changed_objects(draw: st.DrawFn) -> Json:
+    """An object in which some values are another one, missing, or new."""
+    document = copy.deepcopy(draw(st.sampled_from(OBJECTS)))
+    for _ in range(draw(st.integers(1, 4))):
+        path = draw(st.sampled_from([each for each in nodes(document["spec"]) if each]))
+        holder: Any = document["spec"]
+        for step in path[:-1]:
+            holder = holder[step]
+        action = draw(st.sampled_from(["change", "remove", "add"]))
+        if action == "change":
+            holder[path[-1]] = draw(VALUES)
+        elif action == "remove":
+            del holder[path[-1]]
+        elif isinstance(holder, dict):
+            holder[draw(st.sampled_from(["newer", "suspend", "replicas", "restartPolicy"]))] = draw(
+                VALUES
+            )
+        if not nodes(document["spec"]):
+            break
+    return document
+
+
+@given(changed_objects())
+def test_nothing_differs_that_no_warning_is_about(document: Json) -> None:
+    """Whatever the object has; if it is no Run at all, there is an error instead."""
+    assert unsaid(document) == []
+
+
+def test_every_kind_has_an_object_in_these_tests() -> None:
+    """All but the training operator's own MPIJob, whose fields are among MPIJob's."""
+    kinds = {(each["apiVersion"], each["kind"]) for each in OBJECTS}
+
+    assert {*CONVERTIBLE} - kinds == {("kubeflow.org/v1", "MPIJob")}
+
+
+TFJOB = """\
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: dist, namespace: research}
+spec:
+  runPolicy:
+    schedulingPolicy: {queue: a}
+  tfReplicaSpecs:
+    PS:
+      replicas: 2
+      restartPolicy: Never
+      template: {spec: {containers: [{name: tensorflow, image: a}]}}
+    Worker:
+      replicas: 4
+      restartPolicy: Always
+      template: {spec: {containers: [{name: log, image: b}, {name: tensorflow, image: a}]}}
+"""
+
+
+def test_roles_with_different_templates_have_their_own() -> None:
+    """And the container that the operator looks for is the main one."""
+    run, _ = converted(yaml.safe_load(TFJOB))
+
+    assert run["metadata"] == {"name": "dist", "namespace": "research"}
+    assert run["spec"]["framework"] == "tensorflow"
+    assert run["spec"]["mainContainer"] == "tensorflow"
+    assert run["spec"]["template"] == {}
+    assert [*run["spec"]["replicas"]] == ["ps", "worker"]
+    assert run["spec"]["replicas"]["worker"]["count"] == 4
+
+
+def test_what_is_lost_is_named_with_line_and_column() -> None:
+    """And what the Run means in addition, where the object would have it."""
+    spec, policy, restart = warnings_in(TFJOB)
+
+    assert spec.startswith("job.yaml:4:1: warning: spec: ")
+    assert "successPolicy: 'AllWorkers'" in spec
+    assert policy.startswith("job.yaml:6:5: warning: spec.runPolicy.schedulingPolicy: is left out")
+    assert restart.startswith("job.yaml:14:7: warning: spec.tfReplicaSpecs.Worker.restartPolicy: ")
+
+
+def test_a_jobset_of_pods_becomes_a_jobset_of_jobs() -> None:
+    """A Run counts replicas; each would be a Job."""
+    document = rendered("jobset", WHOLE["jobset"][0])
+    job = document["spec"]["replicatedJobs"][0]
+    job["name"] = "nodes"
+    del job["replicas"]
+    job["template"]["spec"] |= {"parallelism": 4, "completions": 4}
+    run, warnings = converted(document)
+
+    assert run["spec"]["replicas"] == {"worker": {"count": 4}}
+    assert "spec.replicatedJobs[0].name: is 'nodes', and becomes 'worker' in the Run" in warnings
+    assert any("completions: is 4, and becomes 1" in each for each in warnings)
+
+
+def test_variables_that_rendering_adds_are_not_in_the_run() -> None:
+    """So Fairlead's own controller connects the replicas by its own."""
+    run, _ = converted(rendered("jobset", WHOLE["jobset"][2]))
+
+    assert "env" not in run["spec"]["template"]["spec"]["containers"][0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("apiVersion: v1\nkind: TFJob\n", "of TFJob want kubeflow.org/v1"),
+        ("apiVersion: kubeflow.org/v1\nkind: TFjob\n", "did you mean 'TFJob'?"),
+        (f"{TFJOB}---\n{TFJOB}", "is one document more"),
+        ("apiVersion: kubeflow.org/v1\nkind: [a\n", ""),
+    ],
+)
+def test_what_is_no_object_of_an_engine_is_an_error(text: str, message: str) -> None:
+    """With its place."""
+    found = convert_object({"job.yaml": text.encode()})
+
+    assert found.document is None
+    assert any(message in str(each) for each in found.errors)
+    assert is_engine_object({"job.yaml": b"version: 1\nkind: job\n"}) is False

@@ -1,0 +1,128 @@
+"""Compare an engine's object with what its Run renders to: each difference is a warning.
+
+So nothing that a conversion loses, adds or changes stays unsaid, whatever the converter reads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.shortening import cut
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.policy.findings import Path
+
+# Fields of metadata and of the object that the API server or controllers write.
+_BY_THE_SERVER: Final = frozenset(
+    {
+        ("status",),
+        *(
+            ("metadata", field)
+            for field in (
+                "uid",
+                "resourceVersion",
+                "generation",
+                "creationTimestamp",
+                "managedFields",
+                "selfLink",
+                "ownerReferences",
+                "finalizers",
+                "deletionTimestamp",
+                "deletionGracePeriodSeconds",
+            )
+        ),
+        ("metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"),
+    }
+)
+_QUANTITIES: Final = ("limits", "requests")
+# Mappings that are compared field by field even if the rendered object has none.
+_SECTIONS: Final = ("runPolicy", "metadata", "spec")
+_MOST: Final = 60
+# By the end of the path: why there is no counterpart, and what to do instead.
+_REASONS: Final = {
+    ("runPolicy", "schedulingPolicy"): (
+        "gang schedulers read their own labels and annotations; write these and schedulerName into "
+        "the template"
+    ),
+    ("runPolicy", "managedBy"): "other controllers do not manage Runs",
+    ("spec", "managedBy"): "other controllers do not manage Runs",
+    ("spec", "enableDynamicWorker"): "the number of replicas of a Run is fixed",
+    ("spec", "network"): "a Run has a headless Service of its own name",
+    ("spec", "coordinator"): "the framework's leading role is the coordinator",
+    ("spec", "startupPolicy"): "the framework sets the order in which roles start",
+    ("spec", "restartPolicy"): "pods of a Run never restart in place; a role's restartPolicy does",
+    ("restartPolicy",): (
+        "a replica that has finished does not run again; without restartPolicy, a failed one does"
+    ),
+    ("template", "metadata", "name"): "the replica has its own name",
+    ("template", "metadata", "namespace"): "the Run's namespace is that of its pods",
+    ("elasticPolicy", "metrics"): "the number of replicas of a Run is fixed",
+}
+
+
+class Difference(NamedTuple):
+    """A difference at a path of the object, or of the nearest value above it that exists."""
+
+    path: Path
+    message: str
+
+
+def differences(given: Any, rendered: Any, path: Path = ()) -> Iterator[Difference]:
+    """Yield what the object has and the rendered one does not, has otherwise, or has in addition.
+
+    A null and an empty list or mapping equal a field that is left out, as for the API server.
+    """
+    if path in _BY_THE_SERVER or _equal(given, rendered, path):
+        return
+    if _empty(rendered) and path[-1:] and path[-1] in _SECTIONS:
+        rendered = {}
+    if isinstance(given, dict) and isinstance(rendered, dict):
+        for key in (*given, *(each for each in rendered if each not in given)):
+            here = (*path, key)
+            if here in _BY_THE_SERVER or _equal(given.get(key), rendered.get(key), here):
+                continue
+            if _empty(given.get(key)):
+                text = f"{key}: {_short(rendered[key])}"
+                yield Difference(path, f"the Run means this too, which is not written here: {text}")
+            else:
+                yield from differences(given[key], rendered.get(key), here)
+    elif isinstance(given, list) and isinstance(rendered, list):
+        for index in range(max(len(given), len(rendered))):
+            if index >= len(given):
+                text = _short(rendered[index])
+                yield Difference(path, f"the Run means one more item: {text}")
+            else:
+                other = rendered[index] if index < len(rendered) else None
+                yield from differences(given[index], other, (*path, index))
+    elif _empty(rendered):
+        yield Difference(path, f"is left out: {_reason(path)}")
+    else:
+        yield Difference(path, f"is {_short(given)}, and becomes {_short(rendered)} in the Run")
+
+
+def _equal(given: Any, rendered: Any, path: Path) -> bool:
+    if _empty(given) and _empty(rendered):
+        return True
+    if given is None or rendered is None or isinstance(given, bool) or isinstance(rendered, bool):
+        return given is rendered
+    if len(path) > 1 and path[-2] in _QUANTITIES:
+        return str(given) == str(rendered)
+    return type(given) is type(rendered) and bool(given == rendered)
+
+
+def _empty(value: Any) -> bool:
+    """Return True for what means the same as a field that is left out."""
+    return value is None or value in ("", [], {})
+
+
+def _reason(path: Path) -> str:
+    for end, reason in _REASONS.items():
+        if path[-len(end) :] == end:
+            return reason
+    return "a Run has no counterpart"
+
+
+def _short(value: Any) -> str:
+    return cut(repr(value), _MOST)

@@ -1,0 +1,335 @@
+"""Extract the fields of a Run from an engine's object, with their places in the file.
+
+Each function returns the draft of a Run. What it leaves out, or changes, is found afterwards by
+rendering the Run again (`difference.py`), so these functions warn of nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from webhook import names
+from webhook.convert.polyaxon.draft import Converted, Draft, settled
+from webhook.convert.polyaxon.item import Item, Origin, plain
+from webhook.run.backends import batch_job, dask_operator, jobset
+from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from webhook.run.backends.backend import ObjectKind
+    from webhook.run.backends.training_operator import JobKind
+
+_TEMPLATE_METADATA: Final = ("labels", "annotations", "finalizers")
+# Fields of a pod template that a Run sets itself.
+_NOT_IN_TEMPLATE: Final = frozenset({"restartPolicy", "hostname", "subdomain"})
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def extract_job(item: Item, kind: JobKind) -> Converted:
+    """Return the Run of a kind with replicas by role."""
+    made = _begin(item, kind)
+    spec = find(item, "spec")
+    replicas = find(spec, kind.replicas)
+    made.replicas = replicas
+    roles = {str(key).lower(): role for role, key in kind.roles.items()}
+    roles |= {"chief": "chief", "master": "master"} if kind.kind == "TFJob" else {}
+    templates: dict[str, Item] = {}
+    found: dict[str, dict[str, Draft]] = {}
+    for key, replica in entries(replicas).items():
+        role = roles.get(key.lower())
+        if role is None or role in found or replica.value is None:
+            continue
+        if kind.kind == "TFJob" and role == "master":
+            _settings(made, kind)["masterTaskType"] = "master"
+        found[role] = _replica(replica, ("Never", "OnFailure", "ExitCode"))
+        templates[role] = find(replica, "template")
+    _set_port(made, kind, templates)
+    elastic = find(spec, "elasticPolicy")
+    if elastic.value and kind.framework == "pytorch":
+        _complete_elastic(made, kind, elastic, found)
+    _drop_empty_settings(made, kind)
+    if kind.container and any(_is_second(each, kind.container) for each in templates.values()):
+        made.spec["mainContainer"] = kind.container
+    _set_templates(made, found, templates)
+    return made
+
+
+def extract_batch_job(item: Item) -> Converted:
+    """Return the Run of a Job: one master, or as many workers as completions."""
+    made = _begin(item, batch_job.KIND)
+    spec = find(item, "spec")
+    count = next(
+        (each for each in (find(spec, "completions"), find(spec, "parallelism")) if each.value),
+        None,
+    )
+    role = "master" if count is None else "worker"
+    found: dict[str, dict[str, Draft]] = {role: {} if count is None else {"count": count}}
+    made.replicas = spec
+    _set_templates(made, found, {role: find(spec, "template")})
+    return made
+
+
+def extract_dask(item: Item) -> Converted:
+    """Return the Run of a DaskJob."""
+    made = _begin(item, dask_operator.KIND)
+    made.replicas = find(item, "spec")
+    found: dict[str, dict[str, Draft]] = {}
+    sections: dict[str, Item] = {}
+    for role, path in dask_operator.SECTIONS.items():
+        section = find(item, "spec", *path)
+        if section.value is None:
+            continue
+        sections[role] = section
+        found[role] = _replica(section, ()) if role == "worker" else {}
+    if "driver" in sections:
+        # The definition's default, where a Run's driver is rendered with Never.
+        policy = find(sections["driver"], "spec", "restartPolicy")
+        if policy.value != "Never":
+            found["driver"]["restartPolicy"] = policy if policy.value else "OnFailure"
+    _set_templates(made, found, sections)
+    return made
+
+
+def extract_jobset(item: Item) -> Converted:
+    """Return the Run of a JobSet, with the framework of its label."""
+    made = _begin(item, jobset.KIND)
+    label = find(item, "metadata", "labels", names.FRAMEWORK)
+    framework = label.value if label.value in FRAMEWORKS else None
+    if framework:
+        made.spec["framework"] = label
+        made.labels = {k: v for k, v in made.labels.items() if k != names.FRAMEWORK}
+        _read_settings(made, str(framework))
+    spec = find(item, "spec")
+    made.replicas = find(spec, "replicatedJobs")
+    restarts = find(spec, "failurePolicy", "maxRestarts")
+    if restarts.value:
+        made.spec |= {"restartScope": "Run", "backoffLimit": restarts}
+    jobs: dict[str, Item] = {}
+    for each in made.replicas.elements:
+        role = _role(each, framework, jobs)
+        if role:
+            jobs[role] = each
+    limits = {role: find(each, "template", "spec", "backoffLimit") for role, each in jobs.items()}
+    own = [each for each in limits.values() if each.value]
+    if not restarts.value:
+        if own and len({each.value for each in own}) == 1:
+            made.spec["backoffLimit"] = own[0]
+        elif limits and all(each.value == 0 for each in limits.values()):
+            made.spec["backoffLimit"] = next(iter(limits.values()))
+    deadlines = [find(each, "template", "spec", "activeDeadlineSeconds") for each in jobs.values()]
+    if deadlines and deadlines[0].value and len({each.value for each in deadlines}) == 1:
+        made.spec["activeDeadlineSeconds"] = deadlines[0]
+    found = {role: _of_replicated_job(made, each, limits[role]) for role, each in jobs.items()}
+    templates = {role: find(each, "template", "spec", "template") for role, each in jobs.items()}
+    _set_templates(made, found, templates)
+    return made
+
+
+def _read_settings(made: Converted, framework: str) -> None:
+    """Move the framework's settings from the annotation to the spec, if it can be read."""
+    annotation = made.annotations.get(names.SETTINGS)
+    try:
+        settings = json.loads(annotation.as_text) if isinstance(annotation, Item) else None
+    except ValueError:
+        return
+    if isinstance(settings, dict):
+        made.spec[framework] = settings
+        made.annotations = {k: v for k, v in made.annotations.items() if k != names.SETTINGS}
+
+
+def without_env(made: Converted, own: Mapping[str, list[dict[str, Any]]]) -> None:
+    """Remove variables from the main containers that rendering adds again.
+
+    own: by role. The roles have templates of their own, or all have the run's.
+    """
+    replicas: Any = made.spec["replicas"]
+    for role, replica in replicas.items():
+        template = replica.get("template")
+        if template is not None:
+            _strip(template, own[role])
+    if made.spec["template"]:
+        _strip(made.spec["template"], next(iter(own.values())))
+
+
+def _strip(template: Any, own: list[dict[str, Any]]) -> None:
+    spec = template["spec"]
+    containers = settled(spec.get("containers"))
+    items = spec["containers"]
+    main = items.elements[0] if isinstance(items, Item) else items[0]
+    env = (containers[0] or {}).get("env") or []
+    kept = [n for n, each in enumerate(env) if each not in own]
+    fields: dict[str, Draft] = dict(main.entries)
+    listed = main.entries["env"].elements if env else ()
+    fields.pop("env", None)
+    if kept:
+        fields["env"] = [listed[n] for n in kept]
+    rest = items.elements[1:] if isinstance(items, Item) else items[1:]
+    spec["containers"] = [fields, *rest]
+
+
+def _of_replicated_job(made: Converted, job: Item, limit: Item) -> dict[str, Draft]:
+    found: dict[str, Draft] = {}
+    spec = find(job, "template", "spec")
+    replicas, completions = find(job, "replicas"), find(spec, "completions")
+    if isinstance(completions.value, int) and completions.value > 1:
+        jobs = replicas.value if isinstance(replicas.value, int) else 1
+        found["count"] = completions.with_text("").with_value(completions.value * jobs)
+    elif replicas.value is not None:
+        found["count"] = replicas
+    total = settled(made.spec.get("backoffLimit"))
+    if limit.value == 0 and total != 0 and "restartScope" not in made.spec:
+        found["restartPolicy"] = "Never"
+    policy = find(spec, "podFailurePolicy")
+    main = find(spec, "template", "spec", "containers")
+    if policy.value and main.elements:
+        name = find(main.elements[0], "name").as_text
+        if plain(policy) == jobset.exit_code_policy(name):
+            found["restartPolicy"] = "ExitCode"
+    return found
+
+
+def _role(job: Item, framework: Any, taken: Mapping[str, Item]) -> str:
+    """Return the role for a replicated job: its own name if that is a role, else worker."""
+    known = ROLES[framework].known
+    name = find(job, "name").as_text
+    if name in known and name not in taken:
+        return name
+    return next((role for role in ("worker", "master") if role in known and role not in taken), "")
+
+
+def _begin(item: Item, kind: ObjectKind) -> Converted:
+    """Return the draft with metadata and all fields that are at one place."""
+    metadata, spec = find(item, "metadata"), find(item, "spec")
+    made = Converted(
+        name=_given(find(metadata, "name")),
+        namespace=_given(find(metadata, "namespace")),
+        labels=dict(entries(find(metadata, "labels"))),
+        annotations={
+            key: each
+            for key, each in entries(find(metadata, "annotations")).items()
+            if key != _LAST_APPLIED
+        },
+    )
+    if kind.framework:
+        made.spec["framework"] = kind.framework
+    for mapping in kind.fields:
+        if not mapping.engine or "*" in mapping.engine:
+            continue
+        found = find(spec, *mapping.engine.split("."))
+        value = None if found.value is None else mapping.to_run(plain(found))
+        if value is None or (mapping.only and value not in mapping.only):
+            continue
+        draft: Draft = found if value == plain(found) else found.with_value(value)
+        *above, last = mapping.run.split(".")
+        section: dict[str, Any] = made.spec
+        for step in above:
+            section = section.setdefault(step, {})
+        section[last] = draft
+    return made
+
+
+def _given(item: Item) -> Item | None:
+    return None if item.value is None else item
+
+
+def _replica(replica: Item, policies: Collection[str]) -> dict[str, Draft]:
+    found: dict[str, Draft] = {}
+    count, policy = find(replica, "replicas"), find(replica, "restartPolicy")
+    if count.value is not None:
+        found["count"] = count
+    if isinstance(policy.value, str) and policy.value in policies:
+        found["restartPolicy"] = policy
+    return found
+
+
+def _settings(made: Converted, kind: ObjectKind) -> dict[str, Any]:
+    found = made.spec.setdefault(kind.framework or "", {})
+    return cast("dict[str, Any]", found)
+
+
+def _drop_empty_settings(made: Converted, kind: ObjectKind) -> None:
+    if not _settings(made, kind):
+        del made.spec[kind.framework or ""]
+
+
+def _set_port(made: Converted, kind: JobKind, templates: Mapping[str, Item]) -> None:
+    """Set the framework's port if all main containers have the operator's."""
+    found: list[Item] = []
+    for template in templates.values():
+        containers = find(template, "spec", "containers").elements
+        main = next((c for c in containers if find(c, "name").value == kind.container), None)
+        ports = find(main, "ports").elements if main is not None else ()
+        own = [each for each in ports if kind.port and find(each, "name").value == kind.port]
+        found += [find(own[0], "containerPort")] if own else []
+    if found and len(found) == len(templates) and len({each.value for each in found}) == 1:
+        _settings(made, kind)["port"] = found[0]
+
+
+def _complete_elastic(
+    made: Converted, kind: JobKind, policy: Item, found: Mapping[str, dict[str, Draft]]
+) -> None:
+    """Set the minimum, which a Run requires; the operator has the maximum by default."""
+    settings = _settings(made, kind)
+    settings.setdefault("elastic", {})
+    if "master" in found or "worker" not in found:
+        del settings["elastic"]
+    elif "minReplicas" not in settings["elastic"]:
+        most = find(policy, "maxReplicas")
+        settings["elastic"]["minReplicas"] = (
+            most if most.value is not None else found["worker"].get("count", 1)
+        )
+
+
+def _is_second(template: Item, container: str) -> bool:
+    containers = find(template, "spec", "containers").elements
+    return any(find(each, "name").value == container for each in containers[1:])
+
+
+def _set_templates(
+    made: Converted, found: dict[str, dict[str, Draft]], templates: Mapping[str, Item]
+) -> None:
+    """Set one template if all roles have the same; else each role has its own."""
+    drafts = {role: _template(each) for role, each in templates.items()}
+    texts = [settled(each) for each in drafts.values()]
+    if all(each == texts[0] for each in texts):
+        made.spec["template"] = next(iter(drafts.values()), {})
+    else:
+        made.spec["template"] = {}
+        for role, draft in drafts.items():
+            found[role]["template"] = draft
+    made.spec["replicas"] = found
+
+
+def _template(template: Item) -> dict[str, Draft]:
+    metadata, spec = entries(find(template, "metadata")), entries(find(template, "spec"))
+    result: dict[str, Draft] = {}
+    kept = {
+        key: metadata[key] for key in _TEMPLATE_METADATA if key in metadata and metadata[key].value
+    }
+    if kept:
+        result["metadata"] = kept
+    result["spec"] = {
+        key: each
+        for key, each in spec.items()
+        if key not in _NOT_IN_TEMPLATE and each.value is not None
+    }
+    return result
+
+
+def entries(item: Item) -> Mapping[str, Item]:
+    """Return the items of a mapping that are not null."""
+    return {key: each for key, each in item.entries.items() if each.value is not None}
+
+
+def find(item: Item | None, *path: str) -> Item:
+    """Return the item at a path below; an item without a value if there is none."""
+    for step in path:
+        if item is None:
+            break
+        item = item.entries.get(step)
+    return item if item is not None else _NOTHING
+
+
+_NOTHING: Final = Item(None, Origin("", (1, 1), (1, 1)))
