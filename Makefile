@@ -24,7 +24,7 @@ help:
 	@echo 'make test-unit  the tests that need no control plane'
 	@echo 'make test-all   make test, and models, schemas and chaos held against the real thing'
 	@echo 'make test-beyond  what make test-all has beyond make test'
-	@echo 'make test-operators  the tests beside Kueue, which is built on first use'
+	@echo 'make test-operators  the tests beside operators of other projects, which are built on first use'
 	@echo 'make test-laws  the laws and the machine of runs: FAIRLEAD_EXAMPLES=… for more cases'
 	@echo '              WORKERS=0 runs tests in one process, SEED=… with the order and the random cases of an earlier run'
 	@echo 'make fuzz     a million random reviews: FAIRLEAD_FUZZ_CASES=… for another number'
