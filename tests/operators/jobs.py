@@ -94,6 +94,21 @@ _LEADER_WORKER_SET: Final = made(
     "LeaderWorkerSet",
     {"replicas": 1, "leaderWorkerTemplate": {"size": 3, "workerTemplate": template()}},
 )
+_DASK_CLUSTER: Final = made(
+    "kubernetes.dask.org/v1",
+    "DaskCluster",
+    {
+        "worker": {"replicas": 2, "spec": template("worker")["spec"]},
+        "scheduler": {
+            "spec": template("scheduler")["spec"],
+            "service": {
+                "type": "ClusterIP",
+                "selector": {"dask.org/component": "scheduler"},
+                "ports": [{"name": "tcp-comm", "port": 8786}],
+            },
+        },
+    },
+)
 _KUEUE: Final = "kueue.x-k8s.io/v1beta2"
 _QUEUES: Final = (
     made(_KUEUE, "ResourceFlavor", {}, QUEUE),
@@ -134,5 +149,6 @@ EXAMPLES: Final = (
     Example(("jobset",), _JOB_SET, 2),
     Example(("mpi-operator",), _MPI_JOB, 3),
     Example(("trainer",), _TRAIN_JOB, 2, there=("jobset", "trainer")),
+    Example(("dask-kubernetes",), _DASK_CLUSTER, 3),
     Example(("lws",), _LEADER_WORKER_SET, 3, _WHOLE),
 )

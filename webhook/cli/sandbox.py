@@ -121,6 +121,7 @@ def up(
     With --policies, its pods are placed. Operators, with the time of the first use on two cores:
 
     \b
+      dask-kubernetes    1 min  DaskCluster, DaskJob, DaskAutoscaler; from PyPI
       jobset             4 min  JobSet
       kueue              8 min  queues with quotas for jobs and pods
       lws                5 min  LeaderWorkerSet

@@ -78,7 +78,11 @@ def plan_installation(
         ports,
         (*operator.arguments, *(text for each in beside for text in each.arguments)),
         tuple(definitions),
-        (*(each for each in found if each not in definitions and each not in own), *services),
+        (
+            *operator.objects,
+            *(each for each in found if each not in definitions and each not in own),
+            *services,
+        ),
         tuple(own),
     )
 
