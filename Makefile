@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 AUDIT := .venv-audit
+DASK := webhook/sandbox/requirements/dask-kubernetes.txt
 # Each worker is a process with a control plane of its own; one more than there are cores, for each
 # waits now and then. `make test WORKERS=0` runs in one.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
@@ -24,7 +25,7 @@ help:
 	@echo 'make test-unit  the tests that need no control plane'
 	@echo 'make test-all   make test, and models, schemas and chaos held against the real thing'
 	@echo 'make test-beyond  what make test-all has beyond make test'
-	@echo 'make test-operators  the tests beside Kueue, which is built on first use'
+	@echo 'make test-operators  the tests beside operators of other projects, which are built on first use'
 	@echo 'make test-laws  the laws and the machine of runs: FAIRLEAD_EXAMPLES=… for more cases'
 	@echo '              WORKERS=0 runs tests in one process, SEED=… with the order and the random cases of an earlier run'
 	@echo 'make fuzz     a million random reviews: FAIRLEAD_FUZZ_CASES=… for another number'
@@ -121,6 +122,7 @@ lock:
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group build -c requirements-dev.lock -o requirements-build.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group audit -o requirements-audit.lock
+	echo "dask-kubernetes==$$(sed -n 's/^dask-kubernetes==\([0-9.]*\).*/\1/p' $(DASK))" | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header - -o $(DASK)
 
 $(AUDIT)/.installed: requirements-audit.lock
 	@test -x $(AUDIT)/bin/python || $(PYTHON) -m venv $(AUDIT)

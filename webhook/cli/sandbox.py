@@ -121,14 +121,20 @@ def up(
     With --policies, its pods are placed. Operators, with the time of the first use on two cores:
 
     \b
+      dask-kubernetes    1 min  DaskCluster, DaskJob, DaskAutoscaler; from PyPI
+      jobset             4 min  JobSet
       kueue              8 min  queues with quotas for jobs and pods
+      lws                5 min  LeaderWorkerSet
+      mpi-operator       3 min  MPIJob v2beta1; fixes port 8080, so one sandbox at a time
+      trainer            2 min  TrainJob, with its shipped runtimes; starts jobset, too
+      training-operator  6 min  TFJob, PyTorchJob, PaddleJob, XGBoostJob, JAXJob, MPIJob v1
 
     \b
     Examples:
       eval "$(fairlead sandbox up)"
       eval "$(fairlead sandbox up --policies mine/ --name demo)"
       eval "$(fairlead sandbox up --policies mine/ --policies-from-cluster)"
-      eval "$(fairlead sandbox up --operator kueue)"
+      eval "$(fairlead sandbox up --policies mine/ --operator training-operator)"
       fairlead sandbox up --nodes big-cluster.yaml -o json
 
     \b

@@ -21,6 +21,12 @@ if [ "$1" = mod ]; then echo '{{"Dir": "{folder}/source"}}'; exit; fi
 while [ "$1" != -o ]; do shift; done
 echo built > "$2"
 """
+# Makes an environment with itself in it, and says where that has its packages.
+PYTHON = """
+echo "$*" >> {folder}/calls
+if [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; fi
+if [ "$1" = -c ]; then echo {folder}/packages; fi
+"""
 KUBECTL = "for last; do :; done; cat $last/kustomization.yaml >> {folder}/calls; echo 'kind: Seen'"
 
 
@@ -100,3 +106,25 @@ def test_the_source_is_of_the_module_that_go_mod_pins(
     assert "mod download -json sigs.k8s.io/kueue" in calls
     assert any(call.endswith("sigs.k8s.io/kueue/cmd/kueue") for call in calls)
     assert json.loads(calls[-1])["resources"]
+
+
+def test_a_python_operator_has_an_environment_of_its_own(
+    tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pip installs it with hashes, once; a failure shows pip's words and the cure."""
+    python = tmp_path / "bin" / "python"
+    python.write_text(f"#!/bin/sh\n{PYTHON.format(folder=tmp_path)}\n")
+    python.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(python))
+    (operator,) = (each for each in operators().values() if each.python)
+    first = obtain_operators([operator], Silent(), environ)[operator.name]
+    assert obtain_operators([operator], Silent(), environ)[operator.name] == first
+    calls = (tmp_path / "calls").read_text()
+    assert calls.count("-m pip install --quiet --require-hashes --only-binary :all:") == 1
+    assert "packages/dask_kubernetes" in calls
+    assert first.version.startswith("v20")
+
+    python.write_text("#!/bin/sh\necho no route >&2; exit 1\n")
+    other = operator.model_copy(update={"kustomization": {"resources": ["other"]}})
+    with pytest.raises(SandboxError, match="no route"):
+        obtain_operators([other], Silent(), environ)

@@ -30,7 +30,7 @@ from webhook.sandbox.cache_folder import cache_directory, locked, writing_cache
 from webhook.sandbox.modules import Program, cache_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from webhook.sandbox.operators.table import Json, Operator
     from webhook.sandbox.progress import Progress
@@ -99,7 +99,8 @@ def _locate(operator: Operator, cache: Path) -> BuiltOperator:
     requirements = _requirements(operator)
     digest = hashlib.sha256(requirements.read_bytes())
     python = f"{platform.system()}-{platform.machine()}-{platform.python_version()}"
-    digest.update(python.encode())
+    # A folder is never changed once it is whole: another sandbox may run from it.
+    digest.update(f"{python} {text}".encode())
     version = "v" + pinned_requirement(requirements, operator.name).partition("==")[2]
     folder = cache / "environments" / f"{operator.name}-{version}-{digest.hexdigest()[:12]}"
     return BuiltOperator((folder / "bin" / "python",), version, folder / file)
@@ -121,7 +122,7 @@ def _obtain_source(
     program = operator.program
     (binary,) = target.command
     if program is None or toolchain is None:
-        return _install_environment(_requirements(operator), binary.parent.parent)
+        return _install_environment(_requirements(operator), binary.parent.parent, environ)
     if not binary.exists():
         build(program, binary, toolchain, environ, cure=_CURE)
     return _find_source(program, toolchain, environ)
@@ -138,15 +139,17 @@ def _find_source(program: Program, toolchain: Toolchain, environ: Mapping[str, s
     return Path(json.loads(done)["Dir"])
 
 
-def _install_environment(requirements: Path, home: Path) -> Path:
+def _install_environment(requirements: Path, home: Path, environ: Mapping[str, str]) -> Path:
     """Install the requirements into an environment of their own; return its packages' folder."""
     # A folder without manifests is a leftover of an installation that was interrupted.
     shutil.rmtree(home, ignore_errors=True)
-    _run([sys.executable, "-m", "venv", str(home)], "an environment cannot be made")
+    make = [sys.executable, "-m", "venv", str(home)]
+    _run(make, "an environment cannot be made", environ=environ)
     python = str(home / "bin" / "python")
     command = [python, "-m", "pip", "install", "--quiet", "--require-hashes"]
     command += ["--only-binary", ":all:", "--requirement", str(requirements)]
-    _run(command, f"pip could not install {requirements.name}", patience=_PIP_PATIENCE)
+    problem = f"pip could not install {requirements.stem}; give pip an index that it can reach"
+    _run(command, problem, environ=environ, patience=_PIP_PATIENCE)
     script = "import sysconfig; print(sysconfig.get_path('purelib'))"
     return Path(_run([python, "-c", script], "the environment does not work").strip())
 
@@ -159,19 +162,14 @@ def render_manifests(kubectl: Path, kustomization: Json, source: Path) -> list[J
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary).resolve()
         # kustomize takes no absolute paths.
-        resources = [
-            os.path.relpath(source.resolve() / each, folder) for each in _paths(kustomization)
-        ]
+        paths: list[str] = kustomization["resources"]
+        resources = [os.path.relpath(source.resolve() / each, folder) for each in paths]
         document = json.dumps({**kustomization, "resources": resources})
         (folder / "kustomization.yaml").write_text(document)
         options = ["kustomize", "--load-restrictor=LoadRestrictionsNone", str(folder)]
         text = _run([str(kubectl), *options], f"manifests of {source.name} cannot be rendered")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return [each for each in yaml.load_all(text, Loader=loader) if each]
-
-
-def _paths(kustomization: Json) -> Iterator[str]:
-    yield from kustomization["resources"]
 
 
 def _run(

@@ -78,7 +78,11 @@ def plan_installation(
         ports,
         (*operator.arguments, *(text for each in beside for text in each.arguments)),
         tuple(definitions),
-        (*(each for each in found if each not in definitions and each not in own), *services),
+        (
+            *operator.objects,
+            *(each for each in found if each not in definitions and each not in own),
+            *services,
+        ),
         tuple(own),
     )
 
@@ -195,11 +199,17 @@ def start_operator(plane: ControlPlane, kubectl: Kubectl, installation: Installa
         if operator.health:
             port = installation.ports["health"]
             waits.append(("health", lambda: is_ready(port, operator.health)))
-        waits.append(("webhooks", lambda: all(_accepts(api, each) for each in operator.probes)))
+        refusals: list[str] = []
+        waits.append(("webhooks", lambda: _accepts(api, operator.probes, refusals)))
         deadline = time.monotonic() + _PATIENCE
         for what, ready in waits:
-            about = f"operator {operator.name}: its {what}"
-            wait_until(about, ready, process.check, deadline, process.log_tail)
+            wait_until(
+                f"operator {operator.name}: its {what}",
+                ready,
+                process.check,
+                deadline,
+                lambda: "\n".join([*refusals, process.log_tail()]),
+            )
     _create(kubectl, installation.own)
 
 
@@ -276,13 +286,19 @@ def _mount(api: Api, operator: Operator, certificates: Path, sign: Path | None) 
     return "tls.crt" in data
 
 
-def _accepts(api: Api, probe: Json) -> bool:
-    """Whether the API server gets the operator's answer about the object. Nothing is stored.
+def _accepts(api: Api, probes: Sequence[Json], refusals: list[str]) -> bool:
+    """Whether the API server accepts each object; what it answers otherwise goes to `refusals`.
 
-    An operator is ready when it listens, and the API server may not know by then whom to trust.
+    Nothing is stored. An operator is ready when it listens, and the API server may not know by then
+    whom to trust.
     """
-    group_version, kind = probe["apiVersion"], probe["kind"]
-    metadata = probe["metadata"]
-    where = f"namespaces/{metadata['namespace']}/" if "namespace" in metadata else ""
-    path = f"/apis/{group_version}/{where}{kind.lower()}s?dryRun=All"
-    return api.call("POST", path, probe)[0] == http.HTTPStatus.CREATED
+    refusals.clear()
+    for probe in probes:
+        kind, metadata = probe["kind"], probe["metadata"]
+        where = f"namespaces/{metadata['namespace']}/" if "namespace" in metadata else ""
+        path = f"/apis/{probe['apiVersion']}/{where}{kind.lower()}s?dryRun=All"
+        status, answer = api.call("POST", path, probe)
+        if status != http.HTTPStatus.CREATED:
+            words = answer.get("message", answer) if isinstance(answer, dict) else answer
+            refusals.append(f"the API server answers {status} to a {kind}: {words}")
+    return not refusals

@@ -64,6 +64,10 @@ class Operator(Strict):
     kustomization: Json = Field(
         description="The kustomization of its manifests. Its resources are paths in the module."
     )
+    objects: list[Json] = Field(
+        default_factory=list,
+        description="What its own installation creates beside these, if no kustomization has it.",
+    )
     namespace: str = Field(description="Namespace of its account.")
     account: str = Field(description="ServiceAccount whose rights it has.")
     certificate: str = Field(

@@ -1,0 +1,165 @@
+"""`fairlead sandbox up --operator`: each operator of the table, beside Fairlead."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.manifests import Json
+from tests.eventually import eventually
+from tests.operators.jobs import EXAMPLES, Example
+from tests.wording import line_with, mentions
+from webhook import names
+from webhook.sandbox.cache_folder import cache_directory
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.operators.build import BuiltOperator
+from webhook.sandbox.operators.table import operators
+from webhook.sandbox.processes import alive
+
+pytestmark = pytest.mark.usefixtures("binaries")
+
+NAME = "tests-of-operators"
+NAMESPACE = "research"
+POOL = {"cloud.google.com/gke-nodepool": "on-demand"}
+POLICIES = f"""\
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {{name: to-a-pool}}
+spec: {{overrides: {{nodeSelector: {json.dumps(POOL)}}}}}
+"""
+FOLDER = cache_directory(os.environ) / "sandboxes" / NAME
+
+
+def sandbox(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own, with the cache that holds the operators."""
+    program = "from webhook.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", program, "sandbox", *arguments, "--name", NAME],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=400,
+    )
+
+
+@dataclass(frozen=True)
+class Box:
+    """A sandbox with operators: how to start it, and kubectl in its namespace."""
+
+    policies: Path
+    kubectl: Kubectl
+
+    def up(self, *wanted: str) -> subprocess.CompletedProcess[str]:
+        """`sandbox up` with the policies and these operators."""
+        options = [option for name in wanted for option in ("--operator", name)]
+        return sandbox("up", "--policies", str(self.policies), *options)
+
+    def pods(self) -> list[Json]:
+        """The pods of the namespace that are there."""
+        found: list[Json] = self.kubectl.json("get", "pods")["items"]
+        return found
+
+
+@pytest.fixture
+def box(
+    tmp_path: Path, kubectl_path: Path, operators_built: Mapping[str, BuiltOperator]
+) -> Iterator[Box]:
+    """It is taken away at the end, even if the test fails."""
+    assert operators_built
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    (policies / "policy.yaml").write_text(POLICIES)
+    yield Box(policies, Kubectl(kubectl_path, FOLDER / "kubeconfig", NAMESPACE))
+    sandbox("down")
+
+
+def status() -> dict[str, Any]:
+    """What `status -o json` prints."""
+    document: dict[str, Any] = json.loads(sandbox("status", "-o", "json").stdout)
+    return document
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=str)
+def test_pods_of_an_operator_are_placed(box: Box, example: Example) -> None:
+    """From `up` to `down`: it runs, makes the pods of its smallest object, and leaves nothing."""
+    before = left_in_tmp()
+    up = box.up(*example.operators)
+    assert up.returncode == 0, up.stderr
+    there = example.there or example.operators
+    shown = status()
+    assert shown["state"] == "running"
+    assert shown["operators"] == list(there)
+    components = {each["name"]: each for each in shown["components"]}
+    for name in there:
+        assert components[name]["version"] in sandbox("status").stdout
+        assert components[name]["running"]
+    assert left_in_tmp() == before
+
+    space = {"metadata": {"name": NAMESPACE, "labels": dict(example.namespace)}}
+    box.kubectl.create({"apiVersion": "v1", "kind": "Namespace", **space})
+    box.kubectl.create(*example.before, example.manifest)
+    eventually(
+        "every pod is there",
+        lambda: len(box.pods()) >= example.pods,
+        explain=lambda: box.kubectl("get", "events"),
+    )
+    found = box.pods()
+    assert len(found) == example.pods
+    for pod in found:
+        assert pod["spec"]["nodeSelector"].items() >= POOL.items()
+        stamp = json.loads(pod["metadata"]["annotations"][names.PLACEMENT])
+        assert "to-a-pool" in stamp["policies"]
+
+    down = sandbox("down")
+    assert down.returncode == 0, down.stderr
+    assert not any(alive(each["pid"], FOLDER) for each in components.values())
+    assert not FOLDER.exists()
+    assert left_in_tmp() == before
+
+
+def left_in_tmp() -> bool:
+    """Whether something is where operators look for the sign of a certificate."""
+    signs = [Path(each.asks_for) for each in operators().values() if each.asks_for]
+    return any(sign.parents[1].exists() for sign in signs)
+
+
+def test_both_operators_of_mpi_jobs_share_a_sandbox(box: Box) -> None:
+    """They own one definition: the MPI operator's is there, the other one leaves MPIJobs alone."""
+    up = box.up("training-operator", "mpi-operator")
+    assert up.returncode == 0, up.stderr
+    box.kubectl("create", "namespace", NAMESPACE)
+    (mpi,) = (each for each in EXAMPLES if each.operators == ("mpi-operator",))
+    (pytorch,) = (each for each in EXAMPLES if each.operators == ("training-operator",))
+    box.kubectl.create({**mpi.manifest, "metadata": {"name": "mpi"}}, pytorch.manifest)
+    wanted = mpi.pods + pytorch.pods
+    eventually("the pods of both are there", pods_are(box, wanted))
+
+
+def pods_are(box: Box, wanted: int) -> Callable[[], bool]:
+    """Whether so many pods are there."""
+    return lambda: len(box.pods()) == wanted
+
+
+def test_a_running_sandbox_says_which_operator_it_lacks(box: Box) -> None:
+    """It is not changed; asked for what it has, `up` is content; a dead operator is seen."""
+    assert box.up("jobset").returncode == 0
+    again = box.up("jobset")
+    assert again.returncode == 0, again.stderr
+    more = box.up("trainer")
+    assert more.returncode == 1
+    line_with(more.stderr, "runs already", "without operator trainer", "sandbox down")
+
+    pids = {each["name"]: each["pid"] for each in status()["components"]}
+    os.kill(pids["jobset"], 9)
+    eventually("it is gone", lambda: not alive(pids["jobset"], FOLDER))
+    shown = sandbox("status")
+    assert shown.returncode == 1
+    mentions(line_with(shown.stdout, "jobset", "v0.10.1"), "gone")
