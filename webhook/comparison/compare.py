@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from webhook.admission.decision import NO_POLICIES
 from webhook.admission.engine import evaluate, part_in, receive_pod
 from webhook.admission.shape import Shapes
 from webhook.comparison.difference import (
@@ -86,7 +87,9 @@ class Comparison:
 
         Raises InvalidPod if a placement field of the pod has the wrong type.
         """
-        seen = receive_pod(arrival)
+        if self._sets.old.sources != self._sets.new.sources:
+            return self.compare_fully(arrival)
+        seen = receive_pod(arrival, self._sets.new.sources)
         if seen is None:
             return "no run"
         shape = self._shapes.shape_of(seen)
@@ -103,10 +106,18 @@ class Comparison:
 
     def compare_fully(self, arrival: Arrival) -> Difference | Same:
         """The same, always decided under both sets."""
-        seen = receive_pod(arrival)
-        if seen is None:
+        sets = self._sets
+        old = receive_pod(arrival, sets.old.sources)
+        new = receive_pod(arrival, sets.new.sources)
+        found = old or new
+        if found is None:
             return "no run"
-        return self._compared(seen, self._parts_in(seen)._replace(alike=False))
+        parts = _Parts(
+            NO_POLICIES if old is None else part_in(old, sets.old),
+            NO_POLICIES if new is None else part_in(new, sets.new),
+            alike=False,
+        )
+        return self._compared(found, parts, new)
 
     def _parts_in(self, seen: ReceivedPod) -> _Parts:
         sets, namespace = self._sets, seen.arrival.namespace
@@ -116,12 +127,15 @@ class Comparison:
         )
         return _Parts(old, new, alike)
 
-    def _compared(self, seen: ReceivedPod, parts: _Parts) -> Difference | Same:
+    def _compared(
+        self, seen: ReceivedPod, parts: _Parts, by_new: ReceivedPod | None = None
+    ) -> Difference | Same:
+        """`by_new`: the pod as the new set recognizes it, if that may differ."""
         sets = self._sets
         old = evaluate(seen, parts.old, sets.old, sets.cluster, audit=False)
         if parts.alike:
             return "same" if old.allowed else "rejected"
-        new = evaluate(seen, parts.new, sets.new, sets.cluster, audit=False)
+        new = evaluate(by_new or seen, parts.new, sets.new, sets.cluster, audit=False)
         if not old.allowed and not new.allowed:
             return "rejected"
         alike = old.allowed and new.allowed and same_placement(old.placement, new.placement)

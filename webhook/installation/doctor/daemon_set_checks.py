@@ -70,7 +70,9 @@ def _unmet(seen: ClusterState, found: Json, policies: PolicySet) -> Iterator[str
         labels = seen.namespaces[namespace]
         user = names.DAEMON_SET_CONTROLLER
         try:
-            pod = receive_pod(Arrival(template.pod(0), namespace, labels, user, seen.now))
+            pod = receive_pod(
+                Arrival(template.pod(0), namespace, labels, user, seen.now), policies.sources
+            )
         except InvalidPod:
             continue  # the API server rejects it too
         merged = pod and merged_if_held(pod, policies, Cluster())
