@@ -1,8 +1,9 @@
 """From a pod's labels to its run, kind, framework, role and index.
 
-The table is `webhook.sources`. Each fact comes from the first row that marks the pod and has a
-value for it. Fairlead's own kind, framework, role and replica-index take precedence over all rows,
-also if another system's label marks the pod, so that authors can add what that system omits.
+The table is `webhook.sources`, with the systems that a policy set adds. Each fact comes from the
+first row that marks the pod and has a value for it. Fairlead's own kind, framework, role and
+replica-index take precedence over all rows, also if another system's label marks the pod, so that
+authors can add what that system omits.
 
 An unknown value (fairlead.dev/kind: expriment) counts as absent. A typo in such a label must
 neither remove a pod from its run, and so from all policies, nor block its creation. `misread`
@@ -17,13 +18,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from webhook import names
 from webhook.run.rendezvous.table import WORKER_ZERO_LEADS
-from webhook.sources import SOURCES
+from webhook.sources import SHIPPED, SOURCES
 from webhook.sources.marks import completion_index, parse_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from webhook.sources.marks import Clause, Condition, Source
+    from webhook.sources.table import SourceTable
 
 __all__ = ["READ_ANNOTATIONS", "READ_LABELS", "SOURCES", "Identity", "identify", "misread"]
 
@@ -57,14 +59,6 @@ _ONLY_OURS = (_OURS,)
 _NAMESPACE = SOURCES[-1].name
 _KINDS = frozenset(names.KINDS)
 
-# Label of a mark -> the rows that it marks, each with the required value (None: any).
-_BY_MARK: dict[str, list[tuple[int, str | None]]] = {}
-for _row, _source in enumerate(SOURCES):
-    for _mark in _source.marks:
-        if not _mark.namespace:
-            _BY_MARK.setdefault(_mark.key, []).append((_row, _mark.value))
-_MARKS = frozenset(_BY_MARK)
-
 # Valid keys with Fairlead's prefix on a pod, set by its author, the controller or the webhook.
 _LABELS = frozenset(
     (names.RUN, names.KIND, names.FRAMEWORK, names.ROLE, names.REPLICA_INDEX, names.RUN_UID)
@@ -75,29 +69,26 @@ _LONGEST_KEY = 60
 # A warning stays under the 120 characters that the API server recommends.
 _LONGEST_VALUE = 24
 
-READ_LABELS: frozenset[str] = frozenset(
-    key.name for source in SOURCES for key in source.read_keys() if not key.annotation
-)
-"""All pod labels that `identify` reads. A policy may not write them."""
+READ_LABELS: frozenset[str] = SHIPPED.read_labels
+"""All pod labels that `identify` reads without added systems. A policy may not write them."""
 
-READ_ANNOTATIONS: frozenset[str] = frozenset(
-    key.name for source in SOURCES for key in source.read_keys() if key.annotation
-)
-"""All pod annotations that `identify` reads. A policy may not write them."""
+READ_ANNOTATIONS: frozenset[str] = SHIPPED.read_annotations
+"""The same for annotations."""
 
 
 def identify(
     labels: Mapping[str, str],
     annotations: Mapping[str, str],
     namespace_labels: Mapping[str, str],
+    sources: SourceTable = SHIPPED,
 ) -> Identity | None:
     """Return the identity of a pod in its run, from its metadata and namespace; None without one.
 
-    Raises nothing, whatever the strings are, and reads only the pod's keys in READ_LABELS and
-    READ_ANNOTATIONS. A namespace's kind counts only with `fairlead.dev/place: all`, and only for a
-    pod whose rows have no kind: a notebook in a namespace of jobs stays a notebook.
+    Raises nothing, whatever the strings are, and reads only the pod's keys in `read_labels` and
+    `read_annotations` of the table. A namespace's kind counts only with `fairlead.dev/place: all`,
+    and only for a pod whose rows have no kind: a notebook in a namespace of jobs stays a notebook.
     """
-    rows = _rows(labels)
+    rows = _rows(labels, sources)
     default_kind = names.DEFAULT_KIND
     if namespace_labels.get(names.PLACE) == names.PLACE_ALL:
         namespace_kind = namespace_labels.get(names.KIND, "").lower()
@@ -183,9 +174,9 @@ def _unread(
         yield f"{what} {key[:_LONGEST_KEY]}: Fairlead does not know this key; {cure}"
 
 
-def _rows(labels: Mapping[str, str]) -> tuple[Source, ...]:
+def _rows(labels: Mapping[str, str], sources: SourceTable) -> tuple[Source, ...]:
     # Most pods have no mark: one intersection is enough for them.
-    found = _MARKS.intersection(labels)
+    found = sources.marks.intersection(labels)
     if not found:
         return ()
     if len(found) == 1 and names.RUN in found:
@@ -193,10 +184,10 @@ def _rows(labels: Mapping[str, str]) -> tuple[Source, ...]:
     marked = {
         row
         for key in found
-        for row, value in _BY_MARK[key]
+        for row, value in sources.by_mark[key]
         if value is None or labels[key] == value
     }
-    return tuple(SOURCES[row] for row in sorted(marked))
+    return tuple(sources.rows[row] for row in sorted(marked))
 
 
 def _find_word(

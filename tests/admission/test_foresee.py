@@ -27,6 +27,7 @@ from webhook.cli.workload_pods import pods_of
 from webhook.placement.nodes import Node
 from webhook.policy.policy_set import PolicySet
 from webhook.server.webhook_metrics import Metrics
+from webhook.sources.table import SourceTable
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 WORKERS = """
@@ -100,7 +101,7 @@ class Webhook:
         self,
         policies: PolicySet | None,
         *,
-        find: Callable[[Json], Sequence[Pods]] = pods_of,
+        find: Callable[[Json, SourceTable], Sequence[Pods]] = pods_of,
         namespaces: NamespaceLabels | None = None,
         unplaceable: Callable[[Json, Decision, PolicySet], str] = lambda *_: "",
         nodes: Sequence[Node] | None = None,
@@ -169,7 +170,7 @@ def test_valid_pods_produce_no_warning() -> None:
 def test_template_errors_are_reported_after_the_results_of_pods() -> None:
     """Once a workload; nothing where its pods are those that were there before."""
     told = ["spec.template.spec.nodeSelectors: there is no such field"]
-    webhook = Webhook(policy_set(POOL), faults_of=lambda _: told)
+    webhook = Webhook(policy_set(POOL), faults_of=lambda *_: told)
     rejected, fault = webhook.told(job(template(**ELSEWHERE)))
     mentions(rejected, "rejected")
     assert fault == f"fairlead: Job train: {told[0]}"
@@ -411,7 +412,7 @@ class Silent(Known):
         return await super().labels(name)
 
 
-def broken(_workload: Json) -> Sequence[Pods]:
+def broken(_workload: Json, _sources: SourceTable) -> Sequence[Pods]:
     """No way to find pods."""
     raise ValueError("a bug")
 
@@ -491,7 +492,7 @@ def test_one_workload_is_held_read_at_a_time() -> None:
                 await asyncio.sleep(0)
             return await super().labels(name)
 
-    def find(new: Json) -> Sequence[Pods]:
+    def find(new: Json, _sources: SourceTable) -> Sequence[Pods]:
         found = pods_of(new)
         count()
         return found

@@ -19,6 +19,7 @@ from webhook.placement.trace import warning
 from webhook.policy import operating_system, subject
 from webhook.policy.exceptions import NOTHING
 from webhook.shortening import cut
+from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from webhook.policy.exceptions import SetAside
     from webhook.policy.policy_set import PolicySet
     from webhook.policy.subject import Subject
+    from webhook.sources.table import SourceTable
 
 # Many policies may reject a pod at once, and each message quotes the pod.
 _REASON_LIMIT = 1500
@@ -45,7 +47,7 @@ def decide(arrival: Arrival, policies: PolicySet, cluster: Cluster) -> Decision:
 
     Raises InvalidPod if the pod's placement fields have invalid types.
     """
-    received = receive_pod(arrival)
+    received = receive_pod(arrival, policies.sources)
     if received is None:
         return Decision("not-a-run")
     return decide_received(received, policies, cluster)
@@ -57,10 +59,10 @@ def decide_received(received: ReceivedPod, policies: PolicySet, cluster: Cluster
     return _build_decision(received, evaluation, policies)
 
 
-def receive_pod(arrival: Arrival) -> ReceivedPod | None:
+def receive_pod(arrival: Arrival, sources: SourceTable = SHIPPED) -> ReceivedPod | None:
     """Parse the pod; return None if it belongs to no run. Raises as `decide` does."""
     own = pod.parse_pod(arrival.pod)
-    identity = identify(own.labels, own.annotations, arrival.namespace_labels)
+    identity = identify(own.labels, own.annotations, arrival.namespace_labels, sources)
     if identity is None:
         return None
     keeps = keeps_placement(arrival, own)

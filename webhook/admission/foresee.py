@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from webhook.admission.workload_warnings import Group, Pods
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
+    from webhook.sources.table import SourceTable
 
 _logger = logging.getLogger(__name__)
 
@@ -127,8 +128,8 @@ class Foresight:
         grounds: Grounds,
         observer: Observer,
         *,
-        pods_of: Callable[[JsonObject], Sequence[Pods]],
-        faults_of: Callable[[JsonObject], Sequence[str]] = lambda _: (),
+        pods_of: Callable[[JsonObject, SourceTable], Sequence[Pods]],
+        faults_of: Callable[[JsonObject, SourceTable], Sequence[str]] = lambda _, _sources: (),
         reaches: Callable[[Mapping[str, str], Mapping[str, str]], bool] = lambda _pod, _space: True,
         clock: Callable[[], float] = time.perf_counter,
         budget: float = BUDGET,
@@ -192,10 +193,11 @@ class Foresight:
 
     async def _warnings(self, workload: _Workload, labels: Mapping[str, str]) -> list[str]:
         try:
-            templates = self._pods_of(workload.new)
+            sources = self._grounds.serving().sources
+            templates = self._pods_of(workload.new, sources)
         except InvalidRun as error:
             return nothing_of(workload.about.kind, workload.about.name, error.problems)
-        if not templates or self._is_unchanged(workload, templates):
+        if not templates or self._is_unchanged(workload, templates, sources):
             return []
         facts = self._facts(workload, labels)
         until = self._clock() + self._budget / 2
@@ -208,16 +210,18 @@ class Foresight:
                 if self._clock() > until:
                     break
         # A large template takes too long for the event loop.
-        faults = await asyncio.to_thread(self._faults_of, workload.new)
+        faults = await asyncio.to_thread(self._faults_of, workload.new, sources)
         about = workload.about
         return write_warnings(about.kind, about.name, about.namespace, found, faults)
 
-    def _is_unchanged(self, workload: _Workload, templates: Sequence[Pods]) -> bool:
+    def _is_unchanged(
+        self, workload: _Workload, templates: Sequence[Pods], sources: SourceTable
+    ) -> bool:
         """Return True if an update leaves the pods as they were, such as a change of scale."""
         if workload.old is None:
             return False
         try:
-            before = self._pods_of(workload.old)
+            before = self._pods_of(workload.old, sources)
         except InvalidRun:
             return False
         if _marked(workload.new) and not _marked(workload.old):
@@ -241,7 +245,7 @@ class Foresight:
 
     def _fate(self, facts: _Facts, known: _Known, pod: JsonObject) -> Fate:
         arrival = Arrival(pod, facts.namespace, facts.labels, facts.controller, facts.now)
-        received = receive_pod(arrival)
+        received = receive_pod(arrival, facts.policies.sources)
         if received is None:
             return Fate(warnings=facts.unmarked)
         if not self._reaches(received.own.labels, facts.labels):

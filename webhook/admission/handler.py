@@ -126,7 +126,9 @@ class Handler:
             request = review.parse(body)
             uid, namespace = request.uid, request.namespace
             labels = self._grounds.namespaces.peek(namespace)
-            received = None if labels is None else receive_pod(self._arrival(request, labels))
+            # The whole decision uses one policy set, even if another is loaded meanwhile.
+            policies = None if labels is None else self._grounds.serving()
+            received = self._receive(request, labels, policies) if policies else None
             # The namespace is unknown, or its label has changed: the API server sends only pods of
             # runs. A shared read may be older than the label, so after it a fresh one follows.
             for fresh in (True,) if labels is not None else (False, True):
@@ -136,8 +138,9 @@ class Handler:
                 del request
                 labels = await self._grounds.namespaces.live(namespace, fresh=fresh)
                 request = review.parse(body)
-                received = receive_pod(self._arrival(request, labels))
-            return self._decide(request, received, began)
+                policies = self._grounds.serving()
+                received = self._receive(request, labels, policies)
+            return self._decide(request, received, policies or self._grounds.serving(), began)
         except (InvalidReview, InvalidPod, RecursionError) as error:
             if isinstance(error, Unreadable):
                 uid = error.uid
@@ -162,9 +165,14 @@ class Handler:
         now = self._grounds.now()
         return Arrival(request.pod, request.namespace, labels, request.user, now, request.groups)
 
-    def _decide(self, request: PodRequest, received: ReceivedPod | None, began: float) -> Reply:
-        # Read once: the whole decision uses one policy set, even if another is loaded meanwhile.
-        policies = self._grounds.serving()
+    def _receive(
+        self, request: PodRequest, labels: Mapping[str, str] | None, policies: PolicySet
+    ) -> ReceivedPod | None:
+        return receive_pod(self._arrival(request, labels or {}), policies.sources)
+
+    def _decide(
+        self, request: PodRequest, received: ReceivedPod | None, policies: PolicySet, began: float
+    ) -> Reply:
         cluster = self._grounds.cluster()
         decision = (
             decide_received(received, policies, cluster) if received else Decision("not-a-run")

@@ -127,7 +127,7 @@ class Printer:
         if isinstance(metadata := value.get("metadata"), dict):
             value["metadata"] = _visible_metadata(metadata)
         printed = Object(source.file, value)
-        templates = pod_templates(printed, self._offline.objects)
+        templates = pod_templates(printed, self._offline.objects, self._offline.policies.sources)
         again = decisions(replace(self._offline, objects=[printed], templates=templates))
         changed = [each for each in again if each.decision.result in ("placed", "rejected")]
         if changed:

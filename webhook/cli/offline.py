@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
     from webhook.policy.conditions import Block
+    from webhook.sources.table import SourceTable
     from webhook.workloads.object import Object
     from webhook.workloads.template import PodTemplate
 
@@ -129,13 +130,14 @@ def read_offline(
     Runs. Raises UnreadableInput if nothing else makes pods, and InvalidDocuments.
     """
     policy_set = policies if isinstance(policies, PolicySet) else read_policies(policies)
+    sources = policy_set.sources
     problems: list[str] = []
     found = read_objects(objects, problems)
     runs = [each for each in found if each.is_own_run]
     problems += map(_of_run, runs)
     found = [each for each in found if each not in runs]
-    templates = [template for each in found for template in pod_templates(each, found)]
-    not_read = unread(found)
+    templates = [template for each in found for template in pod_templates(each, found, sources)]
+    not_read = unread(found, sources)
     if not templates:
         there = f"only {counted(found)}" if found else "nothing"
         where = ", ".join(map(str, objects))
@@ -274,11 +276,16 @@ def _asking(policies: PolicySet) -> Iterator[str]:
 def _of_pods(policies: PolicySet, templates: Sequence[PodTemplate]) -> Iterator[str]:
     """What the labels could decide about pods that do not decide it themselves."""
     found = [(each.source.title, own) for each in templates if (own := _placement(each))]
-    unmarked = [title for title, own in found if _identity(own, {}) is None]
+    sources = policies.sources
+    unmarked = [title for title, own in found if _identity(own, {}, sources) is None]
     if unmarked:
         place = f"{names.PLACE}: {names.PLACE_ALL}"
         yield f"pods of {_few(unmarked)} are part of a run if {place} is one of them"
-    kindless = [title for title, own in found if _identity(own, {}) and not _has_fixed_kind(own)]
+    kindless = [
+        title
+        for title, own in found
+        if _identity(own, {}, sources) and not _has_fixed_kind(own, sources)
+    ]
     if kindless and _match_on_kind(policies):
         yield f"the kind of pods of {_few(kindless)} depends on {names.KIND} among them"
     queued = [title for title, own in found if flavor_of(own, (), {})]
@@ -294,14 +301,17 @@ def _placement(template: PodTemplate) -> PodPlacement | None:
         return None  # reported by the decision
 
 
-def _identity(own: PodPlacement, labels: Mapping[str, str]) -> Identity | None:
-    return identify(own.labels, own.annotations, labels)
+def _identity(
+    own: PodPlacement, labels: Mapping[str, str], sources: SourceTable
+) -> Identity | None:
+    return identify(own.labels, own.annotations, labels, sources)
 
 
-def _has_fixed_kind(own: PodPlacement) -> bool:
+def _has_fixed_kind(own: PodPlacement, sources: SourceTable) -> bool:
     """Whether the pod's kind does not depend on its namespace."""
     one, other = (
-        _identity(own, {names.PLACE: names.PLACE_ALL, names.KIND: kind}) for kind in names.KINDS[:2]
+        _identity(own, {names.PLACE: names.PLACE_ALL, names.KIND: kind}, sources)
+        for kind in names.KINDS[:2]
     )
     return one == other
 

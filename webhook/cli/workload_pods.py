@@ -13,6 +13,7 @@ from webhook.pod_schema.field_checks import MOST
 from webhook.policy.findings import path_text
 from webhook.run import template_faults as of_runs
 from webhook.run.plan import plan
+from webhook.sources import SHIPPED
 from webhook.workloads.find import pod_templates
 from webhook.workloads.object import Object
 from webhook.workloads.template import at
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
     from webhook.pod_schema.field_checks import Fault
     from webhook.run.plan import Plan
+    from webhook.sources.table import SourceTable
 
 # The place in messages, instead of a file.
 _NO_FILE: Final = "the API server"
@@ -88,7 +90,7 @@ class _Queued:
         return {**pod, "spec": {**spec, "schedulingGates": [*gates, gate]}}
 
 
-def pods_of(workload: dict[str, Any]) -> Sequence[Pods]:
+def pods_of(workload: dict[str, Any], sources: SourceTable = SHIPPED) -> Sequence[Pods]:
     """The pods of a workload, one entry for each template; none if it creates no pods.
 
     Raises InvalidRun for a Run without a valid plan.
@@ -98,7 +100,7 @@ def pods_of(workload: dict[str, Any]) -> Sequence[Pods]:
     if _is_run(workload):
         return _of_run(plan(typed(workload)))
     source = Object(_NO_FILE, workload)
-    templates = pod_templates(source)
+    templates = pod_templates(source, sources=sources)
     # The Jobs of a CronJob have the labels of its jobTemplate.
     about = (at(workload, (*path, "metadata", "labels")) for path in ((), ("spec", "jobTemplate")))
     if any(isinstance(labels, dict) and labels.get(names.KUEUE_QUEUE) for labels in about):
@@ -106,7 +108,7 @@ def pods_of(workload: dict[str, Any]) -> Sequence[Pods]:
     return templates
 
 
-def faults_of(workload: dict[str, Any]) -> list[str]:
+def faults_of(workload: dict[str, Any], sources: SourceTable = SHIPPED) -> list[str]:
     """Errors in the templates of a workload by the pod schema, each with its path.
 
     None for kinds whose templates the API server validates itself, and for a Run without a valid
@@ -119,9 +121,12 @@ def faults_of(workload: dict[str, Any]) -> list[str]:
         except InvalidRun:
             return []
     else:
-        templates = pod_templates(Object(_NO_FILE, workload))
+        templates = pod_templates(Object(_NO_FILE, workload), sources=sources)
         every = (
-            fault for each in templates if not is_judged(each) for fault in template_faults(each)
+            fault
+            for each in templates
+            if not is_judged(each)
+            for fault in template_faults(each, sources)
         )
         found = islice(every, MOST)
     return [f"{path_text(each.path)}: {each.message}" for each in found]

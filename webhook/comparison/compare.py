@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from webhook.admission.decision import NO_POLICIES
 from webhook.admission.engine import evaluate, part_in, receive_pod
 from webhook.admission.shape import Shapes
 from webhook.comparison.difference import (
@@ -86,7 +87,9 @@ class Comparison:
 
         Raises InvalidPod if a placement field of the pod has the wrong type.
         """
-        received = receive_pod(arrival)
+        if self._sets.old.sources != self._sets.new.sources:
+            return self.compare_fully(arrival)
+        received = receive_pod(arrival, self._sets.new.sources)
         if received is None:
             return "no run"
         shape = self._shapes.shape_of(received)
@@ -103,10 +106,18 @@ class Comparison:
 
     def compare_fully(self, arrival: Arrival) -> Difference | Same:
         """The same, always decided under both sets."""
-        received = receive_pod(arrival)
-        if received is None:
+        sets = self._sets
+        old = receive_pod(arrival, sets.old.sources)
+        new = receive_pod(arrival, sets.new.sources)
+        found = old or new
+        if found is None:
             return "no run"
-        return self._compared(received, self._parts_in(received)._replace(alike=False))
+        parts = _Parts(
+            NO_POLICIES if old is None else part_in(old, sets.old),
+            NO_POLICIES if new is None else part_in(new, sets.new),
+            alike=False,
+        )
+        return self._compared(found, parts, new)
 
     def _parts_in(self, received: ReceivedPod) -> _Parts:
         sets, namespace = self._sets, received.arrival.namespace
@@ -116,12 +127,15 @@ class Comparison:
         )
         return _Parts(old, new, alike)
 
-    def _compared(self, received: ReceivedPod, parts: _Parts) -> Difference | Same:
+    def _compared(
+        self, received: ReceivedPod, parts: _Parts, by_new: ReceivedPod | None = None
+    ) -> Difference | Same:
+        """`by_new`: the pod as the new set recognizes it, if that may differ."""
         sets = self._sets
         old = evaluate(received, parts.old, sets.old, sets.cluster, audit=False)
         if parts.alike:
             return "same" if old.allowed else "rejected"
-        new = evaluate(received, parts.new, sets.new, sets.cluster, audit=False)
+        new = evaluate(by_new or received, parts.new, sets.new, sets.cluster, audit=False)
         if not old.allowed and not new.allowed:
             return "rejected"
         alike = old.allowed and new.allowed and same_placement(old.placement, new.placement)

@@ -87,7 +87,7 @@ def documents(placed: Placed, entries: Sequence[Mapping[str, Any]]) -> list[Json
     steps = tolerations_cel.steps(settings, chosen, placed.classes, seconds)
     pieces = [
         Piece(_OWN),
-        matching.identity_pieces(),
+        matching.identity_pieces(placed.sources),
         matching.policy_pieces(placed.policies),
         plain_fields_cel.maps(settings, stamp),
         plain_fields_cel.scalars(settings, placed.default_priority_class),

@@ -14,7 +14,7 @@ from webhook.exported.cel import Piece, every, text, var
 from webhook.policy.conditions import given_fields
 from webhook.policy.selectors import compile_selector
 from webhook.run.rendezvous.table import WORKER_ZERO_LEADS
-from webhook.sources import SOURCES
+from webhook.sources import SHIPPED
 from webhook.sources.marks import COMPLETION_INDEX, COMPLETION_KEYS, NONE, Key
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from webhook.policy.conditions import MatchField
     from webhook.policy.match_model import Match
     from webhook.sources.marks import Clause, Condition, Leader, Source
+    from webhook.sources.table import SourceTable
 
 # A digit except 0 before any exponent or unit, as in policy.subject.
 _SOME: Final = r"'^[+]?[0.]*[1-9]'"
@@ -32,7 +33,7 @@ _LABELS: Final = "variables.own_labels"
 _NUMBER: Final = "'^[0-9]{1,10}$'"
 
 
-def identity_pieces() -> Piece:
+def identity_pieces(sources: SourceTable = SHIPPED) -> Piece:
     """Variables marked (by the pod's own labels), kind, framework and role ("" if unknown), index
     (-1 if unknown) and coordinator."""
     variables = {
@@ -43,31 +44,31 @@ def identity_pieces() -> Piece:
             for mark in row.marks
             if not mark.namespace
         )
-        for number, row in enumerate(SOURCES)
+        for number, row in enumerate(sources.rows)
     }
     marked = cel.some(variables.values())
     # Fairlead's own kind, framework, role and index also refine pods of other rows.
     variables["row0"] = "true"
     variables["marked"] = marked
-    variables["kind"] = _kind()
+    variables["kind"] = _kind(sources)
     variables["framework"] = _first(
         (number, [*_word_if_met(row.framework), *_always(row.framework_always)])
-        for number, row in enumerate(SOURCES)
+        for number, row in enumerate(sources.rows)
     )
     variables["role"] = _first(
-        (number, _word_if_met(row.role)) for number, row in enumerate(SOURCES)
+        (number, _word_if_met(row.role)) for number, row in enumerate(sources.rows)
     )
     completion = _indexes(COMPLETION_KEYS)
     variables["completion"] = f"({cel.flat(completion)} + [-1])[0]"
     found = [
         f"({var(f'row{number}')} ? {_index(row)} : [])"
-        for number, row in enumerate(SOURCES)
+        for number, row in enumerate(sources.rows)
         if row.index
     ]
     # The template of an Indexed Job cannot have the index of each pod.
     last = f"[{var('completion')}]"
     variables["index"] = f"({cel.flat(found)} + {last})[0]"
-    variables["coordinator"] = _coordinator()
+    variables["coordinator"] = _coordinator(sources)
     return Piece(variables)
 
 
@@ -101,7 +102,7 @@ def _first(rows: Iterable[tuple[int, Sequence[str]]], last: str = "''") -> str:
     return f"({cel.flat(found)} + [{last}])[0]"
 
 
-def _kind() -> str:
+def _kind(sources: SourceTable) -> str:
     labels = var("namespace_labels")
     word = f"{labels}[?{text(names.KIND)}].orValue('').lowerAscii()"
     whole = f"{labels}[?{text(names.PLACE)}].orValue('') == {text(names.PLACE_ALL)}"
@@ -110,7 +111,7 @@ def _kind() -> str:
     )
     rows = (
         (number, [*_word_if_met(row.kind), *_always(row.kind_always)])
-        for number, row in enumerate(SOURCES)
+        for number, row in enumerate(sources.rows)
     )
     return _first(rows, unsaid)
 
@@ -132,11 +133,11 @@ def _index(row: Source) -> str:
     )
 
 
-def _coordinator() -> str:
+def _coordinator(sources: SourceTable) -> str:
     """As identity._leads: a role that leads, else the first row with an answer, else worker 0."""
     lists = [
         cel.list_if(var(f"row{number}"), cel.flat(map(_leads, row.leaders)))
-        for number, row in enumerate(SOURCES)
+        for number, row in enumerate(sources.rows)
         if row.leaders
     ]
     frameworks = cel.texts(sorted(WORKER_ZERO_LEADS))

@@ -10,11 +10,13 @@ from webhook.policy import policy_documents
 from webhook.policy.load import compiled
 from webhook.policy.match_model import Match
 from webhook.policy.model import PlacementPolicy
+from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from webhook.placement.capacity import CapacityClass
+    from webhook.sources.table import SourceTable
 
 W = TypeVar("W", bound=PlacementSetting, covariant=True)
 
@@ -46,6 +48,7 @@ class Placed(NamedTuple):
     default_toleration_seconds: int = 300
     rolled_out: Sequence[str] = ()
     exceptions: Sequence[str] = ()
+    sources: SourceTable = SHIPPED
 
 
 def placed_of(
@@ -75,7 +78,16 @@ def placed_of(
     defaults = default_priority_class, default_toleration_seconds
     rolled_out = [policy.name for policy in policies.policies if policy.rollout is not None]
     exceptions = [exception.name for exception in policies.exceptions]
-    return Placed(enforced, classes, policies.hash, *defaults, rolled_out, exceptions), audited
+    placed = Placed(
+        enforced,
+        classes,
+        policies.hash,
+        *defaults,
+        rolled_out=rolled_out,
+        exceptions=exceptions,
+        sources=policies.sources,
+    )
+    return placed, audited
 
 
 class PositionedSetting(NamedTuple):

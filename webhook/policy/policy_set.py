@@ -17,6 +17,7 @@ from webhook.policy import conditions, operating_system
 from webhook.policy.exceptions import Exceptions
 from webhook.policy.index import Index
 from webhook.policy.match_model import Match
+from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
     import re
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from webhook.placement.settings import MemberSetting, PlacementSetting
     from webhook.policy.model import PlacementException, PlacementPolicy, PolicyDocument
     from webhook.policy.subject import Subject
+    from webhook.sources.table import SourceTable
 
 # Which policies match together depends on the few policies, not on the many pods. The bound is
 # for sets where it does not.
@@ -79,7 +81,8 @@ class PolicySet:
 
     `hash` is of the content alone: the same documents in any order and any files give the same.
     `systems` has the operating system of each policy that names one, by position. `tested` has the
-    match fields that a policy or exception gives, by name, each with all their values.
+    match fields that a policy or exception gives, by name, each with all their values. `sources` is
+    the table of systems by which pods are recognized.
     """
 
     __slots__ = (
@@ -89,6 +92,7 @@ class PolicySet:
         "exceptions",
         "hash",
         "policies",
+        "sources",
         "systems",
         "tested",
     )
@@ -100,6 +104,7 @@ class PolicySet:
         content_hash: str,
         exceptions: Sequence[PlacementException] = (),
         compiler: Compiler | None = None,
+        sources: SourceTable = SHIPPED,
     ) -> None:
         ordered = sorted(policies, key=lambda p: (-p.spec.priority, p.name))
         compiler = compiler or Compiler()
@@ -111,6 +116,7 @@ class PolicySet:
             if (system := operating_system.required_system(policy.settings)) is not None
         }
         self.classes = dict(classes)
+        self.sources = sources
         self.exceptions = Exceptions(exceptions)
         self.hash = content_hash
         parts = [policy.tested for policy in self.policies]

@@ -168,7 +168,7 @@ def _why_not(
 ) -> list[str]:
     """For each policy (or only those named) that does not match, the very condition that fails."""
     own = pods_of.parse_pod(arrival.pod)
-    identity = identify(own.labels, own.annotations, arrival.namespace_labels)
+    identity = identify(own.labels, own.annotations, arrival.namespace_labels, policies.sources)
     if identity is None:
         return [
             "the pod is not part of a run: it has none of the labels that `fairlead sources` lists"

@@ -13,8 +13,9 @@
 `POD_KINDS` has the kinds that create pods, by API group and kind. If two files describe the same
 kind, one of them lists its versions.
 
-The files are parsed once, when this package is imported. `webhook.policy.run_source` parses such
-files strictly, and tests apply it to those that ship.
+The files are parsed once, when this package is imported: `SHIPPED` is their table. A policy set has
+a table with the documents RunSource of its author as well. `webhook.policy.run_source` parses such
+documents strictly, and tests apply it to those that ship.
 
 Keys and values were read in the code that `origin` names, except three from documentation:
 KubeRay's replica index, Argo's workflow label and the name of a Workspace.
@@ -23,12 +24,11 @@ KubeRay's replica index, Argo's workflow label and the name of a Workspace.
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from webhook.sources.kind_model import pod_kind
-from webhook.sources.marks import source
+from webhook.sources.table import SourceTable, System, system
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,35 +37,13 @@ if TYPE_CHECKING:
     from webhook.sources.marks import Source
 
 
-def _specs() -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the name and the spec of every file, highest precedence first."""
-    found = [
-        yaml.load(each.read_bytes(), Loader=yaml.CSafeLoader)
-        for each in files(__package__).iterdir()
-        if each.name.endswith(".yaml")
-    ]
-    found.sort(key=lambda document: document["metadata"]["name"])
-    found.sort(key=_precedence, reverse=True)
-    for each in found:
-        yield each["metadata"]["name"], each["spec"]
+def _systems() -> Iterator[System]:
+    for each in files(__package__).iterdir():
+        if each.name.endswith(".yaml"):
+            document = yaml.load(each.read_bytes(), Loader=yaml.CSafeLoader)
+            yield system(document["metadata"]["name"], document["spec"])
 
 
-def _precedence(document: Mapping[str, Any]) -> int:
-    """Return the sort key; systems that mark no pods come last."""
-    return int(document["spec"].get("identity", {}).get("precedence", -1))
-
-
-def _by_kind(kinds: Iterator[PodKind]) -> dict[tuple[str, str], Sequence[PodKind]]:
-    found: dict[tuple[str, str], list[PodKind]] = {}
-    for kind in kinds:
-        found.setdefault((kind.group, kind.kind), []).append(kind)
-    return {key: tuple(sorted(of, key=lambda each: not each.versions)) for key, of in found.items()}
-
-
-_SPECS: Final = tuple(_specs())
-SOURCES: Final[tuple[Source, ...]] = tuple(
-    source(name, spec) for name, spec in _SPECS if "identity" in spec
-)
-POD_KINDS: Final[Mapping[tuple[str, str], Sequence[PodKind]]] = _by_kind(
-    pod_kind(each) for _, spec in _SPECS for each in spec.get("kinds", ())
-)
+SHIPPED: Final = SourceTable(tuple(_systems()))
+SOURCES: Final[tuple[Source, ...]] = SHIPPED.rows
+POD_KINDS: Final[Mapping[tuple[str, str], Sequence[PodKind]]] = SHIPPED.pod_kinds

@@ -11,7 +11,7 @@ from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.sources import POD_KINDS
+from webhook.sources import SHIPPED
 from webhook.workloads.build_template import built_template
 from webhook.workloads.object_view import ObjectView
 from webhook.workloads.template import PodTemplate, ReplicaMetadata, at
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Path
     from webhook.sources.kind_model import Addition, Condition, Field, PodKind, Pods
+    from webhook.sources.table import SourceTable
     from webhook.workloads.object import Object
     from webhook.workloads.template import Maker
 
@@ -29,9 +30,7 @@ if TYPE_CHECKING:
 _ABSENT: Final[Path] = ("",)
 # By API group and kind, because equal names of kinds have different meanings in different groups.
 # Kinds whose pods are not predictable are left out.
-KINDS: Final[Mapping[tuple[str, str], Sequence[PodKind]]] = {
-    key: kinds for key, kinds in POD_KINDS.items() if any(each.pods for each in kinds)
-}
+KINDS: Final[Mapping[tuple[str, str], Sequence[PodKind]]] = SHIPPED.template_kinds
 
 
 def group_of(source: Object) -> str:
@@ -39,50 +38,48 @@ def group_of(source: Object) -> str:
     return str(source.value.get("apiVersion") or "").rpartition("/")[0]
 
 
-def templates_of_known_kind(source: Object) -> list[PodTemplate] | None:
+def templates_of_known_kind(
+    source: Object, sources: SourceTable = SHIPPED
+) -> list[PodTemplate] | None:
     """Return the object's pod templates; None if its kind is not known.
 
     A missing template is left out.
     """
-    known = _kind_of(source)
+    known = _kind_in(source.value, sources)
     if known is None:
         return None
-    found = _by_kind(ObjectView(source, source.name), known, ())
+    found = _by_kind(ObjectView(source, source.name, sources), known, ())
     return [each for each in found if isinstance(each.template, dict)]
 
 
-def claim_names(source: Object) -> Iterator[str]:
+def claim_names(source: Object, sources: SourceTable = SHIPPED) -> Iterator[str]:
     """Yield the names of the claims that the object's controller mounts as volumes."""
-    known = _kind_of(source)
+    known = _kind_in(source.value, sources)
     if known is None:
         return
-    for view, kind in _made_kinds(ObjectView(source, source.name), known):
+    for view, kind in _made_kinds(ObjectView(source, source.name, sources), known):
         for claims in kind.claims:
             for claim in _flattened(source.value, view.path(claims)):
                 if isinstance(name := at(claim, ("metadata", "name")), str):
                     yield name
 
 
-def fields_not_read(source: Object) -> Iterator[Path]:
+def fields_not_read(source: Object, sources: SourceTable = SHIPPED) -> Iterator[Path]:
     """Yield the paths of present fields that describe or change pods, and are not read."""
-    known = _kind_of(source)
+    known = _kind_in(source.value, sources)
     if known is None:
         return
-    for view, kind in _made_kinds(ObjectView(source, source.name), known):
+    for view, kind in _made_kinds(ObjectView(source, source.name, sources), known):
         for field in kind.not_read:
             path = view.path(field)
             if any(each is not None for each in _flattened(source.value, path)):
                 yield path
 
 
-def _kind_of(source: Object) -> PodKind | None:
-    """Return the description of the object's kind and version."""
-    return _kind_in(source.value)
-
-
-def _kind_in(value: Any) -> PodKind | None:
+def _kind_in(value: Any, sources: SourceTable) -> PodKind | None:
+    """Return the description of an object's kind and version."""
     group, _, version = str(at(value, ("apiVersion",)) or "").rpartition("/")
-    kinds = KINDS.get((group, str(at(value, ("kind",)))), ())
+    kinds = sources.template_kinds.get((group, str(at(value, ("kind",)))), ())
     return next((each for each in kinds if not each.versions or version in each.versions), None)
 
 
@@ -94,12 +91,15 @@ def _like(view: ObjectView, pods: Pods) -> tuple[ObjectView, PodKind] | None:
     (name,) = view.fill(like.name, {"name": view.name})
     if like.object is not None:
         root = view.path(like.object)
-        known = _kind_in(at(view.source.value, root))
-        made = ObjectView(view.source, name, (*root, "spec"), (*root, "metadata"), root)
+        known = _kind_in(at(view.source.value, root), view.sources)
+        made = ObjectView(
+            view.source, name, view.sources, (*root, "spec"), (*root, "metadata"), root
+        )
         return None if known is None else (made, known)
     spec = view.path(like.spec) if like.spec else ()
     metadata = view.path(like.metadata) if like.metadata else _ABSENT
-    return ObjectView(view.source, name, spec, metadata), KINDS[like.group, like.kind][-1]
+    kinds = view.sources.template_kinds[like.group, like.kind]
+    return ObjectView(view.source, name, view.sources, spec, metadata), kinds[-1]
 
 
 def _made_kinds(view: ObjectView, kind: PodKind) -> Iterator[tuple[ObjectView, PodKind]]:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import names
 from webhook.policy.findings import path_text
 from webhook.shortening import first_few
-from webhook.sources import POD_KINDS
+from webhook.sources import SHIPPED
 from webhook.workloads.by_kind import (
-    KINDS,
     fields_not_read,
     group_of,
     templates_of_known_kind,
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Path
+    from webhook.sources.table import SourceTable
     from webhook.workloads.object import Object
 
 # Steps of a path that do not describe the purpose of a pod.
@@ -45,15 +45,17 @@ _OF_KUBERNETES: Final = ".k8s.io"
 _NAMED: Final = 3
 
 
-def pod_templates(source: Object, among: Sequence[Object] = ()) -> list[PodTemplate]:
+def pod_templates(
+    source: Object, among: Sequence[Object] = (), sources: SourceTable = SHIPPED
+) -> list[PodTemplate]:
     """Return the object's pod templates; none if it creates no pods.
 
     A missing template of a known kind is left out. `among` are objects beside it, to which it may
     refer.
     """
     if is_train_job(source):
-        return templates_of_train_job(source, among)
-    return templates_of_known_kind(source) or list(_by_shape(source, source.value, ()))
+        return templates_of_train_job(source, among, sources)
+    return templates_of_known_kind(source, sources) or list(_by_shape(source, source.value, ()))
 
 
 def _by_shape(source: Object, value: Any, path: Path) -> Iterator[PodTemplate]:
@@ -99,7 +101,7 @@ def _count(source: Object, path: Path) -> int:
     return count_at(source.value, (*path, "replicas"), beside)
 
 
-def unread(objects: Sequence[Object]) -> list[str]:
+def unread(objects: Sequence[Object], sources: SourceTable = SHIPPED) -> list[str]:
     """Return lines about pods of these objects that are not known. Runs are skipped.
 
     There is one line per kind without a pod template, one for all unknown kinds, and one for each
@@ -107,50 +109,50 @@ def unread(objects: Sequence[Object]) -> list[str]:
     skipped.
     """
     found = [each for each in objects if not each.is_own_run]
-    without = [each for each in found if not pod_templates(each, found)]
+    without = [each for each in found if not pod_templates(each, found, sources)]
     jobs = [each for each in without if is_train_job(each)]
     return [
-        *_without_template(each for each in without if each not in jobs),
+        *_without_template((each for each in without if each not in jobs), sources),
         *(
             f"{each.title} makes pods of {runtime_title(each)}, which is not given beside it"
             for each in jobs
         ),
-        *_not_read(found),
+        *_not_read(found, sources),
     ]
 
 
-def _not_read(objects: Iterable[Object]) -> Iterator[str]:
+def _not_read(objects: Iterable[Object], sources: SourceTable) -> Iterator[str]:
     """Yield a line per kind and field."""
     made: dict[tuple[str, str], list[str]] = {}
     for each in objects:
-        for path in fields_not_read(each):
+        for path in fields_not_read(each, sources):
             made.setdefault((each.kind, path_text(path)), []).append(each.name)
     for (kind, field), names_of in made.items():
         which = first_few([f"{kind}/{name}" for name in names_of], _NAMED)
         yield f"{which}: {field} can change pods, and is not read"
 
 
-def _without_template(objects: Iterable[Object]) -> list[str]:
+def _without_template(objects: Iterable[Object], sources: SourceTable) -> list[str]:
     made: dict[str, list[Object]] = {}
     unknown: dict[str, None] = {}
     for each in objects:
         group = group_of(each)
-        kinds = POD_KINDS.get((group, each.kind), ())
+        kinds = sources.pod_kinds.get((group, each.kind), ())
         if kinds and not any(kind.code for kind in kinds):
             made.setdefault(each.kind, []).append(each)
         elif group not in _NO_OTHERS and not group.endswith(_OF_KUBERNETES):
             unknown[each.kind] = None
-    lines = [_line(kind, found) for kind, found in made.items()]
+    lines = [_line(kind, found, sources) for kind, found in made.items()]
     if unknown:
         which = ", ".join(unknown)
         lines.append(f"it is unknown whether {which} makes pods: it has no pod template")
     return lines
 
 
-def _line(kind: str, found: Sequence[Object]) -> str:
+def _line(kind: str, found: Sequence[Object], sources: SourceTable) -> str:
     first = found[0]
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     which = f"{first.title}{more}"
-    if (group_of(first), kind) in KINDS:
+    if (group_of(first), kind) in sources.template_kinds:
         return f"{kind} makes pods; the pod template is missing: {which}"
     return f"{kind} makes pods; its templates are not read: {which}"

@@ -13,15 +13,20 @@ if TYPE_CHECKING:
 
     from webhook.policy.findings import Path
     from webhook.sources.kind_model import Choice, Field, Text
+    from webhook.sources.table import SourceTable
     from webhook.workloads.object import Object
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectView:
-    """An object, or one that it creates: its name, the paths of its parts, and an entry in it."""
+    """An object, or one that it creates: its name, the paths of its parts, and an entry in it.
+
+    sources: the table in which the kinds of created objects are found
+    """
 
     source: Object
     name: str
+    sources: SourceTable
     spec: Path = ("spec",)
     metadata: Path = ("metadata",)
     entry: Path = ()

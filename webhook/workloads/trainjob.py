@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.placement.shapes import JsonObject
+    from webhook.sources.table import SourceTable
     from webhook.workloads.template import PodTemplate
 
 _GROUP: Final = "trainer.kubeflow.org"
@@ -38,7 +39,9 @@ def runtime_title(source: Object) -> str:
     return f"{kind}/{name}"
 
 
-def templates_of_train_job(source: Object, among: Sequence[Object]) -> list[PodTemplate]:
+def templates_of_train_job(
+    source: Object, among: Sequence[Object], sources: SourceTable
+) -> list[PodTemplate]:
     """Return its pod templates; none if its runtime is not among the objects."""
     runtime = _find_runtime(source, among)
     if runtime is None:
@@ -57,7 +60,7 @@ def templates_of_train_job(source: Object, among: Sequence[Object]) -> list[PodT
             path=("spec", "runtimeRef"),
             built=BuiltTemplate(each.template, _LABELS_AT),
         )
-        for each in templates_of_known_kind(Object(source.file, value)) or []
+        for each in templates_of_known_kind(Object(source.file, value), sources) or []
     ]
 
 

@@ -6,13 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.pod_schema import field_checks, scheduling_rules, template_rules, text_rules
+from webhook.sources import SHIPPED
 from webhook.strict import quoted
-from webhook.workloads.by_kind import KINDS, claim_names, group_of
+from webhook.workloads.by_kind import claim_names, group_of
 from webhook.workloads.template import at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from webhook.sources.table import SourceTable
     from webhook.workloads.template import PodTemplate
 
 # The API server validates these kinds' templates; their controllers add only volumes of claims.
@@ -31,7 +33,9 @@ def is_judged(template: PodTemplate) -> bool:
     return group_of(template.source) in _JUDGED
 
 
-def template_faults(template: PodTemplate) -> Iterator[field_checks.Fault]:
+def template_faults(
+    template: PodTemplate, sources: SourceTable = SHIPPED
+) -> Iterator[field_checks.Fault]:
     """Yield the faults, with paths from the root of the object.
 
     In an unknown kind, a value that looks like a template may be something else. Then only probable
@@ -41,13 +45,15 @@ def template_faults(template: PodTemplate) -> Iterator[field_checks.Fault]:
     if template.built is not None:
         # Faults are those of the template as it is written.
         if template.built.start is not None:
-            yield from template_faults(replace(template, path=template.built.start, built=None))
+            yield from template_faults(
+                replace(template, path=template.built.start, built=None), sources
+            )
         return
-    known = (group_of(source), source.kind) in KINDS
+    known = (group_of(source), source.kind) in sources.template_kinds
     kind = field_checks.POD if template.is_pod else field_checks.TEMPLATE
     found = [*field_checks.faults(template.template, kind, whole=known)]
     if known:
-        volumes = set(claim_names(source))
+        volumes = set(claim_names(source, sources))
         more = not is_judged(template)
         of_spec = template_rules.faults(
             template.template.get("spec"), volumes=volumes, more_volumes=more

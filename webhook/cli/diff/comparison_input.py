@@ -19,6 +19,7 @@ from webhook.identity import identify
 from webhook.placement import nodes as nodes_of
 from webhook.run.plan import plan
 from webhook.run.run_documents import without_nulls
+from webhook.sources import SHIPPED
 from webhook.workloads.by_kind import KINDS
 from webhook.workloads.find import pod_templates
 from webhook.workloads.object import ANSWERED, from_answer
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.run.plan import Plan
+    from webhook.sources.table import SourceTable
     from webhook.workloads.object import Object
     from webhook.workloads.template import PodTemplate
 
@@ -126,7 +128,12 @@ async def read_facts(client: Client, namespace: str) -> Facts:
     return Facts(labels, default, nodes, await read_configuration(client))
 
 
-async def read_pods(client: Client, namespace: str, known: Mapping[str, Mapping[str, str]]) -> Pods:
+async def read_pods(
+    client: Client,
+    namespace: str,
+    known: Mapping[str, Mapping[str, str]],
+    sources: SourceTable = SHIPPED,
+) -> Pods:
     """Templates of workloads, and live pods of runs that no workload represents.
 
     Of this namespace or of all. A workload represents the pods and workloads that it creates,
@@ -135,19 +142,21 @@ async def read_pods(client: Client, namespace: str, known: Mapping[str, Mapping[
     labels by namespace. Raises ClusterError.
     """
     within = f"/namespaces/{namespace}" if namespace else ""
-    listed = await client.list(f"/api/v1{within}/pods", lambda pod: relevant_pod(pod, known))
+    listed = await client.list(
+        f"/api/v1{within}/pods", lambda pod: relevant_pod(pod, known, sources)
+    )
     live = [from_answer("v1", "Pod", pod) for pod in listed.items if pod]
     workloads: list[Object] = []
     for kind in await listed_kinds(client):
         workloads += await _workloads(client, kind, namespace)
     uids = {each.metadata.get("uid") for each in workloads}
-    makers = [*_templates([each for each in live if _owner(each) not in uids], live=True)]
+    makers = [*_templates([each for each in live if _owner(each) not in uids], sources, live=True)]
     notes: list[str] = []
     for each in workloads:
         if _is_over(each.value) or _owner(each) in uids:
             continue
         if not each.is_own_run:
-            makers += _templates([each], live=False)
+            makers += _templates([each], sources, live=False)
             continue
         try:
             makers.append(Planned(ANSWERED, plan_of(each.value, each.namespace)))
@@ -156,9 +165,11 @@ async def read_pods(client: Client, namespace: str, known: Mapping[str, Mapping[
     return Pods(makers, notes)
 
 
-def _templates(objects: list[Object], *, live: bool) -> Iterator[Template | Planned]:
+def _templates(
+    objects: list[Object], sources: SourceTable, *, live: bool
+) -> Iterator[Template | Planned]:
     for each in objects:
-        for template in pod_templates(each, objects):
+        for template in pod_templates(each, objects, sources):
             yield Template(template, each.namespace, live)
 
 
@@ -175,7 +186,7 @@ def _slim(workload: dict[str, Any]) -> dict[str, Any]:
 
 
 def relevant_pod(
-    pod: dict[str, Any], known: Mapping[str, Mapping[str, str]]
+    pod: dict[str, Any], known: Mapping[str, Mapping[str, str]], sources: SourceTable = SHIPPED
 ) -> dict[str, Any] | None:
     """The parts of a live pod that a decision reads, as at its creation; None if not relevant.
 
@@ -187,7 +198,7 @@ def relevant_pod(
     if (
         _is_over(pod)
         or names.MIRROR_POD in annotations
-        or identify(metadata.get("labels") or {}, annotations, labels) is None
+        or identify(metadata.get("labels") or {}, annotations, labels, sources) is None
     ):
         return None
     kept = {key: value for key, value in spec.items() if key != "nodeName"}

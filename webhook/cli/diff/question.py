@@ -38,6 +38,7 @@ from webhook.placement.daemon import on_node, template_nodes
 from webhook.placement.nodes import by_name
 from webhook.placement.pod import parse_pod
 from webhook.shortening import first_few
+from webhook.sources import SHIPPED
 from webhook.workloads.find import pod_templates, unread
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from webhook.comparison.difference_report import Report
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
+    from webhook.sources.table import SourceTable
     from webhook.workloads.object import Object
 
 # Maximum number of objects that a note names.
@@ -86,7 +88,7 @@ def gather(question: Question) -> ComparisonInput:
     if question.asks_cluster:
         return asyncio.run(_with_cluster(question))
     old, new = _sets(question, None)
-    facts, pods = _of_files(question, Facts())
+    facts, pods = _of_files(question, Facts(), new.sources.with_those_of(old.sources))
     return ComparisonInput(old, new, facts, pods)
 
 
@@ -103,6 +105,7 @@ async def _with_cluster(question: Question) -> ComparisonInput:
         if theirs is not None and theirs.exceptions:
             old, new, note = _excepted(question, old, new, theirs)
             notes += [note] if note else []
+        sources = new.sources.with_those_of(old.sources)
         # The namespaces of pods in files are unknown before the files are read.
         namespace = "" if question.pods else question.namespace
         known = await read_facts(client, namespace)
@@ -112,10 +115,10 @@ async def _with_cluster(question: Question) -> ComparisonInput:
             known = replace(known, configuration=None)
             notes.append(f"{nothing.reason}: the comparison shows the result as if they were sent")
         if question.pods:
-            facts, pods = _of_files(question, known)
+            facts, pods = _of_files(question, known, sources)
         else:
             facts = _facts(question, [], known)
-            pods = await read_pods(client, namespace, facts.namespaces)
+            pods = await read_pods(client, namespace, facts.namespaces, sources)
     return ComparisonInput(old, new, facts, replace(pods, notes=[*notes, *pods.notes]))
 
 
@@ -144,10 +147,10 @@ def _excepted(
     return old, new, f"{what} in {without[0]} too, which has none of its own"
 
 
-def _of_files(question: Question, known: Facts) -> tuple[Facts, Pods]:
+def _of_files(question: Question, known: Facts, sources: SourceTable) -> tuple[Facts, Pods]:
     objects = read_objects(question.pods)
     namespace = question.namespace or "default"
-    pods = pods_of_files(objects, question.pods, namespace)
+    pods = pods_of_files(objects, question.pods, namespace, sources)
     return _facts(question, objects, known), pods
 
 
@@ -171,7 +174,12 @@ def _sets(question: Question, theirs: PolicySet | None) -> tuple[PolicySet, Poli
     return old, new
 
 
-def pods_of_files(objects: Sequence[Object], paths: Sequence[Path], namespace: str) -> Pods:
+def pods_of_files(
+    objects: Sequence[Object],
+    paths: Sequence[Path],
+    namespace: str,
+    sources: SourceTable = SHIPPED,
+) -> Pods:
     """The objects that create pods; `namespace` is for objects without one.
 
     Raises UnreadableInput with every invalid Run, or if no object creates pods.
@@ -181,7 +189,7 @@ def pods_of_files(objects: Sequence[Object], paths: Sequence[Path], namespace: s
     for each in objects:
         within = each.namespace or namespace
         if not each.is_own_run:
-            found = pod_templates(each, objects)
+            found = pod_templates(each, objects, sources)
             makers += [Template(template, within) for template in found]
             continue
         try:
@@ -190,11 +198,12 @@ def pods_of_files(objects: Sequence[Object], paths: Sequence[Path], namespace: s
             problems += [f"{each.place()}: {each.title}: {line}" for line in error.problems]
     if problems:
         raise UnreadableInput(problems)
+    not_read = unread(objects, sources)
     if not makers:
         there = f"only {counted(objects)}" if objects else "nothing"
         where = ", ".join(map(str, paths))
-        raise UnreadableInput([f"{where}: it has no pod template, {there}", *unread(objects)])
-    return Pods(makers, unread(objects))
+        raise UnreadableInput([f"{where}: it has no pod template, {there}", *not_read])
+    return Pods(makers, not_read)
 
 
 def facts_of_files(
@@ -246,7 +255,7 @@ def daemon_set_notes(gathered: ComparisonInput) -> list[str]:
     titles = [
         one_line(each.template.source.title)
         for each in gathered.pods.makers
-        if isinstance(each, Template) and each.template.count is None and _is_of_run(each, facts)
+        if isinstance(each, Template) and each.template.count is None and _is_of_run(each, gathered)
     ]
     if not titles:
         return []
@@ -255,13 +264,16 @@ def daemon_set_notes(gathered: ComparisonInput) -> list[str]:
     return [f"{what} watches nodes rejects those whose node does not meet a requirement; {cure}"]
 
 
-def _is_of_run(each: Template, facts: Facts) -> bool:
+def _is_of_run(each: Template, gathered: ComparisonInput) -> bool:
     try:
         own = parse_pod(each.template.pod(0))
     except InvalidPod:
         return False  # reported by the decision
-    labels = labels_of(each.namespace, facts.namespaces)
-    return identify(own.labels, own.annotations, labels) is not None
+    labels = labels_of(each.namespace, gathered.facts.namespaces)
+    return any(
+        identify(own.labels, own.annotations, labels, policies.sources) is not None
+        for policies in (gathered.old, gathered.new)
+    )
 
 
 class _Judge:

@@ -271,7 +271,7 @@ class PolicyMatcher:
             own = pods.parse_pod(pod)
         except InvalidPod:
             return None  # the API server would reject it too
-        identity = identify(own.labels, own.annotations, labels)
+        identity = identify(own.labels, own.annotations, labels, self._policies.sources)
         if identity is None:
             return None
         arrival = Arrival(pod, namespace, labels, now=self._now)

@@ -70,7 +70,9 @@ def _unmet(state: ClusterState, found: Json, policies: PolicySet) -> Iterator[st
         labels = state.namespaces[namespace]
         user = names.DAEMON_SET_CONTROLLER
         try:
-            pod = receive_pod(Arrival(template.pod(0), namespace, labels, user, state.now))
+            pod = receive_pod(
+                Arrival(template.pod(0), namespace, labels, user, state.now), policies.sources
+            )
         except InvalidPod:
             continue  # the API server rejects it too
         merged = pod and merged_if_held(pod, policies, Cluster())
