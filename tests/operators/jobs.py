@@ -109,6 +109,36 @@ _DASK_CLUSTER: Final = made(
         },
     },
 )
+_RAY_CLUSTER: Final = made(
+    "ray.io/v1",
+    "RayCluster",
+    {
+        "headGroupSpec": {"rayStartParams": {}, "template": template()},
+        "workerGroupSpecs": [
+            {
+                "groupName": "workers",
+                "replicas": 2,
+                "minReplicas": 0,
+                "maxReplicas": 2,
+                "rayStartParams": {},
+                "template": template(),
+            }
+        ],
+    },
+)
+SPARK_APPLICATION: Final = made(
+    "sparkoperator.k8s.io/v1beta2",
+    "SparkApplication",
+    {
+        "type": "Python",
+        "mode": "cluster",
+        "sparkVersion": "4.0.0",
+        "image": "example.invalid/none",
+        "mainApplicationFile": "local:///main.py",
+        "driver": {"serviceAccount": "default"},
+        "executor": {"instances": 1},
+    },
+)
 _KUEUE: Final = "kueue.x-k8s.io/v1beta2"
 _QUEUES: Final = (
     made(_KUEUE, "ResourceFlavor", {}, QUEUE),
@@ -150,5 +180,6 @@ EXAMPLES: Final = (
     Example(("mpi-operator",), _MPI_JOB, 3),
     Example(("trainer",), _TRAIN_JOB, 2, there=("jobset", "trainer")),
     Example(("dask-kubernetes",), _DASK_CLUSTER, 3),
+    Example(("kuberay-operator",), _RAY_CLUSTER, 3),
     Example(("lws",), _LEADER_WORKER_SET, 3, _WHOLE),
 )

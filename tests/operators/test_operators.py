@@ -15,7 +15,7 @@ import pytest
 
 from tests.cluster.manifests import Json
 from tests.eventually import eventually
-from tests.operators.jobs import EXAMPLES, Example
+from tests.operators.jobs import EXAMPLES, SPARK_APPLICATION, Example
 from tests.wording import line_with, mentions
 from webhook import names
 from webhook.sandbox.cache_folder import cache_directory
@@ -131,10 +131,11 @@ def left_in_tmp() -> bool:
     return any(sign.parents[1].exists() for sign in signs)
 
 
-def test_both_operators_of_mpi_jobs_share_a_sandbox(box: Box) -> None:
-    """They own one definition: the MPI operator's is there, the other one leaves MPIJobs alone."""
-    up = box.up("training-operator", "mpi-operator")
+def test_all_operators_share_a_sandbox(box: Box) -> None:
+    """Two own one definition: the MPI operator's is there, the other one leaves MPIJobs alone."""
+    up = box.up(*operators())
     assert up.returncode == 0, up.stderr
+    assert set(status()["operators"]) == set(operators())
     box.kubectl("create", "namespace", NAMESPACE)
     (mpi,) = (each for each in EXAMPLES if each.operators == ("mpi-operator",))
     (pytorch,) = (each for each in EXAMPLES if each.operators == ("training-operator",))
@@ -146,6 +147,23 @@ def test_both_operators_of_mpi_jobs_share_a_sandbox(box: Box) -> None:
 def pods_are(box: Box, wanted: int) -> Callable[[], bool]:
     """Whether so many pods are there."""
     return lambda: len(box.pods()) == wanted
+
+
+def test_spark_s_operator_reports_that_there_is_no_spark(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pods are made by spark-submit, which the sandbox does not bring."""
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    assert box.up("spark-operator").returncode == 0
+    box.kubectl("create", "namespace", NAMESPACE)
+    box.kubectl.create(SPARK_APPLICATION)
+
+    def state() -> str:
+        found = box.kubectl.json("get", "sparkapplication", "train")
+        return str(found.get("status", {}).get("applicationState", {}))
+
+    eventually("the failure is reported", lambda: "FAILED" in state(), explain=state)
+    mentions(state(), "SPARK_HOME")
 
 
 def test_a_running_sandbox_says_which_operator_it_lacks(box: Box) -> None:

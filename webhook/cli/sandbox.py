@@ -124,8 +124,10 @@ def up(
       dask-kubernetes    1 min  DaskCluster, DaskJob, DaskAutoscaler; from PyPI
       jobset             4 min  JobSet
       kueue              8 min  queues with quotas for jobs and pods
+      kuberay-operator   8 min  RayCluster; other kinds of Ray up to their cluster
       lws                5 min  LeaderWorkerSet
       mpi-operator       3 min  MPIJob v2beta1; fixes port 8080, so one sandbox at a time
+      spark-operator     2 min  SparkApplication; its pods need SPARK_HOME and Java
       trainer            2 min  TrainJob, with its shipped runtimes; starts jobset, too
       training-operator  6 min  TFJob, PyTorchJob, PaddleJob, XGBoostJob, JAXJob, MPIJob v1
 

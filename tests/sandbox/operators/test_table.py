@@ -43,7 +43,7 @@ def test_every_placeholder_of_a_row_has_a_value(operator: Operator) -> None:
     """And an argument names the sandbox's folder, by which its process is recognised."""
     names = ("folder", "certificates", "config", "kubeconfig")
     values: dict[str, str | int] = dict.fromkeys(names, "/box/file")
-    values |= dict.fromkeys(operator.ports, 1)
+    values |= dict.fromkeys([*operator.ports, "api_port"], 1)
     for content in (operator.config, operator.environment):
         fill_placeholders(content, values)
     arguments = fill_placeholders(operator.arguments, values)

@@ -160,7 +160,7 @@ def _create(kubectl: Kubectl, objects: tuple[Json, ...]) -> None:
     if objects:
         wanted = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         # They are the module's own: to validate them against the whole schema takes seconds.
-        kubectl("create", "--validate=false", "-f", "-", stdin=wanted)
+        kubectl(*("create", "--validate=false", "--request-timeout=60s", "-f", "-"), stdin=wanted)
 
 
 def start_operator(plane: ControlPlane, kubectl: Kubectl, installation: Installation) -> None:
@@ -177,6 +177,7 @@ def start_operator(plane: ControlPlane, kubectl: Kubectl, installation: Installa
         "certificates": str(certificates),
         "config": str(folder / "config.json"),
         "kubeconfig": str(folder / "kubeconfig"),
+        "api_port": plane.layout.ports["kube-apiserver"],
         **installation.ports,
     }
     (folder / "config.json").write_text(json.dumps(fill_placeholders(operator.config, values)))
@@ -190,7 +191,10 @@ def start_operator(plane: ControlPlane, kubectl: Kubectl, installation: Installa
             {
                 "KUBECONFIG": str(folder / "kubeconfig"),
                 "TMPDIR": str(folder),
-                **fill_placeholders(operator.environment, values),
+                **{
+                    key: str(fill_placeholders(text, values))
+                    for key, text in operator.environment.items()
+                },
             },
         )
         waits: list[tuple[str, Callable[[], bool]]] = []

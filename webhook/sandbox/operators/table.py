@@ -47,8 +47,9 @@ class Operator(Strict):
     """One operator: its program, its manifests, how it is started, how its readiness is asked.
 
     Texts in `arguments`, `environment` and `config` have placeholders in braces: `folder` (its own
-    files), `config`, `kubeconfig`, `certificates` (the folder of its certificate), and its ports by
-    name. A text that is one placeholder of a port becomes a number.
+    files), `config`, `kubeconfig`, `certificates` (the folder of its certificate), `api_port` (that
+    of the API server), and its ports by name. A text that is one placeholder of a port becomes a
+    number.
     """
 
     name: str = Field(description="Name of the row's file, and of the operator's process.")
