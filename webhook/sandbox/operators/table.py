@@ -54,8 +54,10 @@ class Operator(Strict):
 
     name: str = Field(description="Name of the row's file, and of the operator's process.")
     summary: str = Field(description="What it runs, in a few words.")
-    go: GoProgram | None = None
-    python: PythonProgram | None = None
+    go: GoProgram | None = Field(default=None, description="Its program, if it is written in Go.")
+    python: PythonProgram | None = Field(
+        default=None, description="Its package, if it is written in Python."
+    )
     needs: list[str] = Field(
         default_factory=list, description="Operators that are started before it."
     )
