@@ -81,11 +81,13 @@ def test_sources_of_several_operators_are_named_once() -> None:
     assert len(found) == len(set(found))
 
 
-def test_an_unknown_operator_is_a_usage_error_with_a_guess() -> None:
+def test_unknown_operators_are_usage_errors_with_a_guess() -> None:
     """Before anything is built or started."""
-    done = CliRunner().invoke(fairlead, ["sandbox", "up", "--operator", "keue"])
+    wrong = ["--operator", "keue", "--operator", "jobset", "--operator", "slurm"]
+    done = CliRunner().invoke(fairlead, ["sandbox", "up", *wrong])
     assert done.exit_code == 2
-    assert "unknown operator 'keue'; did you mean 'kueue'?" in " ".join(done.output.split())
+    said = "unknown operator 'keue'; did you mean 'kueue'?, 'slurm'; want one of dask-kubernetes,"
+    assert said in " ".join(done.output.split())
 
 
 def test_help_lists_every_operator_with_the_time_of_its_first_use() -> None:

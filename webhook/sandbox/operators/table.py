@@ -127,14 +127,15 @@ def operators() -> Mapping[str, Operator]:
 def select_operators(names: Iterable[str]) -> list[Operator]:
     """Return the operators of these names, each after those that it needs, each once.
 
-    Raises ValueError with the names that exist, and a near one, for a name that does not.
+    Raises ValueError with every name that does not exist, a near one, and all that exist.
     """
     known = operators()
+    wanted = tuple(names)
+    unknown = [f"{name!r}{guess(name, tuple(known))}" for name in wanted if name not in known]
+    if unknown:
+        raise ValueError(f"unknown operator {', '.join(unknown)}; want one of {', '.join(known)}")
     chosen: dict[str, Operator] = {}
-    for name in names:
-        if name not in known:
-            near = guess(name, tuple(known))
-            raise ValueError(f"unknown operator {name!r}{near}; want one of {', '.join(known)}")
+    for name in wanted:
         for each in (*select_operators(known[name].needs), known[name]):
             chosen.setdefault(each.name, each)
     return list(chosen.values())
