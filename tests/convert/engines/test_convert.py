@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.run.backends.runs import WHOLE, Json, a_run, model, rendered
+from tests.run.backends.runs import WHOLE, Json, a_run, all_rendered, model, rendered
 from webhook.convert.engines import convert_object, is_engine_object
 from webhook.convert.engines.convert import CONVERTIBLE
 from webhook.policy.findings import Finding
@@ -26,9 +26,14 @@ Path = tuple[str | int, ...]
 CASES = [(backend, run) for backend, runs in WHOLE.items() for run in runs]
 
 
-def converted(document: Json) -> tuple[Json, list[str]]:
-    """The Run, and place, path and text of each warning."""
-    found = convert_object({"job.yaml": json.dumps(document).encode()})
+def written(documents: list[Json]) -> dict[str, bytes]:
+    """One file with the documents."""
+    return {"job.yaml": "\n---\n".join(map(json.dumps, documents)).encode()}
+
+
+def converted(*documents: Json) -> tuple[Json, list[str]]:
+    """The Run, and path and text of each warning."""
+    found = convert_object(written([*documents]))
     assert found.errors == ()
     assert found.document is not None
     return dict(found.document), [f"{each.path}: {each.message}" for each in found.warnings]
@@ -41,18 +46,26 @@ def warnings_in(text: str) -> list[str]:
     return [str(each) for each in found.warnings]
 
 
-def again(document: Json, run: Json) -> Json:
-    """The Run as an object of the same kind."""
+BACKEND_OF = {
+    "JobSet": "jobset",
+    "DaskJob": "dask",
+    "TrainJob": "trainer",
+    "RayCluster": "kuberay",
+}
+
+
+def again(documents: list[Json], run: Json) -> list[Json]:
+    """The Run as objects of the same kind."""
     found = model(run)
     whole = Drafts(found, {each.role: each for each in drafts(found)[0] if each.index is None})
-    if document["kind"] == "Job":
-        return dict(render_batch_job(whole))
+    kinds = {(each["apiVersion"], each["kind"]) for each in documents}
+    if kinds == {("batch/v1", "Job")}:
+        return [dict(render_batch_job(whole))]
     for kind in READ_ONLY:
-        if (kind.api_version, kind.kind) == (document["apiVersion"], document["kind"]):
-            return dict(render_job(whole, kind))
-    backend = {"JobSet": "jobset", "DaskJob": "dask"}.get(document["kind"], "kubeflow")
-    (manifest,) = BACKENDS[backend].render(whole)
-    return dict(manifest)
+        if (kind.api_version, kind.kind) in kinds:
+            return [dict(render_job(whole, kind))]
+    backend = next((BACKEND_OF[kind] for _, kind in kinds if kind in BACKEND_OF), "kubeflow")
+    return [*BACKENDS[backend].render(whole)]
 
 
 def leaves(value: Any, path: Path = ()) -> dict[Path, Any]:
@@ -73,32 +86,36 @@ def flat(finding: Finding) -> str:
     """The path that a finding is about, in that form; with a key that only the Run has."""
     path = finding.path.replace("[", ".").replace("]", "")
     added = re.search(r"which is not written here: ([^:]+):", finding.message)
-    return f"{path}.{added.group(1)}" if added else path
+    return f"{path}.{added.group(1)}".lstrip(".") if added else path
 
 
-def unsaid(document: Json) -> list[Path]:
-    """The differences after a conversion that no warning is about."""
-    found = convert_object({"job.yaml": json.dumps(document).encode()})
+def unsaid(documents: list[Json]) -> list[tuple[str, Path]]:
+    """The differences after a conversion that no warning is about, by kind."""
+    found = convert_object(written(documents))
     if found.document is None:
         return []
-    before, after = leaves(document), leaves(again(document, dict(found.document)))
+    rendered_again = {each["kind"]: each for each in again(documents, dict(found.document))}
     warned = [flat(each) for each in found.warnings]
-    differing = [path for path in {*before, *after} if before.get(path) != after.get(path)]
-    return [
-        path
-        for path in differing
-        if not any(f"{text(path)}.".startswith(f"{each}.") for each in warned)
-    ]
+    result = []
+    for document in documents:
+        before, after = leaves(document), leaves(rendered_again.get(document["kind"], {}))
+        result += [
+            (document["kind"], path)
+            for path in {*before, *after}
+            if before.get(path) != after.get(path)
+            and not any(f"{text(path)}.".startswith(f"{each}.") for each in warned)
+        ]
+    return result
 
 
 @pytest.mark.parametrize(("backend", "run"), CASES)
 def test_a_rendered_run_comes_back(backend: str, run: Json) -> None:
     """render(convert(render(run))) == render(run), without a warning."""
-    first = rendered(backend, run)
-    back, warnings = converted(first)
+    first = all_rendered(backend, run)
+    back, warnings = converted(*first)
 
     assert warnings == []
-    assert rendered(backend, back) == first
+    assert all_rendered(backend, back) == first
 
 
 @st.composite
@@ -132,37 +149,41 @@ def test_any_rendered_run_comes_back(run: Json) -> None:
     assert rendered("kubeflow", back) == first
 
 
-OBJECTS = [rendered(backend, run) for backend, run in CASES] + [
-    {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "count"},
-        "spec": {
-            "completions": 3,
-            "parallelism": 3,
-            "backoffLimit": 2,
-            "template": {
-                "spec": {
-                    "restartPolicy": "Never",
-                    "containers": [{"name": "main", "image": "example.invalid/none"}],
+OBJECTS = [all_rendered(backend, run) for backend, run in CASES] + [
+    [
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "count"},
+            "spec": {
+                "completions": 3,
+                "parallelism": 3,
+                "backoffLimit": 2,
+                "template": {
+                    "spec": {
+                        "restartPolicy": "Never",
+                        "containers": [{"name": "main", "image": "example.invalid/none"}],
+                    }
+                },
+            },
+        }
+    ],
+    [
+        {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "MXJob",
+            "metadata": {"name": "old"},
+            "spec": {
+                "mxReplicaSpecs": {
+                    role: {
+                        "replicas": 1,
+                        "template": {"spec": {"containers": [{"name": "mxnet", "image": "mx"}]}},
+                    }
+                    for role in ("Scheduler", "Server", "Worker")
                 }
             },
-        },
-    },
-    {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "MXJob",
-        "metadata": {"name": "old"},
-        "spec": {
-            "mxReplicaSpecs": {
-                role: {
-                    "replicas": 1,
-                    "template": {"spec": {"containers": [{"name": "mxnet", "image": "mx"}]}},
-                }
-                for role in ("Scheduler", "Server", "Worker")
-            }
-        },
-    },
+        }
+    ],
 ]
 VALUES = st.one_of(
     st.integers(0, 5), st.booleans(), st.sampled_from(["Always", "Never", "x", "None", ""])
@@ -185,11 +206,15 @@ def nodes(value: Any, path: Path = ()) -> list[Path]:
 
 
 @st.composite
-def changed_objects(draw: st.DrawFn) -> Json:
-    """An object in which some values are another one, missing, or new."""
-    document = copy.deepcopy(draw(st.sampled_from(OBJECTS)))
+def changed_objects(draw: st.DrawFn) -> list[Json]:
+    """Objects in which some values are another one, missing, or new."""
+    documents = copy.deepcopy(draw(st.sampled_from(OBJECTS)))
     for _ in range(draw(st.integers(1, 4))):
-        path = draw(st.sampled_from([each for each in nodes(document["spec"]) if each]))
+        document = draw(st.sampled_from(documents))
+        paths = nodes(document["spec"])
+        if not paths:
+            break
+        path = draw(st.sampled_from(paths))
         holder: Any = document["spec"]
         for step in path[:-1]:
             holder = holder[step]
@@ -199,23 +224,20 @@ def changed_objects(draw: st.DrawFn) -> Json:
         elif action == "remove":
             del holder[path[-1]]
         elif isinstance(holder, dict):
-            holder[draw(st.sampled_from(["newer", "suspend", "replicas", "restartPolicy"]))] = draw(
-                VALUES
-            )
-        if not nodes(document["spec"]):
-            break
-    return document
+            name = draw(st.sampled_from(["newer", "suspend", "replicas", "restartPolicy"]))
+            holder[name] = draw(VALUES)
+    return documents
 
 
 @given(changed_objects())
-def test_nothing_differs_that_no_warning_is_about(document: Json) -> None:
+def test_nothing_differs_that_no_warning_is_about(documents: list[Json]) -> None:
     """Whatever the object has; if it is no Run at all, there is an error instead."""
-    assert unsaid(document) == []
+    assert unsaid(documents) == []
 
 
 def test_every_kind_has_an_object_in_these_tests() -> None:
     """All but the training operator's own MPIJob, whose fields are among MPIJob's."""
-    kinds = {(each["apiVersion"], each["kind"]) for each in OBJECTS}
+    kinds = {(each["apiVersion"], each["kind"]) for some in OBJECTS for each in some}
 
     assert {*CONVERTIBLE} - kinds == {("kubeflow.org/v1", "MPIJob")}
 
@@ -275,6 +297,17 @@ def test_a_jobset_of_pods_becomes_a_jobset_of_jobs() -> None:
     assert any("completions: is 4, and becomes 1" in each for each in warnings)
 
 
+def test_the_values_of_a_trainjob_win_over_its_runtime() -> None:
+    """Its image and its number of nodes."""
+    runtime, job = all_rendered("trainer", WHOLE["trainer"][1])
+    job["spec"]["trainer"] = {"image": "example.invalid/own", "numNodes": 9}
+    run, warnings = converted(job, runtime)
+
+    assert run["spec"]["replicas"] == {"worker": {"count": 9}}
+    assert run["spec"]["template"]["spec"]["containers"][0]["image"] == "example.invalid/own"
+    assert "spec.trainer: is left out: its image" in " ".join(warnings)
+
+
 def test_variables_that_rendering_adds_are_not_in_the_run() -> None:
     """So Fairlead's own controller connects the replicas by its own."""
     run, _ = converted(rendered("jobset", WHOLE["jobset"][2]))
@@ -289,6 +322,10 @@ def test_variables_that_rendering_adds_are_not_in_the_run() -> None:
         ("apiVersion: kubeflow.org/v1\nkind: TFjob\n", "did you mean 'TFJob'?"),
         (f"{TFJOB}---\n{TFJOB}", "is one document more"),
         ("apiVersion: kubeflow.org/v1\nkind: [a\n", ""),
+        (
+            "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\n",
+            "add the TrainingRuntime as a document of its own",
+        ),
     ],
 )
 def test_what_is_no_object_of_an_engine_is_an_error(text: str, message: str) -> None:

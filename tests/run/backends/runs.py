@@ -28,8 +28,13 @@ def model(document: Json) -> Run:
 
 def rendered(backend: str, document: Json) -> Json:
     """The one object of the engine."""
-    (manifest,) = render_run(model(document), BACKENDS[backend])
+    (manifest,) = all_rendered(backend, document)
     return manifest
+
+
+def all_rendered(backend: str, document: Json) -> list[Json]:
+    """All objects of the engine."""
+    return [*render_run(model(document), BACKENDS[backend])]
 
 
 _WITH_SIDECAR: Final[Json] = {
@@ -146,5 +151,35 @@ WHOLE: Final[dict[str, list[Json]]] = {
             },
         ),
         a_run(framework="dask", replicas={"scheduler": {}, "worker": {}, "driver": {}}),
+    ],
+    "trainer": [
+        a_run(
+            framework="pytorch",
+            template=_WITH_SIDECAR,
+            mainContainer="main",
+            replicas={"worker": {"count": 4, "resources": _GPU, "restartPolicy": "ExitCode"}},
+            pytorch={"nprocPerNode": "auto"},
+            backoffLimit=4,
+            activeDeadlineSeconds=600,
+            suspend=True,
+        ),
+        a_run(framework="pytorch", replicas={"worker": {"count": 2}}, restartScope="Run"),
+        a_run(replicas={"worker": {"count": 2}}),
+    ],
+    "kuberay": [
+        a_run(
+            framework="ray",
+            template=_WITH_SIDECAR,
+            mainContainer="main",
+            replicas={
+                "head": {},
+                "worker": {"count": 3, "resources": _GPU},
+                "driver": {"restartPolicy": "Never"},
+            },
+            activeDeadlineSeconds=600,
+            suspend=True,
+        ),
+        a_run(framework="ray", replicas={"head": {}, "worker": {}, "driver": {}}, backoffLimit=2),
+        a_run(framework="ray", replicas={"head": {}}),
     ],
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.run.backends.runs import WHOLE, Json, a_run, model, rendered
+from tests.run.backends.runs import WHOLE, Json, a_run, all_rendered, model, rendered
 from webhook.errors import InvalidRun
 from webhook.run.backends.backend import written_fields
 from webhook.run.backends.table import BACKENDS, render_run
@@ -75,7 +75,11 @@ def test_an_unset_field_is_left_to_the_engine(backend: str) -> None:
     run = a_run(framework="dask", replicas=roles)
     if backend == "kubeflow":
         run = a_run(framework="jax", replicas={"worker": {}})
-    text = str(rendered(backend, run))
+    elif backend == "trainer":
+        run = a_run(replicas={"worker": {}})
+    elif backend == "kuberay":
+        run = a_run(framework="ray", replicas={"head": {}, "driver": {}})
+    text = str(all_rendered(backend, run))
 
     for word in ("backoffLimit", "cleanPodPolicy", "suspend", "'OnFailure'", "failurePolicy"):
         assert word not in text
@@ -105,7 +109,7 @@ def test_a_written_field_without_a_counterpart_is_refused(
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_overrides_of_single_replicas_are_refused(backend: str) -> None:
     """No engine has them."""
-    run = WHOLE[backend][-1]
+    run = WHOLE[backend][0]
     replicas = {**run["spec"]["replicas"], "worker": {"count": 2, "byIndex": [{"index": 1}]}}
     spec = {**run["spec"], "replicas": replicas}
 
@@ -140,6 +144,14 @@ def test_overrides_of_single_replicas_are_refused(backend: str) -> None:
         ("jobset", {"kind": "notebook", "ports": [{"port": 80}]}, "until it is stopped"),
         ("dask", {"framework": "jax", "replicas": {"worker": {}}}, "framework dask only"),
         ("dask", {"framework": "dask", "replicas": {"scheduler": {}}}, "needs a driver"),
+        ("trainer", {"framework": "jax", "replicas": {"worker": {}}}, "pytorch, or none"),
+        ("trainer", {"replicas": MASTER_AND_WORKERS}, "no role master, only worker"),
+        ("kuberay", {"framework": "jax", "replicas": {"worker": {}}}, "framework ray only"),
+        (
+            "kuberay",
+            {"framework": "ray", "replicas": {"head": {"restartPolicy": "Never"}}},
+            "always replaces the pods of the head",
+        ),
     ],
 )
 def test_what_an_engine_does_not_have_is_refused(backend: str, spec: Json, words: str) -> None:
@@ -218,16 +230,52 @@ def test_quantities_of_a_daskjob_are_text() -> None:
     assert main_of(worker)["resources"] == {"limits": {"nvidia.com/gpu": "8"}}
 
 
-@pytest.mark.parametrize(("backend", "appended"), [("jobset", 17), ("dask", 26)])
+def test_kuberay_starts_ray_unless_head_and_workers_have_a_command() -> None:
+    """The annotation is about the whole cluster."""
+    command = {"spec": {"containers": [{"name": "main", "command": ["ray", "start"]}]}}
+    roles = {"head": {"template": command}, "worker": {"template": command}}
+    (found,) = all_rendered("kuberay", a_run(framework="ray", replicas=roles))
+    (problem,) = problems(
+        "kuberay", a_run(framework="ray", replicas={"head": {"template": command}, "worker": {}})
+    )
+
+    assert found["metadata"]["annotations"] == {"ray.io/overwrite-container-cmd": "true"}
+    assert problem.startswith("spec.replicas.worker: KubeRay starts Ray in head and workers")
+
+
+def test_a_driver_finds_the_head_by_the_service_of_kuberay() -> None:
+    """Its own variables win."""
+    _, driver = all_rendered("kuberay", WHOLE["kuberay"][1])
+
+    assert driver["metadata"]["name"] == "mnist-driver"
+    env = {each["name"]: each["value"] for each in main_of(driver["spec"]["template"])["env"]}
+    assert env["RAY_ADDRESS"] == "ray://mnist-head-svc:10001"
+
+
+def test_a_trainjob_has_a_runtime_of_its_own() -> None:
+    """All nodes are pods of one Job, called node like its container."""
+    runtime, job = all_rendered("trainer", WHOLE["trainer"][0])
+
+    assert job["spec"]["runtimeRef"]["name"] == runtime["metadata"]["name"]
+    assert runtime["spec"]["mlPolicy"] == {"numNodes": 4, "torch": {"numProcPerNode": "auto"}}
+    (node,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    assert node["template"]["spec"]["backoffLimit"] == 4
+    containers = node["template"]["spec"]["template"]["spec"]["containers"]
+    assert [each["name"] for each in containers] == ["log", "node"]
+
+
+@pytest.mark.parametrize(
+    ("backend", "appended"), [("jobset", 17), ("dask", 26), ("trainer", 15), ("kuberay", 22)]
+)
 def test_a_name_leaves_room_for_what_the_engine_appends(backend: str, appended: int) -> None:
     """63 characters, less the longest end."""
     fits, too_long = "a" * (63 - appended), "a" * (64 - appended)
-    if backend == "jobset":
+    if backend in ("jobset", "trainer"):
         spec: Json = {"replicas": {"worker": {"count": 3}}}
     else:
-        spec = {"framework": "dask", "replicas": WHOLE["dask"][1]["spec"]["replicas"]}
+        spec = {key: WHOLE[backend][1]["spec"][key] for key in ("framework", "replicas")}
 
-    assert rendered(backend, a_run(fits, **spec))
+    assert all_rendered(backend, a_run(fits, **spec))
     (problem,) = problems(backend, a_run(too_long, **spec))
     assert problem.startswith("metadata.name: is too long")
 

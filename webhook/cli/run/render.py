@@ -28,7 +28,8 @@ _PATH = click.Path(exists=True, path_type=Path, allow_dash=True)
     "backend_name",
     required=True,
     metavar="NAME",
-    help="The engine: kubeflow (training operator, MPI operator), jobset, or dask.",
+    help="The engine: kubeflow (training operator, MPI operator), jobset, dask, trainer, or "
+    "kuberay.",
 )
 @click.option(
     "-n",

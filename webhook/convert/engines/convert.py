@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from webhook.convert.engines.difference import differences
 from webhook.convert.engines.extract import (
@@ -10,6 +10,8 @@ from webhook.convert.engines.extract import (
     extract_dask,
     extract_job,
     extract_jobset,
+    extract_ray,
+    extract_train_job,
     find,
     without_env,
 )
@@ -17,16 +19,18 @@ from webhook.convert.polyaxon.complete import complete
 from webhook.convert.polyaxon.convert import Converted, read_file
 from webhook.convert.polyaxon.draft import Notes
 from webhook.convert.polyaxon.item import Item, Origin, plain
-from webhook.run.backends import batch_job, dask_operator, jobset
+from webhook.run.backends import batch_job, dask_operator, jobset, kuberay, trainer
 from webhook.run.backends.backend import Drafts
 from webhook.run.backends.dask_operator import DaskBackend
 from webhook.run.backends.jobset import JobSetBackend
+from webhook.run.backends.kuberay import KubeRayBackend
+from webhook.run.backends.trainer import TrainerBackend
 from webhook.run.backends.training_operator import KINDS, READ_ONLY, render_job
 from webhook.run.plan import drafts
 from webhook.strict import guess, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from webhook.convert.polyaxon.complete import Complete
     from webhook.convert.polyaxon.draft import Converted as Made
@@ -34,22 +38,35 @@ if TYPE_CHECKING:
     from webhook.run.backends.training_operator import JobKind
     from webhook.run.model import Run
 
+_Extract: TypeAlias = "Callable[[Item, Item | None], Made]"
+_Render: TypeAlias = "Callable[[Drafts], Sequence[JsonObject]]"
 _JOBS: Final[Mapping[tuple[str, str], JobKind]] = {
     (each.api_version, each.kind): each for each in (*KINDS.values(), *READ_ONLY)
 }
-_OTHERS: Final[Mapping[tuple[str, str], tuple[Callable[[Item], Made], Any]]] = {
+# By kind: how to extract the Run of an object and its companion, and how to render it again.
+_OTHERS: Final[Mapping[tuple[str, str], tuple[_Extract, _Render]]] = {
     (batch_job.KIND.api_version, batch_job.KIND.kind): (
-        extract_batch_job,
-        batch_job.render_batch_job,
+        lambda item, _: extract_batch_job(item),
+        lambda found: [batch_job.render_batch_job(found)],
     ),
     (jobset.KIND.api_version, jobset.KIND.kind): (
-        extract_jobset,
-        lambda found: JobSetBackend().render(found)[0],
+        lambda item, _: extract_jobset(item),
+        JobSetBackend().render,
     ),
     (dask_operator.KIND.api_version, dask_operator.KIND.kind): (
-        extract_dask,
-        lambda found: DaskBackend().render(found)[0],
+        lambda item, _: extract_dask(item),
+        DaskBackend().render,
     ),
+    (trainer.KIND.api_version, trainer.KIND.kind): (
+        lambda item, runtime: extract_train_job(item, runtime or item),
+        TrainerBackend().render,
+    ),
+    (kuberay.KIND.api_version, kuberay.KIND.kind): (extract_ray, KubeRayBackend().render),
+}
+# A kind -> the kinds of an object that belongs to it, in another document.
+_COMPANIONS: Final = {
+    trainer.KIND.kind: (trainer.RUNTIME, f"Cluster{trainer.RUNTIME}"),
+    kuberay.KIND.kind: (batch_job.KIND.kind,),
 }
 # All kinds that can be converted, as (apiVersion, kind).
 CONVERTIBLE: Final = (*_JOBS, *_OTHERS)
@@ -67,53 +84,63 @@ def is_engine_object(files: Mapping[str, bytes]) -> bool:
 
 
 def convert_object(files: Mapping[str, bytes], name: str = "") -> Converted:
-    """Return the Run of the one object in the files; `name` replaces the object's.
+    """Return the Run of the one object in the files, and of its companion if its kind has one.
 
-    Never raises, whatever is in the files.
+    `name` replaces the object's. Never raises, whatever is in the files.
     """
     notes = Notes()
     items = [item for file, text in files.items() for item in read_file(file, text, notes)]
-    if not notes.errors:
-        _select(items, files, notes)
-    if notes.errors:
+    found = None if notes.errors else _select(items, files, notes)
+    if found is None or notes.errors:
         return Converted(None, None, notes.in_order)
-    done = _convert(items[0], name, notes)
+    done = _convert(*found, name, notes)
     if done is None:
         return Converted(None, None, notes.in_order)
     return Converted(done.document, done.run, notes.in_order)
 
 
-def _select(items: list[Item], files: Mapping[str, bytes], notes: Notes) -> None:
-    """Note an error unless there is one document, of a known kind."""
-    for item in items[1:]:
-        notes.error(item, "is one document more; a Run is made of one object")
+def _select(
+    items: list[Item], files: Mapping[str, bytes], notes: Notes
+) -> tuple[Item, Item | None] | None:
+    """Return the object and its companion; None, and an error, if there are not just these."""
     if not items:
         notes.error(Origin(next(iter(files)), (1, 1), (1, 1)), "it has no object")
-        return
-    version, kind = find(items[0], _API_VERSION), find(items[0], "kind")
+        return None
+    main = next((each for each in items if find(each, "kind").value in _COMPANIONS), items[0])
+    others = [each for each in items if each is not main]
+    kinds = _COMPANIONS.get(str(find(main, "kind").value), ())
+    companion = next((each for each in others if find(each, "kind").value in kinds), None)
+    for item in others:
+        if item is not companion:
+            notes.error(item, "is one document more; a Run is made of one object")
+    _check_kind(main, notes)
+    if find(main, "kind").value == trainer.KIND.kind and companion is None:
+        what = "its runtime is not here; add the TrainingRuntime as a document of its own"
+        at = find(main, "spec", "runtimeRef")
+        notes.error(main if at.value is None else at, what)
+    return main, companion
+
+
+def _check_kind(item: Item, notes: Notes) -> None:
+    """Note an error unless the kind is known in this version."""
+    version, kind = find(item, _API_VERSION), find(item, "kind")
     if (version.value, kind.value) in CONVERTIBLE:
         return
     kinds = tuple(dict.fromkeys(each for _, each in CONVERTIBLE))
     versions = [known for known, each in CONVERTIBLE if each == kind.value]
     if versions:
         what = f"is {quoted(version.value)}; of {kind.value} want {' or '.join(versions)}"
-        notes.error(version, what)
+        notes.error(version if version.value is not None else item, what)
         return
     hint = guess(str(kind.value), kinds)
-    at = kind if kind.value is not None else items[0]
+    at = kind if kind.value is not None else item
     notes.error(at, f"{quoted(kind.value)} is not one of {', '.join(kinds)}{hint}")
 
 
-def _convert(item: Item, name: str, notes: Notes) -> Complete | None:
+def _convert(item: Item, companion: Item | None, name: str, notes: Notes) -> Complete | None:
     key = (find(item, _API_VERSION).as_text, find(item, "kind").as_text)
     job = _JOBS.get(key)
-    extract: Callable[[Item], Made]
-    render: Callable[[Drafts], JsonObject]
-    if job is not None:
-        extract, render = lambda each: extract_job(each, job), lambda each: render_job(each, job)
-    else:
-        extract, render = _OTHERS[key]
-    made = extract(item)
+    made = extract_job(item, job) if job is not None else _OTHERS[key][0](item, companion)
     done = complete(made, item, name, notes)
     if done is not None and key[1] == jobset.KIND.kind and done.run.spec.framework:
         found = _drafts(done.run)
@@ -121,12 +148,28 @@ def _convert(item: Item, name: str, notes: Notes) -> Complete | None:
         done = complete(made, item, name, notes)
     if done is None:
         return None
-    given = plain(item)
-    if name:
-        given = {**given, "metadata": {**given.get("metadata", {}), "name": name}}
-    for path, message in differences(given, render(_drafts(done.run))):
-        notes.warning(_at(item, path), message)
+    found = _drafts(done.run)
+    rendered = [render_job(found, job)] if job is not None else [*_OTHERS[key][1](found)]
+    old = find(item, "metadata", "name").as_text
+    by_kind = {each["kind"]: each for each in rendered}
+    main = by_kind.pop(key[1])
+    _warn(item, main, old, name, notes)
+    rest = next(iter(by_kind.values()), None)
+    if companion is not None and rest is not None:
+        _warn(companion, rest, old, name, notes)
+    elif rest is not None:
+        notes.warning(item, f"the Run is also a {rest['kind']} {rest['metadata']['name']}")
     return done
+
+
+def _warn(item: Item, rendered: JsonObject, old: str, name: str, notes: Notes) -> None:
+    """Note each difference; names that begin with the old one are those of the new one."""
+    given = plain(item)
+    metadata = given.get("metadata")
+    if name and isinstance(metadata, dict) and str(metadata.get("name")).startswith(old):
+        metadata["name"] = name + str(metadata["name"])[len(old) :]
+    for path, message in differences(given, rendered):
+        notes.warning(_at(item, path), message)
 
 
 def _drafts(run: Run) -> Drafts:

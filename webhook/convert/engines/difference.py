@@ -58,6 +58,9 @@ _REASONS: Final = {
     ),
     ("template", "metadata", "name"): "the replica has its own name",
     ("template", "metadata", "namespace"): "the Run's namespace is that of its pods",
+    ("spec", "trainer"): (
+        "its image, command, args, resources and numbers are in the Run; write other values there"
+    ),
     ("elasticPolicy", "metrics"): "the number of replicas of a Run is fixed",
 }
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from webhook import names
 from webhook.convert.polyaxon.draft import Converted, Draft, settled
 from webhook.convert.polyaxon.item import Item, Origin, plain
-from webhook.run.backends import batch_job, dask_operator, jobset
+from webhook.run.backends import batch_job, dask_operator, jobset, kuberay, trainer
 from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
 
 if TYPE_CHECKING:
@@ -139,6 +139,104 @@ def _read_settings(made: Converted, framework: str) -> None:
         made.annotations = {k: v for k, v in made.annotations.items() if k != names.SETTINGS}
 
 
+def extract_train_job(item: Item, runtime: Item) -> Converted:
+    """Return the Run of a TrainJob and its runtime; the job's values win over the runtime's."""
+    made = _begin(item, trainer.KIND)
+    own, policy = find(item, "spec", "trainer"), find(runtime, "spec", "mlPolicy")
+    jobset_spec = find(runtime, "spec", "template", "spec")
+    made.replicas = jobs = find(jobset_spec, "replicatedJobs")
+    named = [each for each in jobs.elements if find(each, "name").value == trainer.CONTAINER]
+    job = find((named or [*jobs.elements, _NOTHING])[0], "template", "spec")
+    if find(policy, "torch").value is not None:
+        made.spec["framework"] = "pytorch"
+        processes = _first(find(own, "numProcPerNode"), find(policy, "torch", "numProcPerNode"))
+        if processes.value is not None:
+            made.spec["pytorch"] = {"nprocPerNode": processes}
+    found: dict[str, Draft] = {}
+    count = _first(find(own, "numNodes"), find(policy, "numNodes"))
+    if count.value is not None:
+        found["count"] = count
+    restarts, limit = find(jobset_spec, "failurePolicy", "maxRestarts"), find(job, "backoffLimit")
+    if restarts.value:
+        made.spec |= {"restartScope": "Run", "backoffLimit": restarts}
+    elif limit.value is not None:
+        made.spec["backoffLimit"] = limit
+    deadline = find(job, "activeDeadlineSeconds")
+    if deadline.value is not None:
+        made.spec["activeDeadlineSeconds"] = deadline
+    if plain(find(job, "podFailurePolicy")) == jobset.exit_code_policy(trainer.CONTAINER):
+        found["restartPolicy"] = "ExitCode"
+    template = find(job, "template")
+    if _is_second(template, trainer.CONTAINER):
+        made.spec["mainContainer"] = trainer.CONTAINER
+    _set_templates(made, {"worker": found}, {"worker": template})
+    _override_container(made, own)
+    return made
+
+
+def _first(*found: Item) -> Item:
+    return next((each for each in found if each.value is not None), _NOTHING)
+
+
+def _override_container(made: Converted, own: Item) -> None:
+    """Set what a TrainJob says of its container in the runtime's template."""
+    values = {key: find(own, key) for key in ("image", "command", "args")}
+    values["resources"] = find(own, "resourcesPerNode")
+    values = {key: each for key, each in values.items() if each.value is not None}
+    spec = cast("dict[str, Any]", made.spec["template"]).get("spec", {})
+    containers = spec.get("containers")
+    if values and isinstance(containers, Item):
+        spec["containers"] = [
+            {**each.entries, **values} if find(each, "name").value == trainer.CONTAINER else each
+            for each in containers.elements
+        ]
+
+
+def extract_ray(item: Item, driver: Item | None) -> Converted:
+    """Return the Run of a RayCluster, and of the driver's Job if there is one."""
+    made = _begin(item, kuberay.KIND)
+    made.annotations = {k: v for k, v in made.annotations.items() if k != kuberay.OWN_COMMAND}
+    made.replicas = spec = find(item, "spec")
+    found: dict[str, dict[str, Draft]] = {"head": {}}
+    templates = {"head": find(spec, "headGroupSpec", "template")}
+    groups = find(spec, "workerGroupSpecs").elements
+    if groups:
+        count = find(groups[0], "replicas")
+        found["worker"] = {} if count.value is None else {"count": count}
+        templates["worker"] = find(groups[0], "template")
+    if driver is not None:
+        found["driver"] = {}
+        templates["driver"] = find(driver, "spec", "template")
+        limit = find(driver, "spec", "backoffLimit")
+        if limit.value == 0:
+            found["driver"]["restartPolicy"] = "Never"
+        elif limit.value is not None:
+            made.spec["backoffLimit"] = limit
+        deadline = find(driver, "spec", "activeDeadlineSeconds")
+        if deadline.value is not None:
+            made.spec["activeDeadlineSeconds"] = deadline
+    _set_templates(made, found, templates)
+    if driver is not None:
+        own = kuberay.driver_env(find(item, "metadata", "name").as_text)
+        # With the variables, the driver has a template of its own, unless all roles have them.
+        roles = cast("dict[str, Any]", made.spec["replicas"])
+        template = roles["driver"].get("template")
+        if template is not None:
+            _strip(template, own)
+            _join_templates(made)
+    return made
+
+
+def _join_templates(made: Converted) -> None:
+    """Set one template for all roles if those of the roles are equal now."""
+    roles = cast("dict[str, Any]", made.spec["replicas"])
+    templates = [each.get("template") for each in roles.values()]
+    if all(settled(each) == settled(templates[0]) for each in templates):
+        made.spec["template"] = templates[0]
+        for each in roles.values():
+            del each["template"]
+
+
 def without_env(made: Converted, own: Mapping[str, list[dict[str, Any]]]) -> None:
     """Remove variables from the main containers that rendering adds again.
 
@@ -156,9 +254,13 @@ def without_env(made: Converted, own: Mapping[str, list[dict[str, Any]]]) -> Non
 def _strip(template: Any, own: list[dict[str, Any]]) -> None:
     spec = template["spec"]
     containers = settled(spec.get("containers"))
+    if not isinstance(containers, list) or not containers or not isinstance(containers[0], dict):
+        return
     items = spec["containers"]
     main = items.elements[0] if isinstance(items, Item) else items[0]
-    env = (containers[0] or {}).get("env") or []
+    env = containers[0].get("env") or []
+    if not isinstance(env, list):
+        return
     kept = [n for n, each in enumerate(env) if each not in own]
     fields: dict[str, Draft] = dict(main.entries)
     listed = main.entries["env"].elements if env else ()

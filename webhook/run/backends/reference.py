@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.run.backends import batch_job, dask_operator, jobset
+from webhook.run.backends import batch_job, dask_operator, jobset, kuberay, trainer
 from webhook.run.backends.training_operator import KINDS, READ_ONLY
 from webhook.run.model import RunSpec
 from webhook.run.rendezvous.table import FRAMEWORKS
@@ -44,12 +44,14 @@ def page() -> str:
 
     `make manifests` writes it to docs/reference/engines.md.
     """
-    kinds = (*KINDS.values(), jobset.KIND, dask_operator.KIND)
+    kinds = (*KINDS.values(), jobset.KIND, dask_operator.KIND, trainer.KIND, kuberay.KIND)
     parts = [_HEAD + "\n".join(_comparison(kinds)) + "\n"]
     for title, backend, some in (
         ("kubeflow", "`--backend kubeflow`", [*KINDS.values()]),
         ("jobset", "`--backend jobset`", [jobset.KIND]),
         ("dask", "`--backend dask`", [dask_operator.KIND]),
+        ("trainer", "`--backend trainer`, with a TrainingRuntime", [trainer.KIND]),
+        ("kuberay", "`--backend kuberay`, with a Job for the driver", [kuberay.KIND]),
         ("converted", "`fairlead run convert` only", [*READ_ONLY, batch_job.KIND]),
     ):
         heading = "Kinds that are only converted" if title == "converted" else f"Backend {title}"
@@ -89,6 +91,8 @@ def _kind_lines(kind: ObjectKind, backend: str) -> Iterator[str]:
     )
     if kind is batch_job.KIND:
         framework = "no framework"
+    elif kind is trainer.KIND:
+        framework = "framework `pytorch`, or none"
     yield f"### {kind.kind} ({kind.api_version})"
     yield ""
     yield f"{backend}, {framework}."

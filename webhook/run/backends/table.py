@@ -9,6 +9,8 @@ from webhook.policy.findings import path_text
 from webhook.run.backends.backend import Drafts
 from webhook.run.backends.dask_operator import DaskBackend
 from webhook.run.backends.jobset import JobSetBackend
+from webhook.run.backends.kuberay import KubeRayBackend
+from webhook.run.backends.trainer import TrainerBackend
 from webhook.run.backends.training_operator import Kubeflow
 from webhook.run.plan import drafts
 
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 NATIVE: Final = "native"
 # In the order of documentation.
 BACKENDS: Final[Mapping[str, Backend]] = {
-    each.name: each for each in (Kubeflow(), JobSetBackend(), DaskBackend())
+    each.name: each
+    for each in (Kubeflow(), JobSetBackend(), DaskBackend(), TrainerBackend(), KubeRayBackend())
 }
 
 

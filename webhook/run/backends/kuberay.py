@@ -1,0 +1,170 @@
+"""KubeRay 1.4: a RayCluster, and a Job for the driver.
+
+Source: apis/ray/v1 and controllers/ray/utils of ray-project/kuberay, branch release-1.4. KubeRay
+starts Ray in each container, unless an annotation leaves the container's own command.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.run.backends.backend import (
+    NATIVE_CURE,
+    FieldMapping,
+    ObjectKind,
+    field_problems,
+    make_metadata,
+    render_template,
+    role_problems,
+)
+from webhook.run.rendezvous.ray import CLIENT_PORT, DASHBOARD_PORT, PORT
+from webhook.strict import Problem, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.placement.shapes import JsonObject
+    from webhook.run.backends.backend import Drafts, Manifest
+    from webhook.run.model import Run
+
+OWN_COMMAND: Final = "ray.io/overwrite-container-cmd"
+# KubeRay shortens names of more characters, so the driver would not find the head's Service.
+_MOST: Final = 50
+_SERVICE: Final = "-head-svc"
+DRIVER: Final = "-driver"
+_STAYS: Final = "the limit is the driver's; KubeRay always replaces the pods of the cluster"
+KIND: Final = ObjectKind(
+    api_version="ray.io/v1",
+    kind="RayCluster",
+    framework="ray",
+    roles={
+        "head": "headGroupSpec",
+        "worker": "workerGroupSpecs, the group worker",
+        "driver": "a Job of the name <run>-driver; the RayCluster stays after its end",
+    },
+    fields=(
+        FieldMapping("restartScope", "", only=("Replica",)),
+        FieldMapping("backoffLimit", "", place="the driver's Job", unset="6", note=_STAYS),
+        FieldMapping("activeDeadlineSeconds", "", place="the driver's Job", note=_STAYS),
+        FieldMapping(
+            "replicas.*.restartPolicy",
+            "",
+            only=("Never", "OnFailure"),
+            place="the driver's: Never is backoffLimit 0 of its Job; others: OnFailure only",
+        ),
+        FieldMapping("suspend", "suspend", place=""),
+        FieldMapping("ray.port", "", only=(PORT,)),
+    ),
+)
+
+
+class KubeRayBackend:
+    """KubeRay."""
+
+    name = "kuberay"
+
+    def kind(self, run: Run) -> ObjectKind | None:
+        """Return the kind for framework ray."""
+        return KIND if run.spec.framework == "ray" else None
+
+    def problems(self, run: Run) -> Sequence[Problem]:
+        """Return what a RayCluster cannot do."""
+        if self.kind(run) is None:
+            own = quoted(run.spec.framework or "none")
+            what = f"is {own}; backend kuberay runs framework ray only"
+            return [Problem(("spec", "framework"), what)]
+        return [*role_problems(run, KIND), *field_problems(run, KIND), *_own_problems(run)]
+
+    def draft_problems(self, drafts: Drafts) -> Iterator[Problem]:
+        """Yield a problem if only one of head and workers starts Ray itself."""
+        own = {
+            role: _has_command(drafts, role) for role in ("head", "worker") if role in drafts.roles
+        }
+        if len({*own.values()}) > 1:
+            role = next(role for role, has in own.items() if not has)
+            what = (
+                "KubeRay starts Ray in head and workers, or in neither: give the container of role "
+                f"{role} a command too, or remove that of the other role"
+            )
+            yield Problem(("spec", "replicas", role), what)
+
+    def render(self, drafts: Drafts) -> Sequence[Manifest]:
+        """Return the RayCluster, and the driver's Job if the run has a driver."""
+        run = drafts.run
+        metadata = make_metadata(run)
+        if _has_command(drafts, "head"):
+            metadata["annotations"] = {**metadata.get("annotations", {}), OWN_COMMAND: "true"}
+        spec: JsonObject = {}
+        if "suspend" in run.spec.model_fields_set:
+            spec["suspend"] = run.spec.suspend
+        spec["headGroupSpec"] = _group(drafts, "head")
+        if "worker" in drafts.roles:
+            count = run.spec.roles["worker"].count
+            counts = dict.fromkeys(("replicas", "minReplicas", "maxReplicas"), count)
+            spec["workerGroupSpecs"] = [
+                {"groupName": "worker", **counts, **_group(drafts, "worker")}
+            ]
+        cluster = {
+            "apiVersion": KIND.api_version,
+            "kind": KIND.kind,
+            "metadata": metadata,
+            "spec": spec,
+        }
+        return [cluster, *([_driver(drafts)] if "driver" in drafts.roles else [])]
+
+
+def driver_env(name: str) -> list[JsonObject]:
+    """Return the variables that Fairlead's own controller gives a driver, for KubeRay's Service."""
+    head = f"{name}{_SERVICE}"
+    return [
+        {"name": "RAY_ADDRESS", "value": f"ray://{head}:{CLIENT_PORT}"},
+        {"name": "RAY_API_SERVER_ADDRESS", "value": f"http://{head}:{DASHBOARD_PORT}"},
+    ]
+
+
+def _group(drafts: Drafts, role: str) -> JsonObject:
+    return {"rayStartParams": {}, "template": render_template(drafts.roles[role], first=True)}
+
+
+def _driver(drafts: Drafts) -> Manifest:
+    run = drafts.run
+    template = render_template(drafts.roles["driver"], first=True)
+    template["spec"]["restartPolicy"] = "Never"
+    main = template["spec"]["containers"][0]
+    own = main.get("env") or []
+    kept = {each.get("name") for each in own}
+    main["env"] = [*(each for each in driver_env(run.name) if each["name"] not in kept), *own]
+    spec: JsonObject = {}
+    if run.spec.roles["driver"].restart_policy == "Never":
+        spec["backoffLimit"] = 0
+    elif "backoff_limit" in run.spec.model_fields_set:
+        spec["backoffLimit"] = run.spec.backoff_limit
+    if run.spec.active_deadline_seconds is not None:
+        spec["activeDeadlineSeconds"] = run.spec.active_deadline_seconds
+    if "suspend" in run.spec.model_fields_set:
+        spec["suspend"] = run.spec.suspend
+    metadata = {**make_metadata(run), "name": f"{run.name}{DRIVER}"}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": {**spec, "template": template},
+    }
+
+
+def _has_command(drafts: Drafts, role: str) -> bool:
+    main = drafts.roles[role].container
+    return bool(main.get("command") or main.get("args"))
+
+
+def _own_problems(run: Run) -> Iterator[Problem]:
+    for role in ("head", "worker"):
+        replica = run.spec.roles.get(role)
+        if replica and replica.restart_policy != "OnFailure":
+            what = f"KubeRay always replaces the pods of the {role}; remove it, or {NATIVE_CURE}"
+            yield Problem(("spec", "replicas", role, "restartPolicy"), what)
+    room = _MOST - len(_SERVICE)
+    if len(run.name) > room:
+        what = f"is too long: KubeRay shortens names of more than {_MOST} characters, and appends "
+        what += f"{_SERVICE} to the Service's; want {room} characters at most"
+        yield Problem(("metadata", "name"), what)

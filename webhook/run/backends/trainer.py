@@ -1,0 +1,161 @@
+"""Trainer 2.1: a TrainJob with a TrainingRuntime of its own.
+
+Source: pkg/apis/trainer/v1alpha1, pkg/webhooks and pkg/runtime/framework/plugins of
+kubeflow/trainer, branch release-2.1. All nodes are the pods of one Indexed Job of a JobSet, so its
+limits are those of the run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.dns_names import MAX_LABEL
+from webhook.run.backends.backend import (
+    NATIVE_CURE,
+    FieldMapping,
+    ObjectKind,
+    container_problems,
+    field_problems,
+    make_metadata,
+    render_template,
+    role_problems,
+)
+from webhook.run.backends.jobset import exit_code_policy
+from webhook.strict import Problem, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from webhook.placement.shapes import JsonObject
+    from webhook.run.backends.backend import Drafts, Manifest
+    from webhook.run.model import Run
+
+CONTAINER: Final = "node"
+RUNTIME: Final = "TrainingRuntime"
+_GROUP: Final = "trainer.kubeflow.org"
+_STEP: Final = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
+# What JobSet appends to the name: role, index of the Job, index of the pod, five random letters.
+_SUFFIX: Final = len("-node-0--abcde")
+KIND: Final = ObjectKind(
+    api_version=f"{_GROUP}/v1alpha1",
+    kind="TrainJob",
+    framework=None,
+    roles={"worker": "the replicated job node of the runtime, numNodes"},
+    fields=(
+        FieldMapping(
+            "restartScope",
+            "",
+            only=("Replica", "Run"),
+            place="Run: the JobSet's failurePolicy; Replica: the Job's backoffLimit",
+        ),
+        FieldMapping(
+            "backoffLimit",
+            "",
+            place="failurePolicy.maxRestarts with restartScope Run, else the Job's backoffLimit",
+            unset="3 with restartScope Run, else 6",
+        ),
+        FieldMapping(
+            "replicas.*.restartPolicy",
+            "",
+            only=("Never", "OnFailure", "ExitCode"),
+            place="Never: the Job's backoffLimit 0; ExitCode: its podFailurePolicy",
+        ),
+        FieldMapping("activeDeadlineSeconds", "", place="the Job's activeDeadlineSeconds"),
+        FieldMapping("cleanPodPolicy", "", only=("Running",)),
+        FieldMapping("suspend", "suspend"),
+        FieldMapping(
+            "pytorch.nprocPerNode",
+            "",
+            place="the runtime's mlPolicy.torch.numProcPerNode",
+            unset="auto",
+        ),
+    ),
+)
+_FRAMEWORKS: Final = (None, "pytorch")
+
+
+class TrainerBackend:
+    """Kubeflow Trainer."""
+
+    name = "trainer"
+
+    def kind(self, run: Run) -> ObjectKind | None:
+        """Return the kind for PyTorch and for no framework."""
+        return KIND if run.spec.framework in _FRAMEWORKS else None
+
+    def problems(self, run: Run) -> Sequence[Problem]:
+        """Return what a TrainJob cannot do."""
+        if self.kind(run) is None:
+            what = (
+                f"is {quoted(run.spec.framework)}; backend trainer runs framework pytorch, or "
+                f"none; {NATIVE_CURE}"
+            )
+            return [Problem(("spec", "framework"), what)]
+        return [*role_problems(run, KIND), *field_problems(run, KIND), *_name_problems(run)]
+
+    def draft_problems(self, drafts: Drafts) -> Iterator[Problem]:
+        """Yield problems with the merged template."""
+        yield from container_problems(drafts, CONTAINER)
+
+    def render(self, drafts: Drafts) -> Sequence[Manifest]:
+        """Return the runtime and the TrainJob."""
+        run = drafts.run
+        spec, written = run.spec, run.spec.model_fields_set
+        policy: JsonObject = {"numNodes": spec.roles["worker"].count}
+        metadata = make_metadata(run)
+        labels = {**metadata.pop("labels", {})}
+        if spec.framework == "pytorch":
+            processes = getattr(spec.settings, "nproc_per_node", None)
+            policy["torch"] = {} if processes is None else {"numProcPerNode": processes}
+        jobset: JsonObject = {"replicatedJobs": [_node(drafts)]}
+        if spec.restart_scope == "Run":
+            jobset = {"failurePolicy": {"maxRestarts": spec.backoff_limit}, **jobset}
+        job_spec: JsonObject = {
+            "runtimeRef": {"apiGroup": _GROUP, "kind": RUNTIME, "name": run.name}
+        }
+        if "suspend" in written:
+            job_spec["suspend"] = spec.suspend
+        return [
+            {
+                "apiVersion": KIND.api_version,
+                "kind": RUNTIME,
+                "metadata": {k: v for k, v in metadata.items() if k != "annotations"},
+                "spec": {"mlPolicy": policy, "template": {"spec": jobset}},
+            },
+            {
+                "apiVersion": KIND.api_version,
+                "kind": KIND.kind,
+                "metadata": {**metadata, **({"labels": labels} if labels else {})},
+                "spec": job_spec,
+            },
+        ]
+
+
+def _name_problems(run: Run) -> Iterator[Problem]:
+    worker = run.spec.roles.get("worker")
+    room = MAX_LABEL - _SUFFIX - len(str(worker.count - 1 if worker else 0))
+    if len(run.name) > room:
+        what = (
+            "is too long: Trainer's pods are called <run>-node-0-<index>-<five letters>, in at "
+            f"most {MAX_LABEL} characters; with these replicas a name has at most {room}"
+        )
+        yield Problem(("metadata", "name"), what)
+
+
+def _node(drafts: Drafts) -> JsonObject:
+    """Return the replicated job whose pods are the nodes."""
+    spec = drafts.run.spec
+    replica = spec.roles["worker"]
+    template = render_template(drafts.roles["worker"], container=CONTAINER)
+    template["spec"]["restartPolicy"] = "Never"
+    job: JsonObject = {}
+    if spec.restart_scope == "Run" or replica.restart_policy == "Never":
+        job["backoffLimit"] = 0
+    elif "backoff_limit" in spec.model_fields_set:
+        job["backoffLimit"] = spec.backoff_limit
+    if spec.active_deadline_seconds is not None:
+        job["activeDeadlineSeconds"] = spec.active_deadline_seconds
+    if replica.restart_policy == "ExitCode":
+        job["podFailurePolicy"] = exit_code_policy(CONTAINER)
+    job["template"] = template
+    return {"name": CONTAINER, "template": {"metadata": {"labels": _STEP}, "spec": job}}
