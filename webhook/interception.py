@@ -6,12 +6,13 @@ import base64
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.sources import SOURCES
+from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from webhook.sources.marks import Mark, Source
+    from webhook.sources.table import SourceTable
 
 # Pods that say themselves that they are ours, and namespaces that are placed as a whole: nobody
 # else's pods are caught by surprise.
@@ -32,10 +33,11 @@ def webhooks(
     timeout_seconds: int = 3,
     excluded_namespaces: Sequence[str] = EXCLUDED_NAMESPACES,
     only_namespaces: Sequence[str] = (),
+    table: SourceTable = SHIPPED,
 ) -> list[dict[str, Any]]:
     """The `webhooks` of a MutatingWebhookConfiguration: one entry for each mark of the sources.
 
-    `sources` are names of rows of the table of marks; its order counts, not theirs. Entries
+    `sources` are names of rows of the `table`; its order counts, not theirs. Entries
     exclude each other, since every entry that matches a pod is one more call. They lead to `url`,
     or without one to the installation's Service. Without `ca_bundle` (PEM) the field is left out,
     for whoever keeps certificates to write. With `only_namespaces` the rest of the cluster stays
@@ -61,7 +63,7 @@ def webhooks(
             "sideEffects": "NoneOnDryRun",
             "timeoutSeconds": timeout_seconds,
         }
-        for name, of_pod, of_namespace in _selections(select_sources(sources))
+        for name, of_pod, of_namespace in _selections(select_sources(sources, table))
     ]
 
 
@@ -78,18 +80,18 @@ def rules() -> list[dict[str, Any]]:
     ]
 
 
-def select_sources(sources: Collection[str]) -> list[Source]:
+def select_sources(sources: Collection[str], table: SourceTable = SHIPPED) -> list[Source]:
     """The rows of these names: those of DEFAULT_SOURCES first, then in the order of the table.
 
     Raises ValueError for other names.
     """
-    known = [source.name for source in SOURCES]
+    known = [source.name for source in table.rows]
     if unknown := sorted(set(sources) - set(known)):
         raise ValueError(
             f"unknown source {', '.join(map(repr, unknown))}: want some of "
             f"{', '.join(known)}; `fairlead sources` describes them"
         )
-    found = [source for source in SOURCES if source.name in sources]
+    found = [source for source in table.rows if source.name in sources]
     return sorted(found, key=lambda source: source.name not in DEFAULT_SOURCES)
 
 
