@@ -91,6 +91,8 @@ def test_every_yaml_block_is_valid_and_every_test_in_it_passes(block: Block) -> 
             for verdict in run_tests(document, policies)
         ]
         assert [(v.name, v.failures) for v in verdicts if not v.passed] == []
+    elif found == {"RunSource"}:
+        assert load({"block.yaml": block.text.encode()}).warnings == ()
     elif found == {"Run"}:
         for run in load_all_yaml(block.text):
             _check_run(run)

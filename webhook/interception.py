@@ -6,12 +6,13 @@ from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.sources import SOURCES
+from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from webhook.sources.marks import Mark, Source
+    from webhook.sources.table import SourceTable
 
 # Pods with Fairlead's own label, and namespaces that are placed as a whole. Pods of other systems
 # are sent only if an admin adds their source.
@@ -32,11 +33,11 @@ def webhooks(
     timeout_seconds: int = 3,
     excluded_namespaces: Sequence[str] = EXCLUDED_NAMESPACES,
     only_namespaces: Sequence[str] = (),
+    table: SourceTable = SHIPPED,
 ) -> list[dict[str, Any]]:
     """Return the `webhooks` of a MutatingWebhookConfiguration: one entry for each mark.
 
-    `sources` are names of rows of the table of marks; the table decides the order. Entries exclude
-    each other, because each entry that matches a pod is one more call. They call `url`, or without
+    `sources` are names of rows of `table`, which decides the order. Entries exclude each other, because each entry that matches a pod is one more call. They call `url`, or without
     it the installation's Service. Without `ca_bundle` (PEM) the field is left out; the controller
     or cert-manager writes it. `only_namespaces` limits the entries to these namespaces, for a
     trial. Raises ValueError for an unknown name.
@@ -61,7 +62,7 @@ def webhooks(
             "sideEffects": "NoneOnDryRun",
             "timeoutSeconds": timeout_seconds,
         }
-        for name, of_pod, of_namespace in _selections(select_sources(sources))
+        for name, of_pod, of_namespace in _selections(select_sources(sources, table))
     ]
 
 
@@ -78,18 +79,18 @@ def rules() -> list[dict[str, Any]]:
     ]
 
 
-def select_sources(sources: Collection[str]) -> list[Source]:
+def select_sources(sources: Collection[str], table: SourceTable = SHIPPED) -> list[Source]:
     """Return the rows of these names: DEFAULT_SOURCES first, then in the order of the table.
 
     Raises ValueError for other names.
     """
-    known = [source.name for source in SOURCES]
+    known = [source.name for source in table.rows]
     if unknown := sorted(set(sources) - set(known)):
         raise ValueError(
             f"unknown source {', '.join(map(repr, unknown))}: want some of "
             f"{', '.join(known)}; `fairlead sources` describes them"
         )
-    found = [source for source in SOURCES if source.name in sources]
+    found = [source for source in table.rows if source.name in sources]
     return sorted(found, key=lambda source: source.name not in DEFAULT_SOURCES)
 
 

@@ -9,24 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.interception import EXCLUDED_NAMESPACES, of_namespaces, service
-from webhook.sources import POD_KINDS
+from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from webhook.sources.table import SourceTable
 
 # The paths that validate writes of policies, and that return warnings on workloads.
 POLICIES_PATH: Final = "/validate"
 WORKLOADS_PATH: Final = "/foresee"
 POLICIES: Final = f"policies.{names.GROUP}"
 WORKLOADS: Final = f"workloads.{names.GROUP}"
-# Resources that create pods, by API group. A rule for a group that does not exist matches nothing.
-_RESOURCES: Final = sorted(
-    {(kind.group, kind.resource) for kinds in POD_KINDS.values() for kind in kinds if kind.resource}
-)
-_MAKERS: Final[Mapping[str, Sequence[str]]] = {
-    group: [resource for _, resource in pairs]
-    for group, pairs in groupby(_RESOURCES, key=itemgetter(0))
-}
 
 
 def webhooks(
@@ -36,6 +30,7 @@ def webhooks(
     excluded_namespaces: Sequence[str] = EXCLUDED_NAMESPACES,
     only_namespaces: Sequence[str] = (),
     policies: bool = True,
+    table: SourceTable = SHIPPED,
 ) -> list[dict[str, Any]]:
     """Return the `webhooks` of a ValidatingWebhookConfiguration: policies, then workloads.
 
@@ -47,7 +42,7 @@ def webhooks(
     reach = [of_namespaces("NotIn", excluded_namespaces)]
     if only_namespaces:
         reach.append(of_namespaces("In", only_namespaces))
-    workloads = _workloads(url, ca_bundle, reach)
+    workloads = _workloads(url, ca_bundle, reach, table)
     return [_policies(url, ca_bundle), workloads] if policies else [workloads]
 
 
@@ -73,14 +68,26 @@ def _policies(url: str, ca_bundle: bytes) -> dict[str, Any]:
     }
 
 
-def _workloads(url: str, ca_bundle: bytes, reach: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _makers(table: SourceTable) -> Mapping[str, Sequence[str]]:
+    """Resources that make pods, by API group. A rule for an absent group matches nothing."""
+    every = (kind for kinds in table.pod_kinds.values() for kind in kinds if kind.resource)
+    found = sorted({(kind.group, kind.resource) for kind in every})
+    return {
+        group: [resource for _, resource in pairs]
+        for group, pairs in groupby(found, key=itemgetter(0))
+    }
+
+
+def _workloads(
+    url: str, ca_bundle: bytes, reach: Sequence[dict[str, Any]], table: SourceTable
+) -> dict[str, Any]:
     return {
         "name": WORKLOADS,
         "admissionReviewVersions": ["v1"],
         "clientConfig": _client(url, ca_bundle, WORKLOADS_PATH),
         "rules": [
             _rule(group, resources, ("CREATE", "UPDATE"), "Namespaced")
-            for group, resources in _MAKERS.items()
+            for group, resources in _makers(table).items()
         ],
         "namespaceSelector": {"matchExpressions": list(reach)},
         "objectSelector": {},

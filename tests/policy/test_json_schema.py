@@ -12,16 +12,20 @@ from jsonschema import Draft202012Validator
 
 from tests.document_keys import keys
 from tests.examples import examples
-from tests.fast_yaml import load_all_yaml
+from tests.fast_yaml import load_all_yaml, load_yaml
 from tests.policy.examples import EVERYTHING, GONE, changed, places
 from webhook.policy.json_schema import ALL, DIALECT, names, pages, schema
-from webhook.policy.model import KNOWN
+from webhook.policy.kinds import KNOWN
 from webhook.policy.policy_documents import parse
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = schema(ALL)
 VALIDATOR = Draft202012Validator(SCHEMA)
-DOCUMENTS: list[dict[str, Any]] = list(load_all_yaml(EVERYTHING))
+SOURCES = sorted((ROOT / "webhook" / "sources").glob("*.yaml"))
+DOCUMENTS: list[dict[str, Any]] = [
+    *load_all_yaml(EVERYTHING),
+    *(load_yaml(file.read_text()) for file in SOURCES),
+]
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 
 

@@ -8,8 +8,9 @@ from pydantic import ValidationError
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.placement.schema import Strict
+from webhook.policy.kinds import KNOWN
 from webhook.policy.match_model import VOLUME_SOURCES, Match
-from webhook.policy.model import KNOWN, CapacityClass, PlacementException, PlacementPolicy
+from webhook.policy.model import CapacityClass, PlacementException, PlacementPolicy
 from webhook.run.rendezvous.table import FRAMEWORKS
 
 SPEC: dict[str, Any] = {
@@ -220,6 +221,7 @@ def test_the_known_kinds_are_the_models() -> None:
         "PlacementPolicy": "PlacementPolicy",
         "CapacityClass": "CapacityClass",
         "PlacementException": "PlacementException",
+        "RunSource": "RunSource",
     }
 
 

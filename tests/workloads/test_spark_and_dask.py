@@ -96,6 +96,20 @@ def test_what_a_policy_sets_goes_into_the_fields_of_the_application() -> None:
     assert value["spec"]["driver"]["labels"] == {"team": "a"}
 
 
+def test_a_field_of_a_pod_is_found_in_the_object() -> None:
+    """For messages about it: in the last of several fields, or beside them."""
+    driver, _ = templates(SPARK, "SparkApplication", APP)
+    assert driver.path_in_object(("spec", "nodeSelector", "a")) == (
+        *("spec", "driver", "nodeSelector", "a"),
+    )
+    assert driver.path_in_object(("metadata", "labels", "x"))[:3] == ("spec", "driver", "labels")
+    assert driver.path_in_object(("spec", "volumes")) == driver.path
+    odd: Json = {**APP, "driver": []}
+    driver, _ = templates(SPARK, "SparkApplication", odd)
+    after = {**driver.template, "spec": {**driver.template["spec"], "affinity": {"a": {}}}}
+    assert driver.put({"spec": {"driver": []}}, after) == {"spec": {"driver": []}}
+
+
 def test_a_dask_cluster_has_a_scheduler_and_workers() -> None:
     """Pods have the labels of the cluster, too."""
     scheduler, worker = templates(DASK, "DaskCluster", CLUSTER, labels={"a": "b"})

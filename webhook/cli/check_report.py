@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from webhook.placement.nodes import Node
     from webhook.policy.feasibility import Feasibility, Reach
     from webhook.policy.findings import Finding
-    from webhook.policy.model import PolicyDocument
+    from webhook.policy.kinds import PolicyDocument
     from webhook.policy.policy_set import PolicySet
     from webhook.policy.reader import Documents
 
@@ -126,10 +126,10 @@ async def _read_cluster(
 
 
 def check(given: CheckInput, now: datetime) -> Checked | None:
-    """Check the policies; None if there are no policies, classes or exceptions."""
+    """Check the policies; None if there are no documents."""
     found = judge_set(given.documents, now=now, nodes=given.nodes)
     policies = found.policies
-    if policies and not (policies.policies or policies.classes or policies.exceptions):
+    if not (given.documents.documents or found.findings):
         return None
     findings = [*found.findings, *missing_classes(given.documents.documents, given.there)]
     return Checked(given.places, condensed(sorted(findings)), policies, found.feasibility)

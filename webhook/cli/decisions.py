@@ -147,7 +147,7 @@ def faults_of(template: PodTemplate) -> tuple[list[str], list[str]]:
 def misshapen(template: PodTemplate, error: InvalidPod) -> str:
     """A line about a field of a template with the wrong shape, with its place and the cure."""
     source = template.source
-    path = (*template.path, *steps(error.field))
+    path = template.path_in_object(tuple(steps(error.field)))
     _, _, what = str(error).partition(": ")
     if what.startswith("want a string"):
         what += "; put it in quotes"

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from webhook.kube.client import Client
     from webhook.policy.exceptions import PolicyException
+    from webhook.policy.kinds import PolicyDocument
     from webhook.policy.match_model import Match
-    from webhook.policy.model import PolicyDocument
     from webhook.policy.reader import Documents
 
 _OVER: Final = frozenset({"Succeeded", "Failed"})

@@ -16,7 +16,7 @@ from webhook.cli.output import as_list, output_option, print_error, print_result
 from webhook.errors import UnreadableInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.installation.choices import Choices
     from webhook.installation.install import Done
@@ -39,8 +39,10 @@ if TYPE_CHECKING:
     "--source",
     "sources",
     multiple=True,
-    metavar="NAME",
-    help="Also intercept the pods of this system; `fairlead sources` lists the names. Repeatable.",
+    metavar="NAME|FILE",
+    help="Also intercept the pods of this system; `fairlead sources` lists the names. A FILE has "
+    "documents RunSource, which describe systems of your own; it requires "
+    "--policies-from-files. Repeatable.",
 )
 @click.option(
     "--image",
@@ -120,6 +122,7 @@ def command(
       fairlead install --image registry.example.com/fairlead:0.1.0
       fairlead install --overlay fail-open-guarded --source mlrun --policies mine/
       fairlead install --policies-from-files --policies mine/
+      fairlead install --policies-from-files --policies mine/ --source acme.yaml
       fairlead install --overlay default --overlay monitoring --nodes
       fairlead install --dry-run | less
 
@@ -137,14 +140,18 @@ def command(
         raise click.UsageError("-o yaml requires --dry-run; for programs there is -o json")
     from webhook.installation.choices import Choices
 
+    files = files_of(policies) if policies else None
+    given = [Path(each) for each in sources if _is_file(each)]
+    source_names, source_files = sources_of(given, files or {})
     choices = Choices(
-        sources,
+        (*(each for each in sources if not _is_file(each)), *source_names),
         image,
-        files_of(policies) if policies else None,
+        files,
         from_files,
         nodes,
         webhook_url,
         webhook_ca.read_bytes() if webhook_ca else b"",
+        source_files,
     )
     objects, stale = _objects(overlay_names, choices)
     if dry_run:
@@ -218,6 +225,36 @@ def _lines(done: Sequence[Done]) -> Iterator[str]:
     if unchanged:
         yield f"{unchanged} objects were as they should be"
     yield "Fairlead answers: a pod of a run comes back placed"
+
+
+def _is_file(source: str) -> bool:
+    return source.endswith((".yaml", ".yml", ".json"))
+
+
+def sources_of(
+    files: Sequence[Path], beside: Mapping[str, str]
+) -> tuple[list[str], dict[str, str]]:
+    """The names of the systems in the files, and the texts of files that are not `beside`.
+
+    Raises InvalidDocuments, UnreadableInput and BadParameter.
+    """
+    from webhook.policy.policy_documents import parse
+    from webhook.server.folder import read_folder
+
+    found: list[str] = []
+    texts: dict[str, str] = {}
+    for file in files:
+        if not file.exists():
+            raise click.BadParameter(f"there is no file {file}", param_hint="--source")
+        for content in read_folder(file).values():
+            systems = [each.model for each in parse({str(file): content}).sound()]
+            if wrong := [each for each in systems if each.kind != "RunSource"]:
+                what = f"{file} has a {wrong[0].kind}; want documents RunSource only"
+                raise click.BadParameter(what, param_hint="--source")
+            found += [each.name for each in systems]
+            if beside.get(file.name) != content.decode():
+                texts[file.name] = content.decode()
+    return found, texts
 
 
 def files_of(folder: Path) -> dict[str, str]:

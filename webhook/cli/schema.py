@@ -8,7 +8,9 @@ import click
 
 from webhook.cli.output import as_one, print_result
 
-_KINDS: Final = ("placementpolicy", "capacityclass", "placementexception")
+_DEFINED: Final = ("placementpolicy", "capacityclass", "placementexception")
+# Sources are documents in files: there is no definition of them.
+_KINDS: Final = (*_DEFINED, "runsource")
 _ALL: Final = "all"
 _RUN: Final = "run"
 _CRD: Final = "crd"
@@ -22,7 +24,7 @@ _CRD: Final = "crd"
     default=_ALL,
     required=False,
 )
-@click.argument("of", metavar="[OF]", type=click.Choice([_RUN, *_KINDS]), required=False)
+@click.argument("of", metavar="[OF]", type=click.Choice([_RUN, *_DEFINED]), required=False)
 @click.option(
     "-o",
     "--output",
@@ -39,7 +41,7 @@ def command(kind: str, of: str | None, output: str | None) -> None:
     \b
     KIND:
       all                 any policy document (the default)
-      placementpolicy, capacityclass, placementexception, run
+      placementpolicy, capacityclass, placementexception, runsource, run
                           documents of this kind
       crd                 all CustomResourceDefinitions
       crd OF              the CustomResourceDefinition of one kind, such as `crd run`

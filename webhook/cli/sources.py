@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,8 +21,16 @@ _FIELD = 13
 
 
 @click.command("sources")
+@click.option(
+    "--policies",
+    "paths",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    metavar="PATH",
+    help="Also the systems of the documents RunSource in this file or folder. May be repeated.",
+)
 @output_option("How to print the table.")
-def command(output: str) -> None:
+def command(paths: tuple[Path, ...], output: str) -> None:
     """List the labels by which Fairlead recognizes pods of runs, and their roles.
 
     Rows are in order of precedence. A pod belongs to the first row whose label it has. Each fact
@@ -32,11 +41,17 @@ def command(output: str) -> None:
     Examples:
       fairlead sources                       the table
       fairlead sources -o json | jq -r '.[].name'
+      fairlead sources --policies mine/      with the systems of your own
     """
+    rows = SOURCES
+    if paths:
+        from webhook.cli.offline import read_policies
+
+        rows = read_policies(paths).sources.rows
     print_result(
         output,
-        json=lambda: [_row(source) for source in SOURCES],
-        text=lambda: [render(SOURCES, heading=lambda text: click.style(text, bold=True))],
+        json=lambda: [_row(source) for source in rows],
+        text=lambda: [render(rows, heading=lambda text: click.style(text, bold=True))],
     )
 
 
@@ -70,7 +85,8 @@ def _fields(source: Source) -> Iterator[tuple[str, str]]:
         yield "coordinator", "from " + ", ".join(map(str, source.leads_keys))
     if source.note:
         yield "note", source.note
-    yield "written by", source.origin
+    if source.origin:
+        yield "written by", source.origin
 
 
 def _clause_rows(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -21,11 +21,15 @@ from webhook.installation.object_kinds import (
 )
 from webhook.installation.policy_objects import GIVEN, SHIPPED, marked, of_files, of_key, ordered
 from webhook.interception import DEFAULT_SOURCES, PATH, webhooks
+from webhook.policy import policy_documents
+from webhook.policy.load import compiled
+from webhook.sources import SHIPPED as SHIPPED_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.installation.object_kinds import Key
+    from webhook.sources.table import SourceTable
 
     Json = dict[str, Any]
     Objects = Mapping[Key, Json]
@@ -40,6 +44,7 @@ class Choices:
     policies: file names and texts, instead of those that ship; None: those that ship.
     from_files: the policies are files of a ConfigMap, not objects of the cluster.
     nodes: the webhook watches the nodes, and warns about pods that none of them admits.
+    source_files: more files of the ConfigMap, with the systems of --source FILE.
     url, authority: for a webhook outside the cluster, its address and the PEM of its authority.
     """
 
@@ -50,6 +55,25 @@ class Choices:
     nodes: bool = False
     url: str = ""
     authority: bytes = b""
+    source_files: Mapping[str, str] = field(default_factory=dict)
+
+    def table(self) -> SourceTable:
+        """The table of systems, with those of the policies and of `source_files`.
+
+        Raises InvalidDocuments, and ValueError for a RunSource without `from_files`.
+        """
+        files = {**(self.policies or {}), **self.source_files}
+        documents = policy_documents.parse({name: text.encode() for name, text in files.items()})
+        added = [each for each in documents.documents if each.model.kind == "RunSource"]
+        if not added and not self.source_files:
+            return SHIPPED_TABLE
+        if not self.from_files:
+            named = ", ".join(each.model.name for each in added)
+            raise ValueError(
+                f"the webhook reads a RunSource from files only ({named}): give "
+                "--policies-from-files"
+            )
+        return compiled(documents).policies.sources
 
 
 def adapted(objects: Iterable[Json], choices: Choices) -> dict[Key, Json]:
@@ -63,8 +87,9 @@ def adapted(objects: Iterable[Json], choices: Choices) -> dict[Key, Json]:
             _set_image(each, choices.image)
     if choices.nodes:
         found = with_nodes(found)
+    table = choices.table()
     found = _with_files(found, choices) if choices.from_files else _with_objects(found, choices)
-    return _judging(_intercepting(found, choices), choices)
+    return _judging(_intercepting(found, choices, table), choices, table)
 
 
 def configuration_of(objects: Objects, kind: str = CONFIGURATION) -> tuple[Key, Json] | None:
@@ -86,6 +111,7 @@ def _with_files(objects: dict[Key, Json], choices: Choices) -> dict[Key, Json]:
         files = choices.policies
         if files is None:
             files = {"policies.yaml": "---\n".join(map(_text, shipped))}
+        files = {**files, **choices.source_files}
         found[CONFIG_MAP] = with_policies(found[CONFIG_MAP], files)
     return found
 
@@ -105,16 +131,17 @@ def _text(policy: Json) -> str:
     return yaml.safe_dump(policy, sort_keys=False)
 
 
-def _judging(objects: dict[Key, Json], choices: Choices) -> dict[Key, Json]:
+def _judging(objects: dict[Key, Json], choices: Choices, table: SourceTable) -> dict[Key, Json]:
     """The objects with the validating webhooks at the chosen address."""
     found = configuration_of(objects, VALIDATING)
-    if found is None or not choices.url:
+    if found is None or not (choices.url or table is not SHIPPED_TABLE):
         return objects
     _, configuration = found
     configuration["webhooks"] = validating.webhooks(
         url=choices.url.removesuffix(PATH).rstrip("/"),
         ca_bundle=choices.authority,
         policies=not choices.from_files,
+        table=table,
     )
     return objects
 
@@ -124,7 +151,9 @@ def _set_image(deployment: Json, image: str) -> None:
         container["image"] = image
 
 
-def _intercepting(objects: dict[Key, Json], choices: Choices) -> dict[Key, Json]:
+def _intercepting(
+    objects: dict[Key, Json], choices: Choices, table: SourceTable
+) -> dict[Key, Json]:
     """The objects with the webhook's and the guard's entries for the chosen marks and address."""
     found = configuration_of(objects)
     if found is None or not (choices.sources or choices.url):
@@ -137,6 +166,7 @@ def _intercepting(objects: dict[Key, Json], choices: Choices) -> dict[Key, Json]
         ca_bundle=choices.authority,
         failure_policy=first["failurePolicy"],
         timeout_seconds=first["timeoutSeconds"],
+        table=table,
     )
     guards = {key: each for key, each in objects.items() if is_stamp_guard(key)}
     if not guards:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from webhook.installation.object_kinds import Key
-    from webhook.policy.model import PolicyDocument
+    from webhook.policy.kinds import PolicyDocument
 
     Json = dict[str, Any]
 

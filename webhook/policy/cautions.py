@@ -24,7 +24,8 @@ if TYPE_CHECKING:
         Toleration,
     )
     from webhook.policy.findings import Path
-    from webhook.policy.model import PolicyDocument, PolicySpec
+    from webhook.policy.kinds import PolicyDocument
+    from webhook.policy.model import PolicySpec
     from webhook.strict import Strict
 
 # Node labels that identify a single node, by who sets them.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from webhook.policy.model import PolicyDocument
+    from webhook.policy.kinds import PolicyDocument
     from webhook.policy.set_judgement import Served, SetJudgement
 
 _Read: TypeAlias = "tuple[bytes, Documents[PolicyDocument]]"

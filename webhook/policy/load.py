@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook import names
 from webhook.errors import InvalidDocuments
-from webhook.identity import READ_ANNOTATIONS, READ_LABELS
 from webhook.names import CLASS_KIND, POLICY_KIND
 from webhook.placement import capacity
 from webhook.placement.capacity import CapacityClass, InvalidClass
 from webhook.policy import compile as compiling
 from webhook.policy import policy_documents
+from webhook.policy.added_sources import source_faults, table_of
 from webhook.policy.findings import Kind, path_text
 from webhook.policy.model import ALL, PlacementException, PlacementPolicy
 from webhook.policy.model import CapacityClass as CapacityClassDocument
 from webhook.policy.policy_set import Compiler, PolicySet, content_hash
+from webhook.policy.run_source import RunSource
 from webhook.policy.selectors import compile_selector
 from webhook.strict import guess
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from webhook.policy.findings import Finding, Path
-    from webhook.policy.model import PolicyDocument
+    from webhook.policy.kinds import PolicyDocument
     from webhook.policy.policy_documents import Document
     from webhook.policy.reader import Documents
 
@@ -61,7 +62,14 @@ def compiled(documents: Documents[PolicyDocument], compiler: Compiler | None = N
     good = [document.model for document in documents.documents]
     policies = [model for model in good if isinstance(model, PlacementPolicy)]
     exceptions = [model for model in good if isinstance(model, PlacementException)]
-    policy_set = PolicySet(policies, classes, content_hash(good), exceptions, compiler)
+    policy_set = PolicySet(
+        policies,
+        classes,
+        content_hash(good),
+        exceptions,
+        compiler,
+        table_of(documents.documents),
+    )
     return Loaded(policy_set, tuple(findings))
 
 
@@ -80,6 +88,7 @@ def judge_documents(
             *collisions(good),
             *wrong_classes,
             *unknown_classes(good, known),
+            *source_faults(good),
             *written_and_read(good),
             *unknown_policies(good, {name for kind, name in named if kind == POLICY_KIND}),
         ]
@@ -164,9 +173,10 @@ def written_and_read(documents: Sequence[Document]) -> Iterator[Finding]:
 
     A second call on our own output must match the same policies, so that it changes nothing.
     """
-    read_labels = dict.fromkeys(READ_LABELS - LATER_MARKS, _MARKS)
+    sources = table_of(documents)
+    read_labels = dict.fromkeys(sources.read_labels - LATER_MARKS, _MARKS)
     read_labels[names.KUEUE_PODSET] = "the rule for pods that Kueue has admitted"
-    read_annotations = dict.fromkeys(READ_ANNOTATIONS, "the table of marks")
+    read_annotations = dict.fromkeys(sources.read_annotations, "the table of marks")
     for document in documents:
         who = "exception" if isinstance(document.model, PlacementException) else "policy"
         for key, path in _selected(document):
@@ -208,7 +218,7 @@ def _check_members(
 def _selected(document: Document) -> Iterator[tuple[str, Path]]:
     """The pod labels that the selectors of a policy or an exception read, each with its path."""
     model = document.model
-    if isinstance(model, CapacityClassDocument):
+    if isinstance(model, CapacityClassDocument | RunSource):
         return
     excluded = model.spec.exclude if isinstance(model, PlacementPolicy) else []
     blocks: list[tuple[Path, object]] = [

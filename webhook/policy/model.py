@@ -4,7 +4,7 @@ One module, so that all documents of policies can be read in one place.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 
@@ -402,11 +402,3 @@ class PlacementException(Strict):
     def name(self) -> str:
         """The exception's name, unique among exceptions."""
         return self.metadata.name
-
-
-PolicyDocument: TypeAlias = PlacementPolicy | CapacityClass | PlacementException
-KNOWN: Final[Mapping[str, type[PolicyDocument]]] = {
-    "PlacementPolicy": PlacementPolicy,
-    "CapacityClass": CapacityClass,
-    "PlacementException": PlacementException,
-}

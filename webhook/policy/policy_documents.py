@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from webhook.policy import reader
 from webhook.policy.cautions import cautions
 from webhook.policy.document_parser import Forms, written_by_the_server
-from webhook.policy.model import KNOWN
+from webhook.policy.kinds import KNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.policy.model import PolicyDocument
+    from webhook.policy.kinds import PolicyDocument
     from webhook.policy.yaml_tree import Node
 
     Document: TypeAlias = reader.Document[PolicyDocument]

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.kueue import Flavor
     from webhook.placement.settings import MemberSetting, PlacementSetting
-    from webhook.policy.model import PlacementException, PlacementPolicy, PolicyDocument
+    from webhook.policy.kinds import PolicyDocument
+    from webhook.policy.model import PlacementException, PlacementPolicy
     from webhook.policy.subject import Subject
     from webhook.sources.table import SourceTable
 

@@ -1,4 +1,4 @@
-"""The model of the files in `webhook/sources`."""
+"""The model of a RunSource: the files in `webhook/sources`, and documents of admins."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal
@@ -440,12 +440,18 @@ class Spec(Strict):
 
 
 class RunSource(Strict):
-    """One system that creates pods."""
+    """A system that creates pods: the labels by which its pods are recognized, and its kinds."""
 
     api_version: Literal["fairlead.dev/v1alpha1"] = Field(description="The version of this form.")
     kind: Literal["RunSource"] = Field(description="The kind of document.")
-    metadata: Metadata = Field(description="Name of the file's system.")
+    metadata: Metadata = Field(description="The source's name.")
     spec: Spec = Field(description="The system.")
+    status: Any = Field(default=None, exclude=True, description="Set by Fairlead, and not read.")
+
+    @property
+    def name(self) -> str:
+        """The source's name, unique among sources."""
+        return self.metadata.name
 
 
 _SOURCES: Final = Forms({"RunSource": RunSource}, "files of systems")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from webhook.placement.nodes import Node
     from webhook.policy.feasibility import Concern, Feasibility
-    from webhook.policy.model import PolicyDocument
+    from webhook.policy.kinds import PolicyDocument
     from webhook.policy.policy_documents import Document
     from webhook.policy.policy_set import Compiler, PolicySet
     from webhook.policy.reader import Documents

@@ -32,6 +32,7 @@ def built_template(view: ObjectView, build: Build) -> BuiltTemplate | None:
         view.path(build.labels[-1]) if build.labels else (*(begins or ()), "metadata", "labels"),
         begins,
         partial(_write, view, build, value),
+        partial(_path_of, view, build),
     )
 
 
@@ -79,18 +80,10 @@ def _write(
         old, new = before["spec"].get(name), after["spec"].get(name)
         if old == new:
             continue
-        if name in build.add:
-            path = view.path(build.add[name][-1])
-            new = _sum(at(value, path), _difference(old, new))
-        elif name in build.set:
-            path = view.path(build.set[name][0])
-        elif build.template:
-            path = (*view.path(build.template), "spec", name)
-        elif build.spec:
-            path = (*view.path(build.spec), name)
-        else:
-            continue
-        _put(value, path, new)
+        path = _path_of(view, build, name)
+        if path is not None:
+            added = name in build.add
+            _put(value, path, _sum(at(value, path), _difference(old, new)) if added else new)
     start = (*view.path(build.template), "metadata") if build.template else ()
     for key, fields in (("labels", build.labels), ("annotations", build.annotations)):
         old, new = (each.get("metadata", {}).get(key) or {} for each in (before, after))
@@ -100,13 +93,26 @@ def _write(
             _put(value, path, {**(at(value, path) or {}), **changed})
 
 
+def _path_of(view: ObjectView, build: Build, name: str) -> Path | None:
+    """Return the path of the object's own field for a field of the pod's spec; None without one."""
+    if name in build.add:
+        return view.path(build.add[name][-1])
+    if name in build.set:
+        return view.path(build.set[name][0])
+    if build.template:
+        return (*view.path(build.template), "spec", name)
+    return (*view.path(build.spec), name) if build.spec else None
+
+
 def _put(value: JsonObject, path: Path, new: Any) -> None:
     """Set a value at a path, or remove it if it is None; mappings on the way are made."""
     holder: Any = value
     for step in path[:-1]:
         if isinstance(holder, dict) and holder.get(step) is None:
             holder[step] = {}
-        holder = holder[step]
+        holder = at(holder, (step,))
+    if not isinstance(holder, dict):
+        return  # of another shape, which the API server refuses
     if new is None:
         holder.pop(path[-1], None)
     else:

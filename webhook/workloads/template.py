@@ -48,12 +48,14 @@ class BuiltTemplate:
     labels_at: the path of its author's labels in the object
     start:     the path of the pod template that it starts from, if there is one
     write:     see Writer
+    path_of:   the path in the object for a field of the pod's spec; None without one
     """
 
     value: JsonObject
     labels_at: Path
     start: Path | None = None
     write: Writer = field(default=lambda _value, _template: None, compare=False)
+    path_of: Callable[[str], Path | None] = field(default=lambda _name: None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,16 @@ class PodTemplate:
         front = {"metadata": metadata} if metadata and "metadata" not in self.template else {}
         result = {**front, **self.template, "spec": pod["spec"]}
         return result | {"metadata": metadata} if metadata else result
+
+    def path_in_object(self, path: Path) -> Path:
+        """Return the path in the object for a path in its pod: spec.nodeSelector."""
+        if self.built is None:
+            return (*self.path, *path)
+        if path[:1] == ("spec",) and len(path) > 1:
+            found = self.built.path_of(str(path[1]))
+            return self.path if found is None else (*found, *path[2:])
+        at_labels = path[:2] == ("metadata", "labels")
+        return (*self.built.labels_at, *path[2:]) if at_labels else self.path
 
     def put(self, value: JsonObject, template: JsonObject) -> JsonObject:
         """Write a changed template into a copy of the object, and return the copy."""

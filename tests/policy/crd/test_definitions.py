@@ -13,13 +13,13 @@ from webhook import names
 from webhook.placement.schema.placement import Defaults, PlacementSettings
 from webhook.policy.crd import RESOURCES, custom_resource_definitions
 from webhook.policy.crd.policy_rules import RULES
-from webhook.policy.model import KNOWN, CapacityClassSpec, PolicySpec, Shape
+from webhook.policy.model import CapacityClassSpec, PolicySpec, Shape
 from webhook.policy.status_model import ClassStatus, PolicyStatus
 
 Json = dict[str, Any]
 MANIFESTS = Path(__file__).parents[3] / "manifests/crds"
 DEFINITIONS = custom_resource_definitions()
-each_kind = pytest.mark.parametrize("kind", KNOWN)
+each_kind = pytest.mark.parametrize("kind", RESOURCES)
 
 
 def schema_of(kind: str) -> Json:
@@ -42,9 +42,9 @@ def test_the_manifests_that_ship_are_fresh(kind: str) -> None:
     assert load_yaml(manifest.read_text()) == DEFINITIONS[kind], "run: make manifests"
 
 
-def test_every_kind_of_document_has_a_definition() -> None:
+def test_every_kind_of_a_cluster_has_a_definition() -> None:
     """And kustomize is told of it."""
-    assert list(DEFINITIONS) == list(KNOWN)
+    assert list(DEFINITIONS) == list(RESOURCES)
     listed = load_yaml((MANIFESTS / "Kustomization").read_text())["resources"]
     assert set(listed) == {path.name for path in MANIFESTS.glob("*.yaml")}
     assert {f"{resource}.yaml" for resource in RESOURCES.values()} < set(listed)
@@ -83,7 +83,7 @@ def test_defaults_are_written_into_the_object() -> None:
     """Columns show it, and a later release may have other defaults. Nothing else is filled in."""
     defaults = {
         f"{kind}{path}": node["default"]
-        for kind in KNOWN
+        for kind in RESOURCES
         for path, node in nodes(schema_of(kind))
         if "default" in node
     }
@@ -119,7 +119,9 @@ def test_lists_and_mappings_that_rules_look_into_have_a_limit(kind: str) -> None
 
 def test_lists_that_are_mappings_have_their_keys() -> None:
     """So that the API server refuses two of one key, and merges server-side applies by it."""
-    keys = {field: keys for kind in KNOWN for field, keys in keys_of_lists(schema_of(kind)).items()}
+    keys = {
+        field: keys for kind in RESOURCES for field, keys in keys_of_lists(schema_of(kind)).items()
+    }
 
     assert keys == {
         "capacity": ["class"],
@@ -132,7 +134,7 @@ def test_lists_that_are_mappings_have_their_keys() -> None:
 
 def test_every_rule_of_the_table_stands_in_a_schema() -> None:
     """A rule that is listed under a class that is not there would be no rule."""
-    written = {rule for kind in KNOWN for rule in rules_of(schema_of(kind))}
+    written = {rule for kind in RESOURCES for rule in rules_of(schema_of(kind))}
 
     assert written == {rule.rule for rules in RULES.values() for rule in rules}
 

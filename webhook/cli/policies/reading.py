@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from webhook.cli.policies.policies_in_force import Count
     from webhook.kube.client import Client
     from webhook.placement.shapes import JsonObject
-    from webhook.policy.model import PolicyDocument
+    from webhook.policy.kinds import PolicyDocument
     from webhook.policy.policy_set import PolicySet
     from webhook.policy.reader import Documents
     from webhook.policy.subject import Subject
