@@ -37,10 +37,11 @@ def webhooks(
 ) -> list[dict[str, Any]]:
     """Return the `webhooks` of a MutatingWebhookConfiguration: one entry for each mark.
 
-    `sources` are names of rows of `table`, which decides the order. Entries exclude each other, because each entry that matches a pod is one more call. They call `url`, or without
-    it the installation's Service. Without `ca_bundle` (PEM) the field is left out; the controller
-    or cert-manager writes it. `only_namespaces` limits the entries to these namespaces, for a
-    trial. Raises ValueError for an unknown name.
+    `sources` are names of rows of `table`, which decides the order. Entries exclude each other,
+    because each entry that matches a pod is one more call. They call `url`, or without it the
+    installation's Service. Without `ca_bundle` (PEM) the field is left out; the controller or
+    cert-manager writes it. `only_namespaces` limits the entries to these namespaces, for a trial.
+    Raises ValueError for an unknown name.
     """
     client: dict[str, Any] = {"url": url} if url else {"service": service(PATH)}
     if ca_bundle:
