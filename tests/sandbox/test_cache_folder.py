@@ -54,3 +54,11 @@ def test_a_lock_that_cannot_be_written_is_an_error_with_the_cure(tmp_path: Path)
     with pytest.raises(SandboxError) as raised, locked(tmp_path / "file" / "lock"):
         pass
     mentions(str(raised.value), tmp_path / "file", "FAIRLEAD_CACHE")
+
+
+def test_a_lock_that_is_held_for_too_long_is_an_error_with_the_cure(tmp_path: Path) -> None:
+    """Nobody waits forever for a process that hangs."""
+    lock = tmp_path / "lock"
+    with locked(lock), pytest.raises(SandboxError) as raised, locked(lock, patience=0.1):
+        pass
+    mentions(str(raised.value), "another process holds", lock, "fuser")

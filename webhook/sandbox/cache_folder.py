@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import fcntl
+import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Final
 
 from webhook.errors import SandboxError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+# Longer than the control plane and every operator take to build on a busy machine.
+_PATIENCE: Final = 7200
 
 
 def cache_directory(environ: Mapping[str, str]) -> Path:
@@ -38,15 +42,30 @@ def writing_cache() -> Iterator[None]:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, patience: float = _PATIENCE) -> Iterator[None]:
     """Hold an exclusive lock on the file; wait while another process holds it.
 
     The kernel releases the lock when its holder ends. Raises SandboxError if the file cannot be
-    written.
+    written, or if another process holds it for `patience` seconds.
     """
     with writing_cache():
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("w")
     with file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        deadline = time.monotonic() + patience
+        while not _lock(file):
+            if time.monotonic() > deadline:
+                raise SandboxError(
+                    f"another process holds {path} for more than {patience:.0f} s; wait until it"
+                    f" has ended, or end it: `fuser {path}` names it"
+                )
+            time.sleep(0.05)
         yield
+
+
+def _lock(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
