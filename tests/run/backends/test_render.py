@@ -215,6 +215,15 @@ def test_the_index_in_tf_config_is_that_of_the_role() -> None:
     assert env["TF_CONFIG"].endswith('"task":{"index":$(FAIRLEAD_JOB_INDEX),"type":"ps"}}')
 
 
+def test_a_role_of_a_jobset_starts_after_those_that_it_needs() -> None:
+    """A client of Dask gives up without its scheduler."""
+    run = a_run(framework="dask", replicas={"scheduler": {}, "worker": {}, "driver": {}})
+    jobs = {each["name"]: each for each in rendered("jobset", run)["spec"]["replicatedJobs"]}
+
+    assert jobs["driver"]["dependsOn"] == [{"name": "scheduler", "status": "Ready"}]
+    assert "dependsOn" not in jobs["scheduler"]
+
+
 def test_restart_scope_run_is_a_restart_of_the_jobset() -> None:
     """Its Jobs fail at once."""
     spec = rendered("jobset", WHOLE["jobset"][2])["spec"]

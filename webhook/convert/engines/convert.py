@@ -141,6 +141,8 @@ def _convert(item: Item, companion: Item | None, name: str, notes: Notes) -> Com
     key = (find(item, _API_VERSION).as_text, find(item, "kind").as_text)
     job = _JOBS.get(key)
     made = extract_job(item, job) if job is not None else _OTHERS[key][0](item, companion)
+    if made.replicas is None or made.replicas.value is None:
+        made.replicas = item
     done = complete(made, item, name, notes)
     if done is not None and key[1] == jobset.KIND.kind and done.run.spec.framework:
         found = _drafts(done.run)

@@ -108,7 +108,7 @@ def extract_jobset(item: Item) -> Converted:
         made.spec |= {"restartScope": "Run", "backoffLimit": restarts}
     jobs: dict[str, Item] = {}
     for each in made.replicas.elements:
-        role = _role(each, framework, jobs)
+        role = _role(each, framework, jobs, alone=len(made.replicas.elements) == 1)
         if role:
             jobs[role] = each
     limits = {role: find(each, "template", "spec", "backoffLimit") for role, each in jobs.items()}
@@ -292,13 +292,19 @@ def _of_replicated_job(made: Converted, job: Item, limit: Item) -> dict[str, Dra
     return found
 
 
-def _role(job: Item, framework: Any, taken: Mapping[str, Item]) -> str:
-    """Return the role for a replicated job: its own name if that is a role, else worker."""
-    known = ROLES[framework].known
+def _role(job: Item, framework: Any, taken: Mapping[str, Item], *, alone: bool) -> str:
+    """Return the role for a replicated job, or "" if there is none left.
+
+    Its own name if that is a role; else master for one pod beside others, and worker.
+    """
+    free = [role for role in ROLES[framework].known if role not in taken]
     name = find(job, "name").as_text
-    if name in known and name not in taken:
+    if name in free:
         return name
-    return next((role for role in ("worker", "master") if role in known and role not in taken), "")
+    counts = (find(job, "replicas"), find(job, "template", "spec", "completions"))
+    single = not alone and all(each.value in (None, 1) for each in counts)
+    wanted = ("master", "worker") if single else ("worker",)
+    return next((role for role in wanted if role in free), "")
 
 
 def _begin(item: Item, kind: ObjectKind) -> Converted:

@@ -209,8 +209,13 @@ def _replicated_job(drafts: Drafts, gang: Gang, role: str) -> JsonObject:
     if replica.restart_policy == "ExitCode":
         job["podFailurePolicy"] = exit_code_policy(main["name"])
     job["template"] = template
-    count = {"replicas": replica.count} if "count" in replica.model_fields_set else {}
-    return {"name": role, **count, "template": {"spec": job}}
+    result: JsonObject = {"name": role}
+    if "count" in replica.model_fields_set:
+        result["replicas"] = replica.count
+    after = ROLES[run.spec.framework].after.get(role, ())
+    if earlier := [each for each in after if each in drafts.roles]:
+        result["dependsOn"] = [{"name": each, "status": "Ready"} for each in earlier]
+    return {**result, "template": {"spec": job}}
 
 
 def exit_code_policy(container: str) -> JsonObject:
