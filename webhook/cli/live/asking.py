@@ -26,6 +26,7 @@ from webhook.cli.options import CLUSTER, paths_of
 from webhook.cli.run.preview_report import pod_of
 from webhook.errors import ClusterError, FairleadError, InvalidPod, InvalidRun, UnreadableInput
 from webhook.placement import nodes as nodes_of
+from webhook.sources import SHIPPED
 from webhook.workloads.find import pod_templates, unread
 from webhook.workloads.object import Object, from_answer
 from webhook.workloads.template import PodTemplate, ReplicaMetadata
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from webhook.placement.nodes import Node
     from webhook.policy.policy_set import PolicySet
     from webhook.run.plan import Plan
+    from webhook.sources.table import SourceTable
     from webhook.workloads.template import Maker
 
 T = TypeVar("T")
@@ -183,10 +185,11 @@ class _Reader:
             except MakerUnreadable as error:
                 self.notes.append(str(error))
                 return _judged(judge, source, None)
-            return _judged(judge, source, _templates(maker))
-        templates = templates_of(source)
+            return _judged(judge, source, _templates(maker, self._policies.sources))
+        sources = self._policies.sources
+        templates = templates_of(source, sources)
         if not templates:
-            what = "; ".join(unread([source])) or f"{source.title} makes no pods"
+            what = "; ".join(unread([source], sources)) or f"{source.title} makes no pods"
             raise NotAMaker(
                 f"{source.title} in {source.namespace}: {what}; want a pod, or what has a pod "
                 "template, such as a job, a deployment or a run"
@@ -237,10 +240,10 @@ class _Reader:
             return None
 
 
-def _templates(maker: Object | None) -> Sequence[PodTemplate]:
+def _templates(maker: Object | None, sources: SourceTable) -> Sequence[PodTemplate]:
     """The templates of the owner of a pod; none if they are unknown now."""
     try:
-        return templates_of(maker) if maker else []
+        return templates_of(maker, sources) if maker else []
     except InvalidRun:
         return []  # it was edited since
 
@@ -252,10 +255,10 @@ def _judged(judge: Judge, pod: Object, templates: Sequence[PodTemplate] | None) 
         raise UnreadableInput([misshapen(PodTemplate(pod, ()), error)]) from error
 
 
-def templates_of(source: Object) -> list[PodTemplate]:
+def templates_of(source: Object, sources: SourceTable = SHIPPED) -> list[PodTemplate]:
     """Its templates, in order; none if it creates no pods. Raises InvalidRun."""
     if not source.is_own_run:
-        return pod_templates(source)
+        return pod_templates(source, sources=sources)
     return list(_of_run(source, plan_of(source.value, source.namespace)))
 
 
