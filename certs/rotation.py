@@ -117,6 +117,10 @@ def step(observed: Observed, now: datetime, terms: Terms) -> Step:
     authority = observed.authority
     if authority is None:
         return _first(observed, now, terms)
+    if authority.signing is None and (forgotten := _forgotten(authority, observed, now)):
+        # It was created from reads that are older than what another controller has published.
+        kept = replace(authority, retiring=(*authority.retiring, *forgotten))
+        return KeepAuthority(kept, "clients trust another authority")
     if authority.staged is None and (why := _outdated(authority, observed, now)):
         staged = new_authority(terms.authority_name, now, lifetime=terms.authority_lifetime)
         return KeepAuthority(replace(authority, staged=staged, published_since=None), why)
@@ -150,13 +154,26 @@ def phase(authority: Authority | None) -> str:
 
 def _first(observed: Observed, now: datetime, terms: Terms) -> Step:
     """Create an authority; keep all that clients trust, as leaves by those may be in use."""
-    trusted = [*observed.published, observed.serving.bundle if observed.serving else b""]
-    known = certificates(join(each for pem in trusted for each in certificates(pem)))
-    retiring = alive(known, now)
     staged = new_authority(terms.authority_name, now, lifetime=terms.authority_lifetime)
     return KeepAuthority(
-        Authority(staged=staged, retiring=retiring), "there is no authority that can be read"
+        Authority(staged=staged, retiring=_trusted(observed, now)),
+        "there is no authority that can be read",
     )
+
+
+def _trusted(observed: Observed, now: datetime) -> tuple[x509.Certificate, ...]:
+    """Return the valid authorities of every published and stored bundle."""
+    bundles = [*observed.published, observed.serving.bundle if observed.serving else b""]
+    known = certificates(join(each for pem in bundles for each in certificates(pem)))
+    return alive(known, now)
+
+
+def _forgotten(
+    authority: Authority, observed: Observed, now: datetime
+) -> tuple[x509.Certificate, ...]:
+    """Return authorities that clients trust and that this one does not know."""
+    known = {*authority.retiring, *([authority.staged.check()] if authority.staged else ())}
+    return tuple(each for each in _trusted(observed, now) if each not in known)
 
 
 def _outdated(authority: Authority, observed: Observed, now: datetime) -> str:

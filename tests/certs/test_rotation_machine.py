@@ -146,3 +146,19 @@ class Rotation(RuleBasedStateMachine):
 
 TestRotation = Rotation.TestCase
 TestRotation.settings = settings(max_examples=examples(150), stateful_step_count=60, deadline=None)
+
+
+def test_a_controller_with_old_reads_does_not_forget_what_clients_trust() -> None:
+    """It reads that nothing is published, another one sets all up, and the authority is lost."""
+    cluster = Cluster()
+    late = cluster.controller()
+    for _ in ("configuration", "replicas", "serving"):
+        next(late)
+    for _ in cluster.controller():
+        pass
+    cluster.replica_starts(0)
+    cluster.replica_is_ready(0)
+    cluster.authority.write(None)
+    for _ in late:
+        cluster.api_server_sees(0)
+        assert cluster.refused() == []
