@@ -23,7 +23,7 @@ from webhook.errors import SandboxError
 from webhook.sandbox.api import install_run_api
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.fairlead import Webhook, start_controller
-from webhook.sandbox.operators.install import Installation
+from webhook.sandbox.operators.plan import Installation
 from webhook.sandbox.progress import Progress
 
 CONTROLLER: Final = "controller"

@@ -28,7 +28,8 @@ from webhook.interception import DEFAULT_SOURCES, select_sources, webhooks
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator
-from webhook.sandbox.operators.install import install_operator, plan_installation, start_operator
+from webhook.sandbox.operators.install import install_operator, start_operator
+from webhook.sandbox.operators.plan import plan_installation
 from webhook.sandbox.operators.table import operators
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 

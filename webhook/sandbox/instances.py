@@ -21,7 +21,8 @@ from webhook.sandbox.credentials import ADMIN_TOKEN
 from webhook.sandbox.fairlead import start_controller, start_webhook
 from webhook.sandbox.modules import KUBERNETES
 from webhook.sandbox.operators.build import obtain_operators
-from webhook.sandbox.operators.install import plan_installations, start_operators
+from webhook.sandbox.operators.install import start_operators
+from webhook.sandbox.operators.plan import plan_installations
 from webhook.sandbox.operators.table import interception_sources
 from webhook.sandbox.processes import alive, end_recorded, recorded
 

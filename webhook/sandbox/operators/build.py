@@ -79,11 +79,14 @@ def obtain_operators(
         for number, operator in enumerate(missing, 1):
             target = built[operator.name]
             what = f"[{number}/{len(missing)}] building operator {operator.name} {target.version}"
-            with progress.step(what, about=operator.seconds), writing_cache():
+            with progress.step(what, about=operator.seconds):
                 source = _obtain_source(operator, target, toolchain, environ)
                 found = render_manifests(kubectl, operator.kustomization, source)
-                # Written last: if it exists, everything exists.
-                target.file.write_text(json.dumps(found))
+                # Last, and whole: if it exists, everything exists.
+                part = target.file.with_suffix(".part")
+                with writing_cache():
+                    part.write_text(json.dumps(found))
+                    part.replace(target.file)
         if toolchain and toolchain.scratch:
             shutil.rmtree(toolchain.scratch, ignore_errors=True)
     return built
