@@ -125,12 +125,12 @@ KEPT = ("framework", "template", "mainContainer", "replicas")
 def cases(draw: st.DrawFn) -> tuple[str, Json]:
     """A backend, and a Run with any of the fields that it has."""
     backend, base = draw(st.sampled_from(CASES))
-    spec = {
+    spec: Json = {
         key: draw(st.integers(0, 5)) if key == "backoffLimit" else value
         for key, value in base["spec"].items()
         if key in KEPT or draw(st.booleans())
     }
-    roles = {}
+    roles: Json = {}
     for role, replica in spec["replicas"].items():
         own = {key: value for key, value in replica.items() if draw(st.booleans())}
         if "count" in replica:
