@@ -2,6 +2,8 @@
 
 Each function returns the draft of a Run. What it leaves out, or changes, is found afterwards by
 rendering the Run again (`difference.py`), so these functions warn of nothing.
+
+Longer than 300 lines: one function for each kind, and what they share.
 """
 
 from __future__ import annotations
