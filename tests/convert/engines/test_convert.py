@@ -85,7 +85,7 @@ def text(path: Path) -> str:
 def flat(finding: Finding) -> str:
     """The path that a finding is about, in that form; with a key that only the Run has."""
     path = finding.path.replace("[", ".").replace("]", "")
-    added = re.search(r"which is not written here: ([^:]+):", finding.message)
+    added = re.search(r"the Run also means ([^: ]+):", finding.message)
     return f"{path}.{added.group(1)}".lstrip(".") if added else path
 
 
@@ -118,16 +118,19 @@ def test_a_rendered_run_comes_back(backend: str, run: Json) -> None:
     assert all_rendered(backend, back) == first
 
 
+KEPT = ("framework", "template", "mainContainer", "replicas")
+
+
 @st.composite
-def kubeflow_runs(draw: st.DrawFn) -> Json:
-    """A Run with any of the fields that Kubeflow has."""
-    base = draw(st.sampled_from(WHOLE["kubeflow"]))
-    spec = {
-        key: value
+def cases(draw: st.DrawFn) -> tuple[str, Json]:
+    """A backend, and a Run with any of the fields that it has."""
+    backend, base = draw(st.sampled_from(CASES))
+    spec: Json = {
+        key: draw(st.integers(0, 5)) if key == "backoffLimit" else value
         for key, value in base["spec"].items()
-        if key in ("framework", "template", "mainContainer", "replicas") or draw(st.booleans())
+        if key in KEPT or draw(st.booleans())
     }
-    roles = {}
+    roles: Json = {}
     for role, replica in spec["replicas"].items():
         own = {key: value for key, value in replica.items() if draw(st.booleans())}
         if "count" in replica:
@@ -136,17 +139,18 @@ def kubeflow_runs(draw: st.DrawFn) -> Json:
             own["environment"] = {"nodeSelector": {"pool": draw(st.sampled_from(["a", "b"]))}}
         roles[role] = own
     spec["replicas"] = roles
-    return a_run(**spec)
+    return backend, a_run(**spec)
 
 
-@given(kubeflow_runs())
-def test_any_rendered_run_comes_back(run: Json) -> None:
+@given(cases())
+def test_any_rendered_run_comes_back(case: tuple[str, Json]) -> None:
     """Whichever fields and roles it has."""
-    first = rendered("kubeflow", run)
-    back, warnings = converted(first)
+    backend, run = case
+    first = all_rendered(backend, run)
+    back, warnings = converted(*first)
 
     assert warnings == []
-    assert rendered("kubeflow", back) == first
+    assert all_rendered(backend, back) == first
 
 
 OBJECTS = [all_rendered(backend, run) for backend, run in CASES] + [
@@ -281,6 +285,21 @@ def test_what_is_lost_is_named_with_line_and_column() -> None:
     assert "successPolicy: 'AllWorkers'" in spec
     assert policy.startswith("job.yaml:6:5: warning: spec.runPolicy.schedulingPolicy: is left out")
     assert restart.startswith("job.yaml:14:7: warning: spec.tfReplicaSpecs.Worker.restartPolicy: ")
+
+
+def test_a_note_lists_the_defaults_that_differ() -> None:
+    """What the object does not set means something else in a Run."""
+    found = convert_object({"job.yaml": TFJOB.encode()})
+
+    for words in (
+        "backoffLimit is 3 (TFJob: no limit)",
+        "cleanPodPolicy is Running (TFJob: None)",
+        "restartPolicy is OnFailure (TFJob: Never)",
+    ):
+        assert words in found.note
+    whole = rendered("kubeflow", WHOLE["kubeflow"][0])
+    del whole["spec"]["tfReplicaSpecs"]["PS"], whole["spec"]["tfReplicaSpecs"]["Evaluator"]
+    assert convert_object(written([whole])).note == ""
 
 
 def test_a_jobset_of_pods_becomes_a_jobset_of_jobs() -> None:

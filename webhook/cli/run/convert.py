@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from webhook.cli.exit_codes import FAILED
-from webhook.cli.output import output_option, print_result
+from webhook.cli.output import output_option, print_notes, print_result
 from webhook.errors import UnreadableInput
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ def command(
     found = result.document
     if found is None or (strict and result.warnings):
         context.exit(FAILED)
+    print_notes([result.note] if result.note else [])
     print_result(output, json=lambda: found, yaml=lambda: [found])
 
 

@@ -20,12 +20,14 @@ from webhook.convert.polyaxon.convert import Converted, read_file
 from webhook.convert.polyaxon.draft import Notes
 from webhook.convert.polyaxon.item import Item, Origin, plain
 from webhook.run.backends import batch_job, dask_operator, jobset, kuberay, trainer
-from webhook.run.backends.backend import Drafts
+from webhook.run.backends.backend import Drafts, field_key
 from webhook.run.backends.dask_operator import DaskBackend
 from webhook.run.backends.jobset import JobSetBackend
 from webhook.run.backends.kuberay import KubeRayBackend
 from webhook.run.backends.trainer import TrainerBackend
 from webhook.run.backends.training_operator import KINDS, READ_ONLY, render_job
+from webhook.run.effective_settings import effective_settings
+from webhook.run.native_default import format_value
 from webhook.run.plan import drafts
 from webhook.strict import guess, quoted
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from webhook.convert.polyaxon.complete import Complete
     from webhook.convert.polyaxon.draft import Converted as Made
     from webhook.placement.shapes import JsonObject
+    from webhook.run.backends.backend import ObjectKind
     from webhook.run.backends.training_operator import JobKind
     from webhook.run.model import Run
 
@@ -68,6 +71,17 @@ _COMPANIONS: Final = {
     trainer.KIND.kind: (trainer.RUNTIME, f"Cluster{trainer.RUNTIME}"),
     kuberay.KIND.kind: (batch_job.KIND.kind,),
 }
+_KINDS: Final[Mapping[tuple[str, str], ObjectKind]] = {
+    (each.api_version, each.kind): each
+    for each in (
+        *_JOBS.values(),
+        batch_job.KIND,
+        jobset.KIND,
+        dask_operator.KIND,
+        trainer.KIND,
+        kuberay.KIND,
+    )
+}
 # All kinds that can be converted, as (apiVersion, kind).
 CONVERTIBLE: Final = (*_JOBS, *_OTHERS)
 _API_VERSION: Final = "apiVersion"
@@ -96,7 +110,27 @@ def convert_object(files: Mapping[str, bytes], name: str = "") -> Converted:
     done = _convert(*found, name, notes)
     if done is None:
         return Converted(None, None, notes.in_order)
-    return Converted(done.document, done.run, notes.in_order)
+    note = _compare_defaults(done.run, _key(found[0]))
+    return Converted(done.document, done.run, notes.in_order, note)
+
+
+def _key(item: Item) -> tuple[str, str]:
+    return find(item, _API_VERSION).as_text, find(item, "kind").as_text
+
+
+def _compare_defaults(run: Run, key: tuple[str, str]) -> str:
+    """Return a note about unset fields that mean something else in a Run; "" if there are none."""
+    fields = {each.run: each.unset for each in _KINDS[key].fields if each.unset}
+    found: dict[str, None] = {}
+    for each in effective_settings(run):
+        path = tuple(each.path.removeprefix("spec.").split("."))
+        unset = fields.get(field_key(path))
+        value = format_value(each.value)
+        if unset and unset != value and not each.written:
+            found[f"{path[-1]} is {value} ({key[1]}: {unset})"] = None
+    if not found:
+        return ""
+    return f"the file does not set these, and in a Run their defaults differ: {', '.join(found)}"
 
 
 def _select(
@@ -138,7 +172,7 @@ def _check_kind(item: Item, notes: Notes) -> None:
 
 
 def _convert(item: Item, companion: Item | None, name: str, notes: Notes) -> Complete | None:
-    key = (find(item, _API_VERSION).as_text, find(item, "kind").as_text)
+    key = _key(item)
     job = _JOBS.get(key)
     made = extract_job(item, job) if job is not None else _OTHERS[key][0](item, companion)
     if made.replicas is None or made.replicas.value is None:

@@ -88,14 +88,14 @@ def differences(given: Any, rendered: Any, path: Path = ()) -> Iterator[Differen
                 continue
             if _empty(given.get(key)):
                 text = f"{key}: {_short(rendered[key])}"
-                yield Difference(path, f"the Run means this too, which is not written here: {text}")
+                yield Difference(path, f"the Run also means {text}")
             else:
                 yield from differences(given[key], rendered.get(key), here)
     elif isinstance(given, list) and isinstance(rendered, list):
         for index in range(max(len(given), len(rendered))):
             if index >= len(given):
                 text = _short(rendered[index])
-                yield Difference(path, f"the Run means one more item: {text}")
+                yield Difference(path, f"the Run also means one more item: {text}")
             else:
                 other = rendered[index] if index < len(rendered) else None
                 yield from differences(given[index], other, (*path, index))

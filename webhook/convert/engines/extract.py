@@ -2,6 +2,8 @@
 
 Each function returns the draft of a Run. What it leaves out, or changes, is found afterwards by
 rendering the Run again (`difference.py`), so these functions warn of nothing.
+
+Longer than 300 lines: one function for each kind, and what they share.
 """
 
 from __future__ import annotations
@@ -104,7 +106,7 @@ def extract_jobset(item: Item) -> Converted:
     spec = find(item, "spec")
     made.replicas = find(spec, "replicatedJobs")
     restarts = find(spec, "failurePolicy", "maxRestarts")
-    if restarts.value:
+    if restarts.value is not None:
         made.spec |= {"restartScope": "Run", "backoffLimit": restarts}
     jobs: dict[str, Item] = {}
     for each in made.replicas.elements:
@@ -113,7 +115,7 @@ def extract_jobset(item: Item) -> Converted:
             jobs[role] = each
     limits = {role: find(each, "template", "spec", "backoffLimit") for role, each in jobs.items()}
     own = [each for each in limits.values() if each.value]
-    if not restarts.value:
+    if restarts.value is None:
         if own and len({each.value for each in own}) == 1:
             made.spec["backoffLimit"] = own[0]
         elif limits and all(each.value == 0 for each in limits.values()):
@@ -157,7 +159,7 @@ def extract_train_job(item: Item, runtime: Item) -> Converted:
     if count.value is not None:
         found["count"] = count
     restarts, limit = find(jobset_spec, "failurePolicy", "maxRestarts"), find(job, "backoffLimit")
-    if restarts.value:
+    if restarts.value is not None:
         made.spec |= {"restartScope": "Run", "backoffLimit": restarts}
     elif limit.value is not None:
         made.spec["backoffLimit"] = limit

@@ -49,11 +49,13 @@ class Converted:
 
     document: the Run as JSON, in the order of its model; None if there are errors
     findings: errors and warnings, in order of file and place
+    note: about the file as a whole, or ""
     """
 
     document: Mapping[str, Any] | None
     run: Run | None
     findings: tuple[Finding, ...]
+    note: str = ""
 
     @property
     def errors(self) -> tuple[Finding, ...]:

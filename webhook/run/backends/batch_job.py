@@ -23,7 +23,7 @@ KIND: Final = ObjectKind(
     roles={"master": "the one pod", "worker": "completions and parallelism"},
     fields=(
         FieldMapping("restartScope", "", only=("Replica",)),
-        FieldMapping("backoffLimit", "backoffLimit"),
+        FieldMapping("backoffLimit", "backoffLimit", unset="6"),
         FieldMapping("activeDeadlineSeconds", "activeDeadlineSeconds"),
         FieldMapping("ttlSecondsAfterFinished", "ttlSecondsAfterFinished"),
         FieldMapping("suspend", "suspend"),
