@@ -161,7 +161,7 @@ def left_behind(seen: ClusterState) -> Iterator[Finding]:
 
 
 def _expected_webhooks(seen: ClusterState) -> list[dict[str, Any]]:
-    return validating.webhooks(policies=seen.policies_from_cluster)
+    return validating.webhooks(policies=seen.policies_from_cluster, table=seen.sources)
 
 
 def _entry(found: Json, wanted: Json) -> Iterator[Finding]:
