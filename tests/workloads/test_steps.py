@@ -113,8 +113,9 @@ def test_an_experiment_makes_trials_of_any_kind() -> None:
         "spec": {"tfReplicaSpecs": {"Worker": {"replicas": 2, "template": template(a="b")}}},
     }
     spec = {"trialTemplate": {"trialSpec": trial}}
-    (found,) = templates("kubeflow.org/v1beta1", "Experiment", spec)
+    (found,) = templates("kubeflow.org/v1beta1", "Experiment", spec, labels={"team": "x"})
     assert found.describe() == "worker × 2"
+    assert labels(found)["team"] == "x"
     assert found.labels_path.startswith("spec.trialTemplate.trialSpec.spec.tfReplicaSpecs")
     identity = who(labels(found, 1))
     assert (identity.run, identity.kind) == ("mnist-xxxxxxxx", "experiment")
