@@ -150,7 +150,7 @@ def _groups(thing: Json, _: list[Json]) -> int:
 
 def _volcano(spec: Json) -> int:
     tasks = spec.get("tasks") or []
-    return sum(_number(each.get("replicas")) for each in tasks if each.get("template"))
+    return sum(_number(each.get("replicas"), 0) for each in tasks if each.get("template"))
 
 
 def _workflow(spec: Json) -> int:

@@ -181,5 +181,5 @@ EXAMPLES: Final = (
     Example(("trainer",), _TRAIN_JOB, 2, there=("jobset", "trainer")),
     Example(("dask-kubernetes",), _DASK_CLUSTER, 3),
     Example(("kuberay-operator",), _RAY_CLUSTER, 3),
-    Example(("lws",), _LEADER_WORKER_SET, 3, _WHOLE),
+    Example(("lws",), _LEADER_WORKER_SET, 3),
 )

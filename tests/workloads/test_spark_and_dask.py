@@ -79,6 +79,7 @@ def test_a_scheduled_spark_application_makes_applications() -> None:
     assert executor.count == 3
     assert labels(driver)["a"] == "b"
     assert labels(driver)["spark-role"] == "driver"
+    assert labels(driver)["sparkoperator.k8s.io/scheduled-app-name"] == "mnist"
 
 
 def test_what_a_policy_sets_goes_into_the_fields_of_the_application() -> None:

@@ -84,15 +84,20 @@ def test_a_pipeline_run_makes_a_pod_for_each_task() -> None:
     """Those at the end, too; a pipeline elsewhere and specs of single tasks are told."""
     spec: Json = {
         "pipelineSpec": {
-            "tasks": [{"name": "get", "taskRef": {}}, {"name": "fit", "taskSpec": {}}],
+            "tasks": [
+                {"name": "get", "taskRef": {}},
+                {"name": "fit", "taskSpec": {"metadata": {"labels": {"a": "task", "b": "task"}}}},
+            ],
             "finally": [{"name": "tell", "taskSpec": {}}],
         },
         "taskRunTemplate": {"podTemplate": {"nodeSelector": {"pool": "ci"}}},
     }
-    found = templates(TEKTON, "PipelineRun", spec)
+    found = templates(TEKTON, "PipelineRun", spec, labels={"a": "run"})
     assert [each.part for each in found] == ["get", "fit", "tell"]
     assert found[2].pod(0)["spec"]["nodeSelector"] == {"pool": "ci"}
     assert labels(found[0])["tekton.dev/pipelineTask"] == "get"
+    assert (labels(found[1])["a"], labels(found[1])["b"]) == ("run", "task")
+    assert [labels(each)["tekton.dev/memberOf"] for each in found] == ["tasks", "tasks", "finally"]
     single = [{"pipelineTaskName": "fit", "podTemplate": {}}]
     (line,) = unread([made_by(TEKTON, "PipelineRun", {**spec, "taskRunSpecs": single})])
     mentions(line, "spec.taskRunSpecs.podTemplate", "not read")
@@ -108,8 +113,9 @@ def test_an_experiment_makes_trials_of_any_kind() -> None:
         "spec": {"tfReplicaSpecs": {"Worker": {"replicas": 2, "template": template(a="b")}}},
     }
     spec = {"trialTemplate": {"trialSpec": trial}}
-    (found,) = templates("kubeflow.org/v1beta1", "Experiment", spec)
+    (found,) = templates("kubeflow.org/v1beta1", "Experiment", spec, labels={"team": "x"})
     assert found.describe() == "worker × 2"
+    assert labels(found)["team"] == "x"
     assert found.labels_path.startswith("spec.trialTemplate.trialSpec.spec.tfReplicaSpecs")
     identity = who(labels(found, 1))
     assert (identity.run, identity.kind) == ("mnist-xxxxxxxx", "experiment")

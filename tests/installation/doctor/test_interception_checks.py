@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
+<<<<<<< HEAD
 from tests.installation.doctor.cluster_states import (
+=======
+from tests.cli.test_added_source import SOURCE
+from tests.installation.doctor.seen_things import (
+>>>>>>> s24-16b
     AUTHORITY,
     NOW,
     configuration,
@@ -16,7 +21,7 @@ from tests.installation.doctor.cluster_states import (
     titled,
 )
 from tests.wording import Wording, mentions
-from webhook import names
+from webhook import names, validating
 from webhook.guards import stamp_guard
 from webhook.installation.doctor.cluster_state import Finding, ReadKind
 from webhook.installation.doctor.interception_checks import (
@@ -24,6 +29,7 @@ from webhook.installation.doctor.interception_checks import (
     marked_namespaces,
     selectors,
 )
+from webhook.installation.doctor.policy_checks import judgement
 from webhook.interception import DEFAULT_SOURCES, webhooks
 from webhook.sources import SOURCES
 from webhook.suspension import suspend
@@ -187,7 +193,26 @@ def test_an_entry_that_is_gone_is_an_error(wording: Wording) -> None:
     assert any("no entry kubeflow-training-1.fairlead.dev" in each.what for each in told_of(gone))
 
 
+<<<<<<< HEAD
 def test_narrowed_entries_are_reported(wording: Wording) -> None:
+=======
+def test_the_entries_of_an_added_source_are_as_they_should_be() -> None:
+    """If the webhook's files have it; without it, its entries are told."""
+    files = {"acme.yaml": SOURCE.encode()}
+    table = seen(policies=files).sources
+    sources = (*DEFAULT_SOURCES, "acme")
+    entries = webhooks(sources, ca_bundle=AUTHORITY.certificate, table=table)
+    writes = validating.webhooks(ca_bundle=AUTHORITY.certificate, policies=False, table=table)
+    state = {"policies": files, "judging": {"webhooks": writes}}
+    assert told_of(entries, **state) == []
+    assert list(judgement(seen(**state))) == []
+    gone = [each for each in entries if not each["name"].startswith("acme")]
+    assert told_of(gone, **state) != []
+    assert told_of(entries) != []
+
+
+def test_what_narrows_an_entry_is_told(wording: Wording) -> None:
+>>>>>>> s24-16b
     """A pod that is not sent is not placed, and nobody hears of it."""
     first, second = configuration()["webhooks"]
     condition = {"name": "not-x", "expression": "object.metadata.namespace != 'team'"}

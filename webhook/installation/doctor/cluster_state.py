@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from webhook import names
 from webhook.installation.manifests import FROM_CLUSTER, has_argument
 from webhook.installation.object_kinds import GUARD_BINDING
+from webhook.policy import policy_documents
+from webhook.policy.added_sources import table_of
+from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 
     from webhook.installation.probe import Probe
     from webhook.placement.nodes import Node
+    from webhook.sources.table import SourceTable
 
     Json = Mapping[str, Any]
 
@@ -185,6 +189,13 @@ class ClusterState:
         """Whether cert-manager, and not our controller, manages the certificates."""
         metadata = (self.configuration or {}).get("metadata") or {}
         return names.INJECTED_BY_CERT_MANAGER in (metadata.get("annotations") or {})
+
+    @property
+    def sources(self) -> SourceTable:
+        """The table of systems, with those of the webhook's policy files."""
+        if self.policies is None or self.policies_from_cluster:
+            return SHIPPED
+        return table_of(policy_documents.parse(self.policies).documents)
 
     @property
     def policies_from_cluster(self) -> bool:
