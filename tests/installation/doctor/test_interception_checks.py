@@ -6,12 +6,8 @@ from typing import Any
 
 import pytest
 
-<<<<<<< HEAD
-from tests.installation.doctor.cluster_states import (
-=======
 from tests.cli.test_added_source import SOURCE
-from tests.installation.doctor.seen_things import (
->>>>>>> s24-16b
+from tests.installation.doctor.cluster_states import (
     AUTHORITY,
     NOW,
     configuration,
@@ -193,9 +189,6 @@ def test_an_entry_that_is_gone_is_an_error(wording: Wording) -> None:
     assert any("no entry kubeflow-training-1.fairlead.dev" in each.what for each in told_of(gone))
 
 
-<<<<<<< HEAD
-def test_narrowed_entries_are_reported(wording: Wording) -> None:
-=======
 def test_the_entries_of_an_added_source_are_as_they_should_be() -> None:
     """If the webhook's files have it; without it, its entries are told."""
     files = {"acme.yaml": SOURCE.encode()}
@@ -211,8 +204,7 @@ def test_the_entries_of_an_added_source_are_as_they_should_be() -> None:
     assert told_of(entries) != []
 
 
-def test_what_narrows_an_entry_is_told(wording: Wording) -> None:
->>>>>>> s24-16b
+def test_narrowed_entries_are_reported(wording: Wording) -> None:
     """A pod that is not sent is not placed, and nobody hears of it."""
     first, second = configuration()["webhooks"]
     condition = {"name": "not-x", "expression": "object.metadata.namespace != 'team'"}

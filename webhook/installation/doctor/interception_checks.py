@@ -82,7 +82,7 @@ def _left_out(state: ClusterState) -> Iterator[Finding]:
     live = {each["name"]: (at, each) for at, each in enumerate(state.entries)}
     names_of = {
         source.name: {entry_name(source.name, number) for number in range(len(source.marks))}
-        for source in seen.sources.rows
+        for source in state.sources.rows
     }
     sources = [source for source, entries in names_of.items() if entries & live.keys()]
     whole = [
@@ -90,7 +90,7 @@ def _left_out(state: ClusterState) -> Iterator[Finding]:
         for name, labels in state.namespaces.items()
         if labels.get(names.PLACE) == names.PLACE_ALL
     ]
-    for wanted in webhooks({*DEFAULT_SOURCES, *sources}, table=seen.sources):
+    for wanted in webhooks({*DEFAULT_SOURCES, *sources}, table=state.sources):
         found = live.get(wanted["name"])
         if found is None:
             make = error if whole or wanted["objectSelector"]["matchExpressions"] else warning

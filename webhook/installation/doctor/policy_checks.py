@@ -160,13 +160,8 @@ def left_behind(state: ClusterState) -> Iterator[Finding]:
         yield note(f"{_CONFIG_MAP} is not read: the policies are objects of the cluster")
 
 
-<<<<<<< HEAD
 def _expected_webhooks(state: ClusterState) -> list[dict[str, Any]]:
-    return validating.webhooks(policies=state.policies_from_cluster)
-=======
-def _expected_webhooks(seen: ClusterState) -> list[dict[str, Any]]:
-    return validating.webhooks(policies=seen.policies_from_cluster, table=seen.sources)
->>>>>>> s24-16b
+    return validating.webhooks(policies=state.policies_from_cluster, table=state.sources)
 
 
 def _entry(found: Json, wanted: Json) -> Iterator[Finding]:
