@@ -6,18 +6,22 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from tests.cluster.manifests import Json
 from tests.eventually import eventually
 from tests.operators.jobs import EXAMPLES, SPARK_APPLICATION, Example
 from tests.wording import line_with, mentions
 from webhook import names
+from webhook.cli import fairlead
+from webhook.run.rendezvous.table import FRAMEWORKS
 from webhook.sandbox.cache_folder import cache_directory
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator
@@ -29,12 +33,29 @@ pytestmark = pytest.mark.usefixtures("binaries")
 NAME = "tests-of-operators"
 NAMESPACE = "research"
 POOL = {"cloud.google.com/gke-nodepool": "on-demand"}
-POLICIES = f"""\
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {{name: to-a-pool}}
-spec: {{overrides: {{nodeSelector: {json.dumps(POOL)}}}}}
-"""
+# A policy for each fact of a pod's identity, so that a stamp names the facts.
+MATCHES: Mapping[str, Json] = {
+    "to-a-pool": {},
+    "leader": {"coordinator": True},
+    **{f"role-{role}": {"roles": [role]} for role in sorted(names.ROLES)},
+    **{f"framework-{name}": {"frameworks": [name]} for name in sorted(FRAMEWORKS)},
+    **{f"kind-{kind}": {"kinds": [kind]} for kind in sorted(names.KINDS)},
+    **{f"index-{index}": {"replicaIndexes": [index]} for index in range(3)},
+}
+POLICIES = "---\n".join(
+    json.dumps(
+        {
+            "apiVersion": names.API_VERSION,
+            "kind": names.POLICY_KIND,
+            "metadata": {"name": name},
+            "spec": {"match": match, "overrides": {"annotations": {f"test/{name}": "yes"}}}
+            if match
+            else {"overrides": {"nodeSelector": POOL}},
+        }
+    )
+    + "\n"
+    for name, match in MATCHES.items()
+)
 FOLDER = cache_directory(os.environ) / "sandboxes" / NAME
 
 
@@ -89,7 +110,10 @@ def status() -> dict[str, Any]:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=str)
 def test_pods_of_an_operator_are_placed(box: Box, example: Example) -> None:
-    """From `up` to `down`: it runs, makes the pods of its smallest object, and leaves nothing."""
+    """From `up` to `down`: it makes the pods of its smallest object, and leaves nothing.
+
+    Each pod has the identity, and so the policies, that `fairlead explain` shows beforehand.
+    """
     before = left_in_tmp()
     up = box.up(*example.operators)
     assert up.returncode == 0, up.stderr
@@ -115,14 +139,52 @@ def test_pods_of_an_operator_are_placed(box: Box, example: Example) -> None:
     assert len(found) == example.pods
     for pod in found:
         assert pod["spec"]["nodeSelector"].items() >= POOL.items()
-        stamp = json.loads(pod["metadata"]["annotations"][names.PLACEMENT])
-        assert "to-a-pool" in stamp["policies"]
+    stamps = [json.loads(each["metadata"]["annotations"][names.PLACEMENT]) for each in found]
+    placed = Counter(tuple(sorted(stamp["policies"])) for stamp in stamps)
+    assert placed == foretold(box, example)
 
     down = sandbox("down")
     assert down.returncode == 0, down.stderr
     assert not any(alive(each["pid"], FOLDER) for each in components.values())
     assert not FOLDER.exists()
     assert left_in_tmp() == before
+
+
+def foretold(box: Box, example: Example) -> Counter[tuple[str, ...]]:
+    """How many pods are placed by which policies, as `fairlead explain` says of the object alone.
+
+    A runtime to which the object refers is given beside it.
+    """
+    space = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": NAMESPACE, "labels": dict(example.namespace)},
+    }
+    items = [space, example.manifest]
+    if reference := example.manifest["spec"].get("runtimeRef"):
+        items.append(box.kubectl.json("get", "clustertrainingruntime", reference["name"]))
+    file = box.policies.parent / "objects.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    options = ["-f", str(file), "--policies", str(box.policies), "-n", NAMESPACE, "-o", "json"]
+    done = CliRunner().invoke(fairlead, ["explain", *options])
+    assert done.exit_code == 0, done.output
+    counts: Counter[tuple[str, ...]] = Counter()
+    kind, name = example.manifest["kind"], example.manifest["metadata"]["name"]
+    for group in json.loads(done.stdout)["pods"]:
+        if group["object"] != f"{kind}/{name}":
+            continue
+        (stamp,) = stamps_in(group["patch"])
+        counts[tuple(sorted(json.loads(stamp)["policies"]))] += group["count"]
+    return counts
+
+
+def stamps_in(patch: Iterable[Json]) -> Iterator[str]:
+    """The stamps that a JSON Patch adds, alone or with all annotations."""
+    for operation in patch:
+        if operation["path"] == "/metadata/annotations":
+            yield operation["value"][names.PLACEMENT]
+        elif operation["path"] == f"/metadata/annotations/{names.PLACEMENT.replace('/', '~1')}":
+            yield operation["value"]
 
 
 def left_in_tmp() -> bool:
