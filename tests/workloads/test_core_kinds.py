@@ -7,6 +7,7 @@ import pytest
 from tests.workloads.manifests import POD_SPEC, labels, made_by, template, templates
 from webhook.admission.arrival import Arrival, keeps_placement
 from webhook.placement import pod as pods
+from webhook.policy.subject import volumes
 from webhook.workloads.find import pod_templates
 
 TEMPLATE = template(app="a")
@@ -93,3 +94,21 @@ def test_a_template_without_metadata_is_one() -> None:
     for metadata in ({}, {"metadata": None}, {"metadata": {"creationTimestamp": None}}):
         (found,) = templates("batch/v1", "Job", {"template": {**metadata, "spec": POD_SPEC}})
         assert labels(found)["job-name"] == "mnist"
+
+
+def test_a_stateful_sets_claims_are_volumes_of_its_pods() -> None:
+    """Mounted or not. A claim replaces the volume of its name, which stays in the template."""
+    claims = [{"metadata": {"name": each}, "spec": {}} for each in ("data", "logs")]
+    written = {**POD_SPEC, "volumes": [{"name": "data", "emptyDir": {}}, {"name": "tmp"}]}
+    spec = {"template": {"spec": written}, "volumeClaimTemplates": claims}
+    (found,) = templates("apps/v1", "StatefulSet", spec)
+    pod = found.pod(1)
+    assert pod["spec"]["volumes"] == [
+        {"name": "tmp"},
+        {"name": "data", "persistentVolumeClaim": {"claimName": "data-mnist-1"}},
+        {"name": "logs", "persistentVolumeClaim": {"claimName": "logs-mnist-1"}},
+    ]
+    assert found.mutated(1, pod)["spec"] == written
+    (bare,) = templates("apps/v1", "StatefulSet", {**spec, "template": TEMPLATE})
+    assert volumes(bare.pod(0)["spec"]) == {"persistentVolumeClaim"}
+    assert bare.mutated(0, bare.pod(0)) == TEMPLATE

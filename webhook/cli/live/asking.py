@@ -29,7 +29,7 @@ from webhook.placement import nodes as nodes_of
 from webhook.sources import SHIPPED
 from webhook.workloads.find import pod_templates, unread
 from webhook.workloads.object import Object, from_answer
-from webhook.workloads.template import PodTemplate, ReplicaMetadata
+from webhook.workloads.template import PodTemplate, ReplicaAdditions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator, Mapping, Sequence
@@ -287,10 +287,10 @@ def _template(source: Object, plan: Plan, role: str, part: str, indexes: list[in
 
 
 def _maker(plan: Plan, role: str, indexes: list[int]) -> Maker:
-    def made(at: int) -> ReplicaMetadata:
+    def made(at: int) -> ReplicaAdditions:
         metadata = pod_of(plan, role, indexes[at])["metadata"]
         owners = metadata.get("ownerReferences") or [None]
-        return ReplicaMetadata(
+        return ReplicaAdditions(
             metadata.get("labels") or {}, metadata.get("annotations") or {}, owners[0]
         )
 
