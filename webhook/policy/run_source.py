@@ -241,7 +241,7 @@ class ReplicaCondition(Strict):
     """A condition on a replica."""
 
     field: FieldPath | None = Field(default=None, description="A field, which `in` tests.")
-    among: list[str] | None = Field(
+    among: list[str | bool] | None = Field(
         default=None,
         validation_alias="in",
         serialization_alias="in",

@@ -30,7 +30,10 @@ FACTS: Final[Mapping[str, str]] = {
     "groups": "how many groups the entry has",
     "allGroups": "how many groups all entries have",
     "globalGroup": "the index of the group among those of all entries",
+    "unknown": "a value that only the controller knows, such as a hash or a uid",
 }
+UNKNOWN: Final = "(known only after creation)"
+"""The value of the fact `unknown`. No policy can name it: labels have no such values."""
 BY_INDEX: Final = frozenset(
     {"index", "ordinal", "number", "group", "member", "rank", "globalGroup"}
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from webhook.policy.findings import path_text
+from webhook.sources.kind_model import UNKNOWN
 from webhook.workloads.stored_pod import as_admitted, as_stored, is_stored
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 class ReplicaAdditions(NamedTuple):
     """What a controller sets on one replica, replacing the template's values.
+
+    A value that is UNKNOWN replaces none: a template that a cluster has stored may have it.
 
     alone:   the pod gets none of the template's other metadata
     volumes: volumes of claims; they replace the template's volumes of the same names
@@ -110,7 +113,7 @@ class PodTemplate:
             for key, added in (("labels", made.labels), ("annotations", made.annotations)):
                 own = metadata.get(key)
                 if added and (own is None or isinstance(own, dict)):
-                    metadata[key] = {**(own or {}), **added}
+                    metadata[key] = {**_unknown(added), **(own or {}), **_known(added)}
             if made.owner:
                 metadata["ownerReferences"] = [made.owner]
         return {
@@ -119,6 +122,13 @@ class PodTemplate:
             "metadata": metadata,
             "spec": _with_volumes(self.template.get("spec"), made.volumes),
         }
+
+    @property
+    def unknown_labels(self) -> frozenset[str]:
+        """The labels of its pods whose values only the controller knows."""
+        metadata = self.pod(0).get("metadata")
+        labels = metadata.get("labels") if isinstance(metadata, dict) else None
+        return frozenset(_unknown(labels)) if isinstance(labels, dict) else frozenset()
 
     def mutated(self, index: int, pod: JsonObject) -> JsonObject:
         """Return the template, or pod, that results in `pod` for this replica without a webhook."""
@@ -175,6 +185,14 @@ class PodTemplate:
         for the only pod of an object.
         """
         return described(self.part, self.count, indexes, more)
+
+
+def _unknown(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value == UNKNOWN}
+
+
+def _known(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value != UNKNOWN}
 
 
 def _with_volumes(spec: Any, added: Sequence[JsonObject]) -> Any:

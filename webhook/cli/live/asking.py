@@ -21,6 +21,7 @@ from webhook.cli.offline import (
     read_nodes,
     read_policies,
     unknown_labels,
+    unknown_values,
 )
 from webhook.cli.options import CLUSTER, paths_of
 from webhook.cli.run.preview_report import pod_of
@@ -79,7 +80,12 @@ async def ask(client: Client, question: Question) -> Answers:
         nodes,
         found,
         reader.unstamped(found),
-        [*reader.notes, *unknown, *unjudged(_of_templates(found), nodes)],
+        [
+            *reader.notes,
+            *unknown,
+            *unknown_values(policies, (each for _, each in _templates_of(found))),
+            *unjudged(_of_templates(found), nodes),
+        ],
         reader.configuration,
     )
 
