@@ -23,6 +23,19 @@ from webhook.cli.offline import read_offline, read_policies
 ARM = POD.replace("spec:\n", "spec:\n  nodeSelector: {arch: arm64}\n")
 FIRST = policy("first", "match: {replicaIndexes: [0]}, defaults: {nodeSelector: {pool: a}}")
 
+STATEFUL_SET = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: research}
+spec:
+  selector: {matchLabels: {app: db}}
+  serviceName: db
+  template:
+    metadata: {labels: {app: db, fairlead.dev/run: db}}
+    spec: {containers: [{name: main, image: i, volumeMounts: [{name: data, mountPath: /d}]}]}
+  volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce]}}]
+"""
+
 
 @pytest.fixture
 def files(tmp_path: Path) -> Files:
@@ -362,3 +375,16 @@ def test_an_object_whose_pods_are_not_sent_is_printed_as_it_is(files: Files) -> 
     assert result.exit_code == 0
     assert load_yaml(result.stdout) == load_yaml(system)
     line_with(result.stderr, "warning: Pod/mnist", "kube-system", "sent to the webhook")
+
+
+def test_the_claims_of_a_stateful_set_are_matched_and_not_printed(files: Files) -> None:
+    """The shipped policy keeps its pods on demand; the volumes are not the template's."""
+    spot, stateful = (
+        Path("policies", each).read_text()
+        for each in ("capacity/gke-spot.yaml", "stateful-on-demand/stateful-on-demand.yaml")
+    )
+    result = files.on(STATEFUL_SET, "-o", "yaml", policies=[spot, "---\n", stateful])
+    assert result.exit_code == 0
+    spec = load_yaml(result.stdout)["spec"]["template"]["spec"]
+    assert "requiredDuringScheduling" in str(spec["affinity"]["nodeAffinity"])
+    assert "volumes" not in spec

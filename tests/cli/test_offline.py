@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.files import NODES, POD, POLICIES
+from tests.cli.files import NODES, POD, POLICIES, WEB
 from tests.policy_tests.writing import policy
 from tests.wording import Wording, mentions
 from webhook.cli.offline import Offline, read_nodes, read_offline, read_policies
@@ -113,6 +113,31 @@ def test_results_that_depend_on_unknown_labels_are_reported(
     mentions(told, "namespace research", "not known", *facts)
     wording(told)
     assert read(tmp_path, f"{objects}---\n{NAMESPACE}", policies).unknown_namespaces() == []
+
+
+HASHED = WEB.replace("{spec", "{metadata: {labels: {fairlead.dev/run: web}}, spec")
+
+
+@pytest.mark.parametrize(
+    ("expression", "unknown"),
+    [
+        ("{key: pod-template-hash, operator: In, values: [abc]}", True),
+        ("{key: pod-template-hash, operator: NotIn, values: [abc]}", True),
+        ("{key: pod-template-hash, operator: Exists}", False),
+        ("{key: app, operator: In, values: [abc]}", False),
+    ],
+)
+def test_a_value_that_only_the_controller_knows_is_reported_if_a_policy_compares_it(
+    tmp_path: Path, expression: str, unknown: bool, wording: Wording
+) -> None:
+    """With the label, the pods and the policy; whether the label exists is known."""
+    selector = f"match: {{podSelector: {{matchExpressions: [{expression}]}}}}"
+    policies = policy("hashed", f"{selector}, defaults: {{schedulerName: s}}")
+    found = read(tmp_path, HASHED, policies).describe_unknown()
+    assert len(found) == unknown
+    for line in found:
+        mentions(line, "pod-template-hash", "Deployment/web", "policy hashed", "Exists")
+        wording(line)
 
 
 def test_a_namespace_among_the_objects_takes_no_label_away(tmp_path: Path) -> None:

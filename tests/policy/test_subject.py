@@ -51,6 +51,13 @@ def test_a_volume_is_of_the_type_of_its_other_member() -> None:
     assert volumes(spec) == {"persistentVolumeClaim", "emptyDir"}
 
 
+@pytest.mark.parametrize("volume", [{"name": "e"}, {"name": "e", "emptyDir": None}, {}])
+def test_a_volume_without_a_source_is_an_emptydir(volume: dict[str, object]) -> None:
+    """As the API server stores it; without volumes there is none."""
+    assert volumes({"volumes": [volume]}) == {"emptyDir"}
+    assert volumes({"volumes": []}) == volumes({}) == set()
+
+
 @pytest.mark.parametrize(
     ("spec", "name"),
     [

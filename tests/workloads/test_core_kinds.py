@@ -7,6 +7,8 @@ import pytest
 from tests.workloads.manifests import POD_SPEC, labels, made_by, template, templates
 from webhook.admission.arrival import Arrival, keeps_placement
 from webhook.placement import pod as pods
+from webhook.policy.subject import volumes
+from webhook.sources.kind_model import UNKNOWN
 from webhook.workloads.find import pod_templates
 
 TEMPLATE = template(app="a")
@@ -23,11 +25,7 @@ def test_a_pod_comes_as_it_is() -> None:
 
 @pytest.mark.parametrize(
     ("api_version", "kind"),
-    [
-        ("apps/v1", "Deployment"),
-        ("apps/v1", "ReplicaSet"),
-        ("v1", "ReplicationController"),
-    ],
+    [("apps/v1", "ReplicaSet"), ("v1", "ReplicationController")],
 )
 def test_replicas_are_alike(api_version: str, kind: str) -> None:
     """As many pods as the object says, one if it says nothing, with the template's labels."""
@@ -46,6 +44,7 @@ def test_a_stateful_sets_pods_carry_their_names() -> None:
         "app": "a",
         "apps.kubernetes.io/pod-index": "6",
         "statefulset.kubernetes.io/pod-name": "mnist-6",
+        "controller-revision-hash": UNKNOWN,
     }
 
 
@@ -64,10 +63,46 @@ def test_a_jobs_pods_carry_its_name() -> None:
         "app": "a",
         "batch.kubernetes.io/job-name": "mnist",
         "job-name": "mnist",
+        "batch.kubernetes.io/controller-uid": UNKNOWN,
+        "controller-uid": UNKNOWN,
     }
     assert found.describe() == "4 pods"
     (queue,) = templates("batch/v1", "Job", {"parallelism": 2, "template": TEMPLATE})
     assert queue.count == 2
+
+
+@pytest.mark.parametrize("manual", [True, False, None])
+def test_a_job_with_a_selector_of_its_author_adds_no_name(manual: bool | None) -> None:
+    """The API server adds the labels with the selector that it generates; the index is separate."""
+    spec = {"manualSelector": manual, "completionMode": "Indexed", "template": TEMPLATE}
+    (found,) = templates("batch/v1", "Job", spec)
+    index = "batch.kubernetes.io/job-completion-index"
+    assert (labels(found).keys() == {"app", index}) is (manual is True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "added"),
+    [
+        ("Deployment", {"pod-template-hash"}),
+        ("DaemonSet", {"controller-revision-hash", "pod-template-generation"}),
+        ("StatefulSet", {"controller-revision-hash"}),
+        ("ReplicaSet", set()),
+    ],
+)
+def test_labels_whose_values_only_the_controller_knows_are_there(
+    kind: str, added: set[str]
+) -> None:
+    """With a value that no policy can name, and never in the template."""
+    (found,) = templates("apps/v1", kind, {"template": TEMPLATE})
+    assert found.unknown_labels == added
+    assert found.mutated(0, found.pod(0)) == TEMPLATE
+
+
+def test_a_stored_job_has_the_value_of_its_uid() -> None:
+    """The API server has written it into the template."""
+    (found,) = templates("batch/v1", "Job", {"template": template(controller_uid="0df2")})
+    assert labels(found)["controller-uid"] == "0df2"
+    assert found.unknown_labels == {"batch.kubernetes.io/controller-uid"}
 
 
 def test_an_indexed_jobs_pods_carry_their_index() -> None:
@@ -93,3 +128,21 @@ def test_a_template_without_metadata_is_one() -> None:
     for metadata in ({}, {"metadata": None}, {"metadata": {"creationTimestamp": None}}):
         (found,) = templates("batch/v1", "Job", {"template": {**metadata, "spec": POD_SPEC}})
         assert labels(found)["job-name"] == "mnist"
+
+
+def test_a_stateful_sets_claims_are_volumes_of_its_pods() -> None:
+    """Mounted or not. A claim replaces the volume of its name, which stays in the template."""
+    claims = [{"metadata": {"name": each}, "spec": {}} for each in ("data", "logs")]
+    written = {**POD_SPEC, "volumes": [{"name": "data", "emptyDir": {}}, {"name": "tmp"}]}
+    spec = {"template": {"spec": written}, "volumeClaimTemplates": claims}
+    (found,) = templates("apps/v1", "StatefulSet", spec)
+    pod = found.pod(1)
+    assert pod["spec"]["volumes"] == [
+        {"name": "tmp"},
+        {"name": "data", "persistentVolumeClaim": {"claimName": "data-mnist-1"}},
+        {"name": "logs", "persistentVolumeClaim": {"claimName": "logs-mnist-1"}},
+    ]
+    assert found.mutated(1, pod)["spec"] == written
+    (bare,) = templates("apps/v1", "StatefulSet", {**spec, "template": TEMPLATE})
+    assert volumes(bare.pod(0)["spec"]) == {"persistentVolumeClaim"}
+    assert bare.mutated(0, bare.pod(0)) == TEMPLATE

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from tests.marked_pods import who
 from tests.workloads.manifests import POD_SPEC, Json, labels, template, templates
+from webhook.workloads.template import at
 
 LWS = "leaderworkerset.x-k8s.io/v1"
+CLAIM = ("persistentVolumeClaim", "claimName")
 VOLCANO = "batch.volcano.sh/v1alpha1"
 KSERVE = "serving.kserve.io"
 
@@ -50,6 +52,18 @@ def test_a_volcano_jobs_tasks_have_the_jobs_scheduler_and_priority() -> None:
     assert labels(servers)["volcano.sh/queue-name"] == "q"
     assert labels(other)["volcano.sh/task-spec"] == "default1"
     assert servers.labels_path == "spec.tasks[0].template.metadata.labels"
+
+
+def test_claims_of_groups_and_tasks_are_volumes_of_every_pod() -> None:
+    """Those of LeaderWorkerSet as in a StatefulSet; Volcano's have no template."""
+    claims = [{"metadata": {"name": "data"}}]
+    group = {"size": 2, "workerTemplate": template(), "volumeClaimTemplates": claims}
+    leader, worker = templates(LWS, "LeaderWorkerSet", {"leaderWorkerTemplate": group})
+    names = [at(each.pod(0), ("spec", "volumes", 0, *CLAIM)) for each in (leader, worker)]
+    assert names == ["data-mnist-0", "data-mnist-0-1"]
+    volumes = [{"mountPath": "/a", "volumeClaimName": "a"}, {"mountPath": "/b", "volumeClaim": {}}]
+    (task,) = templates(VOLCANO, "Job", {"tasks": [{"template": template()}], "volumes": volumes})
+    assert [CLAIM[0] in each for each in task.pod(0)["spec"]["volumes"]] == [True, True]
 
 
 def test_volcano_jobs_are_found_in_what_makes_them() -> None:

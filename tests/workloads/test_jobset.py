@@ -55,3 +55,22 @@ def test_a_runtime_of_trainer_is_a_job_set() -> None:
     (found,) = templates("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", spec)
     identity = who(labels(found))
     assert (identity.run, identity.role) == ("trainjob", "worker")
+
+
+def test_a_job_set_gives_claims_to_the_pods_that_mount_them() -> None:
+    """A pod that mounts none has none."""
+    container = {
+        "name": "main",
+        "image": "i",
+        "volumeMounts": [{"name": "data", "mountPath": "/d"}],
+    }
+    mounting = replicated("workers")
+    mounting["template"]["spec"]["template"] = {"spec": {"initContainers": [container]}}
+    spec = {
+        "replicatedJobs": [replicated("driver"), mounting],
+        "volumeClaimPolicies": [{"templates": [{"metadata": {"name": "data"}}]}],
+    }
+    driver, workers = templates("jobset.x-k8s.io/v1alpha2", "JobSet", spec)
+    assert "volumes" not in driver.pod(0)["spec"]
+    claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data-mnist"}}
+    assert workers.pod(0)["spec"]["volumes"] == [claim]

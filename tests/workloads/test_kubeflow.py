@@ -6,6 +6,7 @@ import pytest
 
 from tests.marked_pods import training, who
 from tests.workloads.manifests import Json, labels, template, templates
+from webhook.sources.kind_model import UNKNOWN
 
 SPEC = {"replicas": 2, "template": template()}
 
@@ -107,5 +108,10 @@ def test_a_notebooks_pod_has_the_notebooks_labels() -> None:
     """The controller passes by the labels of the template."""
     spec = {"template": template(team="ignored")}
     (found,) = templates("kubeflow.org/v1", "Notebook", spec, labels={"owner": "iris"})
-    assert labels(found) == {"statefulset": "mnist", "notebook-name": "mnist", "owner": "iris"}
+    assert labels(found) == {
+        "statefulset": "mnist",
+        "notebook-name": "mnist",
+        "controller-revision-hash": UNKNOWN,
+        "owner": "iris",
+    }
     assert who(labels(found)).kind == "notebook"

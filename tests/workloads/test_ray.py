@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.marked_pods import who
 from tests.workloads.manifests import Json, labels, template, templates
+from webhook.sources.kind_model import UNKNOWN
 
 CLUSTER: Json = {
     "headGroupSpec": {"template": template()},
@@ -34,6 +35,8 @@ def test_a_ray_job_makes_a_cluster_and_a_submitter() -> None:
         "app": "submit",
         "batch.kubernetes.io/job-name": "mnist",
         "job-name": "mnist",
+        "batch.kubernetes.io/controller-uid": UNKNOWN,
+        "controller-uid": UNKNOWN,
     }
 
 

@@ -92,7 +92,13 @@ class Offline:
 
     def describe_unknown(self) -> list[str]:
         """A line for each unknown fact: labels, pods of a kind, and the author of a field."""
-        return [*self.notes, *self.unknown_namespaces(), *self.unread, *self._placed_before()]
+        return [
+            *self.notes,
+            *self.unknown_namespaces(),
+            *unknown_values(self.policies, self.templates),
+            *self.unread,
+            *self._placed_before(),
+        ]
 
     def _placed_before(self) -> list[str]:
         """A note about pods in files that have a stamp: policies set some of their fields."""
@@ -249,6 +255,30 @@ def unknown_labels(
                 f"{', and '.join(reasons)}: give its Namespace with {option}"
             )
     return found
+
+
+def unknown_values(policies: PolicySet, templates: Iterable[PodTemplate]) -> list[str]:
+    """A line for each label that policies compare, and whose value only a controller knows.
+
+    Until then the label has no value that a policy names.
+    """
+    asking: dict[str, list[str]] = {}
+    for who, tested in (
+        *((f"policy {each.name}", each.tested) for each in policies.policies),
+        *((f"exception {each.name}", each.tested) for each in policies.exceptions),
+    ):
+        pairs: Any = tested.get("pod_selector", ())
+        for key in {key for key, value in pairs if value is not None}:
+            asking.setdefault(key, []).append(who)
+    pods: dict[str, list[str]] = {}
+    for template in templates if asking else ():
+        for key in template.unknown_labels & asking.keys():
+            pods.setdefault(key, []).append(template.source.title)
+    return [
+        f"the value of label {key} on pods of {_few(dict.fromkeys(titles))} is known only after "
+        f"their creation, and {', '.join(asking[key])} compares it: use Exists, or another label"
+        for key, titles in sorted(pods.items())
+    ]
 
 
 def _asking(policies: PolicySet) -> Iterator[str]:

@@ -18,7 +18,7 @@ from webhook.policy.model import ALL, PlacementException
 from webhook.times import to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.policy.findings import Finding
     from webhook.policy.policy_documents import Document
@@ -37,6 +37,7 @@ class PolicyException:
     until: datetime
     reason: str
     match: conditions.Block = field(repr=False, compare=False)
+    tested: Mapping[str, frozenset[object]] = field(default_factory=dict, repr=False, compare=False)
 
     def covers(self, policy: str) -> bool:
         """Whether it suspends the policy for the pods that it matches."""
@@ -134,6 +135,7 @@ def compiled(document: PlacementException) -> PolicyException:
         until=datetime.fromisoformat(spec.until),
         reason=" ".join(spec.reason.split()),
         match=conditions.block(spec.match),
+        tested=conditions.collect_tested([spec.match]),
     )
 
 

@@ -241,7 +241,7 @@ class ReplicaCondition(Strict):
     """A condition on a replica."""
 
     field: FieldPath | None = Field(default=None, description="A field, which `in` tests.")
-    among: list[str] | None = Field(
+    among: list[str | bool] | None = Field(
         default=None,
         validation_alias="in",
         serialization_alias="in",
@@ -408,7 +408,13 @@ class PodKind(Strict):
     )
     claims: list[FieldPath] | None = Field(
         default=None,
-        description="Fields with claim templates, which become volumes of the pods.",
+        description="Fields with claims, for each of which the controller adds a volume to the "
+        "pods.",
+    )
+    only_mounted: bool | None = Field(
+        default=None,
+        description="Whether a pod gets volumes only for the claims that one of its containers "
+        "mounts, by the claim's name.",
     )
     reusable: bool | None = Field(
         default=None, description="Whether objects create no pods, but are templates for others."

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 # The API server's default for a pod that names none.
 DEFAULT_SERVICE_ACCOUNT: Final = "default"
+# Its default for a volume without a source.
+_DEFAULT_VOLUME: Final = "emptyDir"
 # Some digit but 0 before any exponent or unit (the grammar of resource.Quantity).
 _MORE_THAN_NOTHING = re.compile(r"\+?[0.]*[1-9]", re.ASCII)
 
@@ -77,10 +79,16 @@ def resources(spec: JsonObject) -> frozenset[str]:
 
 
 def volumes(spec: JsonObject) -> frozenset[str]:
-    """The types of a pod's volumes: the member of each v1.Volume that is not its name."""
+    """The types of a pod's volumes: the member of each v1.Volume that is not its name.
+
+    A volume without one is an emptyDir.
+
+    Source: the API server's defaulting of volumes, k8s.io/kubernetes/pkg/apis/core/v1.
+    """
     found: set[str] = set()
     for volume in _objects(spec.get("volumes")):
-        found.update(key for key, value in volume.items() if key != "name" and value is not None)
+        given = [key for key, value in volume.items() if key != "name" and value is not None]
+        found.update(given or (_DEFAULT_VOLUME,))
     return frozenset(found)
 
 

@@ -30,7 +30,10 @@ FACTS: Final[Mapping[str, str]] = {
     "groups": "how many groups the entry has",
     "allGroups": "how many groups all entries have",
     "globalGroup": "the index of the group among those of all entries",
+    "unknown": "a value that only the controller knows, such as a hash or a uid",
 }
+UNKNOWN: Final = "(known only after creation)"
+"""The value of the fact `unknown`. No policy can name it: labels have no such values."""
 BY_INDEX: Final = frozenset(
     {"index", "ordinal", "number", "group", "member", "rank", "globalGroup"}
 )
@@ -163,7 +166,8 @@ class PodKind:
 
     versions: the versions that are described; if empty, all others
     resource: its resource, if authors of such objects are warned about the future pods
-    claims:   lists of claims that its controller mounts under their names
+    claims:   lists of claims, for each of which its controller adds a volume to the pods
+    only_mounted: a pod gets volumes only for the claims that one of its containers mounts
     reusable: an object creates no pods, but others create them from it
     code:     the module for what this file cannot express
     not_read: fields that describe or change pods, and are not read; users are told
@@ -175,6 +179,7 @@ class PodKind:
     versions: tuple[str, ...] = ()
     resource: str = ""
     claims: tuple[Field, ...] = ()
+    only_mounted: bool = False
     reusable: bool = False
     code: str = ""
     not_read: tuple[Field, ...] = ()
@@ -189,6 +194,7 @@ def pod_kind(raw: Mapping[str, Any]) -> PodKind:
         versions=tuple(raw.get("versions", ())),
         resource=raw.get("resource", ""),
         claims=_fields(raw, "claims"),
+        only_mounted=raw.get("onlyMounted", False),
         reusable=raw.get("reusable", False),
         code=raw.get("code", ""),
         not_read=_fields(raw, "notRead"),

@@ -1,6 +1,6 @@
 """The pod templates of known kinds, by the files of `webhook.sources`.
 
-Each comes with the metadata that the object's controller adds to its pods.
+Each comes with what the object's controller adds to its pods.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.sources import SHIPPED
 from webhook.workloads.build_template import built_template
 from webhook.workloads.object_view import ObjectView
-from webhook.workloads.template import PodTemplate, ReplicaMetadata, at
+from webhook.workloads.template import PodTemplate, ReplicaAdditions, at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # No object has a field of this name.
 _ABSENT: Final[Path] = ("",)
+# A StatefulSet's label with the pod's name, after which its claims are named.
+_POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 # By API group and kind, because equal names of kinds have different meanings in different groups.
 # Kinds whose pods are not predictable are left out.
 KINDS: Final[Mapping[tuple[str, str], Sequence[PodKind]]] = SHIPPED.template_kinds
@@ -58,10 +60,16 @@ def claim_names(source: Object, sources: SourceTable = SHIPPED) -> Iterator[str]
     if known is None:
         return
     for view, kind in _made_kinds(ObjectView(source, source.name, sources), known):
-        for claims in kind.claims:
-            for claim in _flattened(source.value, view.path(claims)):
-                if isinstance(name := at(claim, ("metadata", "name")), str):
-                    yield name
+        yield from filter(None, _claims(view, kind))
+
+
+def _claims(view: ObjectView, kind: PodKind) -> Iterator[str]:
+    """Yield the names of a kind's claims; empty for one without a name."""
+    for field in kind.claims:
+        for claim in _flattened(view.source.value, view.path(field)):
+            if isinstance(claim, dict):
+                name = at(claim, ("metadata", "name"))
+                yield name if isinstance(name, str) else ""
 
 
 def fields_not_read(source: Object, sources: SourceTable = SHIPPED) -> Iterator[Path]:
@@ -118,11 +126,11 @@ def _by_kind(
             if _exist(pods, view):
                 yield from _by_kind(*made, [*((view, each) for each in pods.adds), *outer])
         elif pods.like is None:
-            yield from _of_pods(view, pods, outer)
+            yield from _of_pods(view, kind, pods, outer)
 
 
 def _of_pods(
-    view: ObjectView, pods: Pods, outer: Sequence[tuple[ObjectView, Addition]]
+    view: ObjectView, kind: PodKind, pods: Pods, outer: Sequence[tuple[ObjectView, Addition]]
 ) -> Iterator[PodTemplate]:
     """Yield a template for each entry."""
     entries = list(_entries(view, pods))
@@ -147,9 +155,13 @@ def _of_pods(
                     added.append(_Added(indexes))
                 added[-1].add(adds_to, addition, facts)
         first = entry.number([pods.first], 0) if pods.first else 0
+        place, claims = _place(entry, pods), list(_claims(view, kind))
+        if kind.only_mounted:
+            mounted = _mounted(built.value if built else at(view.source.value, place))
+            claims = [each for each in claims if each in mounted]
         yield PodTemplate(
             view.source,
-            _place(entry, pods),
+            place,
             parts[position],
             None if pods.per_node else groups[position] * members,
             _maker(
@@ -157,6 +169,7 @@ def _of_pods(
                 partial(_numbers, members, first, sum(groups[:position])),
                 _owner(view.source) if pods.owned else None,
                 pods.bare,
+                partial(_volumes, claims, view.name),
             ),
             built,
         )
@@ -172,6 +185,30 @@ def _place(entry: ObjectView, pods: Pods) -> Path:
         return entry.path(pods.template) if pods.template else ()
     start = pods.build.template or pods.build.spec
     return entry.path(start) if start else entry.entry or entry.spec
+
+
+def _mounted(template: Any) -> set[Any]:
+    """Return the names of the volumes that a template's containers mount."""
+    return {
+        at(mount, ("name",))
+        for containers in ("containers", "initContainers")
+        for mount in _flattened(template, ("spec", containers, "volumeMounts"))
+    }
+
+
+def _volumes(claims: Sequence[str], name: str, labels: Mapping[str, str]) -> list[JsonObject]:
+    """Return a volume for each claim, which is named after its pod, or else after the object.
+
+    The names of Volcano's volumes are random.
+    """
+    owner = labels.get(_POD_NAME, name)
+    return [
+        {
+            "name": each or f"{name}-{position}",
+            "persistentVolumeClaim": {"claimName": f"{each}-{owner}"},
+        }
+        for position, each in enumerate(claims)
+    ]
 
 
 def _exist(pods: Pods, view: ObjectView) -> bool:
@@ -266,8 +303,9 @@ def _maker(
     numbers: Callable[[int], Mapping[str, int]],
     owner: JsonObject | None,
     bare: bool,
+    volumes: Callable[[Mapping[str, str]], list[JsonObject]],
 ) -> Maker:
-    def made(index: int) -> ReplicaMetadata:
+    def made(index: int) -> ReplicaAdditions:
         facts = numbers(index)
         labels: dict[str, Any] = {}
         annotations: dict[str, Any] = {}
@@ -279,7 +317,7 @@ def _maker(
                     labels[key] = text.format_map(facts)
                 for key, text in each.annotation_formats.items():
                     annotations[key] = text.format_map(facts)
-        return ReplicaMetadata(labels, annotations, owner, bare)
+        return ReplicaAdditions(labels, annotations, owner, bare, volumes(labels))
 
     if any(each.varies for each in added):
         return made

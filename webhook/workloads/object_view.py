@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from webhook.sources.kind_model import BY_INDEX
+from webhook.sources.kind_model import BY_INDEX, UNKNOWN
 from webhook.workloads.template import at, count_at
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ class ObjectView:
     def _choose(self, choices: Sequence[Choice], facts: Mapping[str, Any]) -> str:
         found: Any = None
         for choice in choices:
+            if choice == "unknown":
+                return UNKNOWN
             found = facts.get(choice, choice) if isinstance(choice, str) else self.value(choice)
             if found:
                 break

@@ -2,42 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from webhook.policy.findings import path_text
+from webhook.sources.kind_model import UNKNOWN
 from webhook.workloads.stored_pod import as_admitted, as_stored, is_stored
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Path
     from webhook.workloads.object import Object
 
 
-class ReplicaMetadata(NamedTuple):
-    """Metadata that a controller sets on one replica, replacing the template's values.
+class ReplicaAdditions(NamedTuple):
+    """What a controller sets on one replica, replacing the template's values.
 
-    `alone`: the pod gets none of the template's other metadata.
+    A value that is UNKNOWN replaces none: a template that a cluster has stored may have it.
+
+    alone:   the pod gets none of the template's other metadata
+    volumes: volumes of claims; they replace the template's volumes of the same names
     """
 
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
     owner: JsonObject | None = None
     alone: bool = False
+    volumes: Sequence[JsonObject] = ()
 
 
-# From a replica's index (from 0) to the metadata that its controller adds.
-Maker: TypeAlias = Callable[[int], ReplicaMetadata]
+# From a replica's index (from 0) to what its controller adds.
+Maker: TypeAlias = Callable[[int], ReplicaAdditions]
 # Writes a changed template into a copy of the object, as far as the object has fields for it.
 Writer: TypeAlias = "Callable[[JsonObject, JsonObject], None]"
 
 
-def as_it_is(_index: int) -> ReplicaMetadata:
+def as_it_is(_index: int) -> ReplicaAdditions:
     """Return no additions: the pod equals its template."""
-    return ReplicaMetadata()
+    return ReplicaAdditions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ class PodTemplate:
     path:  the path of the template in the object; empty if the object is the pod
     part:  the part of the object (worker, head); empty if all pods are of one kind
     count: the number of pods; None if it depends on the cluster
-    made:  the metadata that the controller adds to each
+    made:  what the controller adds to each
     built: the template, if it is not at the path as a whole
     """
 
@@ -110,15 +113,22 @@ class PodTemplate:
             for key, added in (("labels", made.labels), ("annotations", made.annotations)):
                 own = metadata.get(key)
                 if added and (own is None or isinstance(own, dict)):
-                    metadata[key] = {**(own or {}), **added}
+                    metadata[key] = {**_unknown(added), **(own or {}), **_known(added)}
             if made.owner:
                 metadata["ownerReferences"] = [made.owner]
         return {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": metadata,
-            "spec": self.template.get("spec"),
+            "spec": _with_volumes(self.template.get("spec"), made.volumes),
         }
+
+    @property
+    def unknown_labels(self) -> frozenset[str]:
+        """The labels of its pods whose values only the controller knows."""
+        metadata = self.pod(0).get("metadata")
+        labels = metadata.get("labels") if isinstance(metadata, dict) else None
+        return frozenset(_unknown(labels)) if isinstance(labels, dict) else frozenset()
 
     def mutated(self, index: int, pod: JsonObject) -> JsonObject:
         """Return the template, or pod, that results in `pod` for this replica without a webhook."""
@@ -136,7 +146,16 @@ class PodTemplate:
                 metadata[key] = members
         # A new key comes first, where authors usually write it.
         front = {"metadata": metadata} if metadata and "metadata" not in self.template else {}
-        result = {**front, **self.template, "spec": pod["spec"]}
+        spec = pod["spec"]
+        if made.volumes:
+            # No policy changes volumes, and the controller adds its own again.
+            written = self.template["spec"]
+            spec = {
+                key: written[key] if key == "volumes" else value
+                for key, value in spec.items()
+                if key != "volumes" or key in written
+            }
+        result = {**front, **self.template, "spec": spec}
         return result | {"metadata": metadata} if metadata else result
 
     def path_in_object(self, path: Path) -> Path:
@@ -166,6 +185,24 @@ class PodTemplate:
         for the only pod of an object.
         """
         return described(self.part, self.count, indexes, more)
+
+
+def _unknown(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value == UNKNOWN}
+
+
+def _known(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value != UNKNOWN}
+
+
+def _with_volumes(spec: Any, added: Sequence[JsonObject]) -> Any:
+    """Return a pod's spec with volumes; one of an invalid type stays unchanged."""
+    own = spec.get("volumes") if isinstance(spec, dict) else None
+    if not added or not isinstance(spec, dict) or not (own is None or isinstance(own, list)):
+        return spec
+    names = {each["name"] for each in added}
+    kept = [each for each in own or () if at(each, ("name",)) not in names]
+    return {**spec, "volumes": [*kept, *added]}
 
 
 def described(

@@ -177,7 +177,7 @@ def _notes(gathered: ComparisonInput) -> list[str]:
     """Return notes about what is unknown or left out."""
     from webhook.cli.diff.comparison_input import Template
     from webhook.cli.diff.question import daemon_set_notes
-    from webhook.cli.offline import unknown_labels
+    from webhook.cli.offline import unknown_labels, unknown_values
 
     used = [
         (each.namespace, each.template if isinstance(each, Template) else None)
@@ -187,7 +187,10 @@ def _notes(gathered: ComparisonInput) -> list[str]:
     unknown = [
         line
         for policies in (gathered.old, gathered.new)
-        for line in unknown_labels(policies, used, known, "--namespaces, or with --pods")
+        for line in (
+            *unknown_labels(policies, used, known, "--namespaces, or with --pods"),
+            *unknown_values(policies, (template for _, template in used if template)),
+        )
     ]
     return list(dict.fromkeys((*gathered.pods.notes, *unknown, *daemon_set_notes(gathered))))
 

@@ -21,6 +21,7 @@ from webhook.cli.offline import (
     read_nodes,
     read_policies,
     unknown_labels,
+    unknown_values,
 )
 from webhook.cli.options import CLUSTER, paths_of
 from webhook.cli.run.preview_report import pod_of
@@ -29,7 +30,7 @@ from webhook.placement import nodes as nodes_of
 from webhook.sources import SHIPPED
 from webhook.workloads.find import pod_templates, unread
 from webhook.workloads.object import Object, from_answer
-from webhook.workloads.template import PodTemplate, ReplicaMetadata
+from webhook.workloads.template import PodTemplate, ReplicaAdditions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator, Mapping, Sequence
@@ -79,7 +80,12 @@ async def ask(client: Client, question: Question) -> Answers:
         nodes,
         found,
         reader.unstamped(found),
-        [*reader.notes, *unknown, *unjudged(_of_templates(found), nodes)],
+        [
+            *reader.notes,
+            *unknown,
+            *unknown_values(policies, (each for _, each in _templates_of(found))),
+            *unjudged(_of_templates(found), nodes),
+        ],
         reader.configuration,
     )
 
@@ -287,10 +293,10 @@ def _template(source: Object, plan: Plan, role: str, part: str, indexes: list[in
 
 
 def _maker(plan: Plan, role: str, indexes: list[int]) -> Maker:
-    def made(at: int) -> ReplicaMetadata:
+    def made(at: int) -> ReplicaAdditions:
         metadata = pod_of(plan, role, indexes[at])["metadata"]
         owners = metadata.get("ownerReferences") or [None]
-        return ReplicaMetadata(
+        return ReplicaAdditions(
             metadata.get("labels") or {}, metadata.get("annotations") or {}, owners[0]
         )
 

@@ -20,6 +20,7 @@ from webhook.errors import InvalidPod
 from webhook.placement import patch
 from webhook.placement import pod as pods
 from webhook.placement.fields import OF_PODS, STORED_NORMAL, is_empty
+from webhook.sources.kind_model import UNKNOWN
 from webhook.workloads.object import Object
 from webhook.workloads.stored_pod import has_edited_tolerations, normal
 
@@ -121,7 +122,7 @@ def _text(own: PodPlacement, templates: Sequence[PodTemplate]) -> tuple[str, Pod
     """The author's own text, and which it is."""
     if templates:
         best = max(templates, key=lambda each: _likeness(each, own))
-        return f"the template of {best.source.title}", pods.parse_pod(_whole(best.pod(0)))
+        return f"the template of {best.source.title}", _with_values(_placement(best), own)
     annotation = own.annotations.get(LAST_APPLIED)
     if annotation:
         try:
@@ -134,11 +135,24 @@ def _text(own: PodPlacement, templates: Sequence[PodTemplate]) -> tuple[str, Pod
 def _likeness(template: PodTemplate, own: PodPlacement) -> int:
     """How many labels of the template's pods the pod has, less those that it has not."""
     try:
-        labels = pods.parse_pod(_whole(template.pod(0))).labels
+        labels = _placement(template).labels
     except InvalidPod:
         return -1
     found = sum(own.labels.get(key) == value for key, value in labels.items())
     return 2 * found - len(labels)
+
+
+def _placement(template: PodTemplate) -> PodPlacement:
+    return pods.parse_pod(_whole(template.pod(0)))
+
+
+def _with_values(text: PodPlacement, own: PodPlacement) -> PodPlacement:
+    """The text, with the pod's values of labels that only the controller knew."""
+    values = {
+        key: own.labels.get(key) if value == UNKNOWN else value
+        for key, value in text.labels.items()
+    }
+    return text._replace(labels={k: value for k, value in values.items() if value is not None})
 
 
 def _whole(pod: object) -> JsonObject:

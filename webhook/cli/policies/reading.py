@@ -23,7 +23,7 @@ from webhook.cli.live.served_policies import (
     not_served,
     served_by_status,
 )
-from webhook.cli.offline import labels_of, policy_files
+from webhook.cli.offline import labels_of, policy_files, unknown_values
 from webhook.cli.options import paths_of
 from webhook.cli.policies.policies_in_force import LivePod, PoliciesInForce, Template
 from webhook.cli.run.preview_report import pod_of
@@ -189,7 +189,8 @@ async def _touched(
         for each in makers.makers
         if not (isinstance(each, Maker) and each.live)
     ]
-    notes = [*makers.notes, *sending_notes(configuration)]
+    unmade = (each.template for each in makers.makers if isinstance(each, Maker) and not each.live)
+    notes = [*makers.notes, *sending_notes(configuration), *unknown_values(policies, unmade)]
     if configuration is not None and (nothing := nothing_sent(configuration)):
         notes.append(f"{nothing.reason}, so no policy is asked; {nothing.cure}")
     return [pod for pod in listed.items if pod is not None], templates, notes
