@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from tests.marked_pods import KATIB, MLRUN, RUN, SPARK, jobset, training, who
 from tests.wording import Wording, mentions
 from webhook import names
-from webhook.identity import READ_ANNOTATIONS, READ_LABELS, Identity, identify, misread
+from webhook.identity import (
+    READ_ANNOTATIONS,
+    READ_LABELS,
+    Identity,
+    identify,
+    misread,
+    unknown_keys,
+)
 from webhook.run.rendezvous.table import FRAMEWORKS
 from webhook.sources import SOURCES
 
@@ -99,6 +106,17 @@ def test_the_author_is_warned_about_unknown_fairlead_keys(wording: Wording) -> N
     few = misread(many, many)
     assert 1 < len(few) < 20
     assert all(len(warning) < 160 for warning in few)
+
+
+@pytest.mark.parametrize("key", ["Run", "RUN", "runs", "rnu"])
+def test_a_misspelt_run_label_is_reported_though_the_pod_has_no_run(key: str) -> None:
+    """It is the reason that the pod has none. Values of other labels count for no such pod."""
+    labels = {f"fairlead.dev/{key}": "a", "fairlead.dev/kind": "expriment"}
+    assert identify(labels, {}, {}) is None
+    (warning,) = unknown_keys(labels, {})
+    mentions(warning, f"label fairlead.dev/{key}:", "did you mean fairlead.dev/run?")
+    (warning,) = unknown_keys({}, {"fairlead.dev/run": "a"})
+    mentions(warning, "annotation fairlead.dev/run", "as a label")
 
 
 def test_any_number_of_unread_keys_costs_little() -> None:

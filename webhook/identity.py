@@ -27,7 +27,15 @@ if TYPE_CHECKING:
     from webhook.sources.marks import Clause, Condition, Source
     from webhook.sources.table import SourceTable
 
-__all__ = ["READ_ANNOTATIONS", "READ_LABELS", "SOURCES", "Identity", "identify", "misread"]
+__all__ = [
+    "READ_ANNOTATIONS",
+    "READ_LABELS",
+    "SOURCES",
+    "Identity",
+    "identify",
+    "misread",
+    "unknown_keys",
+]
 
 
 class Identity(NamedTuple):
@@ -135,6 +143,14 @@ def misread(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[
     return tuple(islice(_misread(labels, annotations), _MOST_MISREAD))
 
 
+def unknown_keys(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the warnings of `misread` about unknown keys with Fairlead's prefix.
+
+    On a pod without a run, such a key may be the reason that it has none.
+    """
+    return tuple(islice(_unknown_keys(labels, annotations), _MOST_MISREAD))
+
+
 def _misread(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Iterator[str]:
     refining = (
         *((clause.key.name, clause) for clause in (*_OURS.kind, *_OURS.framework, *_OURS.role)),
@@ -149,6 +165,10 @@ def _misread(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Itera
             what = key.removeprefix(names.PREFIX).removeprefix("replica-")
             unknown = f"unknown {what} {value[:_LONGEST_VALUE]!r}"
             yield f"label {key}: {unknown}; the pod is treated as having no {what}"
+    yield from _unknown_keys(labels, annotations)
+
+
+def _unknown_keys(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Iterator[str]:
     yield from _unread("label", labels, _LABELS, _ANNOTATIONS)
     yield from _unread("annotation", annotations, _ANNOTATIONS, _LABELS)
 
@@ -166,7 +186,7 @@ def _unread(
         words = {each.removeprefix(names.PREFIX): each for each in known}
         # A long key resembles none of ours, and the comparison takes quadratic time.
         near = (
-            get_close_matches(key.removeprefix(names.PREFIX), words, n=1)
+            get_close_matches(key.removeprefix(names.PREFIX).lower(), words, n=1)
             if len(key) <= _LONGEST_KEY
             else []
         )

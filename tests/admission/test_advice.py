@@ -34,10 +34,14 @@ def test_a_label_that_could_not_be_read_is_reported() -> None:
     assert "unknown kind 'expriment'" in warning
 
 
-def test_a_pod_of_no_run_is_not_warned() -> None:
-    """Whatever its labels are: they are not ours to read there."""
+def test_a_pod_without_a_run_is_warned_about_unknown_keys_only() -> None:
+    """A value that no policy reads is no reason for a warning; a misspelt run label is."""
     sent = pod(labels={names.KIND: "expriment"})
     assert "warnings" not in Webhook(policy_set()).post(review(sent)).response
+    sent = pod(labels={"fairlead.dev/Run": "a", "app": "x"})
+    (warning,) = Webhook(policy_set()).post(review(sent)).response["warnings"]
+    assert "pod p: label fairlead.dev/Run:" in warning
+    assert "did you mean fairlead.dev/run?" in warning
 
 
 def test_the_engine_s_warnings_come_first() -> None:

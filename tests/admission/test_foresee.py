@@ -182,6 +182,12 @@ def test_pods_without_a_run_produce_no_warning() -> None:
     assert Webhook(policy_set(POOL)).told(job(template({}, **ELSEWHERE))) == []
 
 
+def test_a_misspelt_run_label_in_a_template_is_reported() -> None:
+    """No pod of it is sent to the webhook, so nobody else tells."""
+    (warning,) = Webhook(policy_set()).told(job(template({"fairlead.dev/runs": "r"})))
+    mentions(warning, "label fairlead.dev/runs", "did you mean fairlead.dev/run?")
+
+
 def test_a_mark_on_the_workload_alone_is_reported(wording: Wording) -> None:
     """Nobody copies it to the pods: no policy would reach them. So it is when it comes later."""
     plain = job(template({"app": "x"}))

@@ -230,6 +230,26 @@ def test_a_pod_that_is_left_alone_tells_why(files: Files, wording: Wording) -> N
     wording(line_with(lines, "set aside windows", "left alone"))
 
 
+def test_a_policy_without_requirements_is_set_aside_for_pods_of_daemon_sets(
+    files: Files, wording: Wording
+) -> None:
+    """Whether the requirement of another policy holds for them, changes them or rejects them."""
+    holds = policy("grace", "requirements: {terminationGracePeriodSeconds: 30}")
+    for strict, result in (
+        (holds, ": unchanged"),
+        (policy("strict", "requirements: {nodeSelector: {pool: spot}}"), ": placed"),
+        (policy("system", "requirements: {nodeSelector: {kubernetes.io/os: linux}}"), ": rejected"),
+    ):
+        pods = DAEMONS.replace("spec: {con", "spec: {nodeSelector: {kubernetes.io/os: x}, con")
+        lines = told(files, pods if "reject" in result else DAEMONS, CLASS, strict, LATER, WINDOWS)
+        mentions(lines[0], "DaemonSet/agent in default", result)
+        for name in ("later", "windows"):
+            line = line_with(lines, f"set aside {name} it matches", "requires nothing", "DaemonSet")
+            assert "rejected before" not in line
+            assert "left alone" not in line
+        wording(line_with(lines, "set aside later"))
+
+
 def test_a_rejected_pod_tells_why(files: Files, wording: Wording) -> None:
     """The message on top, the field in its line, exit code 1."""
     result = files.on(ARM, policies=[REJECTED])

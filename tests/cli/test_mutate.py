@@ -331,6 +331,21 @@ ASKS = policy(
 )
 
 
+def test_a_misspelt_run_label_is_a_warning(files: Files) -> None:
+    """Also the right label in the wrong place: no policy reaches the pods."""
+    misspelt = POD.replace("fairlead.dev/run:", "fairlead.dev/Run:")
+    for objects, facts in (
+        (misspelt, ("Pod/mnist", "label fairlead.dev/Run", "did you mean fairlead.dev/run?")),
+        (WEB, ("Deployment/web", "label fairlead.dev/run is on the Deployment itself")),
+    ):
+        result = files.on(objects, "-o", "name")
+        assert result.exit_code == 0
+        line_with(result.stderr, *facts)
+        assert files.on(objects, "-o", "name", "--fail-on", "warning").exit_code == 1
+    unmarked = WEB.replace(", labels: {fairlead.dev/run: web}", "")
+    assert files.on(unmarked, "--fail-on", "warning").exit_code == 0
+
+
 def test_fail_on_adds_to_what_ends_with_code_1(files: Files, wording: Wording) -> None:
     """A pod without a node, a warning, and what is not known; a rejection always does."""
     nodes = ("--nodes", files.folder / "nodes.yaml")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.cluster.manifests import Json, pod
-from tests.cluster.rooms import NewNamespace, Room
+from tests.cluster.rooms import NewNamespace, Room, Running
 from tests.eventually import eventually
 from webhook.errors import SandboxError
 from webhook.sandbox.control_plane import ControlPlane
@@ -85,6 +85,21 @@ def test_without_a_default_class_in_the_cluster(new_namespace: NewNamespace) -> 
     assert priority(room.create(pod("none"))) == BATCH
     own = room.create(pod("own", priorityClassName="test-own"))
     assert priority(own) == ("test-own", 2000, "PreemptLowerPriority")
+
+
+def test_a_pod_whose_class_a_policy_sets_is_counted_once(
+    running: Running, new_namespace: NewNamespace
+) -> None:
+    """The Priority plugin changes the pod after the first call, so there is a second one."""
+    room = new_namespace({"test": "default"})
+
+    def counted() -> tuple[float, float]:
+        decided = running.metric("fairlead_decisions_total", policy="batch-priority")
+        return decided, running.metric("fairlead_admission_requests_total")
+
+    decided, requests = counted()
+    room.create(pod("once"))
+    assert counted() == (decided + 1, requests + 2)
 
 
 def test_with_a_default_class_in_the_cluster(

@@ -10,7 +10,7 @@ import orjson
 
 from webhook.admission.review import SIGNATURE, signed
 from webhook.dns_names import MAX_LABEL
-from webhook.identity import misread
+from webhook.identity import misread, unknown_keys
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -34,19 +34,19 @@ def warnings(
     """Return the warnings about the decision for the author of `pod`, the pod as received.
 
     They are: that no node admits the pod (`no_node`, empty if a node does); the engine's warnings;
-    labels of Fairlead that cannot be parsed; and whether the pod can be applied again. Together
-    they have at most MAX_CHARACTERS; if some do not fit, the last one gives the number omitted.
-    With `titled`, each warning names its pod.
+    labels of Fairlead that cannot be parsed; and whether the pod can be applied again. For a pod
+    without a run, they are about unknown keys with Fairlead's prefix only. Together they have at
+    most MAX_CHARACTERS; if some do not fit, the last one gives the number omitted. With `titled`,
+    each warning names its pod.
     """
-    if decision.identity is None:
-        return []
-    found = [no_node] if no_node else []
     metadata = pod["metadata"]
-    found += decision.warnings
-    found += misread(metadata.get("labels") or {}, metadata.get("annotations") or {})
-    again = reapply_warning(pod, decision)
-    if again:
-        found.append(again)
+    keys = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    if decision.identity is None:
+        found = [*unknown_keys(*keys)]
+    else:
+        again = reapply_warning(pod, decision)
+        every = (no_node, *decision.warnings, *misread(*keys), again)
+        found = [text for text in every if text]
     if titled:
         title = _title(metadata)
         found = [f"{title}{text.removeprefix(SIGNATURE)}" for text in found]

@@ -19,10 +19,16 @@ from webhook.admission.arrival import OF_DAEMON_SET, Arrival
 from webhook.admission.engine import decide_received, receive_pod, rejections_if_held
 from webhook.admission.handler import Reply, problem
 from webhook.admission.shape import Shape, Shapes
-from webhook.admission.workload_warnings import Fate, foresee_replicas, nothing_of, write_warnings
+from webhook.admission.workload_warnings import (
+    Fate,
+    foresee_replicas,
+    mark_on,
+    nothing_of,
+    write_warnings,
+)
 from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN
 from webhook.errors import InvalidPod, InvalidReview, InvalidRun, NotSynced
-from webhook.identity import misread
+from webhook.identity import misread, unknown_keys
 from webhook.placement.daemon import held_off
 from webhook.placement.nodes import work
 from webhook.placement.pod_requests import requests
@@ -247,7 +253,9 @@ class Foresight:
         arrival = Arrival(pod, facts.namespace, facts.labels, facts.controller, facts.now)
         received = receive_pod(arrival, facts.policies.sources)
         if received is None:
-            return Fate(warnings=facts.unmarked)
+            metadata = pod["metadata"]
+            keys = metadata.get("labels") or {}, metadata.get("annotations") or {}
+            return Fate(warnings=(*facts.unmarked, *unknown_keys(*keys)))
         if not self._reaches(received.own.labels, facts.labels):
             return Fate()
         shape = facts.shapes.shape_of(received)
@@ -301,10 +309,4 @@ def _marked(workload: JsonObject) -> bool:
 
 
 def _unmarked(workload: _Workload) -> tuple[str, ...]:
-    if not _marked(workload.new):
-        return ()
-    texts = (
-        f"the label {names.RUN} is on the {workload.about.kind} itself, and pods get those of "
-        "their template: put it there too, or no policy reaches them"
-    )
-    return (texts,)
+    return (mark_on(workload.about.kind),) if _marked(workload.new) else ()

@@ -14,6 +14,7 @@ from webhook.admission.decision import Decision
 from webhook.admission.engine import decide_received, receive_pod
 from webhook.admission.notice import of_no_node, of_rejection
 from webhook.admission.review import Unreadable
+from webhook.admission.second_calls import Answers, FirstCall, key_of, stamp_of
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.errors import InvalidPod, InvalidReview, NotSynced
 from webhook.shortening import cut
@@ -117,6 +118,7 @@ class Handler:
         self._clock = clock
         self._tell = tell
         self._reaches = reaches
+        self._answers = Answers()
 
     async def handle(self, body: bytes) -> Reply:
         """Return the answer to the body of one POST. Raises nothing."""
@@ -177,7 +179,11 @@ class Handler:
         decision = (
             decide_received(received, policies, cluster) if received else Decision("not-a-run")
         )
+        first = self._first_call(request, received, began)
         no_node = self._no_node(request, decision, policies)
+        if first and first.no_node:
+            # The author has that warning, and now the pod has the policies' settings as its own.
+            no_node = ""
         body = review.answer(
             request.uid,
             allowed=decision.allowed,
@@ -186,6 +192,38 @@ class Handler:
             warnings=warnings(request.pod, decision, no_node, titled=True),
             audit=audit.annotations_of(decision, policies.hash),
         )
+        # Only the record depends on the call: an author can write what looks like a second one.
+        if first is None or not decision.allowed:
+            self._record(request.namespace, decision)
+        if received and first is None:
+            self._remember(request, received, decision, FirstCall(began, bool(no_node)))
+        if received and not request.dry_run:
+            self._notify_owner(request, received.arrival.namespace_labels, decision, no_node)
+        level = logging.INFO if no_node else _level(decision)
+        if _logger.isEnabledFor(level):
+            seconds = self._clock() - began
+            line = _line(request, decision, policies.hash, seconds)
+            if first:
+                line["second_call"] = True
+            _logger.log(level, "decided", extra=line | ({"no_node": no_node} if no_node else {}))
+        return Reply(200, decision.result, body)
+
+    def _first_call(
+        self, request: PodRequest, received: ReceivedPod | None, now: float
+    ) -> FirstCall | None:
+        """Return the answer of this replica that the request follows, if it is a second call."""
+        stamp = stamp_of(received.own) if received else ""
+        return self._answers.take(key_of(request, stamp), now) if stamp else None
+
+    def _remember(
+        self, request: PodRequest, received: ReceivedPod, decision: Decision, first: FirstCall
+    ) -> None:
+        stamp = stamp_of(decision.placement) if decision.allowed else ""
+        # A template may have a stamp that its pods keep. Then the pods cannot be told apart.
+        if stamp and stamp != stamp_of(received.own):
+            self._answers.remember(key_of(request, stamp), first)
+
+    def _record(self, namespace: str, decision: Decision) -> None:
         self._observer.decided(decision.result, decision.policies)
         self._observer.rejected(decision.rejected_by)
         for taken in decision.set_aside.by:
@@ -194,15 +232,7 @@ class Handler:
         if decision.audited is not None:
             self._observer.decided(_audited_result(decision), decision.audited.policies)
             for policy, (outcome, _) in _outcomes(decision.audited).items():
-                self._observer.audited(policy, request.namespace, outcome)
-        if received and not request.dry_run:
-            self._notify_owner(request, received.arrival.namespace_labels, decision, no_node)
-        level = logging.INFO if no_node else _level(decision)
-        if _logger.isEnabledFor(level):
-            seconds = self._clock() - began
-            line = _line(request, decision, policies.hash, seconds)
-            _logger.log(level, "decided", extra=line | ({"no_node": no_node} if no_node else {}))
-        return Reply(200, decision.result, body)
+                self._observer.audited(policy, namespace, outcome)
 
     def _no_node(self, request: PodRequest, decision: Decision, policies: PolicySet) -> str:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from webhook import names
 from webhook.admission.advice import fitting
 from webhook.admission.review import SIGNATURE
 from webhook.shortening import fit
@@ -119,6 +120,14 @@ def write_warnings(
         which = "" if _all(who, found) else f", {', '.join(map(str, who))}"
         texts.append(f"{SIGNATURE}{title}{which}: {warning.removeprefix(SIGNATURE)}")
     return fitting(texts)
+
+
+def mark_on(kind: str) -> str:
+    """Return the warning that a workload has the label of a run, and its pods do not."""
+    return (
+        f"the label {names.RUN} is on the {kind} itself, and pods get those of their template: "
+        "put it there too, or no policy reaches them"
+    )
 
 
 def nothing_of(kind: str, name: str, problems: Sequence[str]) -> list[str]:

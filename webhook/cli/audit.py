@@ -57,7 +57,8 @@ def command(
     Without a file, the command reads the metrics of the replicas in the cluster, which count since
     the start of each replica. The audit log goes back further, names pods, and has the message
     that each author would have received; pods with generateName have no name there. A pod that
-    several such policies match is counted for each of them.
+    several such policies match is counted for each of them. Metrics count a pod twice if different
+    replicas answered the API server's two calls about it; the audit log has the first answer.
 
     \b
     Examples:

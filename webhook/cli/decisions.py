@@ -13,6 +13,7 @@ from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide
+from webhook.admission.workload_warnings import mark_on
 from webhook.cli.layout import one_line, shortened
 from webhook.cli.live.missing_stamp import unsent
 from webhook.cli.output import print_error
@@ -182,7 +183,11 @@ def _of_template(
             sorted(group.replica_indexes),
             group.arrival,
             group.decision,
-            [*doubtful, *warnings(group.arrival.pod, group.decision)],
+            [
+                *doubtful,
+                *_unmarked(template, group.decision),
+                *warnings(group.arrival.pod, group.decision),
+            ],
         )
         for group in groups
     ]
@@ -190,6 +195,11 @@ def _of_template(
         (every,) = found
         return _by_node(every, offline, offline.nodes)
     return found
+
+
+def _unmarked(template: PodTemplate, decision: Decision) -> list[str]:
+    alone = template.source.is_labelled and not template.is_pod and decision.identity is None
+    return [mark_on(template.source.kind)] if alone else []
 
 
 def as_sent(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 import click
 
 from webhook import names
+from webhook.admission.arrival import keeps_placement
 from webhook.admission.engine import subject_of
 from webhook.cli.layout import harmless
 from webhook.cli.live.value_text import setting_text
@@ -58,7 +59,9 @@ def answers(replicas: Replicas, policies: PolicySet) -> list[PolicyAnswer]:
     decision, arrival = replicas.decision, replicas.arrival
     if decision.identity is None or decision.result == "not-sent":
         return []
-    subject = subject_of(arrival, pods.parse_pod(arrival.pod), decision.identity, policies)
+    own = pods.parse_pod(arrival.pod)
+    subject = subject_of(arrival, own, decision.identity, policies)
+    keeps = keeps_placement(arrival, own)
     audited = decision.audited.policies if decision.audited else ()
     found = []
     for at, policy in enumerate(policies.policies):
@@ -72,7 +75,7 @@ def answers(replicas: Replicas, policies: PolicySet) -> list[PolicyAnswer]:
         elif failed := policy.failed(subject):
             why = failed
         else:
-            answer, why = "set aside", _aside(replicas, policies, at)
+            answer, why = "set aside", _aside(decision, keeps, policies.systems.get(at))
         remark = "; ".join(exception_reasons(decision, policy.name, arrival.now))
         if policy.name in decision.set_aside.policies:
             answer, why, remark = "set aside", remark, ""
@@ -86,12 +89,16 @@ def _audited(policy: Policy, namespace: str) -> str:
     return f"it is not rolled out to the namespace {namespace} yet"
 
 
-def _aside(replicas: Replicas, policies: PolicySet, at: int) -> str:
-    if replicas.decision.result == "left-alone":
+def _aside(decision: Decision, keeps: str, system: tuple[int, str] | None) -> str:
+    """Why a policy that matches is not applied, in the order of the engine's steps."""
+    if decision.result == "left-alone":
         return "it matches, but the pod is left alone"
-    if at in policies.systems and not replicas.decision.reason:
-        return f"it matches, but it is for nodes that run {policies.systems[at][1]}"
-    return "it matches, but the pod is rejected before policies are applied"
+    if not decision.allowed and not decision.trace:
+        return "it matches, but the pod is rejected before policies are applied"
+    if keeps:
+        return f"it matches, but it requires nothing, and the pod is {keeps}"
+    nodes = f"nodes that run {system[1]}" if system else "another operating system"
+    return f"it matches, but it is for {nodes}"
 
 
 def audit_lines(replicas: Replicas, policies: PolicySet) -> Iterator[tuple[str, str, str]]:

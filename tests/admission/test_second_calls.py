@@ -1,0 +1,219 @@
+"""The API server's second call about a pod changes the decision as any call, and no count."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import jsonpatch
+import pytest
+
+from tests.admission.reviews import POOL, SPOT, Known, Webhook, pod, policy_set, review
+from webhook import names
+from webhook.admission.decision import Decision
+from webhook.admission.notice import Notice
+from webhook.admission.second_calls import SECONDS, Answers, FirstCall
+
+Json = dict[str, Any]
+KEY = b"key"
+
+SPOTLESS = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: spotless}
+spec:
+  defaults: {nodeSelector: {pool: spot}}
+"""
+STRICT = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: strict}
+spec:
+  enforcement: Audit
+  priority: 5
+  requirements: {nodeSelector: {pool: steady}}
+"""
+RELEASED = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementException
+metadata: {name: anna}
+spec:
+  policies: [spot-tolerated]
+  match: {namespaces: [ml-team]}
+  until: "2099-12-31T00:00:00Z"
+  reason: Anna looks for a leak.
+"""
+
+
+def told_no_node(sent: Json, _decision: Decision, _policies: object) -> str:
+    """As the look at nodes reports it: a pod that has a selector is said to have come with it."""
+    return "0 of 1 nodes" + (" for the pod as created" if sent["spec"].get("nodeSelector") else "")
+
+
+def answered(webhook: Webhook, sent: Json, **request: object) -> tuple[Json, Json]:
+    """The response, and the pod with the patch, changed further as the Priority plugin does it."""
+    answer = webhook.post(review(sent, **request))
+    changed: Json = jsonpatch.apply_patch(sent, answer.patch)
+    changed["spec"]["priority"] = 1000
+    return answer.response, changed
+
+
+def counts(webhook: Webhook) -> dict[tuple[str, tuple[str, ...]], float]:
+    """Every counter of decisions, without those of requests, which count calls."""
+    return {
+        (sample.name, tuple(sample.labels.values())): sample.value
+        for metric in webhook.registry.collect()
+        for sample in metric.samples
+        if sample.name.endswith("_total") and "requests" not in sample.name
+    }
+
+
+def test_a_second_call_counts_nothing() -> None:
+    """Neither decisions nor Audit, exceptions or pods without a node."""
+    policies = policy_set(SPOT, SPOTLESS, STRICT, RELEASED)
+    webhook = Webhook(policies, unplaceable=told_no_node)
+    _, patched = answered(webhook, pod())
+    once = counts(webhook)
+    assert webhook.counted("unplaceable") == 1
+    assert webhook.counted("exceptions_applied", exception="anna", policy="spot-tolerated") == 1
+    again = webhook.post(review(patched, uid="another"))
+    assert again.response["allowed"]
+    assert counts(webhook) == once
+    assert webhook.counted("admission_requests", result="unchanged", code="200") == 1
+
+
+def test_a_second_call_does_not_warn_again_that_no_node_admits_the_pod() -> None:
+    """The pod then has the policies' settings, so the warning would blame its author."""
+    told: list[Notice] = []
+    webhook = Webhook(policy_set(SPOTLESS), unplaceable=told_no_node, tell=told.append)
+    first, patched = answered(webhook, pod())
+    assert first["warnings"] == ["fairlead: pod p: 0 of 1 nodes"]
+    assert "warnings" not in webhook.post(review(patched)).response
+
+
+def test_a_second_call_warns_if_the_pod_had_a_node_before() -> None:
+    """Another webhook may have changed the pod since. It is counted then."""
+    nodes = ["", "0 of 1 nodes: cpu"]
+    webhook = Webhook(policy_set(SPOT), unplaceable=lambda *_: nodes.pop(0))
+    first, patched = answered(webhook, pod())
+    assert "warnings" not in first
+    assert len(webhook.post(review(patched)).response["warnings"]) == 1
+    assert webhook.counted("unplaceable") == 1
+
+
+def test_a_second_call_is_decided_as_any_call() -> None:
+    """What another webhook changed is corrected, with the audit annotations of that decision."""
+    webhook, other = Webhook(policy_set(SPOT)), Webhook(policy_set(SPOT))
+    _, patched = answered(webhook, pod())
+    patched["spec"]["tolerations"] = []
+    assert webhook.post(review(patched)).body == other.post(review(patched)).body
+
+
+def test_a_second_call_that_rejects_is_counted() -> None:
+    """No stamp hides a rejection."""
+    webhook = Webhook(policy_set(POOL))
+    _, patched = answered(webhook, pod())
+    patched["spec"]["nodeSelector"] = {"pool": "other"}
+    assert not webhook.post(review(patched)).response["allowed"]
+    assert webhook.counted("policy_rejections", policy="pool-required") == 1
+    assert webhook.counted("decisions", result="rejected", policy="pool-required") == 1
+
+
+def test_the_log_marks_a_second_call(caplog: pytest.LogCaptureFixture) -> None:
+    """The line has all of its decision."""
+    caplog.set_level(logging.DEBUG)
+    webhook = Webhook(policy_set(SPOT))
+    webhook.post(review(answered(webhook, pod())[1]))
+    first, second = [each.__dict__ for each in caplog.records if each.msg == "decided"]
+    assert "second_call" not in first
+    assert second["second_call"] is True
+    assert second["policies"] == ("spot-tolerated",)
+
+
+def _renamed(sent: Json) -> Json:
+    sent["metadata"]["name"] = "q"
+    return review(sent, name="q")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        _renamed,
+        lambda sent: review(sent, namespace="ml-other"),
+        lambda sent: review(sent, userInfo={"username": "another"}),
+        lambda sent: review(sent, dryRun=True),
+    ],
+    ids=["name", "namespace", "user", "dry run"],
+)
+def test_a_stamp_that_no_answer_gave_hides_no_pod(other: Callable[[Json], Json]) -> None:
+    """An author may write one, or copy it from another pod."""
+    spaces = Known({"ml-team": {}, "ml-other": {}})
+    webhook = Webhook(policy_set(SPOT), namespaces=spaces)
+    _, patched = answered(webhook, pod())
+    webhook.post(other(patched))
+    decided = [value for (name, _), value in counts(webhook).items() if "decisions" in name]
+    assert sum(decided) == 2
+
+
+def test_one_answer_hides_one_call() -> None:
+    """Two pods with one name, both with the stamp of the first: the second counts."""
+    webhook = Webhook(policy_set(SPOT))
+    _, patched = answered(webhook, pod())
+    for _ in range(3):
+        webhook.post(review(patched))
+    counted = counts(webhook)
+    assert sum(value for (name, _), value in counted.items() if "decisions" in name) == 3
+
+
+def test_pods_of_a_template_with_a_stamp_are_all_counted() -> None:
+    """A template that was copied from a pod has the stamp that the answer would write."""
+    webhook = Webhook(policy_set(SPOT))
+    _, template = answered(Webhook(policy_set(SPOT)), pod())
+    template["metadata"] = {**template["metadata"], "generateName": "p-"}
+    del template["metadata"]["name"]
+    for _ in range(4):
+        webhook.post(review(template, name=""))
+    assert sum(v for (name, _), v in counts(webhook).items() if "decisions" in name) == 4
+
+
+def test_pods_of_one_controller_are_counted_each_once() -> None:
+    """They have no names yet, and their calls may come in any order."""
+    webhook = Webhook(policy_set(SPOT))
+    sent = pod()
+    sent["metadata"] = {"generateName": "p-", "labels": {names.RUN: "r"}}
+    patched = [answered(webhook, sent, name="")[1] for _ in range(3)]
+    for each in patched:
+        webhook.post(review(each, name=""))
+    assert webhook.counted("decisions", result="placed", policy="spot-tolerated") == 3
+    assert webhook.counted("decisions", result="unchanged", policy="spot-tolerated") == 0
+
+
+def test_an_answer_is_forgotten_after_its_time() -> None:
+    """No request lasts longer."""
+    answers = Answers()
+    answers.remember(KEY, FirstCall(0.0, no_node=False))
+    assert answers.take(KEY, SECONDS + 1) is None
+    assert len(answers) == 0
+
+
+def test_an_answer_is_taken_once_and_the_oldest_first() -> None:
+    """Those that were taken expire without an effect on younger ones."""
+    answers = Answers()
+    first, second = FirstCall(0.0, no_node=True), FirstCall(SECONDS, no_node=False)
+    answers.remember(KEY, first)
+    answers.remember(KEY, second)
+    assert answers.take(KEY, SECONDS) == first
+    assert answers.take(b"other", SECONDS + 1) is None
+    assert answers.take(KEY, SECONDS + 1) == second
+    assert answers.take(KEY, SECONDS + 1) is None
+
+
+def test_the_memory_of_answers_is_bounded() -> None:
+    """The oldest are forgotten first."""
+    answers = Answers(2)
+    for at in range(5):
+        answers.remember(b"%d" % at, FirstCall(float(at), no_node=False))
+    assert len(answers) == 2
+    assert answers.take(b"2", 5.0) is None
+    assert answers.take(b"3", 5.0) is not None
