@@ -283,6 +283,19 @@ def test_a_policy_that_leaves_a_pod_alone_does_not_count_it(tmp_path: Path) -> N
     mentions(no_more["why"], "matches", "only requirements", "DaemonSet")
 
 
+def test_labels_that_a_binding_adds_match_no_policy(tmp_path: Path) -> None:
+    """The webhook does not see them when the pod is created, and explain does not count them."""
+    zone = {"topology.kubernetes.io/zone": "a"}
+    bound, waiting = pod("bound", "worker"), pod("waiting", "worker")
+    bound["spec"]["nodeName"] = "n"
+    for each in bound, waiting:
+        each["metadata"]["labels"] |= zone
+    policies = (policy("by-zone", match={"podSelector": {"matchLabels": zone}}),)
+    found = gathered(tmp_path, policies=policies, pods=(bound, waiting))
+    would = pods_document(pods_of(found, "by-zone"))["would"]
+    assert [each["name"] for each in would] == ["waiting"]
+
+
 def test_that_no_pod_is_sent_is_noted(tmp_path: Path, wording: Wording) -> None:
     """A table that tells of no pods would look as if none matched."""
     found = gathered(tmp_path, sending=None)
