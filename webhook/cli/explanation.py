@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    from webhook.admission.arrival import Arrival
     from webhook.admission.decision import Decision
     from webhook.cli.decisions import Replicas
     from webhook.placement.nodes import Node, Survey
     from webhook.placement.trace import Entry
     from webhook.policy.exceptions import PolicyException
     from webhook.policy.policy_set import Policy, PolicySet
+    from webhook.policy.subject import Subject
     from webhook.workloads.template import PodTemplate
 
 # applies: it was applied; audit: it would be applied; set aside: it matches, but is not applied;
@@ -59,28 +61,33 @@ def answers(replicas: Replicas, policies: PolicySet) -> list[PolicyAnswer]:
     decision, arrival = replicas.decision, replicas.arrival
     if decision.identity is None or decision.result == "not-sent":
         return []
-    own = pods.parse_pod(arrival.pod)
-    subject = subject_of(arrival, own, decision.identity, policies)
-    keeps = keeps_placement(arrival, own)
-    audited = decision.audited.policies if decision.audited else ()
-    found = []
-    for at, policy in enumerate(policies.policies):
-        answer: Answer = "no"
-        if policy.name in decision.policies:
-            answer, why = "applies", policy.description
-            if fields := decision.unfulfilled.get(policy.name):
-                why = f"without effect: {', '.join(fields)}"
-        elif policy.name in audited:
-            answer, why = "audit", _audited(policy, arrival.namespace)
-        elif failed := policy.failed(subject):
-            why = failed
-        else:
-            answer, why = "set aside", _aside(decision, keeps, policies.systems.get(at))
-        remark = "; ".join(exception_reasons(decision, policy.name, arrival.now))
-        if policy.name in decision.set_aside.policies:
-            answer, why, remark = "set aside", remark, ""
-        found.append(PolicyAnswer(policy.name, policy.priority, answer, why, remark))
+    subject = subject_of(arrival, pods.parse_pod(arrival.pod), decision.identity, policies)
+    found = [
+        answer_of(at, decision, arrival, subject, policies) for at in range(len(policies.policies))
+    ]
     return sorted(found, key=lambda each: _ORDER.index(each.answer))
+
+
+def answer_of(
+    at: int, decision: Decision, arrival: Arrival, subject: Subject, policies: PolicySet
+) -> PolicyAnswer:
+    """The answer of the policy at this position, for a decision on a pod of a run."""
+    policy = policies.policies[at]
+    answer: Answer = "no"
+    if policy.name in decision.policies:
+        answer, why = "applies", policy.description
+        if fields := decision.unfulfilled.get(policy.name):
+            why = f"without effect: {', '.join(fields)}"
+    elif decision.audited and policy.name in decision.audited.policies:
+        answer, why = "audit", _audited(policy, arrival.namespace)
+    elif failed := policy.failed(subject):
+        why = failed
+    else:
+        answer, why = "set aside", _aside(at, decision, arrival, policies)
+    remark = "; ".join(exception_reasons(decision, policy.name, arrival.now))
+    if policy.name in decision.set_aside.policies:
+        answer, why, remark = "set aside", remark, ""
+    return PolicyAnswer(policy.name, policy.priority, answer, why, remark)
 
 
 def _audited(policy: Policy, namespace: str) -> str:
@@ -89,14 +96,15 @@ def _audited(policy: Policy, namespace: str) -> str:
     return f"it is not rolled out to the namespace {namespace} yet"
 
 
-def _aside(decision: Decision, keeps: str, system: tuple[int, str] | None) -> str:
+def _aside(at: int, decision: Decision, arrival: Arrival, policies: PolicySet) -> str:
     """Why a policy that matches is not applied, in the order of the engine's steps."""
     if decision.result == "left-alone":
         return "it matches, but the pod is left alone"
     if not decision.allowed and not decision.trace:
         return "it matches, but the pod is rejected before policies are applied"
-    if keeps:
+    if keeps := keeps_placement(arrival, pods.parse_pod(arrival.pod)):
         return f"it matches, but it requires nothing, and the pod is {keeps}"
+    system = policies.systems.get(at)
     nodes = f"nodes that run {system[1]}" if system else "another operating system"
     return f"it matches, but it is for {nodes}"
 

@@ -36,6 +36,7 @@ from webhook.policy.model import PlacementPolicy
 Json = dict[str, Any]
 GROUP = "/apis/fairlead.dev/v1alpha1"
 SYSTEM = f"/api/v1/namespaces/{names.NAMESPACE}/pods"
+PARTS = {"defaults", "overrides", "requirements"}
 WEBHOOK = "app.kubernetes.io/name=fairlead,app.kubernetes.io/component=webhook"
 
 
@@ -43,7 +44,7 @@ def policy(name: str, status: Json | None = None, **spec: object) -> Json:
     """A policy of the cluster."""
     return {
         "metadata": {"name": name},
-        "spec": {"defaults": {"nodeSelector": {"a": "b"}}, **spec},
+        "spec": spec if PARTS & {*spec} else {"defaults": {"nodeSelector": {"a": "b"}}, **spec},
         "status": status or {},
     }
 
@@ -120,6 +121,8 @@ def gathered(
     arguments: Sequence[str] = ("--policies-from-cluster",),
     where: Sequence[Where] = (),
     sending: Json | None = SENDING,
+    pods: Sequence[Json] = PODS,
+    daemon_sets: Sequence[Json] = (),
 ) -> PoliciesInForce:
     """All that is read of an API server with these replicas."""
     known: dict[str, Sequence[Json]] = {
@@ -128,7 +131,8 @@ def gathered(
         f"{GROUP}/placementexceptions": (),
         "/api/v1/namespaces": ({"metadata": {"name": "research"}},),
         "/apis/scheduling.k8s.io/v1/priorityclasses": (),
-        "/api/v1/pods": PODS,
+        "/api/v1/pods": pods,
+        "/apis/apps/v1/daemonsets": daemon_sets,
         SYSTEM: [
             {
                 "metadata": {"name": name, "uid": name},
@@ -154,7 +158,12 @@ def gathered(
         elif request.path.endswith("/validatingwebhookconfigurations/fairlead"):
             await answer.json({"webhooks": [{"name": validating.POLICIES}]})
         elif request.path == "/apis":
-            await answer.json({"groups": []})
+            version = {"groupVersion": "apps/v1", "version": "v1"}
+            group = {"name": "apps", "preferredVersion": version, "versions": [version]}
+            await answer.json({"groups": [group]})
+        elif request.path == "/apis/apps/v1":
+            kind = {"name": "daemonsets", "kind": "DaemonSet", "verbs": ["list"]}
+            await answer.json({"resources": [kind]})
         elif request.path == "/api/v1":
             await answer.json({"resources": []})
         else:
@@ -245,6 +254,46 @@ def test_pods_that_are_not_sent_to_the_webhook_are_touched_by_no_policy(tmp_path
     assert (told["touches"], told["would"]) == ([], [])
     assert [each["name"] for each in told["noMore"]] == ["w-0", "p-0"]
     assert all("not sent to the webhook" in each["why"] for each in told["noMore"])
+
+
+def test_a_policy_that_leaves_a_pod_alone_does_not_count_it(tmp_path: Path) -> None:
+    """DaemonSets' pods and pods of another system, as explain decides; requirements count."""
+    agent = pod("agent-0", "worker", "over")
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "a", "uid": "u"}
+    agent["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+    windows = pod("w-0", "worker")
+    windows["spec"]["os"] = {"name": "windows"}
+    template = {"metadata": {"labels": {names.RUN: "r"}}, "spec": windows["spec"] | {"os": None}}
+    daemon_set = {
+        "metadata": {"name": "a", "namespace": "research", "uid": "u"},
+        "spec": {"template": template},
+    }
+    linux = {"nodeSelector": {"kubernetes.io/os": "linux"}}
+    policies = (
+        policy("over", overrides={"nodeSelector": {"a": "b"}}),
+        policy("linux", defaults=linux),
+        policy("tried", defaults=linux, enforcement="Audit"),
+        policy("must", requirements={"nodeSelector": {"c": "d"}}),
+    )
+    found = gathered(tmp_path, policies=policies, pods=(agent, windows), daemon_sets=(daemon_set,))
+    counted = {row.name: (row.matching, row.templates) for row in policy_rows(found)}
+    assert counted == {"over": (1, 0), "linux": (0, 0), "tried": (0, 0), "must": (2, 1)}
+    assert [row.name for row in policy_rows(found) if row.never] == ["linux", "tried"]
+    (no_more,) = pods_document(pods_of(found, "over"))["noMore"]
+    mentions(no_more["why"], "matches", "only requirements", "DaemonSet")
+
+
+def test_labels_that_a_binding_adds_match_no_policy(tmp_path: Path) -> None:
+    """The webhook does not see them when the pod is created, and explain does not count them."""
+    zone = {"topology.kubernetes.io/zone": "a"}
+    bound, waiting = pod("bound", "worker"), pod("waiting", "worker")
+    bound["spec"]["nodeName"] = "n"
+    for each in bound, waiting:
+        each["metadata"]["labels"] |= zone
+    policies = (policy("by-zone", match={"podSelector": {"matchLabels": zone}}),)
+    found = gathered(tmp_path, policies=policies, pods=(bound, waiting))
+    would = pods_document(pods_of(found, "by-zone"))["would"]
+    assert [each["name"] for each in would] == ["waiting"]
 
 
 def test_that_no_pod_is_sent_is_noted(tmp_path: Path, wording: Wording) -> None:

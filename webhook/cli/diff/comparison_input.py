@@ -23,6 +23,7 @@ from webhook.sources import SHIPPED
 from webhook.workloads.by_kind import KINDS
 from webhook.workloads.find import pod_templates
 from webhook.workloads.object import ANSWERED, from_answer
+from webhook.workloads.stored_pod import as_admitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -190,9 +191,10 @@ def relevant_pod(
 ) -> dict[str, Any] | None:
     """The parts of a live pod that a decision reads, as at its creation; None if not relevant.
 
-    nodeName is left out: the scheduler set it, and it would hide the effect of policies.
+    The node, and the labels that the pod has from it, would hide the effect of policies.
     """
-    metadata, spec = pod["metadata"], pod["spec"]
+    admitted = as_admitted(pod)
+    metadata, spec = admitted["metadata"], admitted["spec"]
     annotations = metadata.get("annotations") or {}
     labels = labels_of(metadata["namespace"], known)
     if (
@@ -201,7 +203,7 @@ def relevant_pod(
         or identify(metadata.get("labels") or {}, annotations, labels, sources) is None
     ):
         return None
-    kept = {key: value for key, value in spec.items() if key != "nodeName"}
+    kept = {**spec}
     for key in ("containers", "initContainers"):
         if key in kept:
             kept[key] = [_picked(container, _OF_CONTAINERS) for container in kept[key]]

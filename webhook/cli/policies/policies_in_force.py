@@ -41,7 +41,7 @@ class LivePod(NamedTuple):
 
 
 class Template(NamedTuple):
-    """What makes pods, and the policies that match some of them."""
+    """What makes pods, and the policies that apply to some of them."""
 
     namespace: str
     title: str

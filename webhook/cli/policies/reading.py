@@ -7,12 +7,13 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
-from webhook.admission.arrival import Arrival
-from webhook.admission.engine import select_policies, subject_of
+from webhook.admission.arrival import Arrival, Cluster
+from webhook.admission.engine import decide, subject_of
 from webhook.cli.cluster_surroundings import read_labels
 from webhook.cli.decisions import MAX_REPLICAS
 from webhook.cli.diff.comparison_input import Template as Maker
 from webhook.cli.diff.comparison_input import read_pods, relevant_pod
+from webhook.cli.explanation import answer_of
 from webhook.cli.live import pod_stamp
 from webhook.cli.live.missing_stamp import nothing_sent, read_configuration, sending_notes, unsent
 from webhook.cli.live.served_policies import (
@@ -28,7 +29,6 @@ from webhook.cli.options import paths_of
 from webhook.cli.policies.policies_in_force import LivePod, PoliciesInForce, Template
 from webhook.cli.run.preview_report import pod_of
 from webhook.errors import ClusterError, InvalidDocuments, InvalidPod
-from webhook.identity import identify
 from webhook.installation.doctor.cluster_state import takes_policies_from_cluster
 from webhook.placement import pod as pods
 from webhook.policy import policy_documents
@@ -40,6 +40,7 @@ from webhook.workloads.object import from_answer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from webhook.admission.decision import Decision
     from webhook.cli.diff.comparison_input import Planned
     from webhook.cli.options import Where
     from webhook.cli.policies.policies_in_force import Count
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from webhook.policy.kinds import PolicyDocument
     from webhook.policy.policy_set import PolicySet
     from webhook.policy.reader import Documents
-    from webhook.policy.subject import Subject
     from webhook.workloads.object import Object
 
 _DEPLOYMENT: Final = f"/apis/apps/v1/namespaces/{names.NAMESPACE}/deployments/{names.WEBHOOK}"
@@ -203,7 +203,7 @@ def _live(matcher: PolicyMatcher, pod: dict[str, Any] | None) -> LivePod | None:
 
 
 class PolicyMatcher:
-    """Matches pods with the policies of one set; `namespaces` has labels by name.
+    """Finds the policies of one set that apply to pods; `namespaces` has labels by name.
 
     `configuration` sends pods to the webhook; None if unknown.
     """
@@ -217,7 +217,7 @@ class PolicyMatcher:
     ) -> None:
         self._configuration = configuration
         self._policies = policies
-        self._by_name = {policy.name: policy for policy in policies.policies}
+        self._positions = {policy.name: at for at, policy in enumerate(policies.policies)}
         self._namespaces = namespaces
         self._now = now
 
@@ -225,29 +225,30 @@ class PolicyMatcher:
         """A live pod; None if it has no run and no policy was applied to it."""
         stamp = pod_stamp.read_stamp(pod)
         taken = tuple(stamp.policies) if stamp else ()
-        evaluated = self._subject(pod.value, pod.namespace)
-        if evaluated is None:
+        decided = self._decide(pod.value, pod.namespace)
+        if decided is None:
             return LivePod(pod.namespace, pod.name, taken, frozenset(), {}) if taken else None
-        subject, arrival = evaluated
-        if unsent_for := self._unsent(arrival):
+        if unsent_for := self._unsent(decided.arrival):
             failed = dict.fromkeys(taken, unsent_for)
             return LivePod(pod.namespace, pod.name, taken, frozenset(), failed)
-        matching, excepted = self._matching(subject, arrival)
-        failed = {}
-        for name in taken:
-            if name not in matching:
-                policy = self._by_name.get(name)
-                why = excepted.get(name) and f"set aside by the exception {excepted[name]}"
-                failed[name] = why or ("" if policy is None else policy.failed(subject) or "")
-        return LivePod(pod.namespace, pod.name, taken, matching, failed, excepted)
+        exceptions = decided.decision.set_aside.by
+        excepted = {name: by.exception.name for by in exceptions for name in by.policies}
+        failed = {
+            name: f"set aside by the exception {excepted[name]}"
+            if name in excepted
+            else self._explain(name, decided)
+            for name in taken
+            if name not in decided.applying
+        }
+        return LivePod(pod.namespace, pod.name, taken, decided.applying, failed, excepted)
 
     def template(self, maker: Maker | Planned) -> Template:
-        """An object that creates pods, and the policies that match some of them."""
+        """An object that creates pods, and the policies that apply to some of them."""
         found: set[str] = set()
         for pod in _pods(maker):
-            evaluated = self._subject(pod, maker.namespace)
-            if evaluated is not None and not self._unsent(evaluated[1]):
-                found |= self._matching(*evaluated)[0]
+            decided = self._decide(pod, maker.namespace)
+            if decided is not None and not self._unsent(decided.arrival):
+                found |= decided.applying
         return Template(maker.namespace, _title(maker), frozenset(found))
 
     def _unsent(self, arrival: Arrival) -> str:
@@ -257,26 +258,36 @@ class PolicyMatcher:
         found = unsent(own, arrival.namespace, labels, self._configuration)
         return found.reason if found else ""
 
-    def _matching(
-        self, subject: Subject, arrival: Arrival
-    ) -> tuple[frozenset[str], Mapping[str, str]]:
-        """The policies that would be applied, and exceptions by the policy that they set aside."""
-        policies = self._policies.policies
-        positions, aside = select_policies(self._policies, subject, arrival)
-        excepted = {name: taken.exception.name for taken in aside.by for name in taken.policies}
-        return frozenset(policies[at].name for at in positions), excepted
-
-    def _subject(self, pod: JsonObject, namespace: str) -> tuple[Subject, Arrival] | None:
-        labels = labels_of(namespace, self._namespaces)
+    def _decide(self, pod: JsonObject, namespace: str) -> _Decided | None:
+        """The decision on a pod; None if it has no run, or the API server would reject it."""
+        arrival = Arrival(pod, namespace, labels_of(namespace, self._namespaces), now=self._now)
         try:
-            own = pods.parse_pod(pod)
+            # The cluster's defaults and nodes do not select policies.
+            decision = decide(arrival, self._policies, Cluster())
         except InvalidPod:
-            return None  # the API server would reject it too
-        identity = identify(own.labels, own.annotations, labels, self._policies.sources)
-        if identity is None:
             return None
-        arrival = Arrival(pod, namespace, labels, now=self._now)
-        return subject_of(arrival, own, identity, self._policies), arrival
+        if decision.identity is None:
+            return None
+        audited = decision.audited.policies if decision.audited else ()
+        return _Decided(arrival, decision, frozenset((*decision.policies, *audited)))
+
+    def _explain(self, name: str, decided: _Decided) -> str:
+        """Why the policy does not apply to the pod; empty for an unknown policy."""
+        arrival, decision = decided.arrival, decided.decision
+        at = self._positions.get(name)
+        if at is None or decision.identity is None:
+            return ""
+        own = pods.parse_pod(arrival.pod)
+        subject = subject_of(arrival, own, decision.identity, self._policies)
+        return answer_of(at, decision, arrival, subject, self._policies).why
+
+
+class _Decided(NamedTuple):
+    """The decision on a pod. `applying` are the policies that apply, also those under Audit."""
+
+    arrival: Arrival
+    decision: Decision
+    applying: frozenset[str]
 
 
 def _pods(maker: Maker | Planned) -> Iterator[JsonObject]:
