@@ -122,7 +122,7 @@ def test_a_second_call_that_rejects_is_counted() -> None:
 
 def test_the_log_marks_a_second_call(caplog: pytest.LogCaptureFixture) -> None:
     """The line has all of its decision."""
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, logger="webhook.admission.handler")
     webhook = Webhook(policy_set(SPOT))
     webhook.post(review(answered(webhook, pod())[1]))
     first, second = [each.__dict__ for each in caplog.records if each.msg == "decided"]

@@ -280,7 +280,7 @@ def test_a_policy_that_leaves_a_pod_alone_does_not_count_it(tmp_path: Path) -> N
     assert counted == {"over": (1, 0), "linux": (0, 0), "tried": (0, 0), "must": (2, 1)}
     assert [row.name for row in policy_rows(found) if row.never] == ["linux", "tried"]
     (no_more,) = pods_document(pods_of(found, "over"))["noMore"]
-    mentions(no_more["why"], "matches", "only requirements", "DaemonSet")
+    mentions(no_more["why"], "matches", "requires nothing", "DaemonSet")
 
 
 def test_labels_that_a_binding_adds_match_no_policy(tmp_path: Path) -> None:
