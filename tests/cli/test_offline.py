@@ -140,6 +140,30 @@ def test_a_value_that_only_the_controller_knows_is_reported_if_a_policy_compares
         wording(line)
 
 
+@pytest.mark.parametrize(
+    ("spec", "unknown"),
+    [
+        ("{}", True),
+        ("{automountServiceAccountToken: true}", True),
+        ("{automountServiceAccountToken: false}", False),
+        ("{volumes: [{name: a, projected: {sources: []}}]}", False),
+    ],
+)
+def test_the_volume_with_a_token_is_reported_if_a_policy_matches_by_it(
+    tmp_path: Path, spec: str, unknown: bool, wording: Wording
+) -> None:
+    """Unless the pod has such a volume of its own, or wants no token."""
+    policies = policy("tokens", "match: {volumes: [projected]}, defaults: {schedulerName: s}")
+    pod = POD.replace("spec:\n", f"spec:\n  {spec[1:-1]}\n")
+    found = read(tmp_path, pod, policies).describe_unknown()
+    assert len(found) == unknown
+    for line in found:
+        mentions(line, "projected", "Pod/mnist", "policy tokens", "automountServiceAccountToken")
+        wording(line)
+    stored = pod.replace("name: mnist\n", "name: mnist\n  uid: u\n")
+    assert read(tmp_path, stored, policies).describe_unknown() == []
+
+
 def test_a_namespace_among_the_objects_takes_no_label_away(tmp_path: Path) -> None:
     """As `kubectl apply` of it would take none."""
     bare = "apiVersion: v1\nkind: Namespace\nmetadata: {name: research, labels: {own: x}}\n"

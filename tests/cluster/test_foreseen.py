@@ -9,11 +9,15 @@ import pytest
 
 from tests.cluster.manifests import SPOT_CLASS, Json, pod, spec, template, workload
 from tests.cluster.rooms import NewNamespace, Room
+from tests.eventually import eventually
 from webhook import names
 from webhook.cli.decisions import Replicas, decisions
 from webhook.cli.offline import read_nodes, read_offline
 from webhook.placement import pod as pods
 from webhook.placement.nodes import survey
+from webhook.policy.subject import ADDED_VOLUME, volumes
+from webhook.sources.kind_model import UNKNOWN
+from webhook.workloads.stored_pod import without_binding
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = pytest.mark.usefixtures("running")
@@ -80,6 +84,18 @@ WORKLOADS = {
             "template": template(restartPolicy="Never"),
         },
     },
+    "job-with-own-selector": {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        **_SIDE,
+        "spec": {
+            "manualSelector": True,
+            "selector": {"matchLabels": {"app": "app"}},
+            "template": template(
+                restartPolicy="Never", volumes=[{"name": "a"}, {"name": "b", "emptyDir": None}]
+            ),
+        },
+    },
     "daemon-set": workload("DaemonSet", "w", template(nodeSelector={"none": "none"})),
 }
 
@@ -101,9 +117,14 @@ def foreseen(room: Room, manifest: Json, folder: Path) -> list[Replicas]:
 
 def of(replicas: list[Replicas], seen: Json) -> tuple[Replicas, Json]:
     """Those of which the pod is one, and its own metadata as it was foreseen, unplaced."""
-    labels = seen["metadata"]["labels"].items()
+    labels = seen["metadata"]["labels"]
     made = [(each, each.template.pod(at)["metadata"]) for each in replicas for at in each.indexes]
-    return next(one for one in made if one[1]["labels"].items() <= labels)
+    return next(one for one in made if _known(one[1]["labels"], labels).items() <= labels.items())
+
+
+def _known(foreseen: Json, labels: Json) -> Json:
+    """The labels with the pod's value where only its existence was foreseen."""
+    return {k: labels.get(k) if v == UNKNOWN else v for k, v in foreseen.items()}
 
 
 @pytest.mark.parametrize("manifest", WORKLOADS.values(), ids=WORKLOADS.keys())
@@ -120,7 +141,9 @@ def test_pods_come_out_as_foreseen(room: Room, manifest: Json, tmp_path: Path) -
         wanted, real = found.decision.placement, pods.parse_pod(seen)
         assert wanted is not None
         assert real.annotations[names.PLACEMENT] == wanted.annotations[names.PLACEMENT]
-        assert {**wanted.labels, **own["labels"]}.items() <= real.labels.items()
+        known = _known({**wanted.labels, **own["labels"]}, real.labels)
+        assert known == without_binding(real.labels)
+        assert volumes(seen["spec"]) - {ADDED_VOLUME} == volumes(found.arrival.pod["spec"])
         assert {**wanted.annotations, **own.get("annotations", {})}.items() <= (
             real.annotations.items()
         )
@@ -130,6 +153,28 @@ def test_pods_come_out_as_foreseen(room: Room, manifest: Json, tmp_path: Path) -
         assert all("node.kubernetes.io/" in each["key"] for each in added)
         assert len(added) + len(wanted.tolerations) == len(real.tolerations)
         assert seen["spec"]["nodeName"] in survey(wanted, nodes).admitted
+
+
+def test_volumes_of_claims_are_foreseen(room: Room, tmp_path: Path) -> None:
+    """A StatefulSet's pod has one for each claim, by its name; nothing binds the claims here."""
+    claims = [
+        {
+            "metadata": {"name": name},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        }
+        for name in ("data", "logs")
+    ]
+    made = template(volumes=[{"name": "data", "emptyDir": {}}])
+    manifest = workload("StatefulSet", "w", made, serviceName="w", volumeClaimTemplates=claims)
+    (found,) = foreseen(room, manifest, tmp_path)
+    room.create(manifest)
+    eventually("there is a pod", lambda: len(room.pods()) == 1, explain=room.pods)
+    (seen,) = room.pods()
+    real = {each["name"]: each for each in seen["spec"]["volumes"] if ADDED_VOLUME not in each}
+    assert real == {each["name"]: each for each in found.arrival.pod["spec"]["volumes"]}
 
 
 def test_pods_that_the_cluster_has_are_left_as_they_are(room: Room, tmp_path: Path) -> None:

@@ -166,3 +166,17 @@ def test_a_reported_finding_holds_for_every_pod(
     if unmatchable(match(written), [match(each) for each in excludes]):
         for subject in some:
             assert not holds(written, subject) or any(holds(each, subject) for each in excludes)
+
+
+@pytest.mark.parametrize("field", ["match", "exclude"])
+def test_a_policy_that_matches_by_the_volume_of_every_pod_gets_a_warning(
+    field: str, wording: Wording
+) -> None:
+    """The API server adds one with a token; other types are the author's."""
+    volumes = {"volumes": ["emptyDir", "projected"]}
+    spec: Json = {field: volumes if field == "match" else [volumes]}
+    read = Objects().documents(objects(policy("p", defaults={"schedulerName": "x"}, **spec)))
+    (found,) = read.findings
+    where = "spec.match" if field == "match" else "spec.exclude[0]"
+    mentions(str(found), f"{where}.volumes[1]", "projected", "nearly every pod")
+    wording(str(found))

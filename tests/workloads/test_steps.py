@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.marked_pods import who
 from tests.wording import mentions
 from tests.workloads.manifests import POD_SPEC, Json, labels, made_by, template, templates
+from webhook.policy.subject import volumes
 from webhook.workloads.find import unread
 
 ARGO = "argoproj.io/v1alpha1"
@@ -47,6 +48,22 @@ def test_templates_of_workflows_are_read_wherever_they_are() -> None:
     assert labels(first)["workflows.argoproj.io/workflow"] == "mnist-0000000000"
     for kind in ("WorkflowTemplate", "ClusterWorkflowTemplate"):
         assert len(templates(ARGO, kind, FLOW)) == 2
+
+
+def test_a_workflows_volumes_are_those_that_a_template_mounts() -> None:
+    """And the template's own; a claim is a volume by its name."""
+    mounts = [{"name": each, "mountPath": f"/{each}"} for each in ("work", "data")]
+    train = {"name": "train", "container": {"image": "i", "volumeMounts": mounts}}
+    note = {"name": "note", "script": {"image": "i"}, "volumes": [{"name": "own", "nfs": {}}]}
+    spec: Json = {
+        "templates": [train, note],
+        "volumes": [{"name": "data", "hostPath": {}}, {"name": "other", "secret": {}}],
+        "volumeClaimTemplates": [{"metadata": {"name": "work"}}],
+    }
+    trains, notes = templates(ARGO, "Workflow", spec)
+    assert volumes(trains.pod(0)["spec"]) == {"hostPath", "persistentVolumeClaim"}
+    assert volumes(notes.pod(0)["spec"]) == {"nfs"}
+    assert "volumes" not in trains.mutated(0, trains.pod(0))["spec"]
 
 
 def test_what_a_workflow_refers_to_is_told() -> None:

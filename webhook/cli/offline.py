@@ -20,10 +20,12 @@ from webhook.placement import pod as pods
 from webhook.placement.kueue import flavor_of
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
+from webhook.policy.subject import ADDED_VOLUME, volumes
 from webhook.server.folder import read_folder
 from webhook.shortening import first_few
 from webhook.workloads.find import pod_templates, unread
 from webhook.workloads.object import ANSWERED
+from webhook.workloads.stored_pod import is_stored
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from webhook.identity import Identity
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
+    from webhook.placement.shapes import JsonObject
     from webhook.policy.conditions import Block
     from webhook.sources.table import SourceTable
     from webhook.workloads.object import Object
@@ -258,27 +261,52 @@ def unknown_labels(
 
 
 def unknown_values(policies: PolicySet, templates: Iterable[PodTemplate]) -> list[str]:
-    """A line for each label that policies compare, and whose value only a controller knows.
+    """A line for each fact that policies compare, and that pods have only after their creation.
 
-    Until then the label has no value that a policy names.
+    These are labels whose values only a controller knows, which have no value of a policy until
+    then, and the volume with a token of the service account.
     """
     asking: dict[str, list[str]] = {}
+    tokens: list[str] = []
     for who, tested in (
         *((f"policy {each.name}", each.tested) for each in policies.policies),
         *((f"exception {each.name}", each.tested) for each in policies.exceptions),
     ):
+        if ADDED_VOLUME in tested.get("volumes", ()):
+            tokens.append(who)
         pairs: Any = tested.get("pod_selector", ())
         for key in {key for key, value in pairs if value is not None}:
             asking.setdefault(key, []).append(who)
     pods: dict[str, list[str]] = {}
-    for template in templates if asking else ():
+    mounting: dict[str, None] = {}
+    for template in templates if asking or tokens else ():
+        if tokens and _may_get_token(template.pod(0)):
+            mounting[template.source.title] = None
         for key in template.unknown_labels & asking.keys():
             pods.setdefault(key, []).append(template.source.title)
-    return [
+    lines = [
         f"the value of label {key} on pods of {_few(dict.fromkeys(titles))} is known only after "
         f"their creation, and {', '.join(asking[key])} compares it: use Exists, or another label"
         for key, titles in sorted(pods.items())
     ]
+    if mounting:
+        lines.append(
+            f"pods of {_few(mounting)} get a volume of type {ADDED_VOLUME} if the API server "
+            "mounts a token of the service account; it is not counted here, and "
+            f"{', '.join(tokens)} matches by it: set automountServiceAccountToken: false, or match "
+            "by something else"
+        )
+    return lines
+
+
+def _may_get_token(pod: JsonObject) -> bool:
+    """Whether the API server's plugin ServiceAccount may add the first such volume to the pod."""
+    spec = pod.get("spec")
+    if is_stored(pod) or not isinstance(spec, dict):
+        return False
+    return spec.get("automountServiceAccountToken") is not False and (
+        ADDED_VOLUME not in volumes(spec)
+    )
 
 
 def _asking(policies: PolicySet) -> Iterator[str]:

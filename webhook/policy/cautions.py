@@ -9,6 +9,7 @@ from webhook.pod_schema import text_rules
 from webhook.policy.findings import Caution, Kind
 from webhook.policy.match_model import Match
 from webhook.policy.model import CapacityClass, PlacementException, PlacementPolicy
+from webhook.policy.subject import ADDED_VOLUME
 from webhook.policy.together.reach import Reach, unmatchable
 from webhook.run.rendezvous.table import FRAMEWORKS
 from webhook.strict import guess, quoted
@@ -63,6 +64,7 @@ def cautions(document: PolicyDocument) -> Iterator[Caution]:
             if block is not None:
                 yield from _empty_selectors(block, ("spec", *at))
                 yield from _unread_labels(block, ("spec", *at))
+                yield from _token_volumes(block, ("spec", *at))
         yield from _unmatched(spec)
     elif isinstance(document, CapacityClass):
         yield from _capacity_class(document)
@@ -121,6 +123,16 @@ def _unread_labels(match: Match, at: Path) -> Iterator[Caution]:
         if known and value.lower() not in known:
             what = f"{key} {quoted(value)} is not one of {', '.join(known)}"
             yield Caution((*at, "podSelector", *path), what + guess(value.lower(), known))
+
+
+def _token_volumes(match: Match, at: Path) -> Iterator[Caution]:
+    for index, each in enumerate(match.volumes or ()):
+        if each == ADDED_VOLUME:
+            yield Caution(
+                (*at, "volumes", index),
+                f"{each} matches nearly every pod: the API server adds such a volume with the "
+                "token of the service account, unless automountServiceAccountToken is false",
+            )
 
 
 def _written_fields(model: Strict) -> Iterator[tuple[str, object]]:
@@ -192,6 +204,7 @@ def _exception(document: PlacementException) -> Iterator[Caution]:
     match = document.spec.match
     yield from _empty_selectors(match, ("spec", "match"))
     yield from _unread_labels(match, ("spec", "match"))
+    yield from _token_volumes(match, ("spec", "match"))
     yield from _unmatched_exception(match)
     everywhere = any(set(glob) == {"*"} for glob in match.namespaces or ())
     if everywhere and match.model_copy(update={"namespaces": None}).is_empty:

@@ -408,13 +408,12 @@ class PodKind(Strict):
     )
     claims: list[FieldPath] | None = Field(
         default=None,
-        description="Fields with claims, for each of which the controller adds a volume to the "
-        "pods.",
+        description="Fields with claims or volumes, for each of which the controller adds a volume "
+        "to the pods.",
     )
     only_mounted: bool | None = Field(
         default=None,
-        description="Whether a pod gets volumes only for the claims that one of its containers "
-        "mounts, by the claim's name.",
+        description="Whether a pod gets only those volumes that one of its containers mounts.",
     )
     reusable: bool | None = Field(
         default=None, description="Whether objects create no pods, but are templates for others."

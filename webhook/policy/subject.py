@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 # The API server's default for a pod that names none.
 DEFAULT_SERVICE_ACCOUNT: Final = "default"
+# The type of the volume with a token that its plugin ServiceAccount adds to nearly every pod.
+ADDED_VOLUME: Final = "projected"
 # Its default for a volume without a source.
 _DEFAULT_VOLUME: Final = "emptyDir"
 # Some digit but 0 before any exponent or unit (the grammar of resource.Quantity).

@@ -166,7 +166,7 @@ class PodKind:
 
     versions: the versions that are described; if empty, all others
     resource: its resource, if authors of such objects are warned about the future pods
-    claims:   lists of claims, for each of which its controller adds a volume to the pods
+    claims:   lists of claims or volumes, for each of which its controller adds a volume to the pods
     only_mounted: a pod gets volumes only for the claims that one of its containers mounts
     reusable: an object creates no pods, but others create them from it
     code:     the module for what this file cannot express

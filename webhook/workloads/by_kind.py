@@ -55,21 +55,26 @@ def templates_of_known_kind(
 
 
 def claim_names(source: Object, sources: SourceTable = SHIPPED) -> Iterator[str]:
-    """Yield the names of the claims that the object's controller mounts as volumes."""
+    """Yield the names of the volumes that the object's controller adds to its pods."""
     known = _kind_in(source.value, sources)
     if known is None:
         return
     for view, kind in _made_kinds(ObjectView(source, source.name, sources), known):
-        yield from filter(None, _claims(view, kind))
+        yield from filter(None, map(_claim_name, _claims(view, kind)))
 
 
-def _claims(view: ObjectView, kind: PodKind) -> Iterator[str]:
-    """Yield the names of a kind's claims; empty for one without a name."""
+def _claims(view: ObjectView, kind: PodKind) -> Iterator[JsonObject]:
+    """Yield the claims and volumes of a kind."""
     for field in kind.claims:
         for claim in _flattened(view.source.value, view.path(field)):
             if isinstance(claim, dict):
-                name = at(claim, ("metadata", "name"))
-                yield name if isinstance(name, str) else ""
+                yield claim
+
+
+def _claim_name(claim: JsonObject) -> str:
+    """Return the name of a claim's volume; empty if it has none."""
+    name = claim.get("name") or at(claim, ("metadata", "name"))
+    return name if isinstance(name, str) else ""
 
 
 def fields_not_read(source: Object, sources: SourceTable = SHIPPED) -> Iterator[Path]:
@@ -158,7 +163,7 @@ def _of_pods(
         place, claims = _place(entry, pods), list(_claims(view, kind))
         if kind.only_mounted:
             mounted = _mounted(built.value if built else at(view.source.value, place))
-            claims = [each for each in claims if each in mounted]
+            claims = [each for each in claims if _claim_name(each) in mounted]
         yield PodTemplate(
             view.source,
             place,
@@ -196,16 +201,20 @@ def _mounted(template: Any) -> set[Any]:
     }
 
 
-def _volumes(claims: Sequence[str], name: str, labels: Mapping[str, str]) -> list[JsonObject]:
+def _volumes(
+    claims: Sequence[JsonObject], name: str, labels: Mapping[str, str]
+) -> list[JsonObject]:
     """Return a volume for each claim, which is named after its pod, or else after the object.
 
-    The names of Volcano's volumes are random.
+    A v1.Volume stays as it is. The names of Volcano's volumes are random.
     """
     owner = labels.get(_POD_NAME, name)
     return [
-        {
-            "name": each or f"{name}-{position}",
-            "persistentVolumeClaim": {"claimName": f"{each}-{owner}"},
+        each
+        if "name" in each
+        else {
+            "name": _claim_name(each) or f"{name}-{position}",
+            "persistentVolumeClaim": {"claimName": f"{_claim_name(each)}-{owner}"},
         }
         for position, each in enumerate(claims)
     ]

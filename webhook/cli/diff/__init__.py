@@ -183,13 +183,18 @@ def _notes(gathered: ComparisonInput) -> list[str]:
         (each.namespace, each.template if isinstance(each, Template) else None)
         for each in gathered.pods.makers
     ]
+    future = [
+        each.template
+        for each in gathered.pods.makers
+        if isinstance(each, Template) and not each.live
+    ]
     known = gathered.facts.namespaces
     unknown = [
         line
         for policies in (gathered.old, gathered.new)
         for line in (
             *unknown_labels(policies, used, known, "--namespaces, or with --pods"),
-            *unknown_values(policies, (template for _, template in used if template)),
+            *unknown_values(policies, future),
         )
     ]
     return list(dict.fromkeys((*gathered.pods.notes, *unknown, *daemon_set_notes(gathered))))
