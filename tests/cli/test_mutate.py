@@ -346,6 +346,15 @@ def test_a_misspelt_run_label_is_a_warning(files: Files) -> None:
     assert files.on(unmarked, "--fail-on", "warning").exit_code == 0
 
 
+def test_json_objects_that_follow_each_other_are_all_read(files: Files) -> None:
+    """As kubectl reads them, each with its place."""
+    one = json.dumps(load_yaml(POD))
+    other = json.dumps(load_yaml(POD.replace("name: mnist", "name: other")))
+    result = files.on(one + other, "-o", "name")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["Pod/mnist", "Pod/other"]
+
+
 def test_fail_on_adds_to_what_ends_with_code_1(files: Files, wording: Wording) -> None:
     """A pod without a node, a warning, and what is not known; a rejection always does."""
     nodes = ("--nodes", files.folder / "nodes.yaml")

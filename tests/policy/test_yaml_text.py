@@ -89,3 +89,41 @@ def test_a_byte_order_mark_within_the_text_is_refused() -> None:
 def test_characters_have_a_line_and_a_column(index: int, place: tuple[int, int]) -> None:
     """Both from 1; a line's end belongs to the line."""
     assert character_place("ab\nc\nd", index) == place
+
+
+@pytest.mark.parametrize("between", ["", " ", "\n", "\n\n  "])
+def test_json_documents_may_follow_each_other(between: str) -> None:
+    """As kubectl reads them: also with a character of two escapes in them."""
+    text = between.join(['{"a": "\\ud83d\\ude00"}', '{"b": {"c": [1]}}', "{}"]) + "\n"
+    assert values(text) == [{"a": "\N{GRINNING FACE}"}, {"b": {"c": [1]}}, {}]
+
+
+@pytest.mark.parametrize("between", ["", "  ", "\n", "\n ", " \n\n   "])
+@pytest.mark.parametrize("first", ['{"a": 1}', '{"a":\n 1}', '\n {"a": 1}'])
+def test_each_json_document_has_its_place_in_the_file(first: str, between: str) -> None:
+    """Of one line or several, after a document or a blank on the same line."""
+    text = f'{first}{between}{{"b": 2,\n "c": 3}}{{"d": 4}}'
+    for tree in trees(text):
+        assert isinstance(tree.root, Mapping)
+        for name, (key, child) in tree.root.entries.items():
+            assert key.place == character_place(text, text.index(f'"{name}"'))
+            assert child.place == character_place(text, text.index(str("abcd".index(name) + 1)))
+
+
+def test_flow_mappings_of_yaml_do_not_follow_each_other() -> None:
+    """The first is read, the error is at the second, as kubectl has it."""
+    documents = trees('{"a": 1}\n{b: 2}')
+    assert value(next(documents).root) == {"a": 1}
+    with pytest.raises(Unreadable) as caught:
+        next(documents)
+    assert caught.value.place[0] == 2
+
+
+def test_a_json_document_after_another_is_as_limited_as_the_first() -> None:
+    """In depth, with the place in the file."""
+    deep = '{"a":' * (MAX_DEPTH + 1) + "1" + "}" * (MAX_DEPTH + 1)
+    with pytest.raises(Unreadable, match="levels deep") as caught:
+        values('{"b": 1} ' + deep)
+    assert caught.value.place == (1, 10 + 5 * MAX_DEPTH)
+    with pytest.raises(Unreadable):
+        values('{"b": 1}' + '{"a":' * 100_000)

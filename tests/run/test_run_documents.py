@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.wording import Wording, mentions
 from webhook.policy.reader import Foreign
-from webhook.run.run_documents import Runs, read_runs
+from webhook.run.run_documents import Runs, placeholder_name, read_runs
 
 RUN = """\
 apiVersion: fairlead.dev/v1alpha1
@@ -199,3 +199,24 @@ def test_a_document_that_is_not_a_run_is_reported(
 def test_no_text_makes_reading_fail(text: str, at: int) -> None:
     """Whatever stands in the middle of a Run, the answer is documents and findings."""
     assert isinstance(runs(RUN[:at] + text + RUN[at:]).findings, tuple)
+
+
+def test_a_generated_name_has_a_placeholder_where_it_is_asked_for() -> None:
+    """Else a name is required. The API server cuts a prefix, so that a name has 63 characters."""
+    text = RUN.replace("name: mnist", "generateName: mnist-", 1).encode()
+    (document,) = read_runs({"run.yaml": text}, placeholders=True).sound()
+    assert document.model.name == "mnist-xxxxx"
+    assert [each.path for each in read_runs({"run.yaml": text}).errors] == ["metadata.name"]
+    assert placeholder_name("m" * 60) == "m" * 58 + "xxxxx"
+
+
+def test_a_name_is_kept_beside_a_prefix() -> None:
+    """The API server generates none then; an empty prefix is none."""
+    for metadata, expected in (
+        ("{name: a, generateName: b-}", "a"),
+        ('{generateName: ""}', None),
+        ("{generateName: 3}", None),
+    ):
+        text = RUN.replace("{name: mnist}", metadata, 1).encode()
+        found = read_runs({"run.yaml": text}, placeholders=True).documents
+        assert [each.model.name for each in found] == [expected] * bool(expected)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -42,6 +43,9 @@ MAX_DEPTH: Final = 64
 # How many values all aliases of a file may repeat: nested ones multiply.
 MAX_REPEATED: Final = 20_000
 
+_START: Final[Place] = (1, 1)
+_JSON: Final = json.JSONDecoder()
+_BLANK: Final = re.compile(r"[ \t\r\n]*")
 _MERGE: Final = "<<"
 # Tags are rejected, but these mark the scalar as text: one error is enough.
 _TEXT: Final = ("!", "tag:yaml.org,2002:str")
@@ -58,20 +62,50 @@ class Tree(NamedTuple):
 def trees(text: str) -> Iterator[Tree]:
     """Every document of the text in turn. Raises Unreadable where reading has to stop.
 
-    Anchors, aliases and merge keys (`<<`) are followed, within limits. Tags are faults.
+    Anchors, aliases and merge keys (`<<`) are followed, within limits. Tags are faults. JSON
+    documents may follow each other without a separator, as kubectl reads them.
     """
     if wrong := _UNPRINTABLE.search(text):
         raise Unreadable(
             character_place(text, wrong.start()),
             f"the character {wrong.group()!a} is not allowed in YAML; remove it",
         )
-    if text.lstrip()[:1] in ("{", "["):
-        # JSON writes a character beyond 16 bits as two escapes, YAML as one.
-        text = _SURROGATES.sub(_joined, text)
-    try:
-        yield from _documents(text)
-    except yaml.MarkedYAMLError as error:
-        raise _unreadable(text, error) from None
+    for part, origin in _split_json(text):
+        if part.lstrip()[:1] in ("{", "["):
+            # JSON writes a character beyond 16 bits as two escapes, YAML as one.
+            part = _SURROGATES.sub(_joined, part)
+        try:
+            yield from _documents(part, origin)
+        except yaml.MarkedYAMLError as error:
+            raise _unreadable(part, error, origin) from None
+
+
+def _split_json(text: str) -> list[tuple[str, Place]]:
+    """Return each of the JSON objects that the text consists of, with its place.
+
+    Any other text is one part. It is then read as YAML, which reports the place of an error.
+    """
+    found: list[tuple[str, Place]] = []
+    end, line, newline = 0, 1, -1
+    while (start := _at_value(text, end)) < len(text):
+        if text[start] != "{":
+            return [(text, _START)]
+        line += text.count("\n", end, start)
+        newline = max(newline, text.rfind("\n", end, start))
+        place = (line, start - newline)
+        try:
+            _, end = _JSON.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            return [(text, _START)]
+        found.append((text[start:end], place))
+        line += text.count("\n", start, end)
+        newline = max(newline, text.rfind("\n", start, end))
+    return found if len(found) > 1 else [(text, _START)]
+
+
+def _at_value(text: str, at: int) -> int:
+    blank = _BLANK.match(text, at)
+    return blank.end() if blank else at
 
 
 def character_place(text: str, index: int) -> tuple[int, int]:
@@ -84,7 +118,7 @@ def _joined(pair: re.Match[str]) -> str:
     return f"\\U{0x10000 + (high << 10) + low:08x}"
 
 
-def _unreadable(text: str, error: yaml.MarkedYAMLError) -> Unreadable:
+def _unreadable(text: str, error: yaml.MarkedYAMLError, origin: Place) -> Unreadable:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     lines = text.split("\n")
@@ -92,38 +126,45 @@ def _unreadable(text: str, error: yaml.MarkedYAMLError) -> Unreadable:
     indentation = start[: len(start) - len(start.lstrip())]
     if "\t" in indentation and column <= len(indentation) + 1:
         at = indentation.index("\t") + 1
-        return Unreadable((line, at), "YAML does not allow tabs for indentation; use spaces")
+        return Unreadable(
+            _moved((line, at), origin), "YAML does not allow tabs for indentation; use spaces"
+        )
     problem = error.problem or "it breaks off"
     context = f" {error.context}" if error.context else ""
     meaning = next((text for begin, text in _MEANINGS.items() if problem.startswith(begin)), "")
     usually = f"; usually: {meaning}" if meaning else ""
-    return Unreadable((line, column), f"not YAML: {problem}{context}{usually}")
+    return Unreadable(_moved((line, column), origin), f"not YAML: {problem}{context}{usually}")
 
 
-def _documents(text: str) -> Iterator[Tree]:
-    composer = Composer()
+def _documents(text: str, origin: Place) -> Iterator[Tree]:
+    composer = Composer(origin)
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         match event:
             case yaml.DocumentStartEvent():
-                composer = Composer(repeated=composer.repeated)
+                composer = Composer(origin, composer.repeated)
             case yaml.ScalarEvent():
                 composer.scalar(event)
             case yaml.AliasEvent():
                 composer.alias(event)
             case yaml.SequenceStartEvent():
-                composer.open(event, Sequence(place_of(event)))
+                composer.open(event, Sequence(place_of(event, origin)))
             case yaml.MappingStartEvent():
-                composer.open(event, Mapping(place_of(event)))
+                composer.open(event, Mapping(place_of(event, origin)))
             case yaml.SequenceEndEvent() | yaml.MappingEndEvent():
                 composer.close()
             case yaml.DocumentEndEvent() if composer.root is not None:
                 yield Tree(composer.root, composer.faults)
 
 
-def place_of(event: yaml.Event) -> Place:
-    """Where an event begins."""
+def place_of(event: yaml.Event, origin: Place) -> Place:
+    """Where an event begins, in the text whose part begins at `origin`."""
     mark = event.start_mark
-    return (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    return _moved((mark.line + 1, mark.column + 1) if mark else _START, origin)
+
+
+def _moved(place: Place, origin: Place) -> Place:
+    line, column = place
+    return origin[0] + line - 1, column + (origin[1] - 1 if line == 1 else 0)
 
 
 class Fault(NamedTuple):
@@ -158,11 +199,12 @@ class _Open:
 class Composer:
     """Puts one document together, event by event, without recursion.
 
-    `root` is set once the document's end is read. `faults` are errors after which reading could
-    go on. `repeated` counts the values that aliases repeat, for a whole file: hand it on from
-    one document to the next.
+    `origin` is the place of the text within its file. `root` is set once the document's end is
+    read. `faults` are errors after which reading could go on. `repeated` counts the values that
+    aliases repeat, for a whole file: hand it on from one document to the next.
     """
 
+    origin: Place
     repeated: int = 0
     root: Node | None = None
     faults: list[Fault] = field(default_factory=list)
@@ -173,7 +215,7 @@ class Composer:
         """A leaf."""
         text = event.value
         quoted = event.style in _QUOTED or event.tag in _TEXT
-        node = Scalar(place_of(event), text if quoted else plain(text), text, quoted)
+        node = Scalar(place_of(event, self.origin), text if quoted else plain(text), text, quoted)
         self._meet(node, event)
         self._add(node)
 
@@ -197,7 +239,7 @@ class Composer:
 
     def alias(self, event: yaml.AliasEvent) -> None:
         """A node once more. Raises Unreadable if there is none, or if it grows too much."""
-        place = place_of(event)
+        place = place_of(event, self.origin)
         node = self._anchors.get(event.anchor or "")
         if node is None:
             raise Unreadable(place, f"there is no anchor &{event.anchor} above this alias")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -19,6 +20,9 @@ Runs: TypeAlias = reader.Documents[Run]
 
 _OTHERS: Final = ("PlacementPolicy", "CapacityClass", "PolicyTest")
 Json = dict[str, Any]
+# The API server cuts a generateName, and appends so many characters (k8s.io/apiserver, names).
+_PREFIX_LENGTH: Final = 58
+_SUFFIX: Final = "xxxxx"
 
 
 def without_nulls(document: Any) -> Any:
@@ -54,13 +58,19 @@ def _pruned(value: Any, node: Json) -> Any:
     return value
 
 
-def read_runs(files: Mapping[str, bytes]) -> Runs:
+def placeholder_name(prefix: str) -> str:
+    """Return a name as the API server generates it from a generateName, always the same."""
+    return f"{prefix[:_PREFIX_LENGTH]}{_SUFFIX}"
+
+
+def read_runs(files: Mapping[str, bytes], *, placeholders: bool = False) -> Runs:
     """Read Run files, YAML or JSON, by name; never raises, whatever their content.
 
     Other objects in the files, such as a volume claim or a policy, are skipped and listed in
-    `foreign`. A null means that the field is left out, as it does to the API server.
+    `foreign`. A null means that the field is left out, as it does to the API server. With
+    `placeholders`, a Run with generateName gets a placeholder for its name; else it is an error.
     """
-    return reader.read_files(files, _RUNS)
+    return reader.read_files(files, _NAMED_RUNS if placeholders else _RUNS)
 
 
 def _is_foreign(document: Mapping[str, Any]) -> bool:
@@ -80,6 +90,16 @@ def _value(node: yaml_tree.Node) -> Any:
     return without_nulls(yaml_tree.value(node))
 
 
+def _named_value(node: yaml_tree.Node) -> Any:
+    value = _value(node)
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    if isinstance(metadata, dict) and not metadata.get("name"):
+        prefix = metadata.get("generateName")
+        if isinstance(prefix, str) and prefix:
+            metadata["name"] = placeholder_name(prefix)
+    return value
+
+
 _RUNS: Final = Forms(
     {names.RUN_KIND: Run},
     "runs",
@@ -88,3 +108,4 @@ _RUNS: Final = Forms(
     value=_value,
     foreign=_is_foreign,
 )
+_NAMED_RUNS: Final = replace(_RUNS, value=_named_value)

@@ -252,3 +252,18 @@ def test_several_runs_are_shown_one_after_the_other(files: Files, wording: Wordi
         "pi-worker-0",
         "pi-worker-1",
     ]
+
+
+def test_a_run_with_a_generated_name_is_previewed_with_a_placeholder(
+    files: Files, wording: Wording
+) -> None:
+    """`kubectl create` accepts it. A prefix that begins no name is an error."""
+    run = NOTEBOOK.replace("name: lab", "generateName: lab-", 1)
+    result = files.run("-f", files.write("run.yaml", run))
+    assert result.exit_code == 0
+    assert "lab-xxxxx" in result.stdout
+    note = line_with(result.stderr, "run.yaml:3:", "lab-xxxxx", "placeholder", "kubectl create")
+    wording(note, {files.folder: "DIR"})
+    wrong = files.run("-f", files.write("run.yaml", run.replace("lab-", "Lab_")))
+    assert wrong.exit_code == 1
+    assert "metadata.name" in str(wrong.exception)

@@ -18,7 +18,7 @@ from webhook.errors import ClusterError, InvalidRun
 from webhook.identity import identify
 from webhook.placement import nodes as nodes_of
 from webhook.run.plan import plan
-from webhook.run.run_documents import without_nulls
+from webhook.run.run_documents import placeholder_name, without_nulls
 from webhook.sources import SHIPPED
 from webhook.workloads.by_kind import KINDS
 from webhook.workloads.find import pod_templates
@@ -113,7 +113,7 @@ def plan_of(raw: JsonObject, namespace: str) -> Plan:
     members = own.items() if isinstance(own, dict) else ()
     known = {key: value for key, value in members if value and key != "managedFields"}
     metadata = {**_UNSTORED, "namespace": namespace, **known}
-    metadata.setdefault("name", f"{metadata.get('generateName', 'run-')}xxxxx")
+    metadata.setdefault("name", placeholder_name(str(metadata.get("generateName", "run-"))))
     return plan(typed(without_nulls({**raw, "metadata": metadata})))
 
 

@@ -56,7 +56,7 @@ def read_plans(paths: Sequence[Path], namespace: str, cluster_domain: str) -> li
     """
     found: list[Planned] = []
     findings: list[Finding] = []
-    for document in _documents(paths):
+    for document in _documents(paths, placeholders=True):
         try:
             planned = plan(_placed(document.model, namespace), cluster_domain=cluster_domain)
         except InvalidRun as error:
@@ -68,8 +68,9 @@ def read_plans(paths: Sequence[Path], namespace: str, cluster_domain: str) -> li
             line, column = document.locate(())
             checked = [*_faults(document, faults(planned))]
             findings += [each for each in checked if each.severity == "error"]
-            warnings = tuple(each for each in checked if each.severity == "warning")
-            found.append(Planned(f"{document.file}:{line}:{column}", planned, warnings))
+            warnings = [each for each in checked if each.severity == "warning"]
+            warnings += _placeholders(document)
+            found.append(Planned(f"{document.file}:{line}:{column}", planned, tuple(warnings)))
     if any(each.severity == "error" for each in findings):
         raise InvalidDocuments(sorted(findings))
     return found
@@ -106,8 +107,22 @@ def read_rendered(paths: Sequence[Path], backend: Backend, namespace: str) -> li
     return found
 
 
-def _documents(paths: Sequence[Path]) -> Sequence[run_documents.Document]:
-    runs = run_documents.read_runs(_contents(paths))
+def _placeholders(document: run_documents.Document) -> Iterator[Finding]:
+    """Report that the Run's name is a placeholder for a generated one."""
+    name, prefix = document.model.name, document.model.metadata.generate_name
+    if isinstance(prefix, str) and name == run_documents.placeholder_name(prefix):
+        yield document.finding(
+            ("metadata", "generateName"),
+            f"{name} is a placeholder for the name that the API server generates; "
+            "`kubectl create` accepts this Run, `kubectl apply` does not",
+            "warning",
+        )
+
+
+def _documents(
+    paths: Sequence[Path], *, placeholders: bool = False
+) -> Sequence[run_documents.Document]:
+    runs = run_documents.read_runs(_contents(paths), placeholders=placeholders)
     documents = runs.sound()
     if not documents:
         counts = Counter(each.kind for each in runs.foreign)
