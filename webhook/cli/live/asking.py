@@ -10,6 +10,7 @@ from webhook.admission.arrival import Cluster
 from webhook.cli.cluster_surroundings import read_default_class
 from webhook.cli.decisions import decisions, misshapen, unjudged
 from webhook.cli.diff.comparison_input import plan_of
+from webhook.cli.explanation import unread_classes
 from webhook.cli.live.finding import Discovery, MakerUnreadable, find, maker_of, pods_of
 from webhook.cli.live.live_pods import Answers, Judge, LivePod, LiveWorkload
 from webhook.cli.live.missing_stamp import read_configuration, sending_notes, why
@@ -79,7 +80,12 @@ async def ask(client: Client, question: Question) -> Answers:
         nodes,
         found,
         reader.unstamped(found),
-        [*reader.notes, *unknown, *unjudged(_of_templates(found), nodes)],
+        [
+            *reader.notes,
+            *unknown,
+            *unjudged(_of_templates(found), nodes),
+            *unread_classes(_today(found), nodes),
+        ],
         reader.configuration,
     )
 
@@ -92,6 +98,11 @@ def _pods(found: Sequence[LivePod | LiveWorkload]) -> Iterator[LivePod]:
 def _of_templates(found: Sequence[LivePod | LiveWorkload]) -> Iterator[Replicas]:
     for each in found:
         yield from () if isinstance(each, LivePod) else each.replicas
+
+
+def _today(found: Sequence[LivePod | LiveWorkload]) -> Iterator[Replicas]:
+    for each in found:
+        yield from [each.today] if isinstance(each, LivePod) else each.replicas
 
 
 def _templates_of(
