@@ -175,6 +175,14 @@ def test_behind_a_gate_taints_may_still_be_tolerated() -> None:
     assert "pool=none matches none" in said(pod(nodeSelector={"pool": "none"}, **gates))
 
 
+def test_a_runtime_class_that_the_pod_gets_may_tolerate_taints() -> None:
+    """A received pod already has those of its own class; labels stay demanded."""
+    sandboxed = policy("sandboxed", "defaults: {runtimeClassName: gvisor}")
+    assert said(pod(nodeSelector={"pool": "ml"}), sandboxed) == ""
+    assert "pool=none matches none" in said(pod(nodeSelector={"pool": "none"}), sandboxed)
+    assert "not tolerated" in said(pod(nodeSelector={"pool": "ml"}, runtimeClassName="gvisor"))
+
+
 def test_nodes_on_demand_produce_no_warning(wording: Wording) -> None:
     """If one of an autoscaled class could admit the pod, once it is there."""
     constrain = policy("cheap", "overrides: {capacity: [{class: spot, mode: Constrain}]}")

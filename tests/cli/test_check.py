@@ -99,6 +99,17 @@ def test_with_nodes_it_says_what_leaves_none(files: Files, wording: Wording) -> 
     ]
 
 
+def test_nodes_of_a_runtime_class_are_unknown(files: Files, wording: Wording) -> None:
+    """It adds labels and tolerations that are not read; the policy is not said to have nodes."""
+    path = files.write("p.yaml", policy("sandboxed", "defaults: {runtimeClassName: gvisor}"))
+    result = files.run(path, "--nodes", files.folder / "nodes.yaml")
+    note = line_with(result.stderr.splitlines(), "policy sandboxed")
+    mentions(note, "unknown", "RuntimeClass gvisor", "not read")
+    row = line_with(result.stdout.splitlines(), "policy sandboxed")
+    assert row.split()[:4] == ["policy", "sandboxed", "all", "?"]
+    wording(f"{note}\n{row}")
+
+
 def test_nodes_that_are_made_on_demand_are_not_missed(files: Files, wording: Wording) -> None:
     """It says who makes them; even --strict passes."""
     made = CLASS.replace("{nodes:", "{autoscaled: true, nodes:").replace("pool: spot", "pool: new")

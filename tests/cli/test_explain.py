@@ -301,6 +301,25 @@ def test_replicas_tell_their_indexes(files: Files) -> None:
     assert "role=worker index=0-2 " in "\n".join(lines)
 
 
+def test_nodes_of_a_runtime_class_are_unknown(files: Files, wording: Wording) -> None:
+    """What it adds is not read; nodes whose labels exclude the pod are known."""
+    sandboxed = policy("sandboxed", "defaults: {runtimeClassName: gvisor}")
+    arguments = ("--nodes", files.folder / "nodes.yaml")
+    result = files.on(POD, *arguments, "--fail-on", "unknown", policies=[sandboxed])
+    assert result.exit_code == 1
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    title = line_with(lines, "Nodes:")
+    mentions(title, "unknown", "RuntimeClass gvisor", "1 of 3", "without it")
+    mentions(result.stderr, "Pod/mnist", "which nodes admit it is unknown", "gvisor")
+    wording(f"{title}\n{result.stderr}")
+    assert "gvisor" in explained(files, POD, sandboxed)["nodes"]["unknown"]
+    assert explained(files, POD, MASTERS)["nodes"]["unknown"] is None
+    nowhere = policy("nowhere", "defaults: {runtimeClassName: gvisor, nodeSelector: {pool: x}}")
+    gone = files.on(POD, *arguments, "--fail-on", "no-node", policies=[nowhere])
+    assert gone.exit_code == 1
+    assert "0 of 3" in gone.stdout
+
+
 def test_unchanged_nodes_are_reported_as_unchanged(files: Files, wording: Wording) -> None:
     """Before and after are then one list."""
     lines = told(files, POD, MASTERS, nodes=True)

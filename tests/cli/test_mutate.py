@@ -92,6 +92,19 @@ def test_with_nodes_it_says_how_many_remain(files: Files) -> None:
     assert "  nodes: 1 of 3\n" in files.on(WEB, "--nodes", nodes).stdout
 
 
+def test_nodes_of_a_runtime_class_are_unknown(files: Files) -> None:
+    """No form of the answer names nodes that admit the pod."""
+    sandboxed = policy("sandboxed", "defaults: {runtimeClassName: gvisor}")
+    nodes = ("--nodes", files.folder / "nodes.yaml")
+    result = files.on(POD, *nodes, policies=[sandboxed])
+    mentions(result.stdout, "nodes: unknown, RuntimeClass gvisor", "without it: before 1, after 1")
+    mentions(result.stderr, "which nodes admit it is unknown")
+    (patch,) = json.loads(files.on(POD, *nodes, "-o", "patch").stdout)
+    assert patch["nodes"] is None
+    assert "gvisor" in patch["nodesUnknown"]
+    assert files.on(POD, *nodes, "--fail-on", "unknown").exit_code == 1
+
+
 def test_names_are_one_line_for_each_kind_of_pods(files: Files) -> None:
     """What becomes of them, and by which policies."""
     result = files.on(f"{TF_JOB}---\n{WEB}---\n{POD}", "-o", "name")

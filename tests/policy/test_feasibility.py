@@ -66,6 +66,16 @@ def test_a_policy_whose_nodes_it_tolerates_is_not_reported() -> None:
     assert Reach("PlacementPolicy", "p", "overrides", 2, 1) in found.reaches
 
 
+def test_a_runtime_class_may_tolerate_what_the_policy_does_not() -> None:
+    """Its tolerations are unknown; a class cannot help if no node has the labels."""
+    found = judged("overrides: {nodeSelector: {pool: spot}, runtimeClassName: gvisor}")
+    assert found.concerns == ()
+    assert Reach("PlacementPolicy", "p", "", 2, None, (), "gvisor") in found.reaches
+    none = judged("overrides: {nodeSelector: {pool: none}, runtimeClassName: gvisor}")
+    assert len(none.concerns) == 1
+    assert Reach("PlacementPolicy", "p", "", 0, 0) in none.reaches
+
+
 def test_a_class_without_nodes_is_a_warning(wording: Wording) -> None:
     """An autoscaler may yet make some."""
     concern = only("defaults: {nodeSelector: {pool: steady}}", WORLD[:1])

@@ -284,7 +284,10 @@ class Foresight:
             off = held_off(received.own, final, nodes)
             if off.nodes:
                 texts.append(warning(f"its pods would be rejected {off}"))
-        if no_node := self._grounds.unplaceable(pod, decision, facts.policies):
+        # The API server adds what the RuntimeClass has to the pods, not to the template.
+        spec = {key: value for key, value in pod["spec"].items() if key != "runtimeClassName"}
+        template = {**pod, "spec": spec}
+        if no_node := self._grounds.unplaceable(template, decision, facts.policies):
             texts.append(no_node)
         return Fate("" if decision.allowed else decision.reason, tuple(texts))
 

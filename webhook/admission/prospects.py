@@ -14,6 +14,7 @@ from webhook.placement.bundle import condition_of
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import admits, format_requirement, work
 from webhook.placement.pod_requests import lacking, requests
+from webhook.placement.runtime_class import EVERY_TAINT
 from webhook.placement.settings import CapacitySetting
 from webhook.placement.shortfall import LIMIT, Condition, shortfall
 from webhook.recent import Recent
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import Mode
     from webhook.placement.pod import PodPlacement
     from webhook.placement.settings import PlacementSetting
-    from webhook.placement.shapes import JsonObject, Term, Toleration
+    from webhook.placement.shapes import JsonObject, Term
     from webhook.policy.policy_set import PolicySet
 
 # Cached results; a change of a node clears the cache. Pods of one workload share a result.
@@ -36,8 +37,6 @@ _LONGEST_KEY: Final = 1024
 # fraction of a microsecond each. An author may fill a request. A pod over the limit gets no result.
 _MOST_CONSTRAINTS: Final = 2000
 _MOST_WORK: Final = 100_000
-# The controller that lifts the gate may add tolerations, but cannot remove selectors (KEP-3838).
-_ALL_TOLERATED: Final[Toleration] = {"operator": "Exists"}
 # An affinity with more terms, requirements or keys is reported as one condition.
 _MOST: Final = 32
 _WHOLE: Final = "required affinity"
@@ -152,8 +151,9 @@ class Prospects:
         """Return why no node could admit the pod as decided; empty if one could, now or on demand.
 
         `pod` is the pod as received. The result is empty for pods that are rejected, left alone,
-        already bound or without a run. Taints are ignored for a gated pod: the controller that
-        lifts the gate may add tolerations.
+        already bound or without a run. Taints are ignored for a gated pod, because the controller
+        that lifts the gate may add tolerations, and for a pod that gets another RuntimeClass than
+        `pod` has, because the API server adds the tolerations of that class.
         """
         final = decision.placement
         if final is None or decision.result not in ("placed", "unchanged") or final.node_name:
@@ -164,14 +164,18 @@ class Prospects:
             self._explanations.clear()
         spec = pod["spec"]
         requested = requests(spec)
-        final = _behind_gates(spec, final)
+        tolerant = _may_get_tolerations(spec, final)
+        if tolerant:
+            final = _tolerate_all(final)
         key = _key(final, requested)
         if self._is_admitted(key, final, requested):
             return ""
         question = (key, _received_key(pod), policies.hash, decision.policies)
         explanation = self._explanations.get(question)
         if explanation is None:
-            own = _behind_gates(spec, pods.parse_pod(pod))
+            own = pods.parse_pod(pod)
+            if tolerant:
+                own = _tolerate_all(own)
             explanation = self._explain(own, final, requested, decision, policies)
             self._explanations.put(question, explanation)
         return explanation
@@ -217,10 +221,14 @@ class Prospects:
         return fit(begin + found.text, LIMIT)
 
 
-def _behind_gates(spec: JsonObject, placement: PodPlacement) -> PodPlacement:
-    if not spec.get("schedulingGates"):
-        return placement
-    return placement._replace(tolerations=[_ALL_TOLERATED])
+def _may_get_tolerations(spec: JsonObject, final: PodPlacement) -> bool:
+    # The controller that lifts a gate cannot remove selectors (KEP-3838), and neither can a class.
+    other_class = final.runtime_class_name != (spec.get("runtimeClassName") or "")
+    return bool(spec.get("schedulingGates")) or other_class
+
+
+def _tolerate_all(placement: PodPlacement) -> PodPlacement:
+    return placement._replace(tolerations=[EVERY_TAINT])
 
 
 def _key(pod: PodPlacement, *more: object) -> bytes:

@@ -145,6 +145,17 @@ def unknown_class_notes(given: CheckInput) -> list[str]:
     ]
 
 
+def unread_class_notes(checked: Checked) -> list[str]:
+    """A line for each policy whose nodes are unknown, because it sets a RuntimeClass."""
+    reaches = checked.feasibility.reaches if checked.feasibility else ()
+    return [
+        f"policy {each.name}: which nodes admit its pods is unknown: the nodeSelector, tolerations "
+        f"and overhead of RuntimeClass {each.unread} are not read"
+        for each in reaches
+        if each.unread and not each.part
+    ]
+
+
 def lines(checked: Checked) -> Iterator[str]:
     """The findings, then how many nodes each class and policy leaves, then a summary."""
     for finding in checked.findings:
@@ -177,11 +188,13 @@ def _reaches(feasible: Feasibility) -> Iterator[str]:
 
 def _row(reach: Reach) -> list[str]:
     chosen = "all" if reach.chosen is None else str(reach.chosen)
-    tolerated = f"{reach.tolerated:>9}"
-    if not reach.tolerated and not reach.on_demand:
+    tolerated = f"{'?' if reach.tolerated is None else reach.tolerated:>9}"
+    if reach.tolerated == 0 and not reach.on_demand:
         tolerated = click.style(tolerated, fg="red")
-    made = f"class {', '.join(reach.on_demand)} creates them on demand" if reach.on_demand else ""
-    return [_WORDS[reach.kind], reach.name, f"{chosen:>6}", tolerated, made]
+    remark = f"class {', '.join(reach.on_demand)} creates them on demand" if reach.on_demand else ""
+    if reach.unread:
+        remark = f"unknown: RuntimeClass {reach.unread} is not read"
+    return [_WORDS[reach.kind], reach.name, f"{chosen:>6}", tolerated, remark]
 
 
 def _summary(checked: Checked) -> str:

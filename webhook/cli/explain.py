@@ -117,6 +117,7 @@ def _files(selection: Selection, focus: Focus, output: str) -> bool:
     """Print what is found of files; whether every pod would be admitted."""
     from webhook.cli import explain_report
     from webhook.cli.decisions import readable, unjudged
+    from webhook.cli.explanation import unread_classes
     from webhook.cli.live.focus import NoSuchPolicy, check_policy
     from webhook.cli.live.report import focused
 
@@ -124,7 +125,11 @@ def _files(selection: Selection, focus: Focus, output: str) -> bool:
     with errors_exit(UNKNOWN, NoSuchPolicy):
         check_policy(focus, offline.policies, ())
     decided, problems = readable(offline)
-    unknown = [*offline.describe_unknown(), *unjudged(decided, nodes)]
+    unknown = [
+        *offline.describe_unknown(),
+        *unjudged(decided, nodes),
+        *unread_classes(decided, nodes),
+    ]
     print_notes(unknown)
     texts = (
         focused(each, offline.policies, focus)

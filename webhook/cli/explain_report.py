@@ -71,7 +71,7 @@ def sections(
     yield "If the policies under Audit were enforced", _audit(replicas, policies)
     if nodes is not None:
         found = surveys(replicas, nodes, policies)
-        yield _nodes_title(found), _nodes(found.last)
+        yield _nodes_title(found), _nodes(found)
 
 
 def section(title: str, rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -162,6 +162,11 @@ def _audit(replicas: Replicas, policies: PolicySet) -> list[list[str]]:
 
 def _nodes_title(found: Surveys) -> str:
     last = found.last
+    if found.unread:
+        return (
+            f"Nodes: unknown, RuntimeClass {found.unread} is not read; "
+            f"{len(last.admitted)} of {last.total} admit the pod without it"
+        )
     count = str(len(last.admitted)) if last.admitted else click.style("0", fg="red")
     title = f"Nodes: {count} of {last.total} admit the pod"
     if found.on_demand:
@@ -173,7 +178,8 @@ def _nodes_title(found: Surveys) -> str:
     return f"{title}, {len(found.before.admitted)} did before"
 
 
-def _nodes(survey: Survey) -> list[list[str]]:
+def _nodes(found: Surveys) -> list[list[str]]:
+    survey = found.last
     width = len(str(survey.total))
     texts = [cut(shut.condition, _CONDITION) for shut in survey.shut]
     rows = [
@@ -184,7 +190,8 @@ def _nodes(survey: Survey) -> list[list[str]]:
     ]
     if survey.admitted:
         count = click.style(f"{len(survey.admitted):{width}}", fg="green")
-        rows.insert(0, [count, f"open to it: {shortened(survey.admitted)}"])
+        what = f"open without RuntimeClass {found.unread}" if found.unread else "open to it"
+        rows.insert(0, [count, f"{what}: {shortened(survey.admitted)}"])
     return rows
 
 
@@ -233,6 +240,7 @@ def replicas_document(
             "before": _survey(found.before),
             "after": _survey(found.after) if found.after else None,
             "onDemand": list(found.on_demand),
+            "unknown": found.unknown or None,
         }
     return result
 

@@ -15,10 +15,11 @@ from webhook.placement import nodes as nodes_of
 from webhook.placement import on_demand
 from webhook.placement import pod as pods
 from webhook.placement.node_groups import NodeGroups
+from webhook.placement.runtime_class import unread_class
 from webhook.times import format_span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from webhook.admission.arrival import Arrival
@@ -163,11 +164,18 @@ class Surveys(NamedTuple):
     """The nodes that admit the pods as they came, and with the patch; None if there is none.
 
     `on_demand`: if none admits them in the end, the autoscaled classes that could make one.
+    `unread`: the RuntimeClass of the pods as they would be; it decides, and is not read.
     """
 
     before: Survey
     after: Survey | None
     on_demand: tuple[str, ...] = ()
+    unread: str = ""
+
+    @property
+    def unknown(self) -> str:
+        """Why the nodes are unknown; empty if they are known."""
+        return _unread(self.unread) if self.unread else ""
 
     @property
     def last(self) -> Survey:
@@ -177,15 +185,32 @@ class Surveys(NamedTuple):
 
 def surveys(replicas: Replicas, nodes: Sequence[Node], policies: PolicySet) -> Surveys:
     """Where the pods may run."""
-    before = nodes_of.survey(pods.parse_pod(replicas.arrival.pod), nodes)
+    own = pods.parse_pod(replicas.arrival.pod)
+    before = nodes_of.survey(own, nodes)
     decision = replicas.decision
     if decision.placement is None or not decision.allowed:
-        return Surveys(before, None)
+        return Surveys(before, None, unread=unread_class(own, nodes))
     after = nodes_of.survey(decision.placement, nodes)
+    if unread := unread_class(decision.placement, nodes):
+        return Surveys(before, after, unread=unread)
     if after.admitted:
         return Surveys(before, after)
     made = on_demand.makers(decision.placement, policies.classes.values(), NodeGroups(nodes))
     return Surveys(before, after, tuple(made))
+
+
+def unread_classes(decided: Iterable[Replicas], nodes: Sequence[Node] | None) -> list[str]:
+    """A line for each kind of pods whose nodes are unknown, because they have a RuntimeClass."""
+    found = []
+    for each in decided if nodes is not None else ():
+        own = each.decision.placement or pods.parse_pod(each.arrival.pod)
+        if each.decision.allowed and (unread := unread_class(own, nodes or ())):
+            found.append(f"{each.subject}: which nodes admit it is unknown: {_unread(unread)}")
+    return found
+
+
+def _unread(name: str) -> str:
+    return f"the nodeSelector, tolerations and overhead of RuntimeClass {name} are not read"
 
 
 def exception_reasons(decision: Decision, policy: str, now: datetime | None) -> Iterator[str]:

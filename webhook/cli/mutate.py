@@ -53,6 +53,7 @@ def command(selection: Selection, output: str) -> None:
     `fairlead explain` with the same options shows the reasons.
     """
     from webhook.cli.decisions import readable, unjudged
+    from webhook.cli.explanation import unread_classes
     from webhook.cli.mutate_text import Printer
 
     check_usage(selection)
@@ -67,7 +68,9 @@ def command(selection: Selection, output: str) -> None:
         notes = ()
     decided, problems = readable(offline)
     printer = Printer(offline, decided, known)
-    unknown = [*offline.describe_unknown(), *(() if selection.live else unjudged(decided, known))]
+    unknown = [*offline.describe_unknown()]
+    if not selection.live:
+        unknown += [*unjudged(decided, known), *unread_classes(decided, known)]
     print_notes(unknown)
     match output:
         case "diff":

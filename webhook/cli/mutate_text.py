@@ -12,12 +12,17 @@ import click
 
 from webhook import names
 from webhook.cli.decisions import decisions
-from webhook.cli.explanation import coloured, cure, exception_lines, took_part, verdict
+from webhook.cli.explanation import (
+    coloured,
+    cure,
+    exception_lines,
+    surveys,
+    took_part,
+    verdict,
+)
 from webhook.cli.layout import table
 from webhook.cli.output import as_one, print_json, print_result, say
 from webhook.cli.yaml_out import yaml_text
-from webhook.placement import nodes as nodes_of
-from webhook.placement import pod as pods
 from webhook.policy.findings import path_text
 from webhook.workloads.find import pod_templates
 from webhook.workloads.object import Object
@@ -160,12 +165,17 @@ class Printer:
             say("rejected", f"{replicas.subject}: {replicas.decision.reason}")
 
     def _remaining_nodes(self, replicas: Replicas, nodes: Sequence[Node]) -> str:
-        before = nodes_of.survey(pods.parse_pod(replicas.arrival.pod), nodes)
-        if replicas.decision.placement is None or not replicas.decision.allowed:
-            return f"nodes: {len(before.admitted)} of {before.total}"
-        after = nodes_of.survey(replicas.decision.placement, nodes)
-        left = str(len(after.admitted)) if after.admitted else click.style("0", fg="red")
-        return f"nodes: before {len(before.admitted)}, after {left} of {after.total}"
+        before, after, _, unread = surveys(replicas, nodes, self._offline.policies)
+        if after is None:
+            text = f"{len(before.admitted)} of {before.total}"
+        else:
+            left = str(len(after.admitted))
+            if not after.admitted and not unread:
+                left = click.style(left, fg="red")
+            text = f"before {len(before.admitted)}, after {left} of {after.total}"
+        if unread:
+            return f"nodes: unknown, RuntimeClass {unread} is not read; without it: {text}"
+        return f"nodes: {text}"
 
     def _patch(self, replicas: Replicas) -> JsonObject:
         result: JsonObject = {
@@ -178,8 +188,10 @@ class Printer:
         if replicas.decision.reason:
             result["reason"] = replicas.decision.reason
         if self._nodes is not None:
-            placement = replicas.decision.placement or pods.parse_pod(replicas.arrival.pod)
-            result["nodes"] = list(nodes_of.survey(placement, self._nodes).admitted)
+            found = surveys(replicas, self._nodes, self._offline.policies)
+            result["nodes"] = None if found.unknown else list(found.last.admitted)
+            if found.unknown:
+                result["nodesUnknown"] = found.unknown
         return result
 
 

@@ -224,7 +224,7 @@ def _without_node(
     for each in decided:
         if each.decision.allowed:
             survey = surveys(each, nodes, policies)
-            if not survey.last.admitted and not survey.on_demand:
+            if not survey.last.admitted and not survey.on_demand and not survey.unread:
                 yield each
 
 

@@ -10,11 +10,18 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook.placement import runtime_class
 from webhook.placement.bundle import limits_nodes, node_settings
 from webhook.placement.fold import fold
 from webhook.placement.nodes import taint_text
 from webhook.placement.pod import REQUIRED
-from webhook.placement.settings import PARTS, CapacitySetting, MemberSetting, PlacementSetting
+from webhook.placement.settings import (
+    PARTS,
+    CapacitySetting,
+    MemberSetting,
+    PlacementSetting,
+    ScalarSetting,
+)
 from webhook.policy.findings import Kind
 from webhook.policy.node_settings import Makers, NodeMasks, tolerations_of
 from webhook.shortening import first_few
@@ -48,16 +55,19 @@ class Reach(NamedTuple):
 
     part:      empty for a class, and for a policy as a whole
     chosen:    None if it has no condition on labels
-    tolerated: of those chosen (of all, if none is chosen) the nodes whose taints it tolerates
+    tolerated: of those chosen (of all, if none is chosen) the nodes whose taints it tolerates;
+               None if a RuntimeClass decides that
     on_demand: if none is tolerated, the autoscaled classes that could make such a node
+    unread:    the RuntimeClass that decides; its node labels and tolerations are not read
     """
 
     kind: str
     name: str
     part: str
     chosen: int | None
-    tolerated: int
+    tolerated: int | None
     on_demand: tuple[str, ...] = ()
+    unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +118,7 @@ class _PolicySettings(NamedTuple):
 
 def _standing(bundle: Bundle) -> list[PlacementSetting]:
     """The settings of one policy that are left after folding; one part may exclude another."""
-    return [*node_settings(bundle), *bundle.tolerations]
+    return [*node_settings(bundle), *bundle.tolerations, *bundle.scalars]
 
 
 @dataclass(slots=True)
@@ -167,7 +177,11 @@ class _Judging:
         tolerated = self.nodes.tolerated(left, tolerations).bit_count()
         count = left.bit_count() if limits else None
         made = () if tolerated else self.makers.makers_for(limits, tolerations)
-        self.reaches.append(Reach("PlacementPolicy", policy.name, part, count, tolerated, made))
+        unread = _runtime_class(policy.settings) if left else ""
+        of_taints = None if unread else tolerated
+        self.reaches.append(
+            Reach("PlacementPolicy", policy.name, part, count, of_taints, made, unread)
+        )
         return limits, left, made
 
     def _empty(
@@ -231,6 +245,12 @@ class _Judging:
                 counts[taint_text(taint)] += on
         named = [f"{text} (on {count})" for text, count in counts.most_common()]
         return first_few(named, _MOST_TAINTS)
+
+
+def _runtime_class(settings: Iterable[PlacementSetting]) -> str:
+    """The RuntimeClass that the settings name; empty if there is none."""
+    scalars = (each for each in settings if isinstance(each, ScalarSetting))
+    return next((str(each.value) for each in scalars if each.name == runtime_class.FIELD), "")
 
 
 def _concern(

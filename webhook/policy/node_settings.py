@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from webhook.placement import node_affinity, on_demand
+from webhook.placement import node_affinity, on_demand, runtime_class
 from webhook.placement import pod as pods
 from webhook.placement.bundle import condition_of
 from webhook.placement.node_groups import NodeGroups
@@ -15,6 +15,7 @@ from webhook.placement.settings import (
     MemberSetting,
     PlacementSetting,
     RequiredSetting,
+    ScalarSetting,
     TolerationSetting,
 )
 from webhook.placement.tolerations import EXCLUDING_EFFECTS, passing, tolerates
@@ -38,12 +39,17 @@ def is_of(capacity: CapacityClass, node: Node) -> bool:
 
 
 def tolerations_of(settings: Iterable[PlacementSetting]) -> Iterator[Toleration]:
-    """The tolerations of the settings, including those of capacity classes."""
+    """The tolerations of the settings, including those of capacity classes.
+
+    A RuntimeClass is not read, and may tolerate every taint.
+    """
     for setting in settings:
         if isinstance(setting, TolerationSetting):
             yield setting.toleration
         elif isinstance(setting, CapacitySetting) and setting.mode.tolerates:
             yield from setting.capacity.tolerations
+        elif isinstance(setting, ScalarSetting) and setting.name == runtime_class.FIELD:
+            yield runtime_class.EVERY_TAINT
 
 
 def untolerated(node: Node, tolerations: Sequence[Toleration]) -> list[Taint]:

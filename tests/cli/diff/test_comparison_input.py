@@ -21,14 +21,13 @@ def test_what_a_binding_added_to_a_pod_is_not_compared(
     writer: str, node: str | None, labels: dict[str, str]
 ) -> None:
     """The node, and the labels that the pod has from it; what the author wrote stays."""
-    managed: list[dict[str, Any]] = [{"fieldsV1": {"f:spec": {writer: {}}}}]
     pod: dict[str, Any] = {
         "metadata": {
             "name": "p",
             "namespace": "n",
             "uid": "u",
             "labels": {names.RUN: "r", **OF_NODE},
-            "managedFields": managed,
+            "managedFields": [{"fieldsV1": {"f:spec": {writer: {}}}}],
         },
         "spec": {"containers": [{"name": "main"}], "nodeName": "n1"},
     }

@@ -90,6 +90,17 @@ def test_a_preview_is_as_the_golden_file_has_it(files: Files) -> None:
     assert text == GOLDEN.read_text()
 
 
+def test_nodes_of_a_runtime_class_are_unknown(files: Files) -> None:
+    """It is not read, so that no node is said to admit the pods."""
+    path = files.write("p.yaml", policy("p", "defaults: {runtimeClassName: gvisor}"))
+    nodes = files.folder / "nodes.yaml"
+    policies = ("--policies", files.folder / "policies.yaml", "--policies", path)
+    asked = ("-f", files.write("run.yaml", RUN), *policies, "--nodes", nodes)
+    assert "unknown, RuntimeClass gvisor is not read; " in preview(files, *asked)
+    (shown,) = json.loads(preview(files, *asked, "-o", "json"))["runs"]
+    assert [each["nodes"] for each in shown["replicas"]] == [None] * len(shown["replicas"])
+
+
 def test_without_policies_it_shows_what_the_run_asks_for(files: Files, wording: Wording) -> None:
     """And says so."""
     result = files.run("-f", files.write("run.yaml", RUN))

@@ -10,6 +10,7 @@ from webhook.admission.arrival import Cluster
 from webhook.cli.cluster_surroundings import read_default_class
 from webhook.cli.decisions import decisions, misshapen, unjudged
 from webhook.cli.diff.comparison_input import plan_of
+from webhook.cli.explanation import unread_classes
 from webhook.cli.live.finding import Discovery, MakerUnreadable, find, maker_of, pods_of
 from webhook.cli.live.live_pods import Answers, Judge, LivePod, LiveWorkload
 from webhook.cli.live.missing_stamp import read_configuration, sending_notes, why
@@ -85,6 +86,7 @@ async def ask(client: Client, question: Question) -> Answers:
             *unknown,
             *unknown_values(policies, (each for _, each in _templates_of(found))),
             *unjudged(_of_templates(found), nodes),
+            *unread_classes(_today(found), nodes),
         ],
         reader.configuration,
     )
@@ -98,6 +100,11 @@ def _pods(found: Sequence[LivePod | LiveWorkload]) -> Iterator[LivePod]:
 def _of_templates(found: Sequence[LivePod | LiveWorkload]) -> Iterator[Replicas]:
     for each in found:
         yield from () if isinstance(each, LivePod) else each.replicas
+
+
+def _today(found: Sequence[LivePod | LiveWorkload]) -> Iterator[Replicas]:
+    for each in found:
+        yield from [each.today] if isinstance(each, LivePod) else each.replicas
 
 
 def _templates_of(

@@ -25,6 +25,7 @@ from webhook.cli.live.value_text import placement_rows
 from webhook.cli.yaml_out import yaml_line
 from webhook.placement import nodes as nodes_of
 from webhook.placement import pod as pods
+from webhook.placement.runtime_class import unread_class
 from webhook.run.effective_settings import effective_settings, setting_rows, settings_document
 from webhook.run.rendezvous.framework import FILES
 from webhook.shortening import apart
@@ -248,9 +249,13 @@ def _rows(group: Group, nodes: Sequence[Node] | None) -> Iterator[list[str]]:
         yield ["capacity", capacity]
     yield from placement_rows(pod["spec"])
     if nodes is not None:
-        survey = nodes_of.survey(pods.parse_pod(pod), nodes)
+        placement = pods.parse_pod(pod)
+        survey = nodes_of.survey(placement, nodes)
         left = str(len(survey.admitted)) if survey.admitted else click.style("0", fg="red")
-        yield ["nodes", f"{left} of {survey.total} admit it"]
+        text = f"{left} of {survey.total} admit it"
+        if unread := unread_class(placement, nodes):
+            text = f"unknown, RuntimeClass {unread} is not read; {text} without it"
+        yield ["nodes", text]
 
 
 def _environment(group: Group) -> list[list[str]]:
@@ -333,5 +338,7 @@ def _group_document(group: Group, nodes: Sequence[Node] | None) -> dict[str, Any
         "pod": pod,
     }
     if nodes is not None:
-        result["nodes"] = list(nodes_of.survey(pods.parse_pod(pod), nodes).admitted)
+        own = pods.parse_pod(pod)
+        unread = unread_class(own, nodes)
+        result["nodes"] = None if unread else list(nodes_of.survey(own, nodes).admitted)
     return result

@@ -231,7 +231,7 @@ def _concerns_nodes(policy: Policy) -> bool:
 
 
 def _node_settings(bundle: Bundle) -> list[PlacementSetting]:
-    return [*node_settings(bundle), *bundle.tolerations]
+    return [*node_settings(bundle), *bundle.tolerations, *bundle.scalars]
 
 
 def _standing(policies: Sequence[Policy]) -> list[PlacementSetting]:

@@ -1,0 +1,34 @@
+"""What a pod's RuntimeClass leaves unknown about its nodes.
+
+The API server merges the class's nodeSelector and tolerations into the pod, and adds its overhead
+to the requests. Source: k8s.io/kubernetes v1.36, plugin/pkg/admission/runtimeclass. Fairlead does
+not read these classes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.placement.nodes import admits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.placement.nodes import Node
+    from webhook.placement.pod import PodPlacement
+    from webhook.placement.shapes import Toleration
+
+FIELD: Final = "runtimeClassName"
+EVERY_TAINT: Final[Toleration] = {"operator": "Exists"}
+
+
+def unread_class(pod: PodPlacement, nodes: Iterable[Node]) -> str:
+    """Return the pod's RuntimeClass, if that decides which of the nodes admit it; else no text.
+
+    A class can tolerate taints, and cannot admit a pod to a node whose labels exclude it.
+    """
+    name = pod.runtime_class_name
+    if not name:
+        return ""
+    tolerant = pod._replace(tolerations=[EVERY_TAINT])
+    return name if any(admits(tolerant, node) for node in nodes) else ""
