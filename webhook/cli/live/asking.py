@@ -16,6 +16,7 @@ from webhook.cli.live.missing_stamp import read_configuration, sending_notes, wh
 from webhook.cli.live.served_policies import not_served
 from webhook.cli.offline import (
     Offline,
+    first_pods,
     labels_of,
     namespaces_among,
     read_nodes,
@@ -83,7 +84,7 @@ async def ask(client: Client, question: Question) -> Answers:
         [
             *reader.notes,
             *unknown,
-            *unknown_values(policies, (each for _, each in _templates_of(found))),
+            *unknown_values(policies, first_pods(each for _, each in _templates_of(found))),
             *unjudged(_of_templates(found), nodes),
         ],
         reader.configuration,
