@@ -10,6 +10,7 @@ from webhook.placement import pod as pods
 from webhook.policy.subject import volumes
 from webhook.sources.kind_model import UNKNOWN
 from webhook.workloads.find import pod_templates
+from webhook.workloads.template import find_unknown_labels
 
 TEMPLATE = template(app="a")
 
@@ -94,7 +95,7 @@ def test_labels_whose_values_only_the_controller_knows_are_there(
 ) -> None:
     """With a value that no policy can name, and never in the template."""
     (found,) = templates("apps/v1", kind, {"template": TEMPLATE})
-    assert found.unknown_labels == added
+    assert find_unknown_labels(found.pod(0)) == added
     assert found.mutated(0, found.pod(0)) == TEMPLATE
 
 
@@ -102,7 +103,7 @@ def test_a_stored_job_has_the_value_of_its_uid() -> None:
     """The API server has written it into the template."""
     (found,) = templates("batch/v1", "Job", {"template": template(controller_uid="0df2")})
     assert labels(found)["controller-uid"] == "0df2"
-    assert found.unknown_labels == {"batch.kubernetes.io/controller-uid"}
+    assert find_unknown_labels(found.pod(0)) == {"batch.kubernetes.io/controller-uid"}
 
 
 def test_an_indexed_jobs_pods_carry_their_index() -> None:

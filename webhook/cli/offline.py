@@ -26,6 +26,7 @@ from webhook.shortening import first_few
 from webhook.workloads.find import pod_templates, unread
 from webhook.workloads.object import ANSWERED
 from webhook.workloads.stored_pod import is_stored
+from webhook.workloads.template import find_unknown_labels
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -98,7 +99,7 @@ class Offline:
         return [
             *self.notes,
             *self.unknown_namespaces(),
-            *unknown_values(self.policies, self.templates),
+            *unknown_values(self.policies, first_pods(self.templates)),
             *self.unread,
             *self._placed_before(),
         ]
@@ -260,9 +261,15 @@ def unknown_labels(
     return found
 
 
-def unknown_values(policies: PolicySet, templates: Iterable[PodTemplate]) -> list[str]:
+def first_pods(templates: Iterable[PodTemplate]) -> Iterator[tuple[str, JsonObject]]:
+    """The first pod of each template, with the title of its object."""
+    return ((each.source.title, each.pod(0)) for each in templates)
+
+
+def unknown_values(policies: PolicySet, pods: Iterable[tuple[str, JsonObject]]) -> list[str]:
     """A line for each fact that policies compare, and that pods have only after their creation.
 
+    `pods` has one of each template, with the title of the object that creates it.
     These are labels whose values only a controller knows, which have no value of a policy until
     then, and the volume with a token of the service account.
     """
@@ -277,17 +284,17 @@ def unknown_values(policies: PolicySet, templates: Iterable[PodTemplate]) -> lis
         pairs: Any = tested.get("pod_selector", ())
         for key in {key for key, value in pairs if value is not None}:
             asking.setdefault(key, []).append(who)
-    pods: dict[str, list[str]] = {}
+    unmade: dict[str, list[str]] = {}
     mounting: dict[str, None] = {}
-    for template in templates if asking or tokens else ():
-        if tokens and _may_get_token(template.pod(0)):
-            mounting[template.source.title] = None
-        for key in template.unknown_labels & asking.keys():
-            pods.setdefault(key, []).append(template.source.title)
+    for title, pod in pods if asking or tokens else ():
+        if tokens and _may_get_token(pod):
+            mounting[title] = None
+        for key in find_unknown_labels(pod) & asking.keys():
+            unmade.setdefault(key, []).append(title)
     lines = [
         f"the value of label {key} on pods of {_few(dict.fromkeys(titles))} is known only after "
         f"their creation, and {', '.join(asking[key])} compares it: use Exists, or another label"
-        for key, titles in sorted(pods.items())
+        for key, titles in sorted(unmade.items())
     ]
     if mounting:
         lines.append(

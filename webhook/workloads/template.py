@@ -123,13 +123,6 @@ class PodTemplate:
             "spec": _with_volumes(self.template.get("spec"), made.volumes),
         }
 
-    @property
-    def unknown_labels(self) -> frozenset[str]:
-        """The labels of its pods whose values only the controller knows."""
-        metadata = self.pod(0).get("metadata")
-        labels = metadata.get("labels") if isinstance(metadata, dict) else None
-        return frozenset(_unknown(labels)) if isinstance(labels, dict) else frozenset()
-
     def mutated(self, index: int, pod: JsonObject) -> JsonObject:
         """Return the template, or pod, that results in `pod` for this replica without a webhook."""
         if self.is_pod:
@@ -185,6 +178,12 @@ class PodTemplate:
         for the only pod of an object.
         """
         return described(self.part, self.count, indexes, more)
+
+
+def find_unknown_labels(pod: JsonObject) -> frozenset[str]:
+    """Return the labels of a pod whose values only its controller knows."""
+    labels = at(pod, ("metadata", "labels"))
+    return frozenset(_unknown(labels)) if isinstance(labels, dict) else frozenset()
 
 
 def _unknown(values: Mapping[str, Any]) -> dict[str, Any]:

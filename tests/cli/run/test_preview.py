@@ -278,3 +278,20 @@ def test_a_run_with_a_generated_name_is_previewed_with_a_placeholder(
     wrong = files.run("-f", files.write("run.yaml", run.replace("lab-", "Lab_")))
     assert wrong.exit_code == 1
     assert "metadata.name" in str(wrong.exception)
+
+
+def test_the_hash_of_a_notebooks_deployment_is_unknown_and_not_printed(files: Files) -> None:
+    """That the label exists is known; a policy that compares it is named, as by the token."""
+    settings = "defaults: {schedulerName: s}"
+    selector = "podSelector: {matchExpressions: [{key: pod-template-hash, operator: Exists}]}"
+    run = files.write("run.yaml", NOTEBOOK)
+    exists = files.write("policies.yaml", policy("p", f"match: {{{selector}}}, {settings}"))
+    (shown,) = json.loads(preview(files, "-f", run, "--policies", exists, "-o", "json"))["runs"]
+    (found,) = shown["replicas"]
+    assert found["policies"] == ["p"]
+    assert "pod-template-hash" not in found["pod"]["metadata"]["labels"]
+    selector = "podSelector: {matchLabels: {pod-template-hash: a}}, volumes: [projected]"
+    compared = files.write("policies.yaml", policy("p", f"match: {{{selector}}}, {settings}"))
+    stderr = files.run("-f", run, "--policies", compared).stderr
+    mentions(line_with(stderr, "label pod-template-hash"), "Run/lab", "policy p")
+    mentions(line_with(stderr, "type projected"), "Run/lab", "policy p")

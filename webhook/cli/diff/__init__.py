@@ -175,7 +175,7 @@ def _answer(question: Question) -> Outcome:
 
 def _notes(gathered: ComparisonInput) -> list[str]:
     """Return notes about what is unknown or left out."""
-    from webhook.cli.diff.comparison_input import Template
+    from webhook.cli.diff.comparison_input import Template, future_pods
     from webhook.cli.diff.question import daemon_set_notes
     from webhook.cli.offline import unknown_labels, unknown_values
 
@@ -183,18 +183,13 @@ def _notes(gathered: ComparisonInput) -> list[str]:
         (each.namespace, each.template if isinstance(each, Template) else None)
         for each in gathered.pods.makers
     ]
-    future = [
-        each.template
-        for each in gathered.pods.makers
-        if isinstance(each, Template) and not each.live
-    ]
     known = gathered.facts.namespaces
     unknown = [
         line
         for policies in (gathered.old, gathered.new)
         for line in (
             *unknown_labels(policies, used, known, "--namespaces, or with --pods"),
-            *unknown_values(policies, future),
+            *unknown_values(policies, future_pods(gathered.pods.makers)),
         )
     ]
     return list(dict.fromkeys((*gathered.pods.notes, *unknown, *daemon_set_notes(gathered))))

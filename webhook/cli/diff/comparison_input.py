@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook import names
 from webhook.cli.cluster_surroundings import read_default_class, read_labels
 from webhook.cli.live.missing_stamp import read_configuration
-from webhook.cli.offline import labels_of
+from webhook.cli.offline import first_pods, labels_of
+from webhook.cli.run.preview_report import first_pods_of
 from webhook.controller.stored_run import typed
 from webhook.errors import ClusterError, InvalidRun
 from webhook.identity import identify
@@ -164,6 +165,15 @@ async def read_pods(
         except InvalidRun as error:
             notes.append(f"{each.title} in {each.namespace} is left out: {error}")
     return Pods(makers, notes)
+
+
+def future_pods(makers: Iterable[Template | Planned]) -> Iterator[tuple[str, JsonObject]]:
+    """The first pod of each template and role, with the title of its object; no live pods."""
+    for each in makers:
+        if isinstance(each, Planned):
+            yield from first_pods_of(each.plan)
+        elif not each.live:
+            yield from first_pods([each.template])
 
 
 def _templates(

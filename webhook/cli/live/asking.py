@@ -17,6 +17,7 @@ from webhook.cli.live.missing_stamp import read_configuration, sending_notes, wh
 from webhook.cli.live.served_policies import not_served
 from webhook.cli.offline import (
     Offline,
+    first_pods,
     labels_of,
     namespaces_among,
     read_nodes,
@@ -84,7 +85,7 @@ async def ask(client: Client, question: Question) -> Answers:
         [
             *reader.notes,
             *unknown,
-            *unknown_values(policies, (each for _, each in _templates_of(found))),
+            *unknown_values(policies, first_pods(each for _, each in _templates_of(found))),
             *unjudged(_of_templates(found), nodes),
             *unread_classes(_today(found), nodes),
         ],

@@ -12,7 +12,7 @@ from webhook.admission.engine import decide, subject_of
 from webhook.cli.cluster_surroundings import read_labels
 from webhook.cli.decisions import MAX_REPLICAS
 from webhook.cli.diff.comparison_input import Template as Maker
-from webhook.cli.diff.comparison_input import read_pods, relevant_pod
+from webhook.cli.diff.comparison_input import future_pods, read_pods, relevant_pod
 from webhook.cli.explanation import answer_of
 from webhook.cli.live import pod_stamp
 from webhook.cli.live.missing_stamp import nothing_sent, read_configuration, sending_notes, unsent
@@ -189,8 +189,8 @@ async def _touched(
         for each in makers.makers
         if not (isinstance(each, Maker) and each.live)
     ]
-    unmade = (each.template for each in makers.makers if isinstance(each, Maker) and not each.live)
-    notes = [*makers.notes, *sending_notes(configuration), *unknown_values(policies, unmade)]
+    unmade = unknown_values(policies, future_pods(makers.makers))
+    notes = [*makers.notes, *sending_notes(configuration), *unmade]
     if configuration is not None and (nothing := nothing_sent(configuration)):
         notes.append(f"{nothing.reason}, so no policy is asked; {nothing.cure}")
     return [pod for pod in listed.items if pod is not None], templates, notes

@@ -143,8 +143,8 @@ def _judge(
 
     from webhook.admission.arrival import Cluster
     from webhook.cli.objects import read_cluster_file
-    from webhook.cli.offline import labels_of, read_policies, unknown_labels
-    from webhook.cli.run.preview_report import Judge
+    from webhook.cli.offline import labels_of, read_policies, unknown_labels, unknown_values
+    from webhook.cli.run.preview_report import Judge, first_pods_of
     from webhook.placement.nodes import by_name
 
     file = read_cluster_file(namespaces_file) if namespaces_file else None
@@ -155,6 +155,8 @@ def _judge(
     known = file.namespaces if file else {}
     used = [(planned.plan.run.namespace, None) for planned in plans]
     print_notes(unknown_labels(policy_set, used, known, "--namespaces"))
+    made = (pod for planned in plans for pod in first_pods_of(planned.plan))
+    print_notes(unknown_values(policy_set, made))
     default = file.default_priority_class if file else None
     now = datetime.now(UTC)
     cluster = Cluster(default or "", node=by_name(nodes))

@@ -29,6 +29,7 @@ from webhook.placement.runtime_class import unread_class
 from webhook.run.effective_settings import effective_settings, setting_rows, settings_document
 from webhook.run.rendezvous.framework import FILES
 from webhook.shortening import apart
+from webhook.sources.kind_model import UNKNOWN
 from webhook.workloads.template import ranges
 
 if TYPE_CHECKING:
@@ -105,12 +106,13 @@ class Group:
             yield self.patched(pod_of(self.plan, self.role, index))
 
     def patched(self, pod: JsonObject) -> JsonObject:
-        """One of them with the patch applied."""
-        if self.decision is None or not self.decision.patch:
-            return pod
-        patch = copy.deepcopy(list(self.decision.patch))
-        result: JsonObject = jsonpatch.apply_patch(copy.deepcopy(pod), patch)
-        return result
+        """One of them with the patch applied, without labels whose values are unknown."""
+        if self.decision is not None and self.decision.patch:
+            patch = copy.deepcopy(list(self.decision.patch))
+            pod = jsonpatch.apply_patch(copy.deepcopy(pod), patch)
+        labels = pod["metadata"]["labels"]
+        known = {key: value for key, value in labels.items() if value != UNKNOWN}
+        return pod if known == labels else {**pod, "metadata": {**pod["metadata"], "labels": known}}
 
 
 def groups(plan: Plan, judge: Judge | None) -> list[Group]:
@@ -153,16 +155,23 @@ def _alike(one: Decision | None, other: Decision | None) -> bool:
     return same(one, other)
 
 
+def first_pods_of(plan: Plan) -> Iterator[tuple[str, JsonObject]]:
+    """The first pod of each role, with the Run's title."""
+    return ((f"Run/{plan.run.name}", pod_of(plan, role, 0)) for role in plan.gang.counts)
+
+
 def pod_of(plan: Plan, role: str, index: int) -> JsonObject:
     """A pod, as the webhook gets it; of a Deployment, as its ReplicaSet creates it."""
     if not plan.run.spec.serving:
         return plan.pod(role, index, 0)
     template = plan.deployment()["spec"]["template"]
     prefix = {"generateName": f"{plan.run.name}-", "namespace": plan.run.namespace}
+    metadata = template["metadata"]
+    labels = {**metadata.get("labels", {}), "pod-template-hash": UNKNOWN}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {**prefix, **template["metadata"]},
+        "metadata": {**prefix, **metadata, "labels": labels},
         "spec": template["spec"],
     }
 
