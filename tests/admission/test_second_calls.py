@@ -60,12 +60,13 @@ def answered(webhook: Webhook, sent: Json, **request: object) -> tuple[Json, Jso
 
 
 def counts(webhook: Webhook) -> dict[tuple[str, tuple[str, ...]], float]:
-    """Every counter of decisions, without those of requests, which count calls."""
+    """Fairlead's counters, without those of requests, which count calls."""
     return {
         (sample.name, tuple(sample.labels.values())): sample.value
         for metric in webhook.registry.collect()
         for sample in metric.samples
-        if sample.name.endswith("_total") and "requests" not in sample.name
+        if sample.name.startswith("fairlead_") and sample.name.endswith("_total")
+        if "requests" not in sample.name
     }
 
 

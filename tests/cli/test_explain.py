@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import yaml
 
@@ -16,6 +17,7 @@ from tests.policy_tests.writing import CLASS, policy
 from tests.wording import Wording, line_with, mentions
 from webhook import names
 from webhook.cli.explain import command
+from webhook.cli.mutate import command as mutate
 
 MASTERS = policy("masters", "match: {roles: [master]}, defaults: {nodeSelector: {pool: steady}}")
 AUDITED = policy(
@@ -482,6 +484,20 @@ def test_one_policy_has_a_short_answer(files: Files, wording: Wording) -> None:
     assert (unknown.exit_code, unknown.stdout) == (2, "")
     mentions(unknown.stderr, "master", "masters")
     wording(unknown.stderr.removeprefix("error: ").rstrip())
+
+
+@pytest.mark.parametrize("command", [command, mutate])
+@pytest.mark.parametrize("asks", [("--policies", "cluster"), ("--nodes", "cluster")])
+def test_a_cluster_that_is_not_there_leaves_the_question_about_files_unanswered(
+    tmp_path: Path, command: click.Command, asks: tuple[str, str]
+) -> None:
+    """Exit code 2, as for live objects: nothing was found, for nothing was evaluated."""
+    files = Files(tmp_path, command)
+    given = ("--policies", tmp_path / "policies.yaml") if "--nodes" in asks else ()
+    pod = files.write("objects.yaml", POD)
+    result = files.run("-f", pod, *given, *asks, "--kubeconfig", tmp_path / "none")
+    assert (result.exit_code, result.stdout) == (2, "")
+    mentions(result.stderr, "error:", tmp_path / "none", "kubeconfig")
 
 
 def test_files_and_objects_of_a_cluster_are_not_mixed(files: Files, wording: Wording) -> None:

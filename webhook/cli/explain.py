@@ -73,7 +73,7 @@ def command(selection: Selection, policy: str, field: str, output: str) -> None:
          live: a pod differs, would be rejected, has no stamp, or is not sent to the webhook,
          or what its author wrote may not be read;
          with --fail-on, something of that kind was found
-      2  wrong usage, or no such policy; live: no such object, or the cluster did not answer
+      2  wrong usage, or no such policy; the cluster did not answer; live: no such object
     """
     from webhook.cli.live.focus import Focus, field_path, unknown_field
 

@@ -48,7 +48,7 @@ def command(selection: Selection, output: str) -> None:
       1  a pod would be rejected (the reason is on stderr), a template is wrong, a file or an
          object cannot be read, or an object cannot be printed as its pods would be; all others
          are printed; with --fail-on, something of that kind was found
-      2  wrong usage; live: no such object, or the cluster did not answer
+      2  wrong usage; the cluster did not answer; live: no such object
 
     `fairlead explain` with the same options shows the reasons.
     """

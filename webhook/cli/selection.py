@@ -114,7 +114,8 @@ def read_files(selection: Selection) -> tuple[Offline, Sequence[Node] | None]:
     """Read the files, and the cluster where the word `cluster` is given.
 
     With the cluster's policies, its namespace labels and default PriorityClass are read too.
-    Raises FairleadError and UsageError.
+    If the cluster does not answer, the command exits with UNKNOWN. Raises FairleadError and
+    UsageError.
     """
     import asyncio
 
@@ -124,7 +125,8 @@ def read_files(selection: Selection) -> tuple[Offline, Sequence[Node] | None]:
     answers = _ClusterAnswers(None, None, {}, "")
     paths = paths_of(selection.policies)
     if CLUSTER in (*selection.policies, selection.nodes):
-        answers = asyncio.run(_ask_cluster(selection))
+        with errors_exit(UNKNOWN):
+            answers = asyncio.run(_ask_cluster(selection))
     offline = read_offline(
         selection.filenames,
         paths if answers.policies is None else answers.policies,
