@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tests.cli.files import POD, POLICIES, REJECTED, TF_JOB
 from tests.policy_tests.writing import policy
 from tests.wording import Wording, mentions
-from webhook.cli.decisions import MAX_REPLICAS, Replicas, decisions, steps
+from webhook.cli.decisions import MAX_REPLICAS, Replicas, decisions, steps, unknown_classes
 from webhook.cli.offline import read_offline
 from webhook.errors import UnreadableInput
 
@@ -102,6 +103,29 @@ def test_a_field_of_the_wrong_type_is_named_with_its_place(
     assert second.startswith(f"{tmp_path}/o.yaml:18:33:")
     mentions(second, "Job/sweep: spec.template.spec.nodeSelector.spot: ", "string", "quotes")
     wording(second, {tmp_path: "TMP"})
+
+
+def test_a_cluster_without_a_class_refuses_the_pods_that_get_it(tmp_path: Path) -> None:
+    """The policy's and the pod's own; classes that the cluster always has are not looked up."""
+    named = policy("urgent", "defaults: {priorityClassName: urgent}")
+    (tmp_path / "o.yaml").write_text(POD)
+    (tmp_path / "p.yaml").write_text(named)
+    offline = read_offline([tmp_path / "o.yaml"], [tmp_path / "p.yaml"], "ml", None)
+    (unasked,) = decisions(offline)
+    assert unasked.admitted
+    assert unknown_classes([unasked], None) == []
+    (refused,) = decisions(replace(offline, classes={"PriorityClass": ["urgents"]}))
+    (line,) = refused.refusals
+    mentions(
+        line, "priorityClassName: policy urgent sets it", "no PriorityClass 'urgent'", "urgents"
+    )
+    assert line in refused.warnings
+    assert not refused.admitted
+    (there,) = decisions(replace(offline, classes={"PriorityClass": ["urgent"]}))
+    assert there.admitted
+    (unlisted,) = decisions(replace(offline, classes={}))
+    (note,) = unknown_classes([unlisted], {})
+    mentions(note, "unknown", "PriorityClass urgent")
 
 
 @pytest.mark.parametrize(

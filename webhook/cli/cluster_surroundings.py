@@ -53,7 +53,7 @@ async def read_classes(client: Client) -> dict[str, frozenset[str]]:
         try:
             listed = await client.list(path, lambda each: str(each["metadata"]["name"]))
         except ClusterError as error:
-            if error.status != HTTPStatus.FORBIDDEN:
+            if error.status not in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
                 raise
         else:
             found[kind] = frozenset(listed.items)

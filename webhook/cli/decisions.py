@@ -21,20 +21,25 @@ from webhook.errors import InvalidPod, UnreadableInput
 from webhook.placement import pod as pods
 from webhook.placement.daemon import held_off, on_node
 from webhook.policy.findings import path_text
+from webhook.policy.refused_pods import classes_of, refusals
+from webhook.shortening import first_few
 from webhook.workloads.object import ANSWERED
 from webhook.workloads.workload_faults import template_faults
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from webhook.cli.offline import Offline
     from webhook.placement.nodes import Node
+    from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject
     from webhook.workloads.template import PodTemplate
 
 # Number of replicas of a template that are evaluated; further ones are treated like the last.
 # Policies distinguish replicas by index, and no policy lists a thousand.
 MAX_REPLICAS: Final = 1000
+# Maximum number of classes that a note names.
+_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,8 @@ class Replicas:
     arrival:         the first pod, as the webhook gets it
     warnings:        the warnings that its author gets
     nodes:           for a DaemonSet, the nodes of these pods, if not all of its nodes
+    refusals:        why the API server refuses the pods as decided, as far as that is known; also
+                     among the warnings
     """
 
     template: PodTemplate
@@ -57,6 +64,12 @@ class Replicas:
     decision: Decision
     warnings: Sequence[str]
     nodes: Sequence[str] = ()
+    refusals: Sequence[str] = ()
+
+    @property
+    def admitted(self) -> bool:
+        """Whether the pods would be admitted, as far as that is known."""
+        return self.decision.allowed and not self.refusals
 
     @property
     def count(self) -> int:
@@ -176,18 +189,21 @@ def _of_template(
         if decision.identity and decision.identity.replica_index is not None:
             group.replica_indexes.add(decision.identity.replica_index)
     found = [
-        Replicas(
-            template,
-            tuple(group.indexes),
-            count - decided if group.indexes[-1] == decided - 1 else 0,
-            sorted(group.replica_indexes),
-            group.arrival,
-            group.decision,
-            [
-                *doubtful,
-                *_unmarked(template, group.decision),
-                *warnings(group.arrival.pod, group.decision),
-            ],
+        with_refusals(
+            Replicas(
+                template,
+                tuple(group.indexes),
+                count - decided if group.indexes[-1] == decided - 1 else 0,
+                sorted(group.replica_indexes),
+                group.arrival,
+                group.decision,
+                [
+                    *doubtful,
+                    *_unmarked(template, group.decision),
+                    *warnings(group.arrival.pod, group.decision),
+                ],
+            ),
+            offline.classes or {},
         )
         for group in groups
     ]
@@ -200,6 +216,49 @@ def _of_template(
 def _unmarked(template: PodTemplate, decision: Decision) -> list[str]:
     alone = template.source.is_labelled and not template.is_pod and decision.identity is None
     return [mark_on(template.source.kind)] if alone else []
+
+
+def with_refusals(replicas: Replicas, classes: Mapping[str, Collection[str]]) -> Replicas:
+    """The pods, with why a cluster that has only these classes, by kind, refuses them."""
+    placement = placement_of(replicas)
+    if placement is None:
+        return replicas
+    setting = {
+        entry.field: f"policy {entry.policy} sets it: "
+        for entry in replicas.decision.trace
+        if entry.policy and entry.outcome == "set"
+    }
+    found = [
+        f"{field}: {setting.get(field, '')}{why}" for field, why in refusals(placement, classes)
+    ]
+    return replace(replicas, warnings=[*replicas.warnings, *found], refusals=found)
+
+
+def placement_of(replicas: Replicas) -> PodPlacement | None:
+    """The placement of the pods as they would be; None if the webhook rejects them."""
+    if not replicas.decision.allowed:
+        return None
+    return replicas.decision.placement or pods.parse_pod(replicas.arrival.pod)
+
+
+def unknown_classes(
+    decided: Iterable[Replicas], classes: Mapping[str, Collection[str]] | None
+) -> list[str]:
+    """A line for each kind of classes that pods name and that may not be listed.
+
+    Nothing if no cluster was asked: `classes` is None.
+    """
+    unknown: dict[str, set[str]] = {}
+    for each in decided if classes is not None else ():
+        placement = placement_of(each)
+        for _, kind, name in classes_of(placement) if placement else ():
+            if kind not in (classes or {}):
+                unknown.setdefault(kind, set()).add(name)
+    return [
+        f"it is unknown whether the cluster has the {kind} {first_few(sorted(names), _NAMED)}; "
+        f"without it pods are rejected: ask as a user who may list each {kind}"
+        for kind, names in sorted(unknown.items())
+    ]
 
 
 def as_sent(

@@ -68,8 +68,8 @@ def command(selection: Selection, policy: str, field: str, output: str) -> None:
     Exit codes:
       0  with -f: every pod would be admitted; live: every pod matches today's policies; with
          --fail-on, nothing of that kind was found
-      1  with -f: a pod would be rejected, a template is wrong, or a file or an object cannot be
-         read;
+      1  with -f: a pod would be rejected, also for a class that the cluster does not have, a
+         template is wrong, or a file or an object cannot be read;
          live: a pod differs, would be rejected, has no stamp, or is not sent to the webhook,
          or what its author wrote may not be read;
          with --fail-on, something of that kind was found
@@ -116,7 +116,7 @@ def _today(answers: Answers) -> Sequence[Replicas]:
 def _files(selection: Selection, focus: Focus, output: str) -> bool:
     """Print what is found of files; whether every pod would be admitted."""
     from webhook.cli import explain_report
-    from webhook.cli.decisions import readable, unjudged
+    from webhook.cli.decisions import readable, unjudged, unknown_classes
     from webhook.cli.explanation import unread_classes
     from webhook.cli.live.focus import NoSuchPolicy, check_policy
     from webhook.cli.live.report import focused
@@ -129,6 +129,7 @@ def _files(selection: Selection, focus: Focus, output: str) -> bool:
         *offline.describe_unknown(),
         *unjudged(decided, nodes),
         *unread_classes(decided, nodes),
+        *unknown_classes(decided, offline.classes),
     ]
     print_notes(unknown)
     texts = (

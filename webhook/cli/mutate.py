@@ -45,14 +45,15 @@ def command(selection: Selection, output: str) -> None:
     \b
     Exit codes:
       0  every pod would be admitted; with --fail-on, nothing of that kind was found
-      1  a pod would be rejected (the reason is on stderr), a template is wrong, a file or an
+      1  a pod would be rejected (the reason is on stderr; also for a class that the cluster does
+         not have, with --policies cluster or live), a template is wrong, a file or an
          object cannot be read, or an object cannot be printed as its pods would be; all others
          are printed; with --fail-on, something of that kind was found
       2  wrong usage; the cluster did not answer; live: no such object
 
     `fairlead explain` with the same options shows the reasons.
     """
-    from webhook.cli.decisions import readable, unjudged
+    from webhook.cli.decisions import readable, unjudged, unknown_classes
     from webhook.cli.explanation import unread_classes
     from webhook.cli.mutate_text import Printer
 
@@ -71,6 +72,7 @@ def command(selection: Selection, output: str) -> None:
     unknown = [*offline.describe_unknown()]
     if not selection.live:
         unknown += [*unjudged(decided, known), *unread_classes(decided, known)]
+        unknown += unknown_classes(decided, offline.classes)
     print_notes(unknown)
     match output:
         case "diff":

@@ -29,7 +29,7 @@ from webhook.workloads.stored_pod import is_stored
 from webhook.workloads.template import find_unknown_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from webhook.identity import Identity
@@ -58,6 +58,8 @@ class Offline:
     nodes:         None if unknown
     configuration: the webhook configuration that sends pods; None if unknown
     notes:         lines about a cluster that was asked
+    classes:       names of a cluster's PriorityClasses and RuntimeClasses, by kind, as far as they
+                   may be listed; None if no cluster was asked
     """
 
     policies: PolicySet
@@ -72,6 +74,7 @@ class Offline:
     nodes: Sequence[Node] | None = None
     configuration: Mapping[str, Any] | None = None
     notes: Sequence[str] = ()
+    classes: Mapping[str, Collection[str]] | None = None
 
     def namespace_of(self, template: PodTemplate) -> str:
         """The namespace of the template's pods."""

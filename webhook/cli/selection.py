@@ -13,7 +13,7 @@ from webhook.cli.options import CLUSTER, WhereType, client_of, paths_of, setting
 from webhook.cli.output import print_notes, say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from webhook.cli.decisions import Replicas
     from webhook.cli.live.finding import ObjectReference
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from webhook.cli.options import Where
     from webhook.placement.nodes import Node
     from webhook.policy.policy_set import PolicySet
+    from webhook.workloads.object import Object
 
 FailOn: TypeAlias = Literal["rejected", "no-node", "warning", "unknown"]
 
@@ -108,6 +109,7 @@ class _ClusterAnswers(NamedTuple):
     default_priority_class: str
     configuration: Mapping[str, Any] | None = None
     notes: Sequence[str] = ()
+    classes: Mapping[str, Collection[str]] | None = None
 
 
 def read_files(selection: Selection) -> tuple[Offline, Sequence[Node] | None]:
@@ -146,12 +148,25 @@ def read_files(selection: Selection) -> tuple[Offline, Sequence[Node] | None]:
         nodes=known,
         configuration=answers.configuration,
         notes=answers.notes,
+        classes=_with_given(answers.classes, offline.objects),
     )
     return found, known
 
 
+def _with_given(
+    there: Mapping[str, Collection[str]] | None, objects: Sequence[Object]
+) -> dict[str, Collection[str]] | None:
+    """The cluster's classes, and those among the objects, which would be created too."""
+    if there is None:
+        return None
+    return {
+        kind: {*names, *(each.name for each in objects if each.kind == kind)}
+        for kind, names in there.items()
+    }
+
+
 async def _ask_cluster(selection: Selection) -> _ClusterAnswers:
-    from webhook.cli.cluster_surroundings import read_default_class, read_labels
+    from webhook.cli.cluster_surroundings import read_classes, read_default_class, read_labels
     from webhook.cli.live.asking import node_list, policy_set
     from webhook.cli.live.missing_stamp import read_configuration, sending_notes
     from webhook.cli.live.served_policies import differing
@@ -165,7 +180,8 @@ async def _ask_cluster(selection: Selection) -> _ClusterAnswers:
         default = await read_default_class(client)
         configuration = await read_configuration(client)
         notes = [*await differing(client, policies), *sending_notes(configuration)]
-        return _ClusterAnswers(policies, nodes, labels, default, configuration, notes)
+        classes = await read_classes(client)
+        return _ClusterAnswers(policies, nodes, labels, default, configuration, notes, classes)
 
 
 def query_cluster(selection: Selection) -> Answers:
@@ -202,11 +218,11 @@ def fails(
     nodes: Sequence[Node] | None,
     unknown: Iterable[str],
 ) -> bool:
-    """Whether something of these kinds was found; a rejection always counts.
+    """Whether something of these kinds was found; a rejection, and a refusal, always counts.
 
     `unknown` has lines about unknown facts. Pods without a node are named on stderr.
     """
-    found = not all(each.decision.allowed for each in decided)
+    found = not all(each.admitted for each in decided)
     if "no-node" in wanted and nodes is not None:
         for each in _without_node(decided, nodes, policies):
             say("no node", f"{each.subject}: none of the {len(nodes)} nodes admits it")

@@ -13,6 +13,7 @@ from webhook.strict import guess, quoted
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from webhook.placement.pod import PodPlacement
     from webhook.placement.schema import PlacementModel
     from webhook.policy.findings import Finding
     from webhook.policy.policy_documents import Document
@@ -61,10 +62,34 @@ def missing_classes(
     for document, field, path, name in _named(documents):
         kind = KINDS[field]
         if kind in there and name not in there[kind]:
-            what = f"the cluster has no {kind} {quoted(name)}, and refuses pods that get it"
-            cure = guess(name, tuple(sorted(there[kind]))) or "; create it, or name another"
             about = f"{document.model.name} {path}"
-            yield document.finding(path, what + cure, about=about, kind=Kind.REFUSED_PODS)
+            what = _refusal(kind, name, there[kind])
+            yield document.finding(path, what, about=about, kind=Kind.REFUSED_PODS)
+
+
+def refusals(
+    placement: PodPlacement, there: Mapping[str, Collection[str]]
+) -> Iterator[tuple[str, str]]:
+    """Fields of a placement that name missing objects, and why the cluster refuses such a pod.
+
+    `there`: the cluster's objects' names, by kind, as in `missing_classes`.
+    """
+    for field, kind, name in classes_of(placement):
+        if kind in there and name not in there[kind]:
+            yield field, _refusal(kind, name, there[kind])
+
+
+def classes_of(placement: PodPlacement) -> Iterator[tuple[str, str, str]]:
+    """The objects that a placement names and that a cluster may not have: field, kind and name."""
+    if (name := placement.priority_class_name) and name not in SYSTEM_CLASSES:
+        yield "priorityClassName", "PriorityClass", name
+    if name := placement.runtime_class_name:
+        yield "runtimeClassName", "RuntimeClass", name
+
+
+def _refusal(kind: str, name: str, there: Collection[str]) -> str:
+    what = f"the cluster has no {kind} {quoted(name)}, and refuses pods that get it"
+    return what + (guess(name, tuple(sorted(there))) or "; create it, or name another")
 
 
 def named_classes(documents: Iterable[Document]) -> dict[str, list[str]]:

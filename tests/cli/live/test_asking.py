@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from tests.wording import Wording, mentions
 from webhook import names, validating
-from webhook.cli.decisions import decisions
+from webhook.cli.decisions import Replicas, decisions
 from webhook.cli.live import report
 from webhook.cli.live.asking import ask
 from webhook.cli.live.finding import NoSuchKind, NoSuchObject, ObjectReference
@@ -72,6 +72,7 @@ JOB = {
     },
 }
 SENDING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/fairlead"
+RUNTIMES = "/apis/node.k8s.io/v1/runtimeclasses"
 JUDGING = SENDING.replace("mutating", "validating")
 POLICIES_SENT = {"webhooks": [{"name": validating.POLICIES}]}
 PODS_SENT = {"metadata": {}, "webhooks": webhooks(url="https://example.com")}
@@ -122,6 +123,7 @@ CLUSTER: Mapping[str, Any] = {
     f"{GROUP}/placementexceptions": [],
     "/api/v1/namespaces/ml": {"metadata": {"name": "ml"}},
     "/apis/scheduling.k8s.io/v1/priorityclasses": [],
+    RUNTIMES: [],
     "/api/v1/namespaces/ml/pods/solo": pod("solo"),
     "/api/v1/namespaces/ml/pods/made": pod("made", OWNER),
     "/api/v1/namespaces/ml/pods/loose": LOOSE,
@@ -176,6 +178,12 @@ def told(answers: Answers) -> tuple[str, list[tuple[str, Any, Any]]]:
     (live,) = answers.found
     assert isinstance(live, LivePod)
     return live.origin.evidence, [(each.field, each.has, each.would) for each in live.differences]
+
+
+def today(answers: Answers) -> Sequence[Replicas]:
+    """What new pods of the one object would be."""
+    (found,) = answers.found
+    return [found.today] if isinstance(found, LivePod) else found.replicas
 
 
 def test_a_pod_is_taken_as_the_template_of_its_maker_says(tmp_path: Path, wording: Wording) -> None:
@@ -352,6 +360,32 @@ def test_unreadable_additional_objects_are_noted(tmp_path: Path, wording: Wordin
         mentions(note, "may not read", kind)
     wording("\n".join(notes))
     assert told(found)[1] == [("nodeSelector[pool]", "a", "b")]
+
+
+@pytest.mark.parametrize(("kind", "name"), [("pod", "solo"), ("job", "train")])
+def test_a_class_that_the_cluster_does_not_have_refuses_new_pods(
+    tmp_path: Path, kind: str, name: str, wording: Wording
+) -> None:
+    """It is a warning that names field and policy, and the answer is never that all is well."""
+    defaults = {"runtimeClassName": "gvisor", "nodeSelector": {"pool": "a"}}
+    named = {**POOL, "spec": {"defaults": defaults}}
+    more = {f"{GROUP}/placementpolicies": [named]}
+    there = {**more, RUNTIMES: [{"metadata": {"name": "gvisor"}}]}
+    (known,) = today(asked(tmp_path, kind, name, more=there))
+    assert known.admitted
+    answers = asked(tmp_path, kind, name, more=more)
+    (refused,) = today(answers)
+    (line,) = refused.refusals
+    mentions(line, "runtimeClassName", "policy pool sets it", "no RuntimeClass 'gvisor'")
+    wording(line)
+    assert line in refused.warnings
+    assert not refused.admitted
+    assert not answers.same
+    unread = asked(tmp_path, kind, name, (RUNTIMES,), more=more)
+    assert not today(unread)[0].refusals
+    (note,) = [each for each in unread.notes if "RuntimeClass" in each]
+    mentions(note, "unknown", "gvisor")
+    wording(note)
 
 
 def test_an_object_that_may_not_be_read_has_a_cure(tmp_path: Path, wording: Wording) -> None:

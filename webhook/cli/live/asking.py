@@ -7,8 +7,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook.admission.arrival import Cluster
-from webhook.cli.cluster_surroundings import read_default_class
-from webhook.cli.decisions import decisions, misshapen, unjudged
+from webhook.cli.cluster_surroundings import read_classes, read_default_class
+from webhook.cli.decisions import decisions, misshapen, unjudged, unknown_classes
 from webhook.cli.diff.comparison_input import plan_of
 from webhook.cli.explanation import unread_classes
 from webhook.cli.live.finding import Discovery, MakerUnreadable, find, maker_of, pods_of
@@ -35,7 +35,7 @@ from webhook.workloads.object import Object, from_answer
 from webhook.workloads.template import PodTemplate, ReplicaAdditions
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 
     from webhook.cli.decisions import Replicas
     from webhook.cli.live.live_pods import Question
@@ -88,8 +88,10 @@ async def ask(client: Client, question: Question) -> Answers:
             *unknown_values(policies, first_pods(each for _, each in _templates_of(found))),
             *unjudged(_of_templates(found), nodes),
             *unread_classes(_today(found), nodes),
+            *unknown_classes(_today(found), reader.classes),
         ],
         reader.configuration,
+        reader.classes,
     )
 
 
@@ -161,6 +163,7 @@ class _Reader:
         self.cluster = Cluster()
         self.notes: list[str] = []
         self.configuration: Mapping[str, Any] | None = None
+        self.classes: Mapping[str, Collection[str]] = {}
         self.now = datetime.now(UTC)
 
     @classmethod
@@ -179,6 +182,7 @@ class _Reader:
             if value := await reader._allowed(reading, "namespaces"):
                 reader.namespaces |= namespaces_among([from_answer("v1", "Namespace", value)])
         default = await reader._allowed(read_default_class(client), "priorityclasses")
+        reader.classes = await read_classes(client)
         reader.configuration = await read_configuration(client)
         reader.notes += sending_notes(reader.configuration)
         reader.cluster = Cluster(default or "", node=nodes_of.by_name(nodes))
@@ -192,6 +196,7 @@ class _Reader:
             labels_of(source.namespace, self.namespaces),
             self.now,
             self.configuration,
+            self.classes,
         )
         if (source.kind, source.value["apiVersion"]) == ("Pod", "v1"):
             try:
@@ -218,6 +223,7 @@ class _Reader:
             self.now,
             nodes=self._nodes,
             configuration=self.configuration,
+            classes=self.classes,
         )
         live = await pods_of(self._client, self._discovery, source, self.notes)
         return LiveWorkload(

@@ -5,7 +5,7 @@ Longer than 300 lines: a workload's answer is made of those of its pods.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -13,7 +13,7 @@ import click
 from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival
 from webhook.admission.engine import decide
-from webhook.cli.decisions import Replicas, as_sent
+from webhook.cli.decisions import Replicas, as_sent, with_refusals
 from webhook.cli.explanation import answers
 from webhook.cli.live import pod_stamp
 from webhook.cli.live.focus import touched
@@ -27,7 +27,7 @@ from webhook.workloads.stored_pod import as_admitted, is_bound, without_binding
 from webhook.workloads.template import PodTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from webhook.admission.arrival import Cluster
@@ -96,13 +96,13 @@ class LivePod:
         """Whether it is known to match today's policies."""
         asked = not self.unstamped and not self.unsent
         known = not self.unread or not self.is_run
-        return self.today.decision.allowed and not self.differences and asked and known
+        return self.today.admitted and not self.differences and asked and known
 
 
 class Judge(NamedTuple):
     """Evaluates live pods of a namespace, which has the `labels`.
 
-    `configuration` sends pods to the webhook; None if unknown.
+    `configuration` sends pods to the webhook; None if unknown. `classes` as of Offline.
     """
 
     policies: PolicySet
@@ -110,6 +110,7 @@ class Judge(NamedTuple):
     labels: Mapping[str, str]
     now: datetime
     configuration: Mapping[str, Any] | None = None
+    classes: Mapping[str, Collection[str]] = {}
 
     def judge_pod(self, pod: Object, templates: Sequence[PodTemplate] | None) -> LivePod:
         """Compare the pod; `templates` are those of its owner, None if it may not be read.
@@ -129,14 +130,17 @@ class Judge(NamedTuple):
             decide(arrival, self.policies, self.cluster), arrival, self.configuration
         )
         index = decision.identity.replica_index if decision.identity else None
-        return Replicas(
-            PodTemplate(author, ()),
-            (0,),
-            0,
-            () if index is None else (index,),
-            arrival,
-            decision,
-            warnings(author.value, decision),
+        return with_refusals(
+            Replicas(
+                PodTemplate(author, ()),
+                (0,),
+                0,
+                () if index is None else (index,),
+                arrival,
+                decision,
+                warnings(author.value, decision),
+            ),
+            self.classes,
         )
 
     def _differences(
@@ -247,7 +251,7 @@ class LiveWorkload:
     def same(self) -> bool:
         """Whether its live pods match today's policies, and new pods are sent to the webhook."""
         return all(
-            each.decision.allowed and each.decision.result != "not-sent" for each in self.replicas
+            each.admitted and each.decision.result != "not-sent" for each in self.replicas
         ) and all(each.same for each in self.pods)
 
 
@@ -268,6 +272,7 @@ class Answers:
     unstamped: Mapping[tuple[str, str], Why]
     notes: Sequence[str]
     configuration: Mapping[str, Any] | None = None
+    classes: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     @property
     def same(self) -> bool:
@@ -305,4 +310,5 @@ def recreated(answers: Answers, *, whole: bool) -> Offline:
         answers.now,
         nodes=answers.nodes,
         configuration=answers.configuration,
+        classes=answers.classes,
     )

@@ -37,6 +37,7 @@ _COLOURS: Final = {
     "not sent": "yellow",
     "no stamp": "red",
     "rejected": "red",
+    "refused": "red",
 }
 
 
@@ -73,6 +74,8 @@ def _verdict(live: LivePod) -> str:
         return "not part of a run: no policy applies"
     if not live.today.decision.allowed:
         return click.style("today it would be rejected", fg="red")
+    if live.today.refusals:
+        return click.style("today the API server would refuse it", fg="red")
     if live.unstamped:
         return click.style("no policy was applied to it: it has no stamp", fg="red")
     if live.unsent:
@@ -210,6 +213,8 @@ def _describe_difference(live: LivePod, answers: Answers, focus: Focus) -> tuple
         return "no stamp", f": {answers.unstamped[live.pod.namespace, live.pod.name].reason}"
     if not live.today.decision.allowed:
         return "rejected", ": today they would be"
+    if live.today.refusals:
+        return "refused", f": today, {'; '.join(live.today.refusals)}"
     differences = [each for each in live.differences if not focus or focus.difference(each)]
     if live.unsent:
         return "not sent", f": today {live.today.decision.reason}"
