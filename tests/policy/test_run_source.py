@@ -39,6 +39,7 @@ def test_every_file_that_ships_is_sound_and_keeps_its_values(file: Path) -> None
             "- value: x\n",
             ["identity.marks[0]", "namespaceLabel"],
         ),
+        ("      when:\n", "      when: true\n      x:\n", ["spec.kinds[1].pods", "when", "list"]),
         ("precedence: 760", "precedence: 5000", ["spec.identity.precedence", "5000", "1000"]),
     ],
 )

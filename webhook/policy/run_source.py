@@ -389,7 +389,8 @@ class Pods(Strict):
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
         """One way to find a template."""
         yield from _one_of(given, "template", "like", "build")
-        for position, each in enumerate(given.get("when") or ()):
+        when = given.get("when")
+        for position, each in enumerate(when if isinstance(when, list) else ()):
             if isinstance(each, Mapping) and "field" not in each:
                 yield Problem(("when", position), "want a condition on a field")
 
