@@ -184,19 +184,24 @@ def is_one_disruption(loss: Loss) -> bool:
 
 
 def comes_back(loss: Loss) -> None:
-    """The node's kubelet is there again, and says that its pod is ready, if that goes on."""
+    """The node's kubelet is there again."""
     room = loss.scene.room
     room.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: "yes"}}})
     loss.scene.until("the node is ready", partial(is_ready, loss))
+
+
+def says_ready(loss: Loss) -> bool:
+    """The kubelet of the second worker's node says that its pod is ready; whether that stands.
+
+    The node controller says that it is not, once or late, and kwok leaves that so where a kubelet
+    says it again. A pod that has just taken its place has no conditions yet.
+    """
     pod = loss.scene.pods().get("worker-1")
-    conditions = pod["status"].get("conditions") if pod else None
-    if pod and conditions and "deletionTimestamp" not in pod["metadata"]:
-        # The node controller had said that it is not, and kwok leaves that so. A pod that has just
-        # taken its place has no conditions yet.
-        told = [
-            {**each, "status": "True"} if each["type"] == "Ready" else each for each in conditions
-        ]
+    conditions = pod["status"].get("conditions", ()) if pod else ()
+    told = [{**each, "status": "True"} if each["type"] == "Ready" else each for each in conditions]
+    if pod and "deletionTimestamp" not in pod["metadata"] and told != list(conditions):
         loss.scene.patch_status("worker-1", {"conditions": told})
+    return loss.scene.status.get("replicasReady") == "2/2"
 
 
 def tainted(loss: Loss, key: str, effect: str) -> None:
@@ -293,6 +298,7 @@ def test_the_pod_of_a_node_out_of_service_is_replaced(losses: Losses, scope: str
 def test_a_node_that_comes_back_is_one_disruption_for_its_peers(losses: Losses, scope: str) -> None:
     """With scope Replica its own pod has lost nothing, and goes on."""
     loss = losses["back", scope]
+    loss.scene.until("its pods are ready", partial(says_ready, loss))
     loss.scene.until_whole(2)
     same = loss.scene.pods()["worker-1"]["metadata"]["uid"]
     assert (same == loss.before["worker-1"]["metadata"]["uid"]) is (scope == "Replica")
