@@ -64,6 +64,10 @@ class Door:
         client.reading = True
         self.limiter.took(client, count)
 
+    def writes(self, client: Connection) -> None:
+        """A client sends a byte that the server does not read."""
+        self._far[client].send(b"x")
+
     def closed(self, client: Connection) -> bool:
         """Whether the client's connection was closed."""
         far = self._far[client]
@@ -166,6 +170,21 @@ def test_the_longest_idle_goes_where_all_were_answered(door: Door) -> None:
     door.client()
     assert door.closed(second)
     assert not door.closed(first)
+
+
+def test_a_request_that_came_and_is_not_read_yet_keeps_its_connection(door: Door) -> None:
+    """On a busy machine the API server writes to a connection that looks idle.
+
+    If all have sent something, the longest idle goes, so that there is room.
+    """
+    first, second, third = (door.client(answered=True) for _ in range(3))
+    door.writes(first)
+    fourth = door.client(answered=True)
+    assert [door.closed(each) for each in (first, second, third)] == [False, True, False]
+    for each in (third, fourth):
+        door.writes(each)
+    door.client(answered=True)
+    assert [door.closed(each) for each in (first, third, fourth)] == [True, False, False]
 
 
 def test_who_waits_for_an_answer_is_never_closed(door: Door) -> None:

@@ -6,13 +6,13 @@ import asyncio
 import errno
 import logging
 import resource
-import socket
 from asyncio.sslproto import SSLProtocol
 from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from webhook.server.connection_limiter import Stage
 
 if TYPE_CHECKING:
+    import socket
     import ssl
     from collections.abc import Callable
 
@@ -150,7 +150,7 @@ class Acceptor:
 
     def _receive(self, connection: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
         client = self._limiter.admit(connection)
-        if _has_sent(connection):
+        if client.has_unread():
             # In a burst it would be evicted from the silent connections before the loop runs.
             self._let_speak(client, connection)
             return
@@ -163,7 +163,7 @@ class Acceptor:
         """Handle first bytes, or a close by the peer or the limiter."""
         loop.remove_reader(connection)
         self._silent.discard(connection)
-        if _has_sent(connection):
+        if client.has_unread():
             self._let_speak(client, connection)
         else:
             self._limiter.release(client)
@@ -235,10 +235,3 @@ def allow_descriptors(limit: int) -> None:
         wanted = min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def _has_sent(connection: socket.socket) -> bool:
-    try:
-        return bool(connection.recv(1, socket.MSG_PEEK))
-    except OSError:
-        return False

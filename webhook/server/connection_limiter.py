@@ -11,6 +11,7 @@ import enum
 import math
 import socket
 import time
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ WRITE_SECONDS: Final = 10.0
 DOOR_SECONDS: Final = 1.5
 # Seconds for a connection's first bytes, which a client sends at once.
 SILENT_SECONDS: Final = 10.0
+# The oldest connections of a stage among which one without unread bytes is looked for: one system
+# call each.
+_LOOKED_AT: Final = 32
 # Seconds between two checks for exceeded deadlines.
 SWEEP: Final = 1.0
 
@@ -95,6 +99,13 @@ class Connection:
         self.transport: asyncio.Transport | None = None
         self.on_writable: Callable[[bool], None] = lambda _writable: None
 
+    def has_unread(self) -> bool:
+        """Return True if its peer has sent bytes that are not read yet."""
+        try:
+            return bool(self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        except OSError:
+            return False
+
     def end(self) -> None:
         """Abort the connection, without a TLS close notification."""
         if self.transport:
@@ -113,7 +124,8 @@ class ConnectionLimiter:
     connection is closed, of the stage that exceeds its share by most; within the stage, the one
     that has waited longest. So a flood in one stage evicts no connections of another: neither
     those that are reused nor those being established. A busy connection is never closed, because
-    it will soon have its answer. `on_ended` is called with the reason of each close.
+    it will soon have its answer; one whose request has come and is not read yet only if the oldest
+    of its stage all have one. `on_ended` is called with the reason of each close.
     """
 
     def __init__(
@@ -213,9 +225,12 @@ class ConnectionLimiter:
 
         for stage in sorted(_SHARES, key=excess, reverse=True):
             clients = self._clients[stage]
-            waiting = [each for each in clients if not each.busy]
-            if waiting:
-                self.end(min(waiting, key=lambda each: each.since), "crowded")
+            waiting = (each for each in clients if not each.busy)
+            oldest = nsmallest(_LOOKED_AT, waiting, key=lambda each: each.since)
+            if oldest:
+                # If all have sent something, the oldest one goes.
+                quiet = (each for each in oldest if not each.has_unread())
+                self.end(next(quiet, oldest[0]), "crowded")
                 return True
         return False
 
