@@ -148,6 +148,21 @@ def test_a_deletion_was_asked_for_its_grace_period_earlier(grace: int | None, as
     assert read(metadata=metadata).deleted_at == asked
 
 
+@pytest.mark.parametrize(
+    ("more", "half"),
+    [
+        ({"deletionGracePeriodSeconds": 0}, True),
+        ({}, True),
+        ({"deletionGracePeriodSeconds": 30}, False),
+        ({"deletionGracePeriodSeconds": 0, "finalizers": ["example.com/backup"]}, False),
+        ({"deletionTimestamp": None}, False),
+    ],
+)
+def test_a_pod_is_half_deleted_that_nothing_keeps(more: dict[str, Any], half: bool) -> None:
+    """The API server marks an object first and removes it in a second step, which may fail."""
+    assert read(metadata={"deletionTimestamp": "2026-11-20T10:06:30Z", **more}).half_deleted == half
+
+
 @pytest.mark.parametrize("deleted", ["2026-11-20T10:06:30Z", "12026-11-20T10:06:30Z"])
 def test_a_grace_period_beyond_the_last_date_has_no_end(deleted: str) -> None:
     """Whoever deletes a pod may ask for any number of seconds."""

@@ -159,6 +159,19 @@ def test_a_name_is_waited_for_until_its_pod_is_gone(wording: Wording) -> None:
     assert counts(scene, "worker") == (0, 1, 1)
 
 
+def test_an_ended_pod_that_the_api_server_deleted_by_half_is_deleted_again() -> None:
+    """Nothing else removes it, and its name would never be free."""
+    scene = Scene(**workers(1)).runs()
+    ended = {"phase": "Failed", "deleted_at": "2026-11-21T20:15:00Z"}
+    scene.set("worker-0", **ended)
+    scene.look().later(60)
+    assert not any(isinstance(action, DeletePod) for action in scene.did)
+    scene.set("worker-0", half_deleted=True)
+    scene.look().later(60)
+    assert sum(isinstance(action, DeletePod) for action in scene.did) == 1
+    assert scene.pods == ["worker-0"]
+
+
 def test_a_suspension_keeps_the_counts_and_who_had_finished() -> None:
     """It frees the pods, and their end is not counted."""
     scene = Scene(**workers(3)).runs().exits("worker-0", 0).exits("worker-1", 1)

@@ -83,6 +83,7 @@ def pod(raw: Mapping[str, Any]) -> OwnedPod | None:
         ready=_is_true(conditions.get("Ready")),
         node=sys.intern((raw.get("spec") or {}).get("nodeName") or ""),
         deleted_at=_deleted_at(metadata),
+        half_deleted=_half_deleted(metadata),
         reason=sys.intern(status.get("reason") or ""),
         message=_text(status.get("message")),
         disruption=_disruption(conditions.get("DisruptionTarget")),
@@ -168,6 +169,11 @@ def _deleted_at(metadata: Mapping[str, Any]) -> str:
         # The grace period may be any number of seconds, and exceed the range of dates.
         return metadata.get("creationTimestamp") or text
     return requested.isoformat().replace("+00:00", "Z")
+
+
+def _half_deleted(metadata: Mapping[str, Any]) -> bool:
+    ends = metadata.get("deletionTimestamp") and not metadata.get("finalizers")
+    return bool(ends) and not metadata.get("deletionGracePeriodSeconds")
 
 
 def _text(message: str | None) -> str:

@@ -46,6 +46,9 @@ class OwnedPod:
     deleted_at: str = ""
     """When its deletion was requested (deletionTimestamp minus the grace period), RFC 3339, or
     empty."""
+    half_deleted: bool = False
+    """The API server marked it as deleted, with no grace period and no finalizer left, and did not
+    remove it; another deletion does (rest.BeforeDelete: "happens in two phases")."""
     reason: str = ""
     """status.reason: NodeLost, Evicted, Shutdown, Preempting ..."""
     message: str = ""

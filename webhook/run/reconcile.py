@@ -348,11 +348,14 @@ def _delete_stale_pods(
 
 
 def _deletion(facts: RoleFacts, index: int, pod: OwnedPod) -> Iterator[DeletePod | ForceDeletePod]:
-    """Delete a pod, unless it is already terminating."""
+    """Delete a pod, unless it is already terminating.
+
+    An ended pod is normally removed at once. One that is half deleted would stay, with its name.
+    """
     lost = facts.lost.get(index)
     if lost and lost.node.trouble == "NodeShutdown":
         yield ForceDeletePod(pod.name, pod.uid)
-    elif not pod.deleted_at:
+    elif not pod.deleted_at or pod.half_deleted:
         yield DeletePod(pod.name, pod.uid)
 
 
@@ -457,8 +460,10 @@ def clean_pods(spec: RunSpec, pods: Mapping[str, OwnedPod]) -> Iterator[DeletePo
     if spec.clean_pod_policy == "None":
         return
     for name, pod in pods.items():
-        if not pod.role or pod.deleted_at:
+        if not pod.role:
             # Deleted before its Deployment, such a pod would be created again.
+            continue
+        if pod.deleted_at and not pod.half_deleted:
             continue
         if pod.phase not in _ENDED or spec.clean_pod_policy == "All":
             yield DeletePod(name, pod.uid)
