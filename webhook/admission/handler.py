@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.admission.notice import Notice
     from webhook.admission.review import PodRequest
     from webhook.policy.policy_set import PolicySet
+    from webhook.sources.table import SourceTable
 
 _logger = logging.getLogger(__name__)
 
@@ -198,7 +199,9 @@ class Handler:
         if received and first is None:
             self._remember(request, received, decision, FirstCall(began, bool(no_node)))
         if received and not request.dry_run:
-            self._notify_owner(request, received.arrival.namespace_labels, decision, no_node)
+            self._notify_owner(
+                request, received.arrival.namespace_labels, decision, no_node, policies.sources
+            )
         level = logging.INFO if no_node else _level(decision)
         if _logger.isEnabledFor(level):
             seconds = self._clock() - began
@@ -244,12 +247,18 @@ class Handler:
             return ""
 
     def _notify_owner(
-        self, request: PodRequest, labels: Mapping[str, str], decision: Decision, no_node: str
+        self,
+        request: PodRequest,
+        labels: Mapping[str, str],
+        decision: Decision,
+        no_node: str,
+        sources: SourceTable,
     ) -> None:
-        notice = of_rejection(request.pod, request.namespace, decision)
+        about = request.pod, request.namespace, decision
+        notice = of_rejection(*about, sources=sources)
         if no_node:
             self._observer.unplaceable()
-            notice = of_no_node(request.pod, request.namespace, decision, no_node)
+            notice = of_no_node(*about, no_node, sources)
         if notice and self._reaches(request.pod["metadata"].get("labels") or {}, labels):
             self._tell(notice)
 

@@ -135,6 +135,13 @@ def nothing_of(kind: str, name: str, problems: Sequence[str]) -> list[str]:
     return fitting([f"{SIGNATURE}{kind} {name} cannot create pods: {each}" for each in problems])
 
 
+def not_read(kind: str, name: str, path: str, error: Exception) -> list[str]:
+    """Return the warning that an object on which a workload's pods depend cannot be read."""
+    *_, resource, refers_to = path.split("/")
+    what = f"{resource} {refers_to} cannot be read: {error}"
+    return fitting([f"{SIGNATURE}{kind} {name}: its pods were not checked: {what}"])
+
+
 def _group_by_text(
     found: Iterable[Group], said_of: Callable[[Fate], Iterable[str]]
 ) -> list[tuple[str, list[Group]]]:

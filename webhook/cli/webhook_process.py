@@ -27,7 +27,7 @@ from webhook.cli.serving_certificates import (
     handshakes_of,
 )
 from webhook.cli.serving_policies import policies_of
-from webhook.cli.workload_pods import faults_of, pods_of
+from webhook.cli.workload_pods import faults_of, pods_of, refers_to
 from webhook.interception import PATH
 from webhook.server.acceptor import allow_descriptors
 from webhook.server.certificate_sources import CertificateFiles
@@ -111,7 +111,13 @@ async def _run(settings: ServeSettings, https: socket.socket, plain: socket.sock
         tell = notices.submit if notices else lambda _notice: None
         handler = Handler(grounds, metrics, tell=tell, reaches=handshakes.takes)
         foresight = Foresight(
-            grounds, metrics, pods_of=pods_of, faults_of=faults_of, reaches=handshakes.takes
+            grounds,
+            metrics,
+            pods_of=pods_of,
+            faults_of=faults_of,
+            refers_to=refers_to,
+            read=home.client.get if home else None,
+            reaches=handshakes.takes,
         )
         allow_descriptors(settings.max_connections)
         limiter = ConnectionLimiter(settings.max_connections, on_ended=metrics.connection_ended)

@@ -176,6 +176,14 @@ class Leader(Strict):
     )
 
 
+class ObjectRef(Strict):
+    """The object of a run, by a label of its pods."""
+
+    api_version: Word = Field(description="The object's API group and version.")
+    kind: Word = Field(description="The object's kind.")
+    label: LabelKey = Field(description="The key of the label that has the object's name.")
+
+
 class Identity(Strict):
     """How the system's pods are recognized."""
 
@@ -205,6 +213,11 @@ class Identity(Strict):
     coordinator: list[Leader] | None = Field(
         default=None,
         description="Which pods are coordinators; the first entry about a pod is used.",
+    )
+    object: ObjectRef | None = Field(
+        default=None,
+        description="The object that the user wrote, if the owners of a pod do not lead to it. "
+        "Events about such pods are on this object.",
     )
 
 

@@ -118,6 +118,14 @@ class IndexKey(NamedTuple):
     when: tuple[Condition, ...] = ()
 
 
+class ObjectRef(NamedTuple):
+    """The object of a run, by the label of its pods that has the object's name."""
+
+    api_version: str
+    kind: str
+    label: str
+
+
 class Leader(NamedTuple):
     """Whether a pod for which all of `when` holds leads its run: if all of `only_if` holds."""
 
@@ -131,7 +139,8 @@ class Source:
 
     `origin` names where the system's own code writes the labels. Of a fact's keys and clauses the
     first with a result is used; `kind_always` and `framework_always` apply if no clause has one. Of
-    `leaders` the first whose conditions hold decides whether the pod leads.
+    `leaders` the first whose conditions hold decides whether the pod leads. `object` is the object
+    that a user wrote, for pods whose owners do not lead to it.
     """
 
     name: str
@@ -146,6 +155,7 @@ class Source:
     role: tuple[Clause, ...] = ()
     index: tuple[IndexKey, ...] = ()
     leaders: tuple[Leader, ...] = ()
+    object: ObjectRef | None = None
     note: str = ""
 
     @property
@@ -217,6 +227,7 @@ def source(name: str, spec: Mapping[str, Any]) -> Source:
             Leader(_conditions(each, "when"), _conditions(each, "onlyIf"))
             for each in identity.get("coordinator", ())
         ),
+        object=_object(identity["object"]) if "object" in identity else None,
         note=spec.get("note", ""),
     )
 
@@ -224,6 +235,10 @@ def source(name: str, spec: Mapping[str, Any]) -> Source:
 def _mark(raw: Mapping[str, Any]) -> Mark:
     of_namespace = "namespaceLabel" in raw
     return Mark(raw["namespaceLabel" if of_namespace else "label"], raw.get("value"), of_namespace)
+
+
+def _object(raw: Mapping[str, Any]) -> ObjectRef:
+    return ObjectRef(raw["apiVersion"], raw["kind"], raw["label"])
 
 
 def _key(raw: Mapping[str, Any]) -> Key:
