@@ -232,7 +232,7 @@ def rights(quiet: Installed, webhook: Served) -> Rights:
 
     It asks for a namespace that it has not heard of, and watches all else. For the Jobs, JobSets
     and so on whose pods it rejects, it looks for their owners and writes Events. For TrainJobs it
-    looks for their runtimes.
+    looks for their runtimes, for a worker of a PaddleJob for the job.
     """
     with called(webhook, webhooks(quiet)[0]) as connection:
         client = http.client.HTTPConnection("webhook")
@@ -246,6 +246,15 @@ def rights(quiet: Installed, webhook: Served) -> Rights:
                 "ownerReferences": [{**owner, "controller": True}],
             }
             ask(client, created_in(NOWHERE, **asking))
+        worker = {
+            "operator-name": "paddlejob-controller",
+            "job-name": "p",
+            "replica-type": "worker",
+            "replica-index": "0",
+        }
+        marked = {f"training.kubeflow.org/{key}": value for key, value in worker.items()}
+        _, answer = ask(client, created_in(NOWHERE, labels={names.RUN: "r", **marked}))
+        mentions(answer.decode(), "PaddleJob p cannot be read", "labels alone")
         for kind in ("ClusterTrainingRuntime", "TrainingRuntime"):
             review = created_in(NOWHERE)
             review["request"]["object"] = {

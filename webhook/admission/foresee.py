@@ -227,7 +227,7 @@ class Foresight:
         until = self._clock() + self._budget / 2
         found: list[Group] = []
         for pods in templates[:MOST_TEMPLATES]:
-            judge = partial(self._fate, facts, {})
+            judge = partial(self._fate, facts, {}, pods.led)
             for _ in foresee_replicas(pods, judge, found):
                 # Pods that are created meanwhile have priority: no request blocks on a warning.
                 await asyncio.sleep(0)
@@ -267,8 +267,8 @@ class Foresight:
             _unmarked(workload),
         )
 
-    def _fate(self, facts: _Facts, known: _Known, pod: JsonObject) -> Fate:
-        arrival = Arrival(pod, facts.namespace, facts.labels, facts.controller, facts.now)
+    def _fate(self, facts: _Facts, known: _Known, led: bool, pod: JsonObject) -> Fate:
+        arrival = Arrival(pod, facts.namespace, facts.labels, facts.controller, facts.now, led=led)
         received = receive_pod(arrival, facts.policies.sources)
         if received is None:
             metadata = pod["metadata"]

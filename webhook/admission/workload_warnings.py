@@ -35,6 +35,10 @@ class Pods(Protocol):
         """The number of pods; None if it depends on the cluster."""
 
     @property
+    def led(self) -> bool:
+        """Whether a pod of the workload leads by its role."""
+
+    @property
     def made(self) -> Callable[[int], object]:
         """Return a key for the pod at an index; equal keys mean equal pods."""
 

@@ -37,6 +37,7 @@ from webhook.server.health import health_app
 from webhook.server.limit import InFlightLimit
 from webhook.server.listener import bind, serve
 from webhook.server.notices import Notices
+from webhook.server.objects import MakingObjects
 from webhook.server.tls import Callers, ServerTls
 from webhook.server.webhook_metrics import Metrics
 from webhook.validating import POLICIES_PATH, WORKLOADS_PATH
@@ -109,7 +110,8 @@ async def _run(settings: ServeSettings, https: socket.socket, plain: socket.sock
             nodes=nodes.known,
         )
         tell = notices.submit if notices else lambda _notice: None
-        handler = Handler(grounds, metrics, tell=tell, reaches=handshakes.takes)
+        objects = MakingObjects(home.client) if home else None
+        handler = Handler(grounds, metrics, tell=tell, reaches=handshakes.takes, objects=objects)
         foresight = Foresight(
             grounds,
             metrics,

@@ -40,6 +40,8 @@ class _Role:
     plan: Plan
     part: str
     count: int
+    # The labels of a Run's pods show which one leads.
+    led: bool = False
 
     @property
     def made(self) -> Callable[[int], object]:
@@ -69,6 +71,11 @@ class _Queued:
     def count(self) -> int | None:
         """As it is without a queue."""
         return self.of.count
+
+    @property
+    def led(self) -> bool:
+        """As it is without a queue."""
+        return self.of.led
 
     @property
     def made(self) -> Callable[[int], object]:

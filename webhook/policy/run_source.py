@@ -166,6 +166,14 @@ class IndexKey(Key):
     )
 
 
+class ObjectRef(Strict):
+    """The object of a run, by a label of its pods."""
+
+    api_version: Word = Field(description="The object's API group and version.")
+    kind: Word = Field(description="The object's kind.")
+    label: LabelKey = Field(description="The key of the label that has the object's name.")
+
+
 class Leader(Strict):
     """Pods that meet all of `when` are the coordinator if they meet all of `onlyIf`."""
 
@@ -174,14 +182,11 @@ class Leader(Strict):
         default=None,
         description="The conditions for a coordinator; without them, every such pod is one.",
     )
-
-
-class ObjectRef(Strict):
-    """The object of a run, by a label of its pods."""
-
-    api_version: Word = Field(description="The object's API group and version.")
-    kind: Word = Field(description="The object's kind.")
-    label: LabelKey = Field(description="The key of the label that has the object's name.")
+    unless_led: ObjectRef | None = Field(
+        default=None,
+        description="The object whose other pods decide: if one of them has a role that leads, "
+        "this pod is no coordinator. The webhook reads the object for such pods.",
+    )
 
 
 class Identity(Strict):

@@ -127,10 +127,14 @@ class ObjectRef(NamedTuple):
 
 
 class Leader(NamedTuple):
-    """Whether a pod for which all of `when` holds leads its run: if all of `only_if` holds."""
+    """Whether a pod for which all of `when` holds leads its run: if all of `only_if` holds.
+
+    With `unless_led` it does not if another pod of that object leads by its role.
+    """
 
     when: tuple[Condition, ...]
     only_if: tuple[Condition, ...] = ()
+    unless_led: ObjectRef | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,10 +228,10 @@ def source(name: str, spec: Mapping[str, Any]) -> Source:
             IndexKey(_key(each), _conditions(each, "when")) for each in identity.get("index", ())
         ),
         leaders=tuple(
-            Leader(_conditions(each, "when"), _conditions(each, "onlyIf"))
+            Leader(_conditions(each, "when"), _conditions(each, "onlyIf"), _ref(each, "unlessLed"))
             for each in identity.get("coordinator", ())
         ),
-        object=_object(identity["object"]) if "object" in identity else None,
+        object=_ref(identity, "object"),
         note=spec.get("note", ""),
     )
 
@@ -237,8 +241,9 @@ def _mark(raw: Mapping[str, Any]) -> Mark:
     return Mark(raw["namespaceLabel" if of_namespace else "label"], raw.get("value"), of_namespace)
 
 
-def _object(raw: Mapping[str, Any]) -> ObjectRef:
-    return ObjectRef(raw["apiVersion"], raw["kind"], raw["label"])
+def _ref(holder: Mapping[str, Any], name: str) -> ObjectRef | None:
+    raw = holder.get(name)
+    return ObjectRef(raw["apiVersion"], raw["kind"], raw["label"]) if raw else None
 
 
 def _key(raw: Mapping[str, Any]) -> Key:
