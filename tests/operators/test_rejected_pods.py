@@ -16,7 +16,7 @@ from tests.cluster.rooms import ADMINISTRATOR, Json, Room, Running
 from tests.eventually import eventually
 from tests.operators.jobs import REJECTED, SPARK_APPLICATION, made, template
 from tests.wording import mentions
-from webhook import validating
+from webhook import names, validating
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import start_webhook, stop_webhook
 from webhook.sandbox.kubectl import Kubectl
@@ -88,17 +88,13 @@ def control_plane(
     folder = tmp_path_factory.mktemp("rejected")
     (folder / "audit.json").write_text(json.dumps(AUDIT))
     planned = plan_installations(select_operators(OPERATORS), operators_built)
+    # Its program wants Spark itself. The definition is enough for who is told.
+    spark = plan_installations(select_operators(("spark-operator",)), operators_built)
     settings = Settings(
         pools=read_pools(SHIPPED_NODES),
         audit=True,
         extra_arguments={"kube-apiserver": [f"--audit-policy-file={folder / 'audit.json'}"]},
-        definitions=[
-            definition
-            for each in plan_installations(
-                select_operators((*OPERATORS, "spark-operator")), operators_built
-            )
-            for definition in each.definitions
-        ],
+        definitions=[each for one in (*planned, *spark) for each in one.definitions],
     )
     with ControlPlane(folder / "state", binaries, settings) as plane:
         start_operators(plane, planned, Silent())
@@ -140,19 +136,17 @@ def scene(
     kubectl = kubectl_for(control_plane)
     rooms: dict[str, Room] = {}
     warnings: dict[str, str] = {}
+    job = made("batch/v1", "Job", {"template": template(restartPolicy="Never")})
+    job["spec"]["template"]["metadata"] = {"labels": {names.RUN: "train"}}
+    ask = ("create", "--dry-run=server", "-n", "default", "-f", "-")
+    eventually(
+        "the API server knows the entry for workloads",
+        lambda: kubectl.run(*ask, stdin=json.dumps(job)).stderr,
+    )
     for manifest in (*REJECTED, SPARK_APPLICATION):
         name = manifest["kind"].lower()
         control_plane.create_namespace(name, {})
         room = rooms[manifest["kind"]] = Room(control_plane, kubectl.within(name), name)
-
-        def warned(room: Room = room, manifest: Json = manifest) -> str:
-            done = room.kubectl.run(
-                "create", "--dry-run=server", "-f", "-", stdin=json.dumps(manifest)
-            )
-            assert done.returncode == 0, done.stderr
-            return done.stderr
-
-        eventually("the API server knows the entry for workloads", warned)
         done = room.kubectl.run("create", "-f", "-", stdin=json.dumps(manifest))
         assert done.returncode == 0, done.stderr
         warnings[manifest["kind"]] = done.stderr
