@@ -45,6 +45,7 @@ _CALLED: Final = {
     names.PLACEMENT_POLICIES: "policy",
     names.CAPACITY_CLASSES: "class",
     names.PLACEMENT_EXCEPTIONS: "exception",
+    names.RUN_SOURCES: "source",
 }
 
 

@@ -36,6 +36,7 @@ _REASONS: Final = {
     names.PLACEMENT_POLICIES: "InvalidPolicy",
     names.CAPACITY_CLASSES: "InvalidClass",
     names.PLACEMENT_EXCEPTIONS: "InvalidException",
+    names.RUN_SOURCES: "InvalidSource",
 }
 SATISFIABLE: Final = "Satisfiable"
 _MOST_CONCERNS: Final = 5

@@ -130,6 +130,8 @@ def summary(resource: str, text: bytes) -> str:
             shown = ", ".join((spec.get("rollout") or {}).get("namespaces") or ())
         elif resource == names.PLACEMENT_EXCEPTIONS:
             shown = ", ".join(spec["policies"])
+        elif resource == names.RUN_SOURCES:
+            shown = _source(spec)
         else:
             shown = " or ".join(map(_shape, spec.get("nodes") or ()))
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -145,6 +147,15 @@ def _shape(shape: Mapping[str, Any]) -> str:
         for each in shape.get("matchExpressions") or ()
     ]
     return ", ".join(labels + expressions)
+
+
+def _source(spec: Mapping[str, Any]) -> str:
+    """The labels that mark the pods of a system; without any, the kinds that it describes."""
+    marks = (spec.get("identity") or {}).get("marks") or ()
+    labels = [
+        f"{each['label']}={each['value']}" if "value" in each else each["label"] for each in marks
+    ]
+    return ", ".join(labels or [each["kind"] for each in spec.get("kinds") or ()])
 
 
 def _urgency(before: ObjectStatus, after: ObjectStatus) -> Urgency | None:
