@@ -28,6 +28,11 @@ def table_of(documents: Sequence[Document]) -> SourceTable:
     return SHIPPED.with_systems(_system(each) for each in _of_sources(documents))
 
 
+def source_errors(documents: Sequence[Document]) -> list[Finding]:
+    """Return the errors of documents RunSource, by themselves and beside each other."""
+    return [each for each in source_faults(documents) if each.severity == "error"]
+
+
 def source_faults(documents: Sequence[Document]) -> Iterator[Finding]:
     """Yield what a document RunSource may not say, by itself or beside the others."""
     sources = _of_sources(documents)

@@ -11,6 +11,7 @@ from webhook import names
 from webhook.crd.conditions import ConditionUpdate, update_conditions
 from webhook.policy.reporting.conditions import ACCEPTED
 from webhook.policy.reporting.decision_counts import total
+from webhook.policy.reporting.interception import interception
 from webhook.policy.status_model import PolicyStatus
 from webhook.shortening import fit
 from webhook.times import to_second
@@ -37,12 +38,14 @@ class Knowledge(NamedTuple):
 
     satisfied: by place, for the version that was judged
     served:    by the replicas' names, in order; None before they were read
+    configuration: the webhook configuration, {} if there is none; None if it is not known
     """
 
     acceptance: Acceptance
     satisfied: Mapping[str, tuple[Version, ConditionUpdate]]
     ledger: Ledger
     served: tuple[Served, ...] | None
+    configuration: Mapping[str, Any] | None = None
 
 
 class Due(NamedTuple):
@@ -71,6 +74,8 @@ def _status(observed: ObservedObject, known: Knowledge, now: Time) -> ObjectStat
     if satisfied is not None and satisfied[0] == observed.version:
         conditions.append(satisfied[1])
     conditions += _in_force(observed, known.acceptance, now)
+    if observed.resource == names.RUN_SOURCES:
+        conditions += _intercepted(observed.text, known.configuration)
     before = observed.status
     fields: dict[str, object] = {
         "observed_generation": observed.generation,
@@ -107,6 +112,14 @@ def _in_force(
             yield ConditionUpdate(
                 IN_FORCE, "False", "Ended", f"ended at {end}: it has no effect any more"
             )
+
+
+def _intercepted(text: bytes, configuration: Mapping[str, Any] | None) -> Iterator[ConditionUpdate]:
+    try:
+        yield from interception(text, configuration)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        # Another version may have written it; Accepted reports what is wrong.
+        return
 
 
 def _end(text: bytes) -> Time:
