@@ -194,7 +194,7 @@ class Identity(Strict):
         le=1000,
         description="The order of systems if several mark a pod; the highest comes first.",
     )
-    marks: Several[Mark] = Field(
+    marks: list[Mark] = Field(
         min_length=1,
         max_length=MAX_MARKS,
         description="The marks of the system's pods; one is enough.",
@@ -407,6 +407,10 @@ class Pods(Strict):
         for position, each in enumerate(when if isinstance(when, list) else ()):
             if isinstance(each, Mapping) and "field" not in each:
                 yield Problem(("when", position), "want a condition on a field")
+        like = given.get("like")
+        if isinstance(like, Mapping) and like.get("object") == "." and "each" not in given:
+            what = "an object cannot create itself; name one of its fields, or give each"
+            yield Problem(("like", "object"), what)
 
 
 class PodKind(Strict):
