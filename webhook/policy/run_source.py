@@ -174,6 +174,14 @@ class IndexKey(Key):
     )
 
 
+class ObjectRef(Strict):
+    """The object of a run, by a label of its pods."""
+
+    api_version: Word = Field(description="The object's API group and version.")
+    kind: Word = Field(description="The object's kind.")
+    label: LabelKey = Field(description="The key of the label that has the object's name.")
+
+
 class Leader(Strict):
     """Pods that meet all of `when` are the coordinator if they meet all of `onlyIf`."""
 
@@ -183,6 +191,11 @@ class Leader(Strict):
     only_if: Several[PodCondition] | None = Field(
         default=None,
         description="The conditions for a coordinator; without them, every such pod is one.",
+    )
+    unless_led: ObjectRef | None = Field(
+        default=None,
+        description="The object whose other pods decide: if one of them has a role that leads, "
+        "this pod is no coordinator. The webhook reads the object for such pods.",
     )
 
 
@@ -217,6 +230,11 @@ class Identity(Strict):
     coordinator: Several[Leader] | None = Field(
         default=None,
         description="Which pods are coordinators; the first entry about a pod is used.",
+    )
+    object: ObjectRef | None = Field(
+        default=None,
+        description="The object that the user wrote, if the owners of a pod do not lead to it. "
+        "Events about such pods are on this object.",
     )
 
 
