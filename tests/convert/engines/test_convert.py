@@ -324,7 +324,7 @@ def test_the_values_of_a_trainjob_win_over_its_runtime() -> None:
 
     assert run["spec"]["replicas"] == {"worker": {"count": 9}}
     assert run["spec"]["template"]["spec"]["containers"][0]["image"] == "example.invalid/own"
-    assert "spec.trainer: is left out: its image" in " ".join(warnings)
+    assert "spec.trainer.image: is left out: its image" in " ".join(warnings)
 
 
 def test_variables_that_rendering_adds_are_not_in_the_run() -> None:

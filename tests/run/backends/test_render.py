@@ -204,6 +204,19 @@ def test_replicas_of_a_jobset_get_their_rank_from_the_global_index() -> None:
     assert worker["MASTER_ADDR"]["value"] == "mnist-master-0-0.mnist"
 
 
+def test_pods_of_a_jobset_and_a_trainjob_say_their_framework() -> None:
+    """And a JobSet names the leader, or Fairlead would take worker 0 for a second one."""
+    found = rendered("jobset", WHOLE["jobset"][1])["spec"]
+    runtime, _ = all_rendered("trainer", WHOLE["trainer"][0])
+
+    for spec in (found, runtime["spec"]["template"]["spec"]):
+        for job in spec["replicatedJobs"]:
+            labels = job["template"]["spec"]["template"]["metadata"]["labels"]
+            assert labels["fairlead.dev/framework"] == "pytorch"
+    assert found["coordinator"] == {"replicatedJob": "master", "jobIndex": 0, "podIndex": 0}
+    assert "coordinator" not in rendered("jobset", WHOLE["jobset"][3])["spec"]
+
+
 def test_the_index_in_tf_config_is_that_of_the_role() -> None:
     """Not one of the numbers in the addresses."""
     job = rendered("jobset", WHOLE["jobset"][3])["spec"]["replicatedJobs"][1]
@@ -253,10 +266,12 @@ def test_kuberay_starts_ray_unless_head_and_workers_have_a_command() -> None:
 
 
 def test_a_driver_finds_the_head_by_the_service_of_kuberay() -> None:
-    """Its own variables win."""
+    """And the webhook knows its pod, which KubeRay does not mark, by Fairlead's labels."""
     _, driver = all_rendered("kuberay", WHOLE["kuberay"][1])
 
     assert driver["metadata"]["name"] == "mnist-driver"
+    labels = driver["spec"]["template"]["metadata"]["labels"]
+    assert (labels["fairlead.dev/run"], labels["fairlead.dev/role"]) == ("mnist", "driver")
     env = {each["name"]: each["value"] for each in main_of(driver["spec"]["template"])["env"]}
     assert env["RAY_ADDRESS"] == "ray://mnist-head-svc:10001"
 
@@ -266,6 +281,8 @@ def test_a_trainjob_has_a_runtime_of_its_own() -> None:
     runtime, job = all_rendered("trainer", WHOLE["trainer"][0])
 
     assert job["spec"]["runtimeRef"]["name"] == runtime["metadata"]["name"]
+    # Without it Trainer 2.1 sets none of torchrun's variables.
+    assert job["spec"]["trainer"] == {"numProcPerNode": "auto"}
     assert runtime["spec"]["mlPolicy"] == {"numNodes": 4, "torch": {"numProcPerNode": "auto"}}
     (node,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
     assert node["template"]["spec"]["backoffLimit"] == 4

@@ -125,7 +125,8 @@ def extract_jobset(item: Item) -> Converted:
         made.spec["activeDeadlineSeconds"] = deadlines[0]
     found = {role: _of_replicated_job(made, each, limits[role]) for role, each in jobs.items()}
     templates = {role: find(each, "template", "spec", "template") for role, each in jobs.items()}
-    _set_templates(made, found, templates)
+    marks = {names.FRAMEWORK: str(framework)} if framework else {}
+    _set_templates(made, found, templates, dict.fromkeys(templates, marks))
     return made
 
 
@@ -151,8 +152,10 @@ def extract_train_job(item: Item, runtime: Item) -> Converted:
     job = find((named or [*jobs.elements, _NOTHING])[0], "template", "spec")
     if find(policy, "torch").value is not None:
         made.spec["framework"] = "pytorch"
-        processes = _first(find(own, "numProcPerNode"), find(policy, "torch", "numProcPerNode"))
-        if processes.value is not None:
+        in_runtime = find(policy, "torch", "numProcPerNode")
+        processes = _first(find(own, "numProcPerNode"), in_runtime)
+        # Rendering writes the default of the runtime into the job.
+        if processes.value is not None and (processes.value != trainer.UNSET or in_runtime.value):
             made.spec["pytorch"] = {"nprocPerNode": processes}
     found: dict[str, Draft] = {}
     count = _first(find(own, "numNodes"), find(policy, "numNodes"))
@@ -171,7 +174,8 @@ def extract_train_job(item: Item, runtime: Item) -> Converted:
     template = find(job, "template")
     if _is_second(template, trainer.CONTAINER):
         made.spec["mainContainer"] = trainer.CONTAINER
-    _set_templates(made, {"worker": found}, {"worker": template})
+    marks = {names.FRAMEWORK: "pytorch"} if "framework" in made.spec else {}
+    _set_templates(made, {"worker": found}, {"worker": template}, {"worker": marks})
     _override_container(made, own)
     return made
 
@@ -217,9 +221,10 @@ def extract_ray(item: Item, driver: Item | None) -> Converted:
         deadline = find(driver, "spec", "activeDeadlineSeconds")
         if deadline.value is not None:
             made.spec["activeDeadlineSeconds"] = deadline
-    _set_templates(made, found, templates)
+    name = find(item, "metadata", "name").as_text
+    _set_templates(made, found, templates, {"driver": kuberay.driver_labels(name)})
     if driver is not None:
-        own = kuberay.driver_env(find(item, "metadata", "name").as_text)
+        own = kuberay.driver_env(name)
         # With the variables, the driver has a template of its own, unless all roles have them.
         roles = cast("dict[str, Any]", made.spec["replicas"])
         template = roles["driver"].get("template")
@@ -398,10 +403,18 @@ def _is_second(template: Item, container: str) -> bool:
 
 
 def _set_templates(
-    made: Converted, found: dict[str, dict[str, Draft]], templates: Mapping[str, Item]
+    made: Converted,
+    found: dict[str, dict[str, Draft]],
+    templates: Mapping[str, Item],
+    marks: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
-    """Set one template if all roles have the same; else each role has its own."""
-    drafts = {role: _template(each) for role, each in templates.items()}
+    """Set one template if all roles have the same; else each role has its own.
+
+    marks: by role, labels that rendering adds again.
+    """
+    drafts = {
+        role: _template(each, (marks or {}).get(role, {})) for role, each in templates.items()
+    }
     texts = [settled(each) for each in drafts.values()]
     if all(each == texts[0] for each in texts):
         made.spec["template"] = next(iter(drafts.values()), {})
@@ -412,12 +425,17 @@ def _set_templates(
     made.spec["replicas"] = found
 
 
-def _template(template: Item) -> dict[str, Draft]:
+def _template(template: Item, marks: Mapping[str, str]) -> dict[str, Draft]:
     metadata, spec = entries(find(template, "metadata")), entries(find(template, "spec"))
     result: dict[str, Draft] = {}
-    kept = {
+    kept: dict[str, Draft] = {
         key: metadata[key] for key in _TEMPLATE_METADATA if key in metadata and metadata[key].value
     }
+    labels = entries(find(template, "metadata", "labels"))
+    if any(labels[key].value == mark for key, mark in marks.items() if key in labels):
+        left = {key: each for key, each in labels.items() if each.value != marks.get(key)}
+        kept = {key: each for key, each in kept.items() if key != "labels"}
+        kept |= {"labels": left} if left else {}
     if kept:
         result["metadata"] = kept
     result["spec"] = {
