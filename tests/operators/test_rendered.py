@@ -22,6 +22,7 @@ from tests.eventually import eventually
 from tests.run.backends.runs import WHOLE, all_rendered
 from webhook import names
 from webhook.cli import fairlead
+from webhook.errors import SandboxError
 from webhook.identity import identify
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import start_webhook, stop_webhook
@@ -48,7 +49,10 @@ CASES: Final = [
     pytest.param(backend, run, id=f"{backend}-{number}")
     for backend, runs in WHOLE.items()
     for number, run in enumerate(runs)
+    if backend != "spark"
 ]
+# Not started: without Java it makes no pod.
+SPARK: Final = select_operators(["spark-operator"])
 POLICIES = """
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
@@ -160,7 +164,8 @@ def control_plane(
 ) -> Iterator[ControlPlane]:
     """One with the operators, whose kinds no other module deletes."""
     planned = plan_installations(OPERATORS, operators_built)
-    definitions = [each for one in planned for each in one.definitions]
+    defined = [*planned, *plan_installations(SPARK, operators_built)]
+    definitions = [each for one in defined for each in one.definitions]
     directory = tmp_path_factory.mktemp("rendered") / "state"
     with ControlPlane(directory, binaries, Settings(definitions=definitions)) as plane:
         start_operators(plane, planned, Silent())
@@ -226,6 +231,18 @@ def test_the_engine_makes_the_pods_that_preview_shows(
         variables = same.env.keys() & (engine.variables or same.env.keys())
         for name in () if pod.role in engine.without else variables:
             assert comparable(pod.env[name], engine) == comparable(same.env[name], engine), name
+
+
+@pytest.mark.parametrize("run", WHOLE["spark"])
+def test_the_definition_of_spark_takes_a_rendered_run(room: Room, run: Json) -> None:
+    """Strictly: no field is unknown. A field that is none is refused, so the check works."""
+    (found,) = all_rendered("spark", run)
+    stored = room.create(found)
+    assert stored["spec"] == found["spec"]
+
+    wrong = {**found, "metadata": {"name": "wrong"}, "spec": {**found["spec"], "drver": {}}}
+    with pytest.raises(SandboxError, match=r"drver"):
+        room.create(wrong)
 
 
 def _resume(room: Room, manifest: Json) -> None:

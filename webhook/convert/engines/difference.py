@@ -66,6 +66,15 @@ _REASONS: Final[Mapping[tuple[str, ...], str]] = {
         ("trainer", key): _IN_RUN
         for key in ("image", "command", "args", "resourcesPerNode", "numNodes")
     },
+    **{
+        ("driver", key): "it is in the template of the Run, and rendered as the driver's template"
+        for key in (
+            *("labels", "annotations", "env", "envFrom", "volumeMounts", "securityContext"),
+            *("serviceAccount", "nodeSelector", "tolerations", "affinity", "schedulerName"),
+            *("priorityClassName", "podSecurityContext", "initContainers", "sidecars", "image"),
+        )
+    },
+    ("driver", "memory"): "write the memory of the pod into resources, with Spark's overhead",
     ("elasticPolicy", "metrics"): "the number of replicas of a Run is fixed",
 }
 

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from webhook import names
 from webhook.convert.polyaxon.draft import Converted, Draft, settled
 from webhook.convert.polyaxon.item import Item, Origin, plain
-from webhook.run.backends import batch_job, dask_operator, jobset, kuberay, trainer
+from webhook.run.backends import (
+    batch_job,
+    dask_operator,
+    jobset,
+    kuberay,
+    spark_operator,
+    trainer,
+)
 from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
 
 if TYPE_CHECKING:
@@ -232,6 +239,85 @@ def extract_ray(item: Item, driver: Item | None) -> Converted:
             _strip(template, own)
             _join_templates(made)
     return made
+
+
+# Fields of a SparkApplication's driver that are fields of its container, or of its pod.
+_IN_CONTAINER: Final = {
+    "env": "env",
+    "envFrom": "envFrom",
+    "volumeMounts": "volumeMounts",
+    "securityContext": "securityContext",
+    "lifecycle": "lifecycle",
+}
+_IN_POD: Final = {
+    "serviceAccount": "serviceAccountName",
+    "nodeSelector": "nodeSelector",
+    "tolerations": "tolerations",
+    "affinity": "affinity",
+    "schedulerName": "schedulerName",
+    "priorityClassName": "priorityClassName",
+    "podSecurityContext": "securityContext",
+    "terminationGracePeriodSeconds": "terminationGracePeriodSeconds",
+    "initContainers": "initContainers",
+    "hostAliases": "hostAliases",
+}
+
+
+def extract_spark(item: Item) -> Converted:
+    """Return the Run of a SparkApplication: its driver, whose template or fields are the Run's."""
+    made = _begin(item, spark_operator.KIND)
+    spec = find(item, "spec")
+    driver = find(spec, "driver")
+    made.replicas = driver if driver.value is not None else None
+    found: dict[str, Draft] = {}
+    policy, retries = (find(spec, "restartPolicy", each) for each in ("type", "onFailureRetries"))
+    if policy.value in ("Never", "OnFailure"):
+        found["restartPolicy"] = policy
+    if policy.value == "OnFailure" and retries.value is not None:
+        made.spec["backoffLimit"] = retries
+    template = find(driver, "template")
+    if _is_second(template, spark_operator.CONTAINER):
+        made.spec["mainContainer"] = spark_operator.CONTAINER
+    _set_templates(made, {"driver": found}, {"driver": template})
+    if template.value is None:
+        made.spec["template"] = _spark_template(spec, driver)
+    return made
+
+
+def _spark_template(spec: Item, driver: Item) -> dict[str, Draft]:
+    """Return the template of a driver that has none, from the fields that Spark's settings have."""
+    container: dict[str, Draft] = {"name": spark_operator.CONTAINER}
+    image = _first(find(driver, "image"), find(spec, "image"))
+    if image.value is not None:
+        container["image"] = image
+    pod: dict[str, Draft] = {}
+    for names_of, target in ((_IN_CONTAINER, container), (_IN_POD, pod)):
+        for name, own in names_of.items():
+            if find(driver, name).value is not None:
+                target[own] = find(driver, name)
+    if "nodeSelector" not in pod and find(spec, "nodeSelector").value is not None:
+        pod["nodeSelector"] = find(spec, "nodeSelector")
+    if find(spec, "volumes").value is not None:
+        pod["volumes"] = find(spec, "volumes")
+    cores = {
+        part: {"cpu": each}
+        for part, each in (
+            ("limits", find(driver, "coreLimit")),
+            ("requests", _first(find(driver, "coreRequest"), find(driver, "cores"))),
+        )
+        if each.value is not None
+    }
+    if cores:
+        container["resources"] = cores
+    metadata = {
+        key: find(driver, key)
+        for key in ("labels", "annotations")
+        if find(driver, key).value is not None
+    }
+    return {
+        **({"metadata": metadata} if metadata else {}),
+        "spec": {**pod, "containers": [container, *find(driver, "sidecars").elements]},
+    }
 
 
 def _join_templates(made: Converted) -> None:
