@@ -36,12 +36,19 @@ OPERATORS: Final = (
     "dask-kubernetes",
     "kuberay-operator",
 )
+# Two that no pod meets, whatever its author writes.
 POLICIES: Final = """
 apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
 metadata: {name: pool-required}
 spec:
   requirements: {nodeSelector: {pool: required}}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: other-pool}
+spec:
+  requirements: {nodeSelector: {pool: other}}
 """
 # Everything that anybody writes.
 AUDIT: Final = {
