@@ -166,9 +166,7 @@ def control_plane(
 ) -> Iterator[ControlPlane]:
     """Not the one that all tests share: the operator's webhooks judge its kinds."""
     directory = tmp_path_factory.mktemp("delegated") / "state"
-    settings = Settings(
-        pools=read_pools(SHIPPED_NODES), definitions=[custom_resource_definition()]
-    )
+    settings = Settings(pools=read_pools(SHIPPED_NODES), definitions=[custom_resource_definition()])
     with ControlPlane(directory, binaries, settings) as plane:
         yield plane
 
