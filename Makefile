@@ -17,7 +17,7 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile 
 # Without cached bytecode every program that a test starts compiles its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-unit test-all test-beyond test-operators test-laws golden fuzz lint format lock audit sbom bench chaos manifests clean
+.PHONY: help demo test test-unit test-all test-beyond test-operators test-laws golden fuzz lint format lock audit sbom image bench chaos manifests clean
 
 help:
 	@echo 'make demo     set up, then show the webhook at work'
@@ -38,6 +38,7 @@ help:
 	@echo 'make lock     resolve the dependencies again'
 	@echo 'make audit    hold the locks against the known vulnerabilities'
 	@echo 'make sbom     write dist/fairlead.cdx.json, the bill of materials of the lock'
+	@echo 'make image    as root: build the image with buildah, and run webhook and controller from it'
 	@echo 'make clean    remove what the above made in this folder'
 
 $(STAMP): pyproject.toml requirements.lock requirements-dev.lock
@@ -108,6 +109,7 @@ manifests: $(STAMP)
 	$(BIN)/fairlead schema crd capacityclass > manifests/crds/capacityclasses.fairlead.dev.yaml
 	$(BIN)/fairlead schema crd placementexception > manifests/crds/placementexceptions.fairlead.dev.yaml
 	$(BIN)/python -c 'from webhook.run.backends.reference import page; print(page(), end="")' > docs/reference/engines.md
+	$(BIN)/fairlead schema crd runsource > manifests/crds/runsources.fairlead.dev.yaml
 	$(BIN)/fairlead guard authors > manifests/base/run-authors.yaml
 	$(BIN)/fairlead guard stamp > manifests/components/guard-stamp-warn/stamp.yaml
 	$(BIN)/fairlead guard stamp --action deny > manifests/components/guard-stamp-deny/stamp.yaml
@@ -137,6 +139,11 @@ sbom: $(STAMP)
 	@mkdir -p dist
 	$(BIN)/python -m tools.sbom > dist/fairlead.cdx.json
 	@echo 'dist/fairlead.cdx.json'
+
+# What it needs is checked first. Exit code 2: something is missing, and the cure.
+image: $(STAMP)
+	@mkdir -p dist
+	$(BIN)/python -m tools.image
 
 clean:
 	rm -rf $(VENV) $(AUDIT) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -24,7 +24,7 @@ from webhook.sources.marks import completion_index, parse_index
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from webhook.sources.marks import Clause, Condition, Source
+    from webhook.sources.marks import Clause, Condition, ObjectRef, Source
     from webhook.sources.table import SourceTable
 
 __all__ = [
@@ -89,12 +89,15 @@ def identify(
     annotations: Mapping[str, str],
     namespace_labels: Mapping[str, str],
     sources: SourceTable = SHIPPED,
+    *,
+    led: bool = False,
 ) -> Identity | None:
     """Return the identity of a pod in its run, from its metadata and namespace; None without one.
 
     Raises nothing, whatever the strings are, and reads only the pod's keys in `read_labels` and
     `read_annotations` of the table. A namespace's kind counts only with `fairlead.dev/place: all`,
     and only for a pod whose rows have no kind: a notebook in a namespace of jobs stays a notebook.
+    `led`: the object that made the pod has a pod that leads by its role.
     """
     rows = _rows(labels, sources)
     default_kind = names.DEFAULT_KIND
@@ -129,8 +132,25 @@ def identify(
         index,
         name,
         role in names.COORDINATOR_ROLES
-        or _leads(rows, labels, annotations, role, framework, index),
+        or _leads(rows, labels, annotations, role, framework, index, led),
     )
+
+
+def leader_ref(
+    identity: Identity,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    sources: SourceTable,
+) -> ObjectRef | None:
+    """Return the object that decides whether a coordinator remains one; None if its labels do."""
+    role, framework = identity.role, identity.framework
+    if not identity.coordinator or role in names.COORDINATOR_ROLES:
+        return None
+    rules = (rule for row in _rows(labels, sources) for rule in row.leaders)
+    for rule in rules:
+        if _hold(rule.when, labels, annotations, role, framework):
+            return rule.unless_led
+    return None
 
 
 def misread(labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[str, ...]:
@@ -255,9 +275,12 @@ def _leads(
     role: str | None,
     framework: str | None,
     index: int | None,
+    led: bool,
 ) -> bool:
     for row in rows:
-        for when, only_if in row.leaders:
+        for when, only_if, unless_led in row.leaders:
             if _hold(when, labels, annotations, role, framework):
+                if led and unless_led:
+                    return False
                 return _hold(only_if, labels, annotations, role, framework)
     return role == "worker" and index == 0 and framework in WORKER_ZERO_LEADS

@@ -18,6 +18,7 @@ from webhook.admission.app import admission_app
 from webhook.admission.arrival import Grounds, NamespaceLabels
 from webhook.admission.decision import Decision
 from webhook.admission.handler import Handler
+from webhook.admission.leader import Objects
 from webhook.admission.notice import Notice
 from webhook.errors import NotSynced
 from webhook.interception import PATH
@@ -160,6 +161,7 @@ class Webhook:
         tell: Callable[[Notice], None] = lambda _notice: None,
         reaches: Callable[[Mapping[str, str], Mapping[str, str]], bool] = lambda *_: True,
         unplaceable: Callable[[Json, Decision, PolicySet], str] = lambda *_: "",
+        objects: Objects | None = None,
     ) -> None:
         self.metrics = Metrics()
         grounds = Grounds(
@@ -168,7 +170,7 @@ class Webhook:
             default_priority_class,
             unplaceable=unplaceable,
         )
-        handler = Handler(grounds, self.metrics, tell=tell, reaches=reaches)
+        handler = Handler(grounds, self.metrics, tell=tell, reaches=reaches, objects=objects)
         self.app: Starlette = admission_app({PATH: handler}, self.metrics)
 
     @property

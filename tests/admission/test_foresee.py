@@ -23,7 +23,8 @@ from webhook.admission.decision import Decision
 from webhook.admission.foresee import MOST_ASKED, MOST_VALUES, Foresight
 from webhook.admission.handler import Reply
 from webhook.admission.workload_warnings import Pods
-from webhook.cli.workload_pods import pods_of
+from webhook.cli.workload_pods import pods_of, refers_to
+from webhook.errors import ClusterError
 from webhook.placement.nodes import Node
 from webhook.policy.policy_set import PolicySet
 from webhook.server.webhook_metrics import Metrics
@@ -519,3 +520,73 @@ def test_a_workload_with_too_many_values_is_not_checked() -> None:
         (said,) = json.loads(Webhook(policy_set(POOL)).post(body).body)["response"]["warnings"]
         assert said.startswith(f"fairlead: {subject}its pods ")
         mentions(said, "not checked", str(MOST_VALUES))
+
+
+RUNTIME = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/torch"
+
+
+def train_job(**spec: Any) -> Json:
+    """A TrainJob with the runtime torch."""
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "train", "namespace": "ml-team"},
+        "spec": {"runtimeRef": {"name": "torch"}, **spec},
+    }
+
+
+def runtime(made: Json) -> Json:
+    """The runtime torch, whose nodes have this pod template."""
+    job = {"name": "node", "template": {"spec": {"template": made}}}
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "ClusterTrainingRuntime",
+        "metadata": {"name": "torch"},
+        "spec": {"mlPolicy": {"numNodes": 2}, "template": {"spec": {"replicatedJobs": [job]}}},
+    }
+
+
+def test_the_pods_of_a_train_job_are_those_of_the_runtime_that_is_read() -> None:
+    """Its author gets the warning, although the pod template is in another object."""
+    read: list[str] = []
+
+    async def reading(path: str) -> Json:
+        read.append(path)
+        return runtime(template(**ELSEWHERE))
+
+    webhook = Webhook(policy_set(POOL), refers_to=refers_to, read=reading)
+    (warning,) = webhook.told(train_job())
+    mentions(warning, "TrainJob train in ml-team", "would be rejected", "policy")
+    assert read == [RUNTIME]
+    assert webhook.told(train_job(), train_job(suspend=True)) == []
+
+
+def test_a_runtime_that_cannot_be_read_is_a_warning() -> None:
+    """It is not known then what becomes of the pods."""
+
+    async def failing(_: str) -> Json:
+        raise ClusterError("not found", status=404, reason="NotFound")
+
+    webhook = Webhook(policy_set(POOL), refers_to=refers_to, read=failing)
+    (warning,) = webhook.told(train_job())
+    mentions(warning, "TrainJob train", "not checked", "clustertrainingruntimes torch", "not found")
+
+
+def test_a_workload_that_refers_to_nothing_is_not_read() -> None:
+    """Nor is a runtime whose name is none, or of another kind."""
+
+    async def failing(path: str) -> Json:
+        raise AssertionError(path)
+
+    webhook = Webhook(policy_set(POOL), refers_to=refers_to, read=failing)
+    assert webhook.told(job(template(**ELSEWHERE))) != []
+    for reference in ({"name": "../../x"}, {"name": "torch", "kind": "Secret"}, {}):
+        assert webhook.told(train_job(runtimeRef=reference)) == []
+    assert refers_to({**train_job(), "apiVersion": "trainer.kubeflow.org/v1?x"}) == ""
+
+
+def test_a_runtime_of_the_namespace_is_read_there() -> None:
+    """A TrainingRuntime has a namespace, that of the TrainJob."""
+    made = train_job(runtimeRef={"name": "torch", "kind": "TrainingRuntime"})
+    path = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/ml-team/trainingruntimes/torch"
+    assert refers_to(made) == path

@@ -31,6 +31,7 @@ class Some:
     count: int | None = 1
     part: str = ""
     alike: bool = False
+    led: bool = False
     judged: list[int] = field(default_factory=list)
 
     @property

@@ -128,11 +128,11 @@ class Served:
 
 
 def ask(
-    connection: http.client.HTTPConnection, body: bytes | Json
+    connection: http.client.HTTPConnection, body: bytes | Json, *, path: str = "/mutate"
 ) -> tuple[http.client.HTTPResponse, bytes]:
     """POST a review, and return the answer, and its body."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    connection.request("POST", "/mutate", content, {"Content-Type": "application/json"})
+    connection.request("POST", path, content, {"Content-Type": "application/json"})
     response = connection.getresponse()
     return response, response.read()
 

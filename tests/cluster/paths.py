@@ -34,9 +34,7 @@ _GROUPS: Final = {
     **dict.fromkeys(
         (
             names.RUNS,
-            names.PLACEMENT_POLICIES,
-            names.CAPACITY_CLASSES,
-            names.PLACEMENT_EXCEPTIONS,
+            *names.POLICY_RESOURCES.values(),
         ),
         names.API_VERSION,
     ),
@@ -52,9 +50,7 @@ _CLUSTER_SCOPED: Final = {
     "validatingadmissionpolicybindings",
     "clusterroles",
     "clusterrolebindings",
-    names.PLACEMENT_POLICIES,
-    names.CAPACITY_CLASSES,
-    names.PLACEMENT_EXCEPTIONS,
+    *names.POLICY_RESOURCES.values(),
 }
 
 

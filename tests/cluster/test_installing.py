@@ -40,6 +40,8 @@ from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
 from webhook.sandbox.fairlead import SandboxController, start_controller
+from webhook.server.notices import CREATED
+from webhook.validating import WORKLOADS_PATH
 
 pytest_plugins = ["tests.cluster.installed_fixtures"]
 
@@ -228,22 +230,41 @@ class Rights:
 def rights(quiet: Installed, webhook: Served) -> Rights:
     """Looked at once it has had to use all of them, and before any other is granted.
 
-    It asks for a namespace that it has not heard of, and watches all else. For the Job and the
-    ReplicaSet whose pods it rejects, it looks for their owners and writes Events.
+    It asks for a namespace that it has not heard of, and watches all else. For the Jobs, JobSets
+    and so on whose pods it rejects, it looks for their owners and writes Events. For TrainJobs it
+    looks for their runtimes, for a worker of a PaddleJob for the job.
     """
-    job = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
-    replica_set = {**job, "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "v"}
     with called(webhook, webhooks(quiet)[0]) as connection:
         client = http.client.HTTPConnection("webhook")
         client.sock = connection
         ask(client, created_in("unheard-of"))
         quiet.plane.create_namespace(NOWHERE)
-        for owner in (job, replica_set):
+        for group, kind in CREATED:
+            owner = {"apiVersion": f"{group}/v1", "kind": kind, "name": "o", "uid": kind}
             asking: Json = {
                 "annotations": {names.CAPACITY: "nowhere=Constrain"},
-                "ownerReferences": [owner],
+                "ownerReferences": [{**owner, "controller": True}],
             }
             ask(client, created_in(NOWHERE, **asking))
+        worker = {
+            "operator-name": "paddlejob-controller",
+            "job-name": "p",
+            "replica-type": "worker",
+            "replica-index": "0",
+        }
+        marked = {f"training.kubeflow.org/{key}": value for key, value in worker.items()}
+        _, answer = ask(client, created_in(NOWHERE, labels={names.RUN: "r", **marked}))
+        mentions(answer.decode(), "PaddleJob p cannot be read", "labels alone")
+        for kind in ("ClusterTrainingRuntime", "TrainingRuntime"):
+            review = created_in(NOWHERE)
+            review["request"]["object"] = {
+                "apiVersion": "trainer.kubeflow.org/v1alpha1",
+                "kind": "TrainJob",
+                "metadata": {"name": "t", "namespace": NOWHERE},
+                "spec": {"runtimeRef": {"kind": kind, "name": "torch"}},
+            }
+            _, answer = ask(client, review, path=WORKLOADS_PATH)
+            mentions(answer.decode(), "TrainJob t", "not checked", "torch")
     wanted = granted(quiet, names.WEBHOOK)
     return Rights(wanted, used(quiet, names.WEBHOOK, wanted), refused(quiet, names.WEBHOOK))
 
@@ -373,7 +394,7 @@ def test_who_may_edit_a_namespace_may_create_runs_in_it(installed: Installed) ->
 
 
 READER = names.POLICIES_VIEW
-RESOURCES = (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES, names.PLACEMENT_EXCEPTIONS)
+RESOURCES = tuple(names.POLICY_RESOURCES.values())
 
 
 @pytest.mark.parametrize("role", [READER, "view"])

@@ -139,6 +139,39 @@ SPARK_APPLICATION: Final = made(
         "executor": {"instances": 1},
     },
 )
+_RAY_SPEC: Final = _RAY_CLUSTER["spec"]
+_DASK_SPEC: Final = _DASK_CLUSTER["spec"]
+
+
+def _training_job(kind: str, field: str, container: str, **roles: int) -> Json:
+    """An object of the training operator, with so many replicas of each role."""
+    replicas = {
+        role: {"replicas": count, "template": template(container)} for role, count in roles.items()
+    }
+    return made("kubeflow.org/v1", kind, {field: replicas})
+
+
+# One object of each kind: a policy rejects all pods of them.
+REJECTED: Final = (
+    _PYTORCH_JOB,
+    _training_job("TFJob", "tfReplicaSpecs", "tensorflow", Chief=1, Worker=2),
+    _training_job("XGBoostJob", "xgbReplicaSpecs", "xgboost", Master=1, Worker=2),
+    _training_job("PaddleJob", "paddleReplicaSpecs", "paddle", Worker=2),
+    _training_job("JAXJob", "jaxReplicaSpecs", "jax", Worker=2),
+    _MPI_JOB,
+    _JOB_SET,
+    _TRAIN_JOB,
+    _LEADER_WORKER_SET,
+    _DASK_CLUSTER,
+    made(
+        "kubernetes.dask.org/v1",
+        "DaskJob",
+        {"job": template("job"), "cluster": {"spec": _DASK_SPEC}},
+    ),
+    _RAY_CLUSTER,
+    made("ray.io/v1", "RayJob", {"entrypoint": "python run.py", "rayClusterSpec": _RAY_SPEC}),
+    made("ray.io/v1", "RayService", {"serveConfigV2": "", "rayClusterConfig": _RAY_SPEC}),
+)
 _KUEUE: Final = "kueue.x-k8s.io/v1beta2"
 _QUEUES: Final = (
     made(_KUEUE, "ResourceFlavor", {}, QUEUE),

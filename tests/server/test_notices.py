@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from webhook.admission.notice import NO_NODE, REJECTED, Notice, Owner
 from webhook.errors import ClusterError
 from webhook.kube.events import LONGEST
-from webhook.server.notices import BURST, EVERY, WAITING, Notices
+from webhook.server.notices import BURST, CREATED, EVERY, WAITING, Notices
 
 Json = dict[str, Any]
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
@@ -251,6 +253,8 @@ def created_by(uid: str, kind: str, name: str, owner_uid: str, api: str = "batch
 
 
 JOBS = "/apis/batch/v1/namespaces/ml/jobs"
+SPARK = "sparkoperator.k8s.io/v1beta2"
+APPLICATION = f"/apis/{SPARK}/namespaces/ml/sparkapplications/train"
 
 
 def test_an_event_is_on_the_object_that_created_the_owner() -> None:
@@ -302,10 +306,11 @@ def test_an_object_of_the_owner_s_name_that_is_another_one_is_not_followed() -> 
         Owner("batch/v1", "Job", "a/../../b", "u"),
         Owner("batch/v1", "Job", "a?watch=1", "u"),
         Owner("v1", "Secret", "keys", "u"),
-        Owner("ray.io/v1", "RayCluster", "train", "u"),
+        Owner("v1", "Pod", "train", "u"),
+        Owner("ray.io/v1/../../v1", "RayCluster", "train", "u"),
     ],
 )
-def test_only_jobs_and_replica_sets_are_read_whatever_a_pod_refers_to(owner: Owner) -> None:
+def test_only_known_kinds_are_read_whatever_a_pod_refers_to(owner: Owner) -> None:
     """Anyone may write an owner reference."""
 
     async def play(server: Server, replica: Replica) -> None:
@@ -316,13 +321,70 @@ def test_only_jobs_and_replica_sets_are_read_whatever_a_pod_refers_to(owner: Own
     assert len(server.events) == 1
 
 
-def test_owners_are_followed_for_three_steps() -> None:
+def test_owners_are_followed_for_five_steps() -> None:
     """A circle ends."""
 
     async def play(server: Server, replica: Replica) -> None:
         server.objects[f"{JOBS}/train"] = created_by("u1", "Job", "train", "u1")
         await replica.tells(notice())
-        assert len(server.read) == 3
+        assert len(server.read) == 5
 
     server, _ = played(play)
     assert len(server.events) == 1
+
+
+def test_an_object_that_a_label_names_has_the_event_of_a_pod_without_an_owner() -> None:
+    """Nobody owns the driver that spark-submit creates."""
+    named = Owner(SPARK, "SparkApplication", "train", "")
+
+    async def play(server: Server, replica: Replica) -> None:
+        server.objects[APPLICATION] = {"metadata": {"uid": "app"}}
+        await replica.tells(notice()._replace(owner=named, named=named))
+
+    server, replica = played(play)
+    (event,) = server.events.values()
+    about = event["involvedObject"]
+    assert (about["kind"], about["name"], about["uid"]) == ("SparkApplication", "train", "app")
+    assert replica.outcomes == ["written"]
+
+
+def test_an_object_that_a_label_names_has_the_event_of_a_pod_that_a_pod_owns() -> None:
+    """The driver owns the executors, and the Event has one message for all of them."""
+    named = Owner(SPARK, "SparkApplication", "train", "")
+    driver = Owner("v1", "Pod", "train-driver", "d")
+
+    async def play(server: Server, replica: Replica) -> None:
+        server.objects[APPLICATION] = created_by("app", "ScheduledSparkApplication", "all", "top")
+        await replica.tells(notice()._replace(owner=driver, named=named))
+
+    server, _ = played(play)
+    (event,) = server.events.values()
+    assert event["involvedObject"]["kind"] == "ScheduledSparkApplication"
+    assert event["involvedObject"]["uid"] == "top"
+
+
+def test_no_event_is_written_if_the_object_that_a_label_names_does_not_exist() -> None:
+    """Anyone may write the label; the author of such a pod gets the answer itself."""
+    named = Owner(SPARK, "SparkApplication", "train", "")
+
+    async def play(_: Server, replica: Replica) -> None:
+        await replica.tells(notice()._replace(owner=named, named=named))
+
+    server, replica = played(play)
+    assert not server.events
+    assert replica.outcomes == ["dropped"]
+
+
+def test_the_webhook_may_read_exactly_the_owners_that_it_follows() -> None:
+    """A right too few puts Events on children, a right too many is one to steal."""
+    documents = yaml.safe_load_all(Path("manifests/base/webhook-rights.yaml").read_text())
+    (rules,) = (each["rules"] for each in documents if each["kind"] == "ClusterRole")
+    given = {
+        (group, resource)
+        for rule in rules
+        if rule["verbs"] == ["get"]
+        for group in rule["apiGroups"]
+        if "kubeflow.org" not in group
+        for resource in rule["resources"]
+    }
+    assert given == {(group, resource) for (group, _), resource in CREATED.items()}

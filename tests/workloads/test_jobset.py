@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.marked_pods import jobset, who
 from tests.workloads.manifests import Json, labels, template, templates
+from webhook.identity import identify
 
 # Labels whose values nobody knows beforehand.
 _RANDOM = {"jobset.sigs.k8s.io/job-key", "batch.kubernetes.io/controller-uid"}
@@ -74,3 +77,16 @@ def test_a_job_set_gives_claims_to_the_pods_that_mount_them() -> None:
     assert "volumes" not in driver.pod(0)["spec"]
     claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data-mnist"}}
     assert workers.pod(0)["spec"]["volumes"] == [claim]
+
+
+@pytest.mark.parametrize(("beside", "leads"), [("driver", False), ("ps", True)])
+def test_worker_0_leads_unless_another_job_of_the_set_does(beside: str, leads: bool) -> None:
+    """The labels of a worker do not show it, but the object does."""
+    jobs = [replicated(beside), replicated("workers", parallelism=2)]
+    other, workers = templates("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": jobs})
+    assert (other.led, workers.led) == (not leads, not leads)
+    found = identify(labels(workers, 0), {}, {}, led=workers.led)
+    assert found
+    assert found.coordinator is leads
+    assert who(labels(workers, 0)).coordinator
+    assert who(labels(other)).coordinator is not leads

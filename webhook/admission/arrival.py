@@ -45,7 +45,7 @@ class Arrival:
 
     `user` is empty offline: the engine then trusts the pod's own metadata. `groups` are the user's.
     `now` is the time of the request, with a time zone. If it is None, no exception is in force and
-    none has ended.
+    none has ended. `led`: the object that made the pod has a pod that leads by its role.
     """
 
     pod: JsonObject
@@ -54,6 +54,7 @@ class Arrival:
     user: str = ""
     now: datetime | None = None
     groups: Collection[str] = ()
+    led: bool = False
 
 
 OF_DAEMON_SET: Final = "created by the DaemonSet controller, which uses its own template"

@@ -62,7 +62,9 @@ def decide_received(received: ReceivedPod, policies: PolicySet, cluster: Cluster
 def receive_pod(arrival: Arrival, sources: SourceTable = SHIPPED) -> ReceivedPod | None:
     """Parse the pod; return None if it belongs to no run. Raises as `decide` does."""
     own = pod.parse_pod(arrival.pod)
-    identity = identify(own.labels, own.annotations, arrival.namespace_labels, sources)
+    identity = identify(
+        own.labels, own.annotations, arrival.namespace_labels, sources, led=arrival.led
+    )
     if identity is None:
         return None
     keeps = keeps_placement(arrival, own)

@@ -23,11 +23,12 @@ from webhook.admission.workload_warnings import (
     Fate,
     foresee_replicas,
     mark_on,
+    not_read,
     nothing_of,
     write_warnings,
 )
 from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN
-from webhook.errors import InvalidPod, InvalidReview, InvalidRun, NotSynced
+from webhook.errors import ClusterError, InvalidPod, InvalidReview, InvalidRun, NotSynced
 from webhook.identity import misread, unknown_keys
 from webhook.placement.daemon import held_off
 from webhook.placement.nodes import work
@@ -37,7 +38,7 @@ from webhook.turns import Window
 from webhook.workloads.object import ANSWERED, Object
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from datetime import datetime
 
     from webhook.admission.arrival import Cluster, Grounds
@@ -125,7 +126,9 @@ class Foresight:
 
     `grounds` are the Handler's, which later decides on the pods. `pods_of` returns the pods of
     a workload and raises InvalidRun if it has no valid ones. `faults_of` returns the violations of
-    the pod schema in its templates. `reaches` takes a pod's labels and its namespace's, and
+    the pod schema in its templates. `refers_to` returns the path in the API of an object that the
+    pods depend on, else nothing; `read` reads it and raises ClusterError, and the other functions
+    get it after the table of systems. `reaches` takes a pod's labels and its namespace's, and
     returns whether the API server would send such a pod to the webhook.
     """
 
@@ -134,8 +137,10 @@ class Foresight:
         grounds: Grounds,
         observer: Observer,
         *,
-        pods_of: Callable[[JsonObject, SourceTable], Sequence[Pods]],
-        faults_of: Callable[[JsonObject, SourceTable], Sequence[str]] = lambda _, _sources: (),
+        pods_of: Callable[..., Sequence[Pods]],
+        faults_of: Callable[..., Sequence[str]] = lambda *_: (),
+        refers_to: Callable[[JsonObject], str] = lambda _workload: "",
+        read: Callable[[str], Awaitable[JsonObject]] | None = None,
         reaches: Callable[[Mapping[str, str], Mapping[str, str]], bool] = lambda _pod, _space: True,
         clock: Callable[[], float] = time.perf_counter,
         budget: float = BUDGET,
@@ -144,6 +149,8 @@ class Foresight:
         self._observer = observer
         self._pods_of = pods_of
         self._faults_of = faults_of
+        self._refers_to = refers_to
+        self._read = read
         self._reaches = reaches
         self._clock = clock
         self._budget = budget
@@ -172,13 +179,16 @@ class Foresight:
 
     async def _answer(self, body: bytes) -> Reply:
         """Raises InvalidReview."""
-        about = _parse_workload(body).about
+        workload = _parse_workload(body)
+        about, refers_to = workload.about, self._refers_to(workload.new)
+        # The parsed object takes many times its bytes, and the request may wait.
+        del workload
         texts: Sequence[str] = ()
         result = "foreseen"
         try:
             if self._asked > MOST_ASKED:
                 raise NotSynced(f"{MOST_ASKED} others are checked")
-            texts = await self._warn_of_workload(body, about)
+            texts = await self._warn_of_workload(body, about, refers_to)
         except (NotSynced, InvalidPod, TimeoutError, RecursionError) as error:
             result = "unforeseen"
             _logger.info("workload not checked", extra={**about.line(), "reason": str(error)})
@@ -191,43 +201,51 @@ class Foresight:
             _logger.debug("workload warned of", extra={**about.line(), "warnings": len(texts)})
         return Reply(200, result, review.answer(about.uid, allowed=True, warnings=texts))
 
-    async def _warn_of_workload(self, body: bytes, about: _About) -> list[str]:
+    async def _warn_of_workload(self, body: bytes, about: _About, refers_to: str) -> list[str]:
         async with asyncio.timeout(self._budget):
             labels = await self._grounds.labels(about.namespace)
+            beside: Sequence[JsonObject] = ()
+            if refers_to and self._read:
+                try:
+                    beside = [await self._read(refers_to)]
+                except ClusterError as error:
+                    return not_read(about.kind, about.name, refers_to, error)
             async with self._turns.turn(about.namespace):
-                return await self._warnings(_parse_workload(body), labels)
+                return await self._warnings(_parse_workload(body), labels, beside)
 
-    async def _warnings(self, workload: _Workload, labels: Mapping[str, str]) -> list[str]:
+    async def _warnings(
+        self, workload: _Workload, labels: Mapping[str, str], beside: Sequence[JsonObject]
+    ) -> list[str]:
         try:
             sources = self._grounds.serving().sources
-            templates = self._pods_of(workload.new, sources)
+            templates = self._pods_of(workload.new, sources, *beside)
         except InvalidRun as error:
             return nothing_of(workload.about.kind, workload.about.name, error.problems)
-        if not templates or self._is_unchanged(workload, templates, sources):
+        if not templates or self._is_unchanged(workload, templates, sources, *beside):
             return []
         facts = self._facts(workload, labels)
         until = self._clock() + self._budget / 2
         found: list[Group] = []
         for pods in templates[:MOST_TEMPLATES]:
-            judge = partial(self._fate, facts, {})
+            judge = partial(self._fate, facts, {}, pods.led)
             for _ in foresee_replicas(pods, judge, found):
                 # Pods that are created meanwhile have priority: no request blocks on a warning.
                 await asyncio.sleep(0)
                 if self._clock() > until:
                     break
         # A large template takes too long for the event loop.
-        faults = await asyncio.to_thread(self._faults_of, workload.new, sources)
+        faults = await asyncio.to_thread(self._faults_of, workload.new, sources, *beside)
         about = workload.about
         return write_warnings(about.kind, about.name, about.namespace, found, faults)
 
     def _is_unchanged(
-        self, workload: _Workload, templates: Sequence[Pods], sources: SourceTable
+        self, workload: _Workload, templates: Sequence[Pods], *about: SourceTable | JsonObject
     ) -> bool:
         """Return True if an update leaves the pods as they were, such as a change of scale."""
         if workload.old is None:
             return False
         try:
-            before = self._pods_of(workload.old, sources)
+            before = self._pods_of(workload.old, *about)
         except InvalidRun:
             return False
         if _marked(workload.new) and not _marked(workload.old):
@@ -249,8 +267,8 @@ class Foresight:
             _unmarked(workload),
         )
 
-    def _fate(self, facts: _Facts, known: _Known, pod: JsonObject) -> Fate:
-        arrival = Arrival(pod, facts.namespace, facts.labels, facts.controller, facts.now)
+    def _fate(self, facts: _Facts, known: _Known, led: bool, pod: JsonObject) -> Fate:
+        arrival = Arrival(pod, facts.namespace, facts.labels, facts.controller, facts.now, led=led)
         received = receive_pod(arrival, facts.policies.sources)
         if received is None:
             metadata = pod["metadata"]

@@ -1,10 +1,13 @@
-"""Handle a pod review: from bytes to the answer with its status, logs and metrics."""
+"""Handle a pod review: from bytes to the answer with its status, logs and metrics.
+
+Longer than 300 lines: one class, in which each failure of a step has its own answer.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from webhook.admission import audit, review
@@ -12,6 +15,7 @@ from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide_received, receive_pod
+from webhook.admission.leader import settle_leader
 from webhook.admission.notice import of_no_node, of_rejection
 from webhook.admission.review import Unreadable
 from webhook.admission.second_calls import Answers, FirstCall, key_of, stamp_of
@@ -24,9 +28,11 @@ if TYPE_CHECKING:
 
     from webhook.admission.arrival import Grounds
     from webhook.admission.decision import Audited, ReceivedPod
+    from webhook.admission.leader import Objects
     from webhook.admission.notice import Notice
     from webhook.admission.review import PodRequest
     from webhook.policy.policy_set import PolicySet
+    from webhook.sources.table import SourceTable
 
 _logger = logging.getLogger(__name__)
 
@@ -101,7 +107,8 @@ class Handler:
     `clock` measures the duration of a decision. `tell` receives the notice for the owner of a pod;
     it neither waits nor raises. `reaches` takes a pod's labels and its namespace's, and returns
     whether the API server sends such pods. If it does not, a client other than the API server
-    called, and no owner is notified.
+    called, and no owner is notified. `objects` are read for pods whose labels do not show whether
+    they lead; without it the labels decide.
     """
 
     def __init__(
@@ -112,12 +119,14 @@ class Handler:
         clock: Callable[[], float] = time.perf_counter,
         tell: Callable[[Notice], None] = lambda _notice: None,
         reaches: Callable[[Mapping[str, str], Mapping[str, str]], bool] = lambda _pod, _space: True,
+        objects: Objects | None = None,
     ) -> None:
         self._grounds = grounds
         self._observer = observer
         self._clock = clock
         self._tell = tell
         self._reaches = reaches
+        self._objects = objects
         self._answers = Answers()
 
     async def handle(self, body: bytes) -> Reply:
@@ -142,7 +151,11 @@ class Handler:
                 request = review.parse(body)
                 policies = self._grounds.serving()
                 received = self._receive(request, labels, policies)
-            return self._decide(request, received, policies or self._grounds.serving(), began)
+            policies = policies or self._grounds.serving()
+            doubts: Sequence[str] = ()
+            if received is not None:
+                received, doubts = await settle_leader(received, policies.sources, self._objects)
+            return self._decide(request, received, policies, began, doubts)
         except (InvalidReview, InvalidPod, RecursionError) as error:
             if isinstance(error, Unreadable):
                 uid = error.uid
@@ -173,12 +186,19 @@ class Handler:
         return receive_pod(self._arrival(request, labels or {}), policies.sources)
 
     def _decide(
-        self, request: PodRequest, received: ReceivedPod | None, policies: PolicySet, began: float
+        self,
+        request: PodRequest,
+        received: ReceivedPod | None,
+        policies: PolicySet,
+        began: float,
+        doubts: Sequence[str],
     ) -> Reply:
         cluster = self._grounds.cluster()
         decision = (
             decide_received(received, policies, cluster) if received else Decision("not-a-run")
         )
+        if doubts:
+            decision = replace(decision, warnings=[*decision.warnings, *doubts])
         first = self._first_call(request, received, began)
         no_node = self._no_node(request, decision, policies)
         if first and first.no_node:
@@ -198,7 +218,9 @@ class Handler:
         if received and first is None:
             self._remember(request, received, decision, FirstCall(began, bool(no_node)))
         if received and not request.dry_run:
-            self._notify_owner(request, received.arrival.namespace_labels, decision, no_node)
+            self._notify_owner(
+                request, received.arrival.namespace_labels, decision, no_node, policies.sources
+            )
         level = logging.INFO if no_node else _level(decision)
         if _logger.isEnabledFor(level):
             seconds = self._clock() - began
@@ -244,12 +266,18 @@ class Handler:
             return ""
 
     def _notify_owner(
-        self, request: PodRequest, labels: Mapping[str, str], decision: Decision, no_node: str
+        self,
+        request: PodRequest,
+        labels: Mapping[str, str],
+        decision: Decision,
+        no_node: str,
+        sources: SourceTable,
     ) -> None:
-        notice = of_rejection(request.pod, request.namespace, decision)
+        about = request.pod, request.namespace, decision
+        notice = of_rejection(*about, sources=sources)
         if no_node:
             self._observer.unplaceable()
-            notice = of_no_node(request.pod, request.namespace, decision, no_node)
+            notice = of_no_node(*about, no_node, sources)
         if notice and self._reaches(request.pod["metadata"].get("labels") or {}, labels):
             self._tell(notice)
 

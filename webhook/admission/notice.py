@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.admission.review import SIGNATURE
-from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN
+from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN, is_subdomain
 from webhook.shortening import fit
+from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.admission.decision import Decision
     from webhook.placement.shapes import JsonObject
+    from webhook.sources.table import SourceTable
 
 REJECTED: Final = "PlacementRejected"
 NO_NODE: Final = "NoNode"
@@ -24,7 +26,7 @@ _QUOTED: Final = 700
 
 
 class Owner(NamedTuple):
-    """The controller of a pod, as the pod refers to it."""
+    """The controller of a pod, as the pod refers to it; the uid is empty if it is not known."""
 
     api_version: str
     kind: str
@@ -39,6 +41,8 @@ class Notice(NamedTuple):
     what:     what happened to the pod, without a full stop
     template: kind and name of the object whose pod template the pod has
     or_else:  what to do instead of a change of that template, if anything
+    named:    the object that a label of the pod names, without its uid: the one that the user
+              wrote, if the owner is a pod or nothing else
     """
 
     namespace: str
@@ -47,6 +51,7 @@ class Notice(NamedTuple):
     what: str
     template: tuple[str, str]
     or_else: str
+    named: Owner | None = None
 
     def message(self, root: Owner) -> str:
         """Return the Event's message on `root`: the owner, or the object that created it."""
@@ -71,28 +76,47 @@ def _is_presentable(text: str) -> bool:
     return 0 < len(text) <= _LONGEST_PART and text.isprintable()
 
 
-def of_rejection(pod: JsonObject, namespace: str, decision: Decision) -> Notice | None:
+def of_rejection(
+    pod: JsonObject, namespace: str, decision: Decision, sources: SourceTable = SHIPPED
+) -> Notice | None:
     """Return the notice of a rejection: its policies and the cure; None without an owner."""
-    owner = None if decision.allowed else owner_of(pod)
+    named = _named_by_label(pod, sources)
+    owner = None if decision.allowed else owner_of(pod) or named
     if owner is None:
         return None
     or_else = ""
     if by := decision.rejected_by:
         or_else = f"or ask your admin to change {_policies(by)} or for a PlacementException"
     what = _quoted(decision.reason)
-    return Notice(namespace, owner, REJECTED, what, _template(pod, owner), or_else)
+    return Notice(namespace, owner, REJECTED, what, _template(pod, owner), or_else, named)
 
 
-def of_no_node(pod: JsonObject, namespace: str, decision: Decision, why: str) -> Notice | None:
+def of_no_node(
+    pod: JsonObject,
+    namespace: str,
+    decision: Decision,
+    why: str,
+    sources: SourceTable = SHIPPED,
+) -> Notice | None:
     """Return the notice that no node admits the pod, with the condition that excludes most."""
-    owner = owner_of(pod)
+    named = _named_by_label(pod, sources)
+    owner = owner_of(pod) or named
     if owner is None:
         return None
     or_else = "or ask your admin for such nodes"
     by = [name for name in decision.policies if f"(policy {name})" in why]
     if by:
         or_else += f" or to change {_policies(by)}"
-    return Notice(namespace, owner, NO_NODE, _quoted(why), _template(pod, owner), or_else)
+    template = _template(pod, owner)
+    return Notice(namespace, owner, NO_NODE, _quoted(why), template, or_else, named)
+
+
+def _named_by_label(pod: JsonObject, sources: SourceTable) -> Owner | None:
+    labels = pod["metadata"].get("labels") or {}
+    for row in sources.rows:
+        if row.object and is_subdomain(name := str(labels.get(row.object.label, ""))):
+            return Owner(row.object.api_version, row.object.kind, name, "")
+    return None
 
 
 def _policies(by: Sequence[str]) -> str:

@@ -35,6 +35,10 @@ class Pods(Protocol):
         """The number of pods; None if it depends on the cluster."""
 
     @property
+    def led(self) -> bool:
+        """Whether a pod of the workload leads by its role."""
+
+    @property
     def made(self) -> Callable[[int], object]:
         """Return a key for the pod at an index; equal keys mean equal pods."""
 
@@ -133,6 +137,13 @@ def mark_on(kind: str) -> str:
 def nothing_of(kind: str, name: str, problems: Sequence[str]) -> list[str]:
     """Return the warnings for a workload from which no pods can be created."""
     return fitting([f"{SIGNATURE}{kind} {name} cannot create pods: {each}" for each in problems])
+
+
+def not_read(kind: str, name: str, path: str, error: Exception) -> list[str]:
+    """Return the warning that an object on which a workload's pods depend cannot be read."""
+    *_, resource, refers_to = path.split("/")
+    what = f"{resource} {refers_to} cannot be read: {error}"
+    return fitting([f"{SIGNATURE}{kind} {name}: its pods were not checked: {what}"])
 
 
 def _group_by_text(

@@ -177,7 +177,8 @@ def _of_template(
     count = 1 if template.count is None else max(template.count, 1)
     decided = min(count, MAX_REPLICAS)
     for index in range(decided):
-        arrival = Arrival(template.pod(index), namespace, labels, now=offline.now)
+        pod = template.pod(index)
+        arrival = Arrival(pod, namespace, labels, now=offline.now, led=template.led)
         decision = as_sent(
             decide(arrival, offline.policies, offline.cluster), arrival, offline.configuration
         )

@@ -27,7 +27,7 @@ from webhook.cli.serving_certificates import (
     handshakes_of,
 )
 from webhook.cli.serving_policies import policies_of
-from webhook.cli.workload_pods import faults_of, pods_of
+from webhook.cli.workload_pods import faults_of, pods_of, refers_to
 from webhook.interception import PATH
 from webhook.server.acceptor import allow_descriptors
 from webhook.server.certificate_sources import CertificateFiles
@@ -37,6 +37,7 @@ from webhook.server.health import health_app
 from webhook.server.limit import InFlightLimit
 from webhook.server.listener import bind, serve
 from webhook.server.notices import Notices
+from webhook.server.objects import MakingObjects
 from webhook.server.tls import Callers, ServerTls
 from webhook.server.webhook_metrics import Metrics
 from webhook.validating import POLICIES_PATH, WORKLOADS_PATH
@@ -109,9 +110,16 @@ async def _run(settings: ServeSettings, https: socket.socket, plain: socket.sock
             nodes=nodes.known,
         )
         tell = notices.submit if notices else lambda _notice: None
-        handler = Handler(grounds, metrics, tell=tell, reaches=handshakes.takes)
+        objects = MakingObjects(home.client) if home else None
+        handler = Handler(grounds, metrics, tell=tell, reaches=handshakes.takes, objects=objects)
         foresight = Foresight(
-            grounds, metrics, pods_of=pods_of, faults_of=faults_of, reaches=handshakes.takes
+            grounds,
+            metrics,
+            pods_of=pods_of,
+            faults_of=faults_of,
+            refers_to=refers_to,
+            read=home.client.get if home else None,
+            reaches=handshakes.takes,
         )
         allow_descriptors(settings.max_connections)
         limiter = ConnectionLimiter(settings.max_connections, on_ended=metrics.connection_ended)

@@ -17,6 +17,7 @@ from webhook.sources import SHIPPED
 from webhook.workloads.find import pod_templates
 from webhook.workloads.object import Object
 from webhook.workloads.template import at
+from webhook.workloads.trainjob import runtime_path
 from webhook.workloads.workload_faults import is_judged, template_faults
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class _Role:
     plan: Plan
     part: str
     count: int
+    # The labels of a Run's pods show which one leads.
+    led: bool = False
 
     @property
     def made(self) -> Callable[[int], object]:
@@ -70,6 +73,11 @@ class _Queued:
         return self.of.count
 
     @property
+    def led(self) -> bool:
+        """As it is without a queue."""
+        return self.of.led
+
+    @property
     def made(self) -> Callable[[int], object]:
         """As it is without a queue."""
         return self.of.made
@@ -90,17 +98,19 @@ class _Queued:
         return {**pod, "spec": {**spec, "schedulingGates": [*gates, gate]}}
 
 
-def pods_of(workload: dict[str, Any], sources: SourceTable = SHIPPED) -> Sequence[Pods]:
+def pods_of(
+    workload: dict[str, Any], sources: SourceTable = SHIPPED, *beside: JsonObject
+) -> Sequence[Pods]:
     """The pods of a workload, one entry for each template; none if it creates no pods.
 
-    Raises InvalidRun for a Run without a valid plan.
+    `beside` are objects to which it may refer. Raises InvalidRun for a Run without a valid plan.
     """
     if not isinstance(workload.get("kind"), str):
         return []
     if _is_run(workload):
         return _of_run(plan(typed(workload)))
     source = Object(_NO_FILE, workload)
-    templates = pod_templates(source, sources=sources)
+    templates = pod_templates(source, _objects(beside), sources)
     # The Jobs of a CronJob have the labels of its jobTemplate.
     about = (at(workload, (*path, "metadata", "labels")) for path in ((), ("spec", "jobTemplate")))
     if any(isinstance(labels, dict) and labels.get(names.KUEUE_QUEUE) for labels in about):
@@ -108,7 +118,9 @@ def pods_of(workload: dict[str, Any], sources: SourceTable = SHIPPED) -> Sequenc
     return templates
 
 
-def faults_of(workload: dict[str, Any], sources: SourceTable = SHIPPED) -> list[str]:
+def faults_of(
+    workload: dict[str, Any], sources: SourceTable = SHIPPED, *beside: JsonObject
+) -> list[str]:
     """Errors in the templates of a workload by the pod schema, each with its path.
 
     None for kinds whose templates the API server validates itself, and for a Run without a valid
@@ -121,7 +133,7 @@ def faults_of(workload: dict[str, Any], sources: SourceTable = SHIPPED) -> list[
         except InvalidRun:
             return []
     else:
-        templates = pod_templates(Object(_NO_FILE, workload), sources=sources)
+        templates = pod_templates(Object(_NO_FILE, workload), _objects(beside), sources)
         every = (
             fault
             for each in templates
@@ -130,6 +142,15 @@ def faults_of(workload: dict[str, Any], sources: SourceTable = SHIPPED) -> list[
         )
         found = islice(every, MOST)
     return [f"{path_text(each.path)}: {each.message}" for each in found]
+
+
+def refers_to(workload: dict[str, Any]) -> str:
+    """The path in the API of the runtime of a TrainJob; nothing for other kinds."""
+    return runtime_path(Object(_NO_FILE, workload))
+
+
+def _objects(values: Iterable[JsonObject]) -> list[Object]:
+    return [Object(_NO_FILE, each) for each in values]
 
 
 def _is_run(workload: JsonObject) -> bool:

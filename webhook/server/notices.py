@@ -40,13 +40,26 @@ EVERY: Final = 10.0
 _HOUR: Final = 3600
 # Characters of an owner's name in the name of an Event.
 _LONGEST_NAME: Final = 200
-# Owners of pods that another object creates, as a rule: a Deployment, a CronJob or a JobSet. The
-# webhook may read no others.
-_CREATED: Final = {("apps", "ReplicaSet"): "replicasets", ("batch", "Job"): "jobs"}
+# Owners that another object may create: a Deployment, a JobSet, a RayJob. The webhook may read no
+# others (manifests/base/webhook-rights.yaml).
+CREATED: Final = {
+    ("apps", "Deployment"): "deployments",
+    ("apps", "ReplicaSet"): "replicasets",
+    ("apps", "StatefulSet"): "statefulsets",
+    ("batch", "Job"): "jobs",
+    ("jobset.x-k8s.io", "JobSet"): "jobsets",
+    ("kubernetes.dask.org", "DaskCluster"): "daskclusters",
+    ("kubernetes.dask.org", "DaskWorkerGroup"): "daskworkergroups",
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): "leaderworkersets",
+    ("ray.io", "RayCluster"): "rayclusters",
+    ("ray.io", "RayJob"): "rayjobs",
+    ("sparkoperator.k8s.io", "SparkApplication"): "sparkapplications",
+}
 _VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
-# Seconds to wait for one owner, and the number of owners above the pod's to look for.
+# Seconds to wait for one owner, and the number of owners to read: a worker of a DaskJob has the
+# most, a ReplicaSet, a Deployment, a DaskWorkerGroup and a DaskCluster.
 _PATIENCE: Final = 5.0
-_MOST_HOPS: Final = 3
+_MOST_HOPS: Final = 5
 
 
 class Client(Protocol):
@@ -87,7 +100,10 @@ class Notices:
     def submit(self, notice: Notice) -> None:
         """Queue an Event, unless it was sent within the hour or a limit is reached."""
         when = self._now()
-        name = event_name(notice.owner, notice.reason, when)
+        owner = notice.owner
+        # Names are unique in a namespace only.
+        key = owner if owner.uid else owner._replace(uid=f"{notice.namespace} {owner.kind}")
+        name = event_name(key, notice.reason, when)
         if self._sent.get(name):
             self._on_outcome("repeated")
             return
@@ -116,6 +132,9 @@ class Notices:
 
     async def _write_event(self, name: str, notice: Notice, when: datetime) -> Outcome:
         root = await self._root(notice)
+        if not root.uid:
+            # No such object: the label is the author's own.
+            return "dropped"
         if root != notice.owner:
             of_root = event_name(root, notice.reason, when)
             if self._sent.get(of_root):
@@ -145,10 +164,20 @@ class Notices:
         return "written"
 
     async def _root(self, notice: Notice) -> Owner:
-        """Return the topmost controller above the pod that can be found."""
-        owner = notice.owner
+        """Return the topmost controller above the pod that can be found.
+
+        It has no uid if the pod has no owner, and the object that its label names does not exist.
+        """
+        owner = await self._above(notice.namespace, notice.owner)
+        if notice.named and (not owner.uid or owner.kind == "Pod"):
+            named = await self._above(notice.namespace, notice.named)
+            return named if named.uid else owner
+        return owner
+
+    async def _above(self, namespace: str, owner: Owner) -> Owner:
+        """Return the topmost controller above an owner, or the owner, with its uid if it exists."""
         for _ in range(_MOST_HOPS):
-            path = _path(notice.namespace, owner)
+            path = _path(namespace, owner)
             if path is None:
                 break
             try:
@@ -157,8 +186,12 @@ class Notices:
             except (ClusterError, TimeoutError):
                 # It is gone, or the right was removed: the Event is about what is known.
                 break
+            uid = str(found["metadata"].get("uid", ""))
+            if owner.uid and uid != owner.uid:
+                break
+            owner = owner._replace(uid=uid)
             above = owner_of(found)
-            if above is None or found["metadata"].get("uid") != owner.uid:
+            if above is None:
                 break
             owner = above
         return owner
@@ -170,7 +203,7 @@ def _path(namespace: str, owner: Owner) -> str | None:
     The owner is as the pod refers to it, and anyone may write a pod.
     """
     group, _, version = owner.api_version.partition("/")
-    resource = _CREATED.get((group, owner.kind))
+    resource = CREATED.get((group, owner.kind))
     if not resource or not _VERSION.fullmatch(version) or not is_subdomain(owner.name):
         return None
     return f"/apis/{group}/{version}/namespaces/{namespace}/{resource}/{owner.name}"

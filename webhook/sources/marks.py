@@ -118,11 +118,23 @@ class IndexKey(NamedTuple):
     when: tuple[Condition, ...] = ()
 
 
+class ObjectRef(NamedTuple):
+    """The object of a run, by the label of its pods that has the object's name."""
+
+    api_version: str
+    kind: str
+    label: str
+
+
 class Leader(NamedTuple):
-    """Whether a pod for which all of `when` holds leads its run: if all of `only_if` holds."""
+    """Whether a pod for which all of `when` holds leads its run: if all of `only_if` holds.
+
+    With `unless_led` it does not if another pod of that object leads by its role.
+    """
 
     when: tuple[Condition, ...]
     only_if: tuple[Condition, ...] = ()
+    unless_led: ObjectRef | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +143,8 @@ class Source:
 
     `origin` names where the system's own code writes the labels. Of a fact's keys and clauses the
     first with a result is used; `kind_always` and `framework_always` apply if no clause has one. Of
-    `leaders` the first whose conditions hold decides whether the pod leads.
+    `leaders` the first whose conditions hold decides whether the pod leads. `object` is the object
+    that a user wrote, for pods whose owners do not lead to it.
     """
 
     name: str
@@ -146,6 +159,7 @@ class Source:
     role: tuple[Clause, ...] = ()
     index: tuple[IndexKey, ...] = ()
     leaders: tuple[Leader, ...] = ()
+    object: ObjectRef | None = None
     note: str = ""
 
     @property
@@ -214,9 +228,10 @@ def source(name: str, spec: Mapping[str, Any]) -> Source:
             IndexKey(_key(each), _conditions(each, "when")) for each in identity.get("index", ())
         ),
         leaders=tuple(
-            Leader(_conditions(each, "when"), _conditions(each, "onlyIf"))
+            Leader(_conditions(each, "when"), _conditions(each, "onlyIf"), _ref(each, "unlessLed"))
             for each in identity.get("coordinator", ())
         ),
+        object=_ref(identity, "object"),
         note=spec.get("note", ""),
     )
 
@@ -224,6 +239,11 @@ def source(name: str, spec: Mapping[str, Any]) -> Source:
 def _mark(raw: Mapping[str, Any]) -> Mark:
     of_namespace = "namespaceLabel" in raw
     return Mark(raw["namespaceLabel" if of_namespace else "label"], raw.get("value"), of_namespace)
+
+
+def _ref(holder: Mapping[str, Any], name: str) -> ObjectRef | None:
+    raw = holder.get(name)
+    return ObjectRef(raw["apiVersion"], raw["kind"], raw["label"]) if raw else None
 
 
 def _key(raw: Mapping[str, Any]) -> Key:

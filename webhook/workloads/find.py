@@ -6,9 +6,11 @@ their pods as to all others, but the result cannot be predicted.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.identity import identify
 from webhook.policy.findings import path_text
 from webhook.shortening import first_few
 from webhook.sources import SHIPPED
@@ -17,7 +19,7 @@ from webhook.workloads.by_kind import (
     group_of,
     templates_of_known_kind,
 )
-from webhook.workloads.template import PodTemplate, count_at
+from webhook.workloads.template import PodTemplate, at, count_at
 from webhook.workloads.trainjob import is_train_job, runtime_title, templates_of_train_job
 
 if TYPE_CHECKING:
@@ -54,8 +56,28 @@ def pod_templates(
     refer.
     """
     if is_train_job(source):
-        return templates_of_train_job(source, among, sources)
-    return templates_of_known_kind(source, sources) or list(_by_shape(source, source.value, ()))
+        found = templates_of_train_job(source, among, sources)
+    else:
+        found = templates_of_known_kind(source, sources) or list(
+            _by_shape(source, source.value, ())
+        )
+    if len(found) > 1 and any(_leads(each, sources) for each in found):
+        return [replace(each, led=True) for each in found]
+    return found
+
+
+def _leads(template: PodTemplate, sources: SourceTable) -> bool:
+    """Return True if the template's role leads."""
+    metadata = template.pod(0).get("metadata")
+    found = at(metadata, ("labels",)), at(metadata, ("annotations",))
+    labels, annotations = (
+        {key: text for key, text in each.items() if isinstance(text, str)}
+        if isinstance(each, dict)
+        else {}
+        for each in found
+    )
+    identity = identify(labels, annotations, {}, sources)
+    return identity is not None and identity.role in names.COORDINATOR_ROLES
 
 
 def _by_shape(source: Object, value: Any, path: Path) -> Iterator[PodTemplate]:

@@ -70,6 +70,7 @@ class PodTemplate:
     count: the number of pods; None if it depends on the cluster
     made:  what the controller adds to each
     built: the template, if it is not at the path as a whole
+    led:   one of the object's templates has a role that leads
     """
 
     source: Object
@@ -78,6 +79,7 @@ class PodTemplate:
     count: int | None = 1
     made: Maker = field(default=as_it_is, compare=False)
     built: BuiltTemplate | None = None
+    led: bool = False
 
     @property
     def is_pod(self) -> bool:

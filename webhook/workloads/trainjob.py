@@ -10,6 +10,7 @@ import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.dns_names import is_label, is_subdomain
 from webhook.workloads.by_kind import group_of, templates_of_known_kind
 from webhook.workloads.object import Object
 from webhook.workloads.template import BuiltTemplate, at
@@ -37,6 +38,20 @@ def runtime_title(source: Object) -> str:
     """Return the kind and name of its runtime."""
     kind, name = _reference(source)
     return f"{kind}/{name}"
+
+
+def runtime_path(source: Object) -> str:
+    """Return the path of its runtime in the API; empty for other kinds and for invalid names."""
+    kind, name = _reference(source)
+    if not is_train_job(source) or kind not in _RUNTIMES or not is_subdomain(name):
+        return ""
+    version = str(source.value["apiVersion"]).rpartition("/")[2]
+    if not version.isalnum() or not is_label(source.namespace):
+        return ""
+    base = f"/apis/{_GROUP}/{version}"
+    if kind == _RUNTIMES[0]:
+        return f"{base}/clustertrainingruntimes/{name}"
+    return f"{base}/namespaces/{source.namespace}/trainingruntimes/{name}"
 
 
 def templates_of_train_job(

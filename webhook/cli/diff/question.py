@@ -298,7 +298,8 @@ class _Judge:
         decided = min(count, MAX_REPLICAS)
         for index in range(decided):
             more = count - decided if index == decided - 1 else 0
-            yield JudgedPod(maker, index, more, self._compare_pod(maker, template.pod(index)))
+            found = self._compare_pod(maker, template.pod(index), led=template.led)
+            yield JudgedPod(maker, index, more, found)
 
     def _by_node(self, maker: Maker, pod: JsonObject) -> Iterator[JudgedPod]:
         """A DaemonSet's pods: one for each node that its template admits, equal ones grouped.
@@ -332,9 +333,11 @@ class _Judge:
                 found = self._compare_pod(maker, pod_of(plan, role, index))
                 yield JudgedPod(maker, index, more, found)
 
-    def _compare_pod(self, maker: Maker, pod: JsonObject) -> Difference | Same:
+    def _compare_pod(
+        self, maker: Maker, pod: JsonObject, *, led: bool = False
+    ) -> Difference | Same:
         labels = labels_of(maker.namespace, self._namespaces)
-        arrival = Arrival(pod, maker.namespace, labels, now=self._now)
+        arrival = Arrival(pod, maker.namespace, labels, now=self._now, led=led)
         found = self._comparison.compare(arrival)
         own = pod["metadata"].get("labels") or {}
         return "no run" if unsent(own, maker.namespace, labels, self._configuration) else found

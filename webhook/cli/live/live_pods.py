@@ -120,12 +120,13 @@ class Judge(NamedTuple):
         stamp = pod_stamp.read_stamp(pod)
         admitted = Object(pod.file, as_admitted(pod.value))
         origin = origin_of(admitted, stamp, templates or (), self.policies)
-        today = self._decided(origin.pod)
+        led = any(each.led for each in templates or ())
+        today = self._decided(origin.pod, led=led)
         found = self._differences(admitted, stamp, today, bound=is_bound(pod.value))
         return LivePod(admitted, stamp, origin, today, found, templates is None)
 
-    def _decided(self, author: Object) -> Replicas:
-        arrival = Arrival(author.value, author.namespace, self.labels, now=self.now)
+    def _decided(self, author: Object, *, led: bool) -> Replicas:
+        arrival = Arrival(author.value, author.namespace, self.labels, now=self.now, led=led)
         decision = as_sent(
             decide(arrival, self.policies, self.cluster), arrival, self.configuration
         )

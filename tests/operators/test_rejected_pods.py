@@ -1,0 +1,214 @@
+"""Real operators whose pods a policy rejects: who is told, and how often each tries again."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.cluster.rooms import ADMINISTRATOR, Json, Room, Running
+from tests.eventually import eventually
+from tests.operators.jobs import REJECTED, SPARK_APPLICATION, made, template
+from tests.wording import mentions
+from webhook import names, validating
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.fairlead import start_webhook, stop_webhook
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.operators.build import BuiltOperator
+from webhook.sandbox.operators.install import start_operators
+from webhook.sandbox.operators.plan import plan_installations
+from webhook.sandbox.operators.table import interception_sources, select_operators
+from webhook.sandbox.progress import Silent
+from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
+
+OPERATORS: Final = (
+    "training-operator",
+    "jobset",
+    "trainer",
+    "mpi-operator",
+    "lws",
+    "dask-kubernetes",
+    "kuberay-operator",
+)
+POLICIES: Final = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: pool-required}
+spec:
+  requirements: {nodeSelector: {pool: required}}
+"""
+# Everything that anybody writes.
+AUDIT: Final = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "Metadata", "verbs": ["create", "update", "patch", "delete"]},
+        {"level": "None"},
+    ],
+}
+VALIDATING: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+# Seconds: operators have tried again a few times by then, and what is counted afterwards is the
+# pace that they keep.
+UNTIL_STEADY: Final = 20.0
+COUNTED: Final = 20.0
+# Writes of an operator and of Kubernetes' controllers for one object in that time. One attempt is
+# a pod, an Event and a status, for up to three pods. Operators without a pause make hundreds.
+MOST_WRITES: Final = 40
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What became of each object: its room, and what kubectl printed when it was created."""
+
+    rooms: Mapping[str, Room]
+    warnings: Mapping[str, str]
+    writes: Mapping[str, Counter[str]]
+
+
+def ids(manifest: Json) -> str:
+    """The kind is the name of a case."""
+    kind: str = manifest["kind"]
+    return kind
+
+
+@pytest.fixture(scope="module")
+def control_plane(
+    binaries: Mapping[str, Path],
+    operators_built: Mapping[str, BuiltOperator],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ControlPlane]:
+    """One with these operators, which writes down every write."""
+    folder = tmp_path_factory.mktemp("rejected")
+    (folder / "audit.json").write_text(json.dumps(AUDIT))
+    planned = plan_installations(select_operators(OPERATORS), operators_built)
+    # Its program wants Spark itself. The definition is enough for who is told.
+    spark = plan_installations(select_operators(("spark-operator",)), operators_built)
+    settings = Settings(
+        pools=read_pools(SHIPPED_NODES),
+        audit=True,
+        extra_arguments={"kube-apiserver": [f"--audit-policy-file={folder / 'audit.json'}"]},
+        definitions=[each for one in (*planned, *spark) for each in one.definitions],
+    )
+    with ControlPlane(folder / "state", binaries, settings) as plane:
+        start_operators(plane, planned, Silent())
+        yield plane
+
+
+@pytest.fixture(scope="module")
+def webhook(
+    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
+    """It gets the pods of these operators, and their objects."""
+    folder = tmp_path_factory.mktemp("policies")
+    (folder / "policies.yaml").write_text(POLICIES)
+    chosen = select_operators((*OPERATORS, "spark-operator"))
+    started = start_webhook(
+        control_plane, folder, sources=interception_sources(chosen), options=["--events"]
+    )
+    entries = validating.webhooks(
+        url=started.url.removesuffix("/mutate"),
+        ca_bundle=started.authority.read_bytes(),
+        policies=False,
+    )
+    # As shipped it has two seconds, which a busy machine may need for something else.
+    patient = [{**each, "timeoutSeconds": 30} for each in entries]
+    control_plane.api.create(VALIDATING, {"metadata": {"name": "warns"}, "webhooks": patient})
+    yield Running(started, folder)
+    control_plane.api.call("DELETE", f"{VALIDATING}/warns")
+    stop_webhook(control_plane, started)
+
+
+@pytest.fixture(scope="module")
+def scene(
+    control_plane: ControlPlane,
+    webhook: Running,
+    kubectl_for: Callable[[ControlPlane], Kubectl],
+) -> Scene:
+    """Each object is created in a namespace of its own, and all operators try at the same time."""
+    assert webhook
+    kubectl = kubectl_for(control_plane)
+    rooms: dict[str, Room] = {}
+    warnings: dict[str, str] = {}
+    job = made("batch/v1", "Job", {"template": template(restartPolicy="Never")})
+    job["spec"]["template"]["metadata"] = {"labels": {names.RUN: "train"}}
+    ask = ("create", "--dry-run=server", "-n", "default", "-f", "-")
+    eventually(
+        "the API server knows the entry for workloads",
+        lambda: kubectl.run(*ask, stdin=json.dumps(job)).stderr,
+    )
+    for manifest in (*REJECTED, SPARK_APPLICATION):
+        name = manifest["kind"].lower()
+        control_plane.create_namespace(name, {})
+        room = rooms[manifest["kind"]] = Room(control_plane, kubectl.within(name), name)
+        done = room.kubectl.run("create", "-f", "-", stdin=json.dumps(manifest))
+        assert done.returncode == 0, done.stderr
+        warnings[manifest["kind"]] = done.stderr
+    submit(rooms["SparkApplication"])
+    # Not in hope: this is the time for which writes are counted.
+    time.sleep(UNTIL_STEADY)
+    before = {kind: writes(room) for kind, room in rooms.items()}
+    time.sleep(COUNTED)
+    return Scene(
+        rooms, warnings, {kind: writes(room) - before[kind] for kind, room in rooms.items()}
+    )
+
+
+def writes(room: Room) -> Counter[str]:
+    """How often each resource was written in the namespace, not by the test or Fairlead."""
+    return Counter(
+        f"{event['verb']} {event['objectRef']['resource']} by {event['user']['username']}"
+        for event in room.plane.audit_events(room.name)
+        if event["user"]["username"] != ADMINISTRATOR
+    )
+
+
+def submit(room: Room) -> None:
+    """Create the driver as spark-submit does, which gives it no owner. It is rejected."""
+    labels = {"spark-role": "driver", "sparkoperator.k8s.io/app-name": "train"}
+    driver = made("v1", "Pod", template("spark-kubernetes-driver")["spec"], "train-driver")
+    driver["metadata"]["labels"] = labels
+    done = room.kubectl.run("create", "-f", "-", stdin=json.dumps(driver))
+    assert done.returncode == 1
+    mentions(done.stderr, "pool-required")
+
+
+@pytest.mark.parametrize("manifest", [*REJECTED, SPARK_APPLICATION], ids=ids)
+def test_the_author_is_warned_when_the_object_is_created(scene: Scene, manifest: Json) -> None:
+    """It is created all the same, and its operator would try for ever."""
+    kind, room = manifest["kind"], scene.rooms[manifest["kind"]]
+    mentions(scene.warnings[kind], f"{kind} train in {room.name}", "would be rejected")
+    mentions(scene.warnings[kind], "policy pool-required")
+
+
+@pytest.mark.parametrize("manifest", [*REJECTED, SPARK_APPLICATION], ids=ids)
+def test_the_event_is_on_the_object_that_the_user_wrote(scene: Scene, manifest: Json) -> None:
+    """Not on a child that an operator made of it."""
+    kind, room = manifest["kind"], scene.rooms[manifest["kind"]]
+
+    def about() -> set[tuple[str, str]]:
+        found = room.kubectl.json("get", "events", "--field-selector=reason=PlacementRejected")
+        return {(e["involvedObject"]["kind"], e["involvedObject"]["name"]) for e in found["items"]}
+
+    eventually("an Event is written", about, explain=lambda: room.kubectl("get", "events,pods"))
+    assert about() == {(kind, "train")}
+    shown = room.kubectl("describe", kind.lower(), "train")
+    mentions(shown, "PlacementRejected", "pool-required", f"{kind} train")
+
+
+@pytest.mark.parametrize("manifest", REJECTED, ids=ids)
+def test_an_operator_whose_pods_are_rejected_does_not_spin(scene: Scene, manifest: Json) -> None:
+    """It has a pause of its own between two attempts, which grows."""
+    found = scene.writes[manifest["kind"]]
+    assert found.total() <= MOST_WRITES, found
+
+
+def test_no_pod_is_created(scene: Scene) -> None:
+    """The policy rejects every one of them."""
+    assert [room.pods() for room in scene.rooms.values()] == [[]] * len(scene.rooms)
