@@ -144,6 +144,11 @@ class Engine:
         """As written."""
         return self.status.replicas[role]
 
+    @property
+    def phase(self) -> str:
+        """As written."""
+        return self.run.status.phase
+
     def condition(self, kind: str) -> Condition:
         """As written."""
         return next(each for each in self.status.conditions if each.type == kind)
@@ -153,7 +158,7 @@ def test_the_object_is_created_once() -> None:
     """And nothing else."""
     engine = Engine().runs().later(5)
     assert engine.did == [CreateEngineObject()]
-    assert engine.status.phase == "Running"
+    assert engine.phase == "Running"
     assert engine.status.replicas_ready == "3/3"
 
 
@@ -165,7 +170,7 @@ def test_a_failed_pod_is_counted_once_whether_it_is_seen_or_already_gone() -> No
     missed = Engine().runs().fails("worker-1", 137).goes("worker-1")
     missed.pod("worker-1", uid="next").look().later(5)
     for engine in (seen, missed):
-        assert engine.status.phase == "Running"
+        assert engine.phase == "Running"
         assert (engine.role().failed, engine.role().restarts) == (1, 1)
         assert engine.status.last_failure is not None
         assert engine.status.last_failure.exit_code == 137
@@ -202,7 +207,7 @@ def test_an_unset_backoff_limit_is_no_limit() -> None:
         engine.fails("worker-1", 137).look().goes("worker-1")
         engine.pod("worker-1", uid=f"uid-{attempt}", phase="Running", exit=None).look()
     assert engine.role().failed == 9
-    assert engine.status.phase == "Running"
+    assert engine.phase == "Running"
 
 
 def test_a_deadline_counts_from_the_start_and_the_controller_wakes_for_it() -> None:
@@ -217,7 +222,7 @@ def test_a_deadline_counts_from_the_start_and_the_controller_wakes_for_it() -> N
 def test_success_wins_over_what_remains_of_running() -> None:
     """The training operator leaves Active beside Succeeded, and deletes pods only afterwards."""
     engine = Engine(ttlSecondsAfterFinished=60).runs().reports("Running").reports("Succeeded")
-    assert engine.status.phase == "Succeeded"
+    assert engine.phase == "Succeeded"
     engine.pod("worker-0", deleted_at=to_second(engine.now)).goes("worker-0").look()
     assert engine.status.disruptions == 0
     assert engine.did == [CreateEngineObject()]
@@ -235,7 +240,7 @@ def test_pods_that_are_deleted_at_the_end_are_not_counted_before_it_is_known() -
         object=ahead.object._replace(conditions={"Succeeded": ("", "")}),  # type: ignore[union-attr]
     )
     engine.look()
-    assert engine.status.phase == "Succeeded"
+    assert engine.phase == "Succeeded"
     assert engine.status.disruptions == 0
 
 
@@ -265,7 +270,7 @@ def test_suspension_is_handed_down_once_and_costs_nothing() -> None:
     for name in ("master-0", "worker-0", "worker-1"):
         engine.pod(name, deleted_at=to_second(engine.now))
     engine.look()
-    assert engine.status.phase == "Suspended"
+    assert engine.phase == "Suspended"
     done = len(engine.did)
     assert len(engine.object(suspended=False).look().did) == done
     engine.object(suspended=True).spec(suspend=False)
@@ -273,7 +278,7 @@ def test_suspension_is_handed_down_once_and_costs_nothing() -> None:
     for name in ("master-0", "worker-0", "worker-1"):
         engine.goes(name).pod(name, uid=f"again-{name}", deleted_at="")
     engine.look()
-    assert engine.status.phase == "Running"
+    assert engine.phase == "Running"
     assert (engine.status.disruptions, engine.status.restarts) == (0, 0)
 
 
@@ -291,7 +296,7 @@ def test_the_suspension_of_a_queue_is_reported_and_left_alone() -> None:
     engine.run = engine.run.model_copy(update={"metadata": metadata})
     engine.look().object(suspended=True).look()
     assert engine.did == [CreateEngineObject()]
-    assert engine.status.phase == "Pending"
+    assert engine.phase == "Pending"
     assert engine.condition("Created").reason == "BackendSuspended"
     mentions(engine.status.message, "PyTorchJob mnist", "queue q")
 
@@ -316,7 +321,7 @@ def test_a_refusal_is_in_the_status_and_the_object_is_tried_again() -> None:
     engine.observed = EngineObserved(refusals=(refused,))
     engine.look()
     assert engine.condition("Created").reason == "BackendMissing"
-    assert engine.status.phase == "Pending"
+    assert engine.phase == "Pending"
     engine.observed = EngineObserved()
     assert engine.runs().status.phase == "Running"
 
