@@ -228,8 +228,8 @@ def engine_refusal(run: Run, engine: Engine, error: ClusterError) -> Refusal | N
         return None
     if found.reason == "Forbidden" and engine.resource in words:
         cure = (
-            f"{words}; give the controller's account the right to get, list, watch, create, patch "
-            f"and delete {engine.resource} of {engine.api_version.partition('/')[0]}"
+            f"{words}; give the controller the rights of backend {engine.backend}: "
+            f"fairlead install --backend {engine.backend}, with the options used before"
         )
         return found._replace(message=cure)
     if found.reason in ("Invalid", "Failed"):

@@ -120,6 +120,14 @@ ENGINES: Final[Mapping[str, Engine]] = {
 }
 
 
+def created_objects() -> dict[str, tuple[str, str]]:
+    """Return group and resource of the object of each engine, by its key in ENGINES."""
+    return {
+        key: (engine.api_version.partition("/")[0], engine.resource)
+        for key, engine in ENGINES.items()
+    }
+
+
 def engine_key(spec: Mapping[str, Any]) -> str:
     """Return the key of a raw spec's engine in ENGINES; empty without one."""
     key = f"{spec.get('backend')}/{spec.get('framework') or ''}"
