@@ -43,6 +43,7 @@ def a_run(**spec: Any) -> Json:
 # One of tensorflow with every field, one of each other framework with its own, and a notebook.
 TENSORFLOW: Json = a_run(
     kind="experiment",
+    backend="native",
     framework="tensorflow",
     environment=an_environment(),
     mainContainer="main",
