@@ -109,6 +109,7 @@ manifests: $(STAMP)
 	$(BIN)/fairlead schema crd capacityclass > manifests/crds/capacityclasses.fairlead.dev.yaml
 	$(BIN)/fairlead schema crd placementexception > manifests/crds/placementexceptions.fairlead.dev.yaml
 	$(BIN)/python -c 'from webhook.run.backends.reference import page; print(page(), end="")' > docs/reference/engines.md
+	$(BIN)/fairlead schema crd runsource > manifests/crds/runsources.fairlead.dev.yaml
 	$(BIN)/fairlead guard authors > manifests/base/run-authors.yaml
 	$(BIN)/fairlead guard stamp > manifests/components/guard-stamp-warn/stamp.yaml
 	$(BIN)/fairlead guard stamp --action deny > manifests/components/guard-stamp-deny/stamp.yaml

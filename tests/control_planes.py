@@ -109,7 +109,7 @@ def cluster_kubectl(
 
 # By API group and version, owners before what they own.
 _CLEARED: Final = {
-    "apis/fairlead.dev/v1alpha1": ("runs", "placementexceptions"),
+    "apis/fairlead.dev/v1alpha1": ("runs", "placementexceptions", "runsources"),
     "apis/batch/v1": ("cronjobs", "jobs"),
     "apis/apps/v1": ("deployments", "daemonsets", "statefulsets", "replicasets"),
     "api/v1": ("replicationcontrollers", "pods"),

@@ -82,11 +82,15 @@ CAPACITY_CLASSES: Final = "capacityclasses"
 # The resource of exceptions, which set policies aside for pods until a given time; cluster-scoped.
 EXCEPTION_KIND: Final = "PlacementException"
 PLACEMENT_EXCEPTIONS: Final = "placementexceptions"
+# The resource of systems that an admin adds; cluster-scoped.
+SOURCE_KIND: Final = "RunSource"
+RUN_SOURCES: Final = "runsources"
 # The resource of each kind in a policy set.
 POLICY_RESOURCES: Final = {
     POLICY_KIND: PLACEMENT_POLICIES,
     CLASS_KIND: CAPACITY_CLASSES,
     EXCEPTION_KIND: PLACEMENT_EXCEPTIONS,
+    SOURCE_KIND: RUN_SOURCES,
 }
 
 KINDS: Final = ("experiment", "job", "build", "notebook", "tensorboard", "service", "core")

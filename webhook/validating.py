@@ -54,7 +54,7 @@ def _policies(url: str, ca_bundle: bytes) -> dict[str, Any]:
         "rules": [
             _rule(
                 names.GROUP,
-                (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES, names.PLACEMENT_EXCEPTIONS),
+                tuple(names.POLICY_RESOURCES.values()),
                 ("CREATE", "UPDATE", "DELETE"),
                 "Cluster",
             )

@@ -189,12 +189,22 @@ def test_install_intercepts_its_pods_and_workloads(folder: Path) -> None:
         assert any("Acme training" in text for each in maps for text in each["data"].values())
 
 
-def test_install_refuses_a_source_that_the_webhook_would_not_read(folder: Path) -> None:
-    """Of policies that are objects, and of other documents."""
-    file = folder / "policies" / "acme.yaml"
-    result = run("install", "--dry-run", "--source", file)
-    assert result.exit_code == 2
-    mentions(result.output, "acme", "--policies-from-files")
+def test_install_creates_a_source_as_an_object(folder: Path) -> None:
+    """Where policies are objects; of a file, or of the folder of policies."""
+    by_file = run("install", "--dry-run", "--source", folder / "policies" / "acme.yaml")
+    by_name = run("install", "--dry-run", "--policies", folder / "policies", "--source", "acme")
+    for result in (by_file, by_name):
+        found = [each for each in load_all_yaml(result.stdout) if each]
+        kinds = [each["kind"] for each in found]
+        (source,) = [each for each in found if each["kind"] == "RunSource"]
+        assert source["spec"]["system"] == "Acme training"
+        assert kinds.index("RunSource") < kinds.index("Deployment")
+        assert "acme-0.fairlead.dev" in result.stdout
+        assert "trainings" in result.stdout
+
+
+def test_install_refuses_other_documents_as_sources(folder: Path) -> None:
+    """They are no systems."""
     wrong = run("install", "--dry-run", "--source", folder / "policies" / "hands.yaml")
     mentions(wrong.output, "PlacementPolicy", "want documents RunSource only")
 

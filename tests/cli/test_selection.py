@@ -35,6 +35,7 @@ def offline_of(folder: Path, objects: str) -> Offline:
     lists: dict[str, list[Any]] = {
         f"{GROUP}/capacityclasses": [],
         f"{GROUP}/placementexceptions": [],
+        f"{GROUP}/runsources": [],
         f"{GROUP}/placementpolicies": [URGENT],
         "/api/v1/namespaces": [],
         CLASSES: [],

@@ -86,7 +86,7 @@ def astray(room: Room) -> None:
 
 
 def statuses(room: Room) -> None:
-    """A class, a policy and an exception are told that they are accepted.
+    """A class, a policy, an exception and a source are told that they are accepted.
 
     Nobody judges them first: where this is played no replica is behind the Service.
     """
@@ -104,6 +104,10 @@ def statuses(room: Room) -> None:
             "match": {"namespaces": [room.name]},
             "until": "2099-01-01T00:00:00Z",
             "reason": "To see that it has a status.",
+        },
+        names.SOURCE_KIND: {
+            "system": "A system",
+            "identity": {"precedence": 1, "marks": [{"label": f"example.com/{room.name}"}]},
         },
     }
     for kind, spec in specs.items():

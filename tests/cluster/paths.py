@@ -31,9 +31,7 @@ _GROUPS: Final = {
     **dict.fromkeys(
         (
             names.RUNS,
-            names.PLACEMENT_POLICIES,
-            names.CAPACITY_CLASSES,
-            names.PLACEMENT_EXCEPTIONS,
+            *names.POLICY_RESOURCES.values(),
         ),
         names.API_VERSION,
     ),
@@ -49,9 +47,7 @@ _CLUSTER_SCOPED: Final = {
     "validatingadmissionpolicybindings",
     "clusterroles",
     "clusterrolebindings",
-    names.PLACEMENT_POLICIES,
-    names.CAPACITY_CLASSES,
-    names.PLACEMENT_EXCEPTIONS,
+    *names.POLICY_RESOURCES.values(),
 }
 
 

@@ -52,12 +52,7 @@ kind: PlacementPolicy
 metadata: {name: setting, labels: {team: a}}
 spec: {priority: 3, overrides: {capacity: [{class: spot, mode: Constrain}]}}
 """
-RESOURCES = (
-    names.RUNS,
-    names.PLACEMENT_POLICIES,
-    names.CAPACITY_CLASSES,
-    names.PLACEMENT_EXCEPTIONS,
-)
+RESOURCES = (names.RUNS, *names.POLICY_RESOURCES.values())
 PATCHED = json.dumps({"spec": {"defaults": {"nodeSelector": {"pool": "theirs"}}}})
 
 

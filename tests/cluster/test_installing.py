@@ -394,7 +394,7 @@ def test_who_may_edit_a_namespace_may_create_runs_in_it(installed: Installed) ->
 
 
 READER = names.POLICIES_VIEW
-RESOURCES = (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES, names.PLACEMENT_EXCEPTIONS)
+RESOURCES = tuple(names.POLICY_RESOURCES.values())
 
 
 @pytest.mark.parametrize("role", [READER, "view"])

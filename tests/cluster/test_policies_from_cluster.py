@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 # Enough for what only stores and tells.
 SMALL = Settings(components=("etcd", "kube-apiserver"))
-RESOURCES = (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES, names.PLACEMENT_EXCEPTIONS)
+RESOURCES = tuple(names.POLICY_RESOURCES.values())
 DEFINITIONS = tuple(f"{resource}.{names.GROUP}" for resource in RESOURCES)
 RIGHTS = MANIFESTS / "base" / "policies-rights.yaml"
 SETTING = """

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 POLICIES, CLASSES = f"{GROUP}/placementpolicies", f"{GROUP}/capacityclasses"
 EXCEPTIONS = f"{GROUP}/placementexceptions"
+SOURCES = f"{GROUP}/runsources"
 POOL = {"defaults": {"nodeSelector": {"pool": "a"}}}
 FILE = b"""
 apiVersion: fairlead.dev/v1alpha1
@@ -125,7 +126,7 @@ def test_garbage_objects_are_findings_at_their_places(tmp_path: Path) -> None:
     (line,) = (each for each in said if each.startswith("placementpolicies/b: spec: "))
     mentions(line, "mapping", "list")
     assert "capacityclasses/c: spec: is required" in said
-    assert len({line.split(":")[0] for line in said}) == 9
+    assert len({line.split(":")[0] for line in said}) == 12
 
 
 def test_only_what_a_set_is_made_of_is_a_change(tmp_path: Path) -> None:
@@ -172,7 +173,7 @@ def test_a_watch_that_is_cut_or_forgotten_is_taken_up_again(tmp_path: Path) -> N
 
     async def answer(request: Request, to: Answer) -> None:
         nonlocal watches
-        if request.path in (CLASSES, EXCEPTIONS):
+        if request.path in (CLASSES, EXCEPTIONS, SOURCES):
             await (open_watch(to) if request.is_watch else to.json(page()))
         elif not request.is_watch:
             await to.json(page(seen("p" if watches < 2 else "q", 1)))

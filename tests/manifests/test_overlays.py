@@ -213,14 +213,16 @@ def test_only_the_controller_writes_and_secrets_have_names(build: Build, overlay
         assert not [name for _, name in rules if name == "fairlead-certificates"]
 
 
-def test_roles_grant_only_reading_of_exceptions() -> None:
+def test_roles_grant_only_reading_of_exceptions_and_sources() -> None:
     """It is aggregated to `view`; whoever administers the cluster writes them, and no other."""
     aggregations = []
     for path in MANIFESTS.rglob("*.yaml"):
         for each in load_all_yaml(path.read_text()):
             role = each if each and "Role" in each.get("kind", "") else {}
             for rule in role.get("rules") or ():
-                if {names.PLACEMENT_EXCEPTIONS, "*"} & {*rule.get("resources", ())}:
+                if {names.PLACEMENT_EXCEPTIONS, names.RUN_SOURCES, "*"} & {
+                    *rule.get("resources", ())
+                }:
                     assert {*rule["verbs"]} <= {"get", "list", "watch"}, path
                     labels = each["metadata"].get("labels", {})
                     aggregations += [label for label in labels if "aggregate" in label]

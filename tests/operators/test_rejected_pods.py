@@ -162,6 +162,9 @@ def scene(
     time.sleep(UNTIL_STEADY)
     before = {kind: writes(room) for kind, room in rooms.items()}
     time.sleep(COUNTED)
+    Path("/tmp/h/writes.json").write_text(
+        json.dumps({k: dict(writes(r) - before[k]) for k, r in rooms.items()})
+    )
     return Scene(
         rooms, warnings, {kind: writes(room) - before[kind] for kind, room in rooms.items()}
     )

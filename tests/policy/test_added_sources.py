@@ -7,7 +7,11 @@ import pytest
 from tests.cli.test_added_source import POLICY, SOURCE
 from tests.wording import mentions
 from webhook.errors import InvalidDocuments
+from webhook.policy.findings import Kind
 from webhook.policy.load import load
+from webhook.policy.policy_documents import parse
+from webhook.policy.set_judgement import judge_set, load_served
+from webhook.sources import SHIPPED
 
 LIKE = "    - like: {group: GROUP, kind: KIND, spec: spec, name: x}\n"
 
@@ -22,7 +26,6 @@ def told(*texts: str) -> str:
 @pytest.mark.parametrize(
     ("old", "new", "facts"),
     [
-        ("{name: acme}", "{name: dask}", ["metadata.name", "'dask'", "choose another name"]),
         ("precedence: 650", "precedence: 1000", ["identity.precedence", "1000", "1 to 999"]),
         ("precedence: 650", "precedence: 0", ["identity.precedence", "1 to 999"]),
         (
@@ -36,17 +39,109 @@ def told(*texts: str) -> str:
             ["identity.marks[0].namespaceLabel", "label of the pod"],
         ),
         ("kind: Training", "kind: Training\n    code: x.py", ["kinds[0].code", "module"]),
-        (
-            "group: acme.example.com\n    kind: Training",
-            "group: batch\n    kind: Job",
-            ["kinds[0]", "kubernetes", "Job", "already"],
-        ),
     ],
 )
 def test_what_belongs_to_fairlead_is_refused(old: str, new: str, facts: list[str]) -> None:
-    """Names, precedences, labels and kinds of its own."""
+    """Precedences, labels and modules of its own."""
     assert old in SOURCE
     mentions(told(SOURCE.replace(old, new)), *facts)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "facts"),
+    [
+        ("{name: acme}", "{name: dask}", ["metadata.name", "'dask'", "choose another name"]),
+        (
+            "group: acme.example.com\n    kind: Training",
+            "group: batch\n    kind: Job",
+            ["kinds[0]", "kubernetes", "Job", "is used instead"],
+        ),
+    ],
+)
+def test_what_ships_already_is_an_error_and_used_instead(
+    old: str, new: str, facts: list[str]
+) -> None:
+    """A later version may bring it: then the stored set still serves, with what ships."""
+    objects = {"a.yaml": SOURCE.replace(old, new).encode(), "b.yaml": POLICY.encode()}
+    documents = parse(objects)
+    (found,) = [each for each in judge_set(documents).findings if each.severity == "error"]
+    assert found.kind is Kind.SHIPS_ALREADY
+    mentions(str(found), *facts)
+    served = load_served(documents)
+    assert list(served.faults) == [found]
+    sources = served.policies.sources
+    for key, shipped in SHIPPED.pod_kinds.items():
+        assert sources.pod_kinds[key] == shipped
+    assert [each for each in sources.systems if each.name == "dask"] == [
+        each for each in SHIPPED.systems if each.name == "dask"
+    ]
+
+
+def warned(*texts: str) -> list[str]:
+    """The warnings about these files."""
+    files = {f"{at}.yaml": text.encode() for at, text in enumerate(texts)}
+    return [str(each) for each in load(files).warnings if each.kind is Kind.SAME_MARK]
+
+
+def test_a_mark_of_two_sources_is_a_warning_with_the_order() -> None:
+    """The higher precedence has the pod; of equal ones the name decides."""
+    start = SOURCE.index("  kinds:")
+    other = SOURCE[:start].replace("{name: acme}", "{name: other}")
+    first, second = warned(SOURCE, other)
+    for each in (first, second):
+        mentions(each, "acme.example.com/job", "a pod with it belongs to acme")
+    higher, _ = warned(SOURCE, other.replace("precedence: 650", "precedence: 651"))
+    mentions(higher, "belongs to other")
+    jobset = SOURCE.replace(
+        "acme.example.com/job}]\n    run", "jobset.sigs.k8s.io/jobset-name}]\n    run"
+    )
+    (shipped,) = warned(jobset)
+    mentions(shipped, "jobset", "belongs to")
+    value = other.replace(
+        "{label: acme.example.com/job}]\n    run", "{label: a.b/c, value: x}]\n    run"
+    )
+    assert warned(SOURCE, value) == []
+
+
+def test_an_object_does_not_create_itself() -> None:
+    """The reader would never end."""
+    start = SOURCE.index("    pods:\n") + len("    pods:\n")
+    itself = '    - like: {object: ., name: "{name}"}\n'
+    mentions(told(SOURCE[:start] + itself), "like.object", "itself")
+    each = '    - like: {object: ., name: "{name}"}\n      each: spec.parts\n'
+    load({"a.yaml": (SOURCE[:start] + each).encode()})
+
+
+def test_kinds_that_create_each_other_have_a_limit() -> None:
+    """Of 20 groups each, three levels are thousands."""
+    kind = "  - group: a.example.com\n    kind: K{0}\n    pods:\n"
+    like = "    - like: {{group: a.example.com, kind: K{0}, spec: spec, name: x}}\n"
+    last = "    - template: spec.template\n"
+    levels = [kind.format(at) + like.format(at + 1) * 20 for at in range(3)]
+    text = SOURCE[: SOURCE.index("  - group")] + "".join(levels) + kind.format(3) + last
+    mentions(told(text), "spec.kinds[0].pods", "256 groups")
+    pair = SOURCE[: SOURCE.index("  - group")] + levels[2] + kind.format(3) + last
+    load({"a.yaml": pair.encode()})
+    ring = pair.replace(last, like.format(2))
+    mentions(told(ring), "creates a K2 again")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "at"),
+    [
+        ("Acme training", "x" * 254, "spec.system"),
+        (
+            "{label: acme.example.com/job}]\n    run",
+            "{label: a}" + ", {label: a}" * 16 + "]\n    run",
+            "marks",
+        ),
+        ("from: [spec.hands]", f"from: [{', '.join(['spec.hands'] * 65)}]", "count.from"),
+    ],
+)
+def test_a_source_has_limits(old: str, new: str, at: str) -> None:
+    """Texts, lists and marks."""
+    assert old in SOURCE
+    mentions(told(SOURCE.replace(old, new)), at, "at most")
 
 
 def test_two_sources_do_not_describe_one_kind() -> None:

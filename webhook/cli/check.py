@@ -45,7 +45,7 @@ def command(
     context: str,
     output: str,
 ) -> None:
-    """Validate policies, capacity classes and exceptions, from files or from a cluster.
+    """Validate policies, capacity classes, exceptions and sources, from files or from a cluster.
 
     A PATH is a file, a folder with all folders in it, or - for standard input; all paths together
     are one set. All errors are reported, with file, line, column and field. `cluster` as PATH

@@ -200,8 +200,9 @@ class ControllerSettings:
     policy_status: bool | None = setting(
         "--policy-status/--no-policy-status",
         default=None,
-        help="Write the status of the cluster's policies, capacity classes and exceptions. "
-        "Default: yes, unless --namespace is given, because only one controller may write it.",
+        help="Write the status of the cluster's policies, capacity classes, exceptions and "
+        "sources. Default: yes, unless --namespace is given, because only one controller may write "
+        "it.",
     )
     policy_status_interval: float = setting(
         "--policy-status-interval",
@@ -270,7 +271,7 @@ def command(settings: ControllerSettings) -> None:
     Several controllers may run: one leads, the others watch and take over if it stops. After
     SIGTERM or SIGINT the controller releases the Lease and exits with code 0; the next leader
     continues its work. The admission webhook (`fairlead serve`) places the pods. The leader also
-    writes the status of policies, capacity classes and exceptions in the cluster, and with
+    writes the status of policies, capacity classes, exceptions and sources in the cluster, and with
     --certificates it manages the webhook's certificates.
 
     \b

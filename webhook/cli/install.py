@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,16 +14,17 @@ import click
 from webhook.cli.exit_codes import FAILED
 from webhook.cli.options import client_of, cluster_options, timeout_option
 from webhook.cli.output import as_list, output_option, print_error, print_result
-from webhook.errors import UnreadableInput
+from webhook.errors import ClusterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from webhook.installation.choices import Choices
     from webhook.installation.install import Done
     from webhook.installation.object_kinds import Key
     from webhook.installation.waiting import NotInTime
     from webhook.kube.client import Client
+    from webhook.policy.policy_documents import Document
 
 
 @click.command("install")
@@ -40,9 +42,9 @@ if TYPE_CHECKING:
     "sources",
     multiple=True,
     metavar="NAME|FILE",
-    help="Also intercept the pods of this system; `fairlead sources` lists the names. A FILE has "
-    "documents RunSource, which describe systems of your own; it requires "
-    "--policies-from-files. Repeatable.",
+    help="Also intercept the pods of this system; `fairlead sources` lists the names, and "
+    "`fairlead sources --policies cluster` those of the cluster. A FILE has documents RunSource, "
+    "which describe systems of your own and become policies, too. Repeatable.",
 )
 @click.option(
     "--image",
@@ -122,7 +124,7 @@ def command(
       fairlead install --image registry.example.com/fairlead:0.1.0
       fairlead install --overlay fail-open-guarded --source mlrun --policies mine/
       fairlead install --policies-from-files --policies mine/
-      fairlead install --policies-from-files --policies mine/ --source acme.yaml
+      fairlead install --source acme.yaml
       fairlead install --overlay default --overlay monitoring --nodes
       fairlead install --dry-run | less
 
@@ -138,6 +140,7 @@ def command(
         raise click.BadParameter("want https://HOST:PORT/PATH", param_hint="--webhook-url")
     if output == "yaml" and not dry_run:
         raise click.UsageError("-o yaml requires --dry-run; for programs there is -o json")
+    from webhook.cli.install_files import files_of, sources_of
     from webhook.installation.choices import Choices
 
     files = files_of(policies) if policies else None
@@ -153,9 +156,23 @@ def command(
         webhook_ca.read_bytes() if webhook_ca else b"",
         source_files,
     )
-    objects, stale = _objects(overlay_names, choices)
+    overlaid = _overlaid(overlay_names)
+    trouble = ""
+    if not from_files and (not dry_run or choices.names_unknown_source):
+        try:
+            choices = replace(choices, stored=asyncio.run(_stored(kubeconfig, context)))
+        except ClusterError as error:
+            if not choices.names_unknown_source:
+                raise
+            trouble = f"; the sources of the cluster are not known: {error}"
+    try:
+        objects, stale = _objects(overlaid, choices)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}{trouble}", param_hint="--source") from None
     if dry_run:
-        _print_objects(list(objects.values()), "json" if output == "json" else "yaml")
+        found = list(objects.values())
+        as_json = "json" if output == "json" else "yaml"
+        print_result(as_json, json=lambda: as_list(found), yaml=lambda: found)
         return
     done = asyncio.run(_run(objects, stale, choices, timeout, kubeconfig, context))
     if done is None:
@@ -163,24 +180,33 @@ def command(
     _print_done(done, output)
 
 
-def _objects(
-    overlay_names: Sequence[str], choices: Choices
-) -> tuple[dict[Key, dict[str, object]], frozenset[Key]]:
-    """What to apply, and what other overlays have beside it."""
-    from webhook.installation.choices import adapted
-    from webhook.installation.manifests import DEFAULT, every_key, objects_of, overlays
-    from webhook.installation.policy_objects import of_key
+async def _stored(kubeconfig: Path | None, context: str) -> Sequence[Document]:
+    from webhook.installation.stored_policies import read_sources
+
+    async with client_of(kubeconfig, context) as client:
+        return await read_sources(client)
+
+
+def _overlaid(overlay_names: Sequence[str]) -> list[dict[str, object]]:
+    from webhook.installation.manifests import DEFAULT, objects_of, overlays
 
     known = overlays()
     if unknown := [name for name in overlay_names if name not in known]:
         raise click.BadParameter(
             f"{unknown[0]!r} is not one of {', '.join(known)}", param_hint="--overlay"
         )
-    found = [each for name in overlay_names or (DEFAULT,) for each in objects_of(name)]
-    try:
-        objects = adapted(found, choices)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--source") from None
+    return [each for name in overlay_names or (DEFAULT,) for each in objects_of(name)]
+
+
+def _objects(
+    overlaid: list[dict[str, object]], choices: Choices
+) -> tuple[dict[Key, dict[str, object]], frozenset[Key]]:
+    """What to apply, and what other overlays have beside it. Raises ValueError for sources."""
+    from webhook.installation.choices import adapted
+    from webhook.installation.manifests import every_key
+    from webhook.installation.policy_objects import of_key
+
+    objects = adapted(overlaid, choices)
     stale = (key for key in every_key() if key not in objects and not of_key(key))
     return objects, frozenset(stale)
 
@@ -208,10 +234,6 @@ async def _run(
             return None
 
 
-def _print_objects(objects: Sequence[dict[str, object]], output: str) -> None:
-    print_result(output, json=lambda: as_list(objects), yaml=lambda: objects)
-
-
 def _print_done(done: Sequence[Done], output: str) -> None:
     document = [{"object": str(each.key), "result": each.result} for each in done]
     print_result(output, json=lambda: {"objects": document}, text=lambda: _lines(done))
@@ -229,58 +251,6 @@ def _lines(done: Sequence[Done]) -> Iterator[str]:
 
 def _is_file(source: str) -> bool:
     return source.endswith((".yaml", ".yml", ".json"))
-
-
-def sources_of(
-    files: Sequence[Path], beside: Mapping[str, str]
-) -> tuple[list[str], dict[str, str]]:
-    """The names of the systems in the files, and the texts of files that are not `beside`.
-
-    Raises InvalidDocuments, UnreadableInput and BadParameter.
-    """
-    from webhook.policy.policy_documents import parse
-    from webhook.server.folder import read_folder
-
-    found: list[str] = []
-    texts: dict[str, str] = {}
-    for file in files:
-        if not file.exists():
-            raise click.BadParameter(f"there is no file {file}", param_hint="--source")
-        for content in read_folder(file).values():
-            systems = [each.model for each in parse({str(file): content}).sound()]
-            if wrong := [each for each in systems if each.kind != "RunSource"]:
-                what = f"{file} has a {wrong[0].kind}; want documents RunSource only"
-                raise click.BadParameter(what, param_hint="--source")
-            found += [each.name for each in systems]
-            if beside.get(file.name) != content.decode():
-                texts[file.name] = content.decode()
-    return found, texts
-
-
-def files_of(folder: Path) -> dict[str, str]:
-    """The policy files of a folder, by the names that they shall have in a ConfigMap.
-
-    They are read as the webhook will read them. Raises InvalidDocuments with every finding, or
-    UnreadableInput if there is none, or two would have one name.
-    """
-    from webhook.policy.load import load
-    from webhook.server.folder import read_folder
-
-    found = read_folder(folder)
-    if not found:
-        raise UnreadableInput([f"{folder}: no policies there (*.yaml, *.yml, *.json)"])
-    load(found)
-    files: dict[str, str] = {}
-    for path, content in found.items():
-        # A ConfigMap has no folders.
-        relative = Path(path).relative_to(folder) if folder.is_dir() else Path(Path(path).name)
-        name = "-".join(relative.parts)
-        if name in files:
-            raise UnreadableInput(
-                [f"{path}: another file would also become {name}; rename one of them"]
-            )
-        files[name] = content.decode()
-    return files
 
 
 async def explain_timeout(client: Client, error: NotInTime) -> None:

@@ -8,9 +8,7 @@ import click
 
 from webhook.cli.output import as_one, print_result
 
-_DEFINED: Final = ("placementpolicy", "capacityclass", "placementexception")
-# Sources are documents in files: there is no definition of them.
-_KINDS: Final = (*_DEFINED, "runsource")
+_KINDS: Final = ("placementpolicy", "capacityclass", "placementexception", "runsource")
 _ALL: Final = "all"
 _RUN: Final = "run"
 _CRD: Final = "crd"
@@ -24,7 +22,7 @@ _CRD: Final = "crd"
     default=_ALL,
     required=False,
 )
-@click.argument("of", metavar="[OF]", type=click.Choice([_RUN, *_DEFINED]), required=False)
+@click.argument("of", metavar="[OF]", type=click.Choice([_RUN, *_KINDS]), required=False)
 @click.option(
     "-o",
     "--output",

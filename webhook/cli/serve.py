@@ -69,8 +69,8 @@ class ServeSettings:
     policies_from_cluster: bool = setting(
         "--policies-from-cluster",
         is_flag=True,
-        help="Watch the cluster's PlacementPolicies, CapacityClasses and PlacementExceptions, "
-        "instead of a folder.",
+        help="Watch the cluster's PlacementPolicies, CapacityClasses, PlacementExceptions and "
+        "RunSources, instead of a folder.",
     )
     kubeconfig: Path | None = setting(
         "--kubeconfig",

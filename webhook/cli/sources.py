@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from webhook.cli.exit_codes import UNKNOWN, errors_exit
 from webhook.cli.layout import wrapped
+from webhook.cli.options import WhereType, client_of, cluster_options, paths_of
 from webhook.cli.output import output_option, print_result
+from webhook.errors import ClusterError
 from webhook.sources import SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
 
+    from webhook.cli.options import Where
     from webhook.sources.marks import Clause, Source
 
 _WIDTH = 100
@@ -25,12 +30,14 @@ _FIELD = 13
     "--policies",
     "paths",
     multiple=True,
-    type=click.Path(exists=True, path_type=Path),
+    type=WhereType(folders=True),
     metavar="PATH",
-    help="Also the systems of the documents RunSource in this file or folder. May be repeated.",
+    help="Also the systems of the documents RunSource in this file or folder, or `cluster` for the "
+    "objects of the cluster. May be repeated.",
 )
+@cluster_options
 @output_option("How to print the table.")
-def command(paths: tuple[Path, ...], output: str) -> None:
+def command(paths: tuple[Where, ...], kubeconfig: Path | None, context: str, output: str) -> None:
     """List the labels by which Fairlead recognizes pods of runs, and their roles.
 
     Rows are in order of precedence. A pod belongs to the first row whose label it has. Each fact
@@ -42,17 +49,35 @@ def command(paths: tuple[Path, ...], output: str) -> None:
       fairlead sources                       the table
       fairlead sources -o json | jq -r '.[].name'
       fairlead sources --policies mine/      with the systems of your own
+      fairlead sources --policies cluster    with those of the cluster
+
+    \b
+    Exit codes:
+      0  printed
+      1  a file cannot be read, or has errors
+      2  wrong usage, or the cluster did not answer
     """
     rows = SOURCES
     if paths:
-        from webhook.cli.offline import read_policies
-
-        rows = read_policies(paths).sources.rows
+        with errors_exit(UNKNOWN, ClusterError):
+            rows = asyncio.run(_rows(paths, kubeconfig, context))
     print_result(
         output,
         json=lambda: [_row(source) for source in rows],
         text=lambda: [render(rows, heading=lambda text: click.style(text, bold=True))],
     )
+
+
+async def _rows(
+    paths: tuple[Where, ...], kubeconfig: Path | None, context: str
+) -> tuple[Source, ...]:
+    from webhook.cli.live.asking import policy_set
+    from webhook.cli.offline import read_policies
+
+    if files := paths_of(paths):
+        return read_policies(files).sources.rows
+    async with client_of(kubeconfig, context) as client:
+        return (await policy_set(client, paths)).sources.rows
 
 
 def render(sources: Iterable[Source], heading: Callable[[str], str] = str) -> str:

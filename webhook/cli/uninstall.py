@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 @click.option(
     "--delete-policies",
     is_flag=True,
-    help="Also delete the definitions of policies, capacity classes and exceptions, and with them "
-    "all such objects.",
+    help="Also delete the definitions of policies, capacity classes, exceptions and sources, "
+    "and with them all such objects.",
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @timeout_option
@@ -46,7 +46,7 @@ def command(
     The command deletes the webhook configurations first, and waits until the API server no longer
     uses them, so that no pod and no policy is rejected meanwhile. Then it deletes all objects of
     the manifests, the certificates' Secrets, and the namespace if it has no other objects. Pods
-    keep their placement. Runs, policies, classes and exceptions stay, unless you give
+    keep their placement. Runs, policies, classes, exceptions and sources stay, unless you give
     --delete-runs or --delete-policies. Policies in the ConfigMap are always deleted; to save them:
     `kubectl -n fairlead-system get configmap fairlead-policies -o yaml`.
 

@@ -113,6 +113,8 @@ class Structural:
             return {**self.definition(name), **_kept_keywords(node)}
         if integer_or_text := _integer_or_text(node):
             return integer_or_text
+        if alternatives := _alternatives(node):
+            return alternatives
         schema = _kept_keywords(node)
         unknown = set(node) - {*_KEPT, *_DROPPED, *_HANDLED}
         if unknown:
@@ -169,6 +171,16 @@ def _integer_or_text(node: Json) -> Json | None:
             limits["pattern"] = f"^({'|'.join(each['enum'])})$"
     described = {key: node[key] for key in ("description",) if key in node}
     return {**described, "x-kubernetes-int-or-string": True, **limits}
+
+
+def _alternatives(node: Json) -> Json | None:
+    """One of several enumerations of texts; or a value of several types, as one without a type."""
+    each = node.get("anyOf")
+    if not each or "type" in node:
+        return None
+    words = [word for one in each for word in one.get("enum") or [one.get("const")]]
+    texts = all(isinstance(word, str) for word in words)
+    return {"type": "string", "enum": words} if texts else dict(_OPAQUE)
 
 
 class Called(NamedTuple):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from webhook import names, validating
+from webhook.errors import InvalidDocuments
 from webhook.guards import stamp_guard
 from webhook.installation.manifests import CONFIG_MAP, from_files, with_nodes, with_policies
 from webhook.installation.object_kinds import (
@@ -22,13 +23,14 @@ from webhook.installation.object_kinds import (
 from webhook.installation.policy_objects import GIVEN, SHIPPED, marked, of_files, of_key, ordered
 from webhook.interception import DEFAULT_SOURCES, PATH, webhooks
 from webhook.policy import policy_documents
-from webhook.policy.load import compiled
+from webhook.policy.added_sources import source_errors, table_of
 from webhook.sources import SHIPPED as SHIPPED_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.installation.object_kinds import Key
+    from webhook.policy.policy_documents import Document
     from webhook.sources.table import SourceTable
 
     Json = dict[str, Any]
@@ -44,7 +46,8 @@ class Choices:
     policies: file names and texts, instead of those that ship; None: those that ship.
     from_files: the policies are files of a ConfigMap, not objects of the cluster.
     nodes: the webhook watches the nodes, and warns about pods that none of them admits.
-    source_files: more files of the ConfigMap, with the systems of --source FILE.
+    source_files: more policy files, with the systems of --source FILE.
+    stored: documents RunSource that the webhook reads already.
     url, authority: for a webhook outside the cluster, its address and the PEM of its authority.
     """
 
@@ -56,24 +59,29 @@ class Choices:
     url: str = ""
     authority: bytes = b""
     source_files: Mapping[str, str] = field(default_factory=dict)
+    stored: Sequence[Document] = ()
+
+    @property
+    def names_unknown_source(self) -> bool:
+        """Whether a source is named that only the cluster may have. Raises as `table` does."""
+        return not {each.name for each in self.table().rows}.issuperset(self.sources)
 
     def table(self) -> SourceTable:
-        """The table of systems, with those of the policies and of `source_files`.
+        """The table of systems, with those of the policies, of `source_files`, and `stored` ones.
 
-        Raises InvalidDocuments, and ValueError for a RunSource without `from_files`.
+        Raises InvalidDocuments.
         """
         files = {**(self.policies or {}), **self.source_files}
-        documents = policy_documents.parse({name: text.encode() for name, text in files.items()})
-        added = [each for each in documents.documents if each.model.kind == "RunSource"]
-        if not added and not self.source_files:
+        parsed = policy_documents.parse({name: text.encode() for name, text in files.items()})
+        given = [each for each in parsed.documents if each.model.kind == names.SOURCE_KIND]
+        known = {each.model.name for each in given}
+        # A given document replaces the stored one of its name.
+        documents = [*given, *(each for each in self.stored if each.model.name not in known)]
+        if not documents:
             return SHIPPED_TABLE
-        if not self.from_files:
-            named = ", ".join(each.model.name for each in added)
-            raise ValueError(
-                f"the webhook reads a RunSource from files only ({named}): give "
-                "--policies-from-files"
-            )
-        return compiled(documents).policies.sources
+        if findings := [*parsed.errors, *source_errors(documents)]:
+            raise InvalidDocuments(findings)
+        return table_of(documents)
 
 
 def adapted(objects: Iterable[Json], choices: Choices) -> dict[Key, Json]:
@@ -122,6 +130,8 @@ def _with_objects(objects: dict[Key, Json], choices: Choices) -> dict[Key, Json]
     else:
         texts = {name: text.encode() for name, text in choices.policies.items()}
         policies = [marked(each, GIVEN) for each in of_files(texts)]
+    files = {name: text.encode() for name, text in choices.source_files.items()}
+    policies += [marked(each, GIVEN) for each in of_files(files)]
     others = [(key, each) for key, each in objects.items() if not of_key(key)]
     # In an order for clients that apply one by one, such as kubectl: classes before complements.
     return dict(sorted([*others, *ordered(policies).items()], key=lambda pair: pair[0].rank))

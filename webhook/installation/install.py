@@ -19,6 +19,7 @@ from webhook.installation.manifests import (
 from webhook.installation.object_kinds import CONFIGURATION, CRD, DEPLOYMENT, VALIDATING, key_of
 from webhook.installation.policy_objects import of_key
 from webhook.installation.probe import ANSWERS, probe, probe_policy
+from webhook.installation.stored_policies import read_policies
 from webhook.installation.waiting import Patience
 from webhook.installation.webhook_configuration import intercept
 from webhook.validating import POLICIES
@@ -163,7 +164,7 @@ class Installer:
                     "version: it is written after the rollout"
                 )
                 left[key] = wanted
-        if not policy_plan.same_content(plan, await policy_plan.read_policies(self._client)):
+        if not policy_plan.same_content(plan, await read_policies(self._client)):
             raise InstallationError(
                 "policies were changed meanwhile. The webhook is not changed; run the same "
                 "command again"

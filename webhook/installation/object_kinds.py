@@ -33,7 +33,7 @@ GUARD: Final = "ValidatingAdmissionPolicy"
 GUARD_BINDING: Final = "ValidatingAdmissionPolicyBinding"
 DEPLOYMENT: Final = "Deployment"
 # Written by admins. An installation adds some, and removes none.
-POLICIES: Final = (names.CLASS_KIND, names.POLICY_KIND, names.EXCEPTION_KIND)
+POLICIES: Final = (names.SOURCE_KIND, names.CLASS_KIND, names.POLICY_KIND, names.EXCEPTION_KIND)
 
 # In the order in which they are applied. Dependencies come first: policies are written before a
 # webhook uses them. The webhook configurations come after the webhook, and the guard that denies
@@ -55,6 +55,7 @@ KINDS: Final = (
     Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
     Kind(_CERT_MANAGER, "Issuer", "issuers"),
     Kind(_CERT_MANAGER, "Certificate", "certificates"),
+    Kind(_OWN, names.SOURCE_KIND, names.RUN_SOURCES, namespaced=False),
     Kind(_OWN, names.CLASS_KIND, names.CAPACITY_CLASSES, namespaced=False),
     Kind(_OWN, names.POLICY_KIND, names.PLACEMENT_POLICIES, namespaced=False),
     Kind(_OWN, names.EXCEPTION_KIND, names.PLACEMENT_EXCEPTIONS, namespaced=False),

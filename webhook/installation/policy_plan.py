@@ -5,10 +5,7 @@ One module: the plan is read from the cluster, checked against it and written to
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-import orjson
 
 from webhook import names
 from webhook.errors import ClusterError, InstallationError, InvalidDocuments
@@ -19,7 +16,7 @@ from webhook.installation.manifests import (
     mounted_config_map,
     takes_files,
 )
-from webhook.installation.object_kinds import KINDS, POLICIES, Key, in_order, key, key_of
+from webhook.installation.object_kinds import Key, key
 from webhook.installation.policy_objects import (
     GIVEN,
     SHIPPED,
@@ -30,6 +27,7 @@ from webhook.installation.policy_objects import (
     of_key,
     ordered,
 )
+from webhook.installation.stored_policies import is_read, read_policies, texts_of
 from webhook.policy.cluster_objects import load_objects
 from webhook.policy.load import load
 from webhook.validating import POLICIES as JUDGING
@@ -64,13 +62,13 @@ class Plan(NamedTuple):
 def shipped(wanted: Iterable[Json], live: Objects) -> Plan:
     """The classes that ship. New ones are added only if all policies and classes are shipped ones.
 
-    A user who has written a class may want no other. Exceptions do not count.
+    A user who has written a class may want no other. Exceptions and sources do not count.
     """
     objects = ordered(marked(each, SHIPPED) for each in wanted)
     others = [
         at
         for at, each in live.items()
-        if at.kind.name != names.EXCEPTION_KIND
+        if at.kind.name not in (names.EXCEPTION_KIND, names.SOURCE_KIND)
         and not is_still(each, SHIPPED)
         and not _is_same_policy(each, objects.get(at))
     ]
@@ -138,12 +136,6 @@ def taken_over(config_map: Mapping[str, Any], ships: Iterable[Json], live: Objec
     return _planned(objects, live, {})._replace(content=content, notes=(count, after))
 
 
-def is_read(name: str) -> bool:
-    """Whether the webhook reads a file of this name in a ConfigMap (webhook.server.folder)."""
-    ending = name.endswith((".yaml", ".yml", ".json"))
-    return ending and not name.endswith((".test.yaml", ".test.yml")) and not name.startswith(".")
-
-
 def check(plan: Plan, live: Objects) -> None:
     """Raises InstallationError if the set would not compile with what is to be written.
 
@@ -153,7 +145,7 @@ def check(plan: Plan, live: Objects) -> None:
     if not plan.writes:
         return
     try:
-        after = load_objects(_texts({**live, **plan.writes}))
+        after = load_objects(texts_of({**live, **plan.writes}))
     except InvalidDocuments as error:
         if not plan.content and not _compiles(live):
             return
@@ -175,7 +167,7 @@ def same_content(plan: Plan, live: Objects) -> bool:
 
 def content_of(objects: Objects) -> str:
     """The hash of the set of these objects. Raises InvalidDocuments if they do not compile."""
-    return load_objects(_texts(objects)).policies.hash
+    return load_objects(texts_of(objects)).policies.hash
 
 
 def _planned(objects: Objects, live: Objects, kept: Mapping[Key, str]) -> Plan:
@@ -190,24 +182,10 @@ def _is_same_policy(one: Mapping[str, Any], other: Mapping[str, Any] | None) -> 
 
 def _compiles(live: Objects) -> bool:
     try:
-        load_objects(_texts(live))
+        load_objects(texts_of(live))
     except InvalidDocuments:
         return False
     return True
-
-
-def _texts(objects: Objects) -> dict[str, bytes]:
-    return {
-        f"{at.kind.resource}/{at.name}": orjson.dumps(
-            {
-                "apiVersion": at.kind.api_version,
-                "kind": at.kind.name,
-                "metadata": {"name": at.name},
-                "spec": each.get("spec"),
-            }
-        )
-        for at, each in objects.items()
-    }
 
 
 def _some(found: Sequence[object]) -> str:
@@ -245,24 +223,6 @@ async def plan_policies(client: Client, objects: Objects, *, given: bool) -> Pla
     return plan
 
 
-async def read_policies(client: Client) -> dict[Key, Json]:
-    """Every policy, class and exception of the cluster. Kinds without a definition have none."""
-    found: list[Json] = []
-    for kind in KINDS:
-        if kind.name not in POLICIES:
-            continue
-        try:
-            listing = await client.list(key_of(kind.name, "any").collection, lambda each: each)
-        except ClusterError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
-            continue
-        # Items of a list have no apiVersion and kind.
-        own = {"apiVersion": kind.api_version, "kind": kind.name}
-        found += [{**each, **own} for each in listing.items]
-    return in_order(found)
-
-
 async def write(client: Client, key: Key, wanted: Json) -> Result:
     """Write one policy so that its spec is as wanted, and has nothing else.
 
@@ -286,8 +246,12 @@ async def write(client: Client, key: Key, wanted: Json) -> Result:
 async def _plan(
     client: Client, wanted: list[Json], live: Objects, before: Json | None, *, given: bool
 ) -> Plan:
+    sources = [each for each in wanted if each["kind"] == names.SOURCE_KIND]
     if before is None or not takes_files(before):
-        return (plan_given if given else shipped)(wanted, live)
+        if given or not sources:
+            return (plan_given if given else shipped)(wanted, live)
+        plan = shipped([each for each in wanted if each not in sources], live)
+        return _joined(plan_given(sources, live), plan)
     if given:
         plan = plan_given(wanted, live)
         given_up = f"those in {CONFIG_MAP}, which is not read any more"
@@ -301,4 +265,15 @@ async def _plan(
     config_map = await get_object(client, CONFIG_MAP._replace(name=name).path)
     if config_map is None:
         return shipped(wanted, live)
+    if sources:
+        raise InstallationError(
+            f"the policies of {CONFIG_MAP} become objects first: run the same command without "
+            "--source FILE, and then with it. Nothing has been changed"
+        )
     return taken_over(config_map, wanted, live)
+
+
+def _joined(one: Plan, other: Plan) -> Plan:
+    return Plan(
+        {**one.writes, **other.writes}, [*one.same, *other.same], {**one.kept, **other.kept}
+    )

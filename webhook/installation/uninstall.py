@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 _NAMESPACE: Final = key_of("Namespace", names.NAMESPACE)
 _RUNS: Final = key_of(CRD, f"{names.RUNS}.{names.GROUP}")
 _POLICIES: Final = tuple(
-    key_of(CRD, f"{resource}.{names.GROUP}")
-    for resource in (names.PLACEMENT_POLICIES, names.CAPACITY_CLASSES, names.PLACEMENT_EXCEPTIONS)
+    key_of(CRD, f"{resource}.{names.GROUP}") for resource in names.POLICY_RESOURCES.values()
 )
 # Created by the programs, or by cert-manager for them, and not in the manifests. These names are
 # ours.

@@ -1,4 +1,4 @@
-"""Policies, classes and exceptions of a cluster: read once or watched."""
+"""Policies, classes, exceptions and sources of a cluster: read once or watched."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ T = TypeVar("T")
 
 GROUP: Final = f"/apis/{names.API_VERSION}"
 KINDS: Final = {resource: kind for kind, resource in names.POLICY_RESOURCES.items()}
-# Clusters with an older installation have no exceptions.
-OPTIONAL: Final = frozenset({names.PLACEMENT_EXCEPTIONS})
+# Clusters with an older installation do not define them.
+OPTIONAL: Final = frozenset({names.PLACEMENT_EXCEPTIONS, names.RUN_SOURCES})
 # Seconds between two checks for a definition: before the first list, and after it.
 _LOOK: Final = (0.5, 30.0)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.policy.findings import Kind
 from webhook.policy.run_source import RunSource
 from webhook.sources import SHIPPED
+from webhook.sources.marks import Mark
 from webhook.sources.table import System, system
 
 if TYPE_CHECKING:
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
 
     from webhook.policy.findings import Finding, Path
     from webhook.policy.policy_documents import Document
+    from webhook.sources.kind_model import PodKind
+    from webhook.sources.marks import Source
     from webhook.sources.table import SourceTable
 
 # Fairlead's own row is above, and the row of whole namespaces is below all others.
@@ -21,23 +26,108 @@ _LOWEST: Final = 1
 _HIGHEST: Final = 999
 _SHIPPED_NAMES: Final = frozenset(each.name for each in SHIPPED.systems)
 _Key = tuple[str, str]
+_DESCRIBED: Final[Mapping[_Key, str]] = {
+    (kind.group, kind.kind): each.name
+    for each in SHIPPED.systems
+    for kind in each.kinds
+    if kind.pods or kind.code
+}
+# Groups of pods of one object. Kinds that create others multiply.
+MOST_GROUPS: Final = 256
 
 
 def table_of(documents: Sequence[Document]) -> SourceTable:
-    """Return the table with the systems of these documents, which have no faults."""
-    return SHIPPED.with_systems(_system(each) for each in _of_sources(documents))
+    """Return the table with the systems of these documents.
+
+    What ships has precedence over what is added: a system of a name that ships is left out, and so
+    is a kind that ships with its pods (`ship_already` reports both).
+    """
+    systems = [_system(each) for each in _of_sources(documents)]
+    return SHIPPED.with_systems(
+        replace(each, kinds=tuple(kind for kind in each.kinds if _key(kind) not in _DESCRIBED))
+        for each in systems
+        if each.name not in _SHIPPED_NAMES
+    )
+
+
+def source_errors(documents: Sequence[Document]) -> list[Finding]:
+    """Return the errors of documents RunSource, by themselves and beside each other."""
+    return [*source_faults(documents), *ship_already(documents)]
+
+
+def ship_already(documents: Sequence[Document]) -> Iterator[Finding]:
+    """Yield each name and kind that a later version may have brought.
+
+    A stored set still serves with them: an error would stop it at the upgrade.
+    """
+    for each in _of_sources(documents):
+        name = each.model.name
+        if name in _SHIPPED_NAMES:
+            what = (
+                f"{name!r} is a source of Fairlead's own, which is used instead; choose another "
+                "name, or delete this one"
+            )
+            at: Path = ("metadata", "name")
+            yield each.finding(at, what, kind=Kind.SHIPS_ALREADY, about=name)
+        for number, kind in enumerate(each.model.spec.kinds or ()):
+            if (kind.group, kind.kind) in _DESCRIBED:
+                what = (
+                    f"the source {_DESCRIBED[kind.group, kind.kind]} of Fairlead's own describes "
+                    f"the kind {kind.kind} of the group {kind.group!r}, and is used instead; "
+                    "remove it here"
+                )
+                path = ("spec", "kinds", number)
+                about = f"{name} {kind.group} {kind.kind}"
+                yield each.finding(path, what, kind=Kind.SHIPS_ALREADY, about=about)
+
+
+def same_marks(documents: Sequence[Document]) -> Iterator[Finding]:
+    """Yield a warning for each mark that another source has, too, with whose pods they are."""
+    table = table_of(documents)
+    order = {row.name: place for place, row in enumerate(table.rows)}
+    for each in _of_sources(documents):
+        for number, mark in enumerate(marks_of(each.model)):
+            others = [
+                row
+                for row in table.rows
+                if row.name != each.model.name and any(_meet(mark, its) for its in row.marks)
+            ]
+            for other in others:
+                if each.model.name in order:
+                    path = ("spec", "identity", "marks", number)
+                    what = _whose(mark, each.model, other, order)
+                    yield each.finding(path, what, "warning", kind=Kind.SAME_MARK, about=other.name)
+
+
+def _whose(mark: Mark, model: RunSource, other: Source, order: Mapping[str, int]) -> str:
+    first, second = sorted((model.name, other.name), key=order.__getitem__)
+    return (
+        f"the source {other.name} has the mark {mark}, too: a pod with it belongs to {first}, and "
+        f"{second} adds only what {first} does not tell; give the two sources different "
+        "precedences in the order that you mean"
+    )
+
+
+def marks_of(model: RunSource) -> list[Mark]:
+    """Return the labels of pods that mark them."""
+    identity = model.spec.identity
+    return [
+        Mark(each.label, each.value)
+        for each in (identity.marks if identity else ())
+        if each.label is not None
+    ]
+
+
+def _meet(one: Mark, other: Mark) -> bool:
+    """Whether some label is both marks."""
+    same = one.value == other.value or None in (one.value, other.value)
+    return one.key == other.key and not other.namespace and same
 
 
 def source_faults(documents: Sequence[Document]) -> Iterator[Finding]:
     """Yield what a document RunSource may not say, by itself or beside the others."""
     sources = _of_sources(documents)
-    described: dict[_Key, str] = {
-        key: each.name
-        for each in SHIPPED.systems
-        for kind in each.kinds
-        if kind.pods or kind.code
-        for key in [(kind.group, kind.kind)]
-    }
+    described: dict[_Key, str] = {}
     made = _made_by(sources)
     for each in sources:
         for path, message in _own_faults(each.model):
@@ -50,18 +140,14 @@ def source_faults(documents: Sequence[Document]) -> Iterator[Finding]:
                     f"the source {described[key]} describes the kind {kind.kind} of the group "
                     f"{kind.group!r} already; remove it from one of them"
                 )
-                yield each.finding(path, what)
+                yield each.finding(path, what, about=kind.kind)
             described[key] = each.model.name
-            yield from _like_faults(each, path, key, made)
+            if key not in _DESCRIBED:
+                yield from _like_faults(each, path, key, made)
 
 
 def _own_faults(model: RunSource) -> Iterator[tuple[Path, str]]:
     spec = model.spec
-    if model.name in _SHIPPED_NAMES:
-        what = f"{model.name!r} is a source of Fairlead's own; choose another name"
-        yield ("metadata", "name"), what
-    if spec.identity is None and not spec.kinds:
-        yield ("spec",), "want identity, kinds, or both; there is none"
     for number, kind in enumerate(spec.kinds or ()):
         if kind.code is not None:
             yield ("spec", "kinds", number, "code"), "only Fairlead's own sources may name a module"
@@ -84,7 +170,7 @@ def _own_faults(model: RunSource) -> Iterator[tuple[Path, str]]:
 
 def _made_by(sources: Sequence[Document]) -> Mapping[_Key, list[_Key]]:
     """Return for each kind with pods the kinds that it creates instead of pods."""
-    systems = [*SHIPPED.systems, *map(_system, sources)]
+    systems = table_of(sources).systems
     return {
         (kind.group, kind.kind): [
             (pods.like.group, pods.like.kind) for pods in kind.pods if pods.like and pods.like.kind
@@ -95,9 +181,22 @@ def _made_by(sources: Sequence[Document]) -> Mapping[_Key, list[_Key]]:
     }
 
 
+def _groups(key: _Key, made: Mapping[_Key, list[_Key]], most: int = MOST_GROUPS) -> int:
+    """Return how many groups of pods an object of a kind may have, or a number above `most`."""
+    count = 1
+    if most < 1:
+        return count
+    for other in made.get(key, ()):
+        count += _groups(other, made, most - count)
+        if count > most:
+            break
+    return count
+
+
 def _like_faults(
     document: Document, path: Path, key: _Key, made: Mapping[_Key, list[_Key]]
 ) -> Iterator[Finding]:
+    circular = False
     for number, other in enumerate(made.get(key, ())):
         if other not in made:
             what = (
@@ -106,8 +205,12 @@ def _like_faults(
             )
             yield document.finding((*path, "pods"), what)
         elif _reaches(other, key, made):
+            circular = True
             what = f"entry {number} creates a {other[1]}, which creates a {key[1]} again; remove it"
             yield document.finding((*path, "pods"), what)
+    if not circular and _groups(key, made) > MOST_GROUPS:
+        what = f"kinds that create each other lead to more than {MOST_GROUPS} groups of pods"
+        yield document.finding((*path, "pods"), what)
 
 
 def _reaches(start: _Key, goal: _Key, made: Mapping[_Key, list[_Key]]) -> bool:
@@ -121,6 +224,10 @@ def _reaches(start: _Key, goal: _Key, made: Mapping[_Key, list[_Key]]) -> bool:
             seen.add(key)
             left += made.get(key, ())
     return False
+
+
+def _key(kind: PodKind) -> _Key:
+    return kind.group, kind.kind
 
 
 def _of_sources(documents: Sequence[Document]) -> list[Any]:

@@ -31,6 +31,8 @@ class Kind(StrEnum):
     CONTRADICTS_ITSELF = "contradicts-itself"
     REFUSED_PODS = "refused-pods"  # the API server refuses pods that get a setting
     WRITES_MARK = "writes-mark"  # a label that only later versions read as a mark
+    SHIPS_ALREADY = "ships-already"  # a source that is one of Fairlead's own, perhaps of late
+    SAME_MARK = "same-mark"  # of two sources
     NEVER_APPLIED = "never-applied"
     DROPPED_BESIDE = "dropped-beside"
     EQUAL_PRIORITY = "equal-priority"
@@ -52,6 +54,7 @@ FAULTS: Final = frozenset(
         Kind.CONTRADICTS_ITSELF,
         Kind.REFUSED_PODS,
         Kind.WRITES_MARK,
+        Kind.SHIPS_ALREADY,
     }
 )
 

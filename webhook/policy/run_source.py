@@ -1,11 +1,12 @@
 """The model of a RunSource: the files in `webhook/sources`, and documents of admins."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
 
-from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue
+from webhook.dns_names import MAX_SUBDOMAIN
+from webhook.placement.schema.syntax import MAX_LISTED, AnnotationKey, LabelKey, LabelValue
 from webhook.policy import reader
 from webhook.policy.document_parser import Forms
 from webhook.policy.match_model import Framework, Kind, Role
@@ -30,9 +31,16 @@ def _text(text: str) -> str:
     return text
 
 
-FieldPath = Annotated[str, AfterValidator(_path)]
-Text = Annotated[str, AfterValidator(_text)]
-Word = Annotated[str, Field(min_length=1)]
+FieldPath = Annotated[str, AfterValidator(_path), Field(max_length=MAX_SUBDOMAIN)]
+Text = Annotated[str, AfterValidator(_text), Field(max_length=MAX_SUBDOMAIN)]
+Word = Annotated[str, Field(min_length=1, max_length=MAX_SUBDOMAIN)]
+# Each mark is one more entry of the webhook configuration.
+MAX_MARKS: Final = 16
+MAX_PROSE: Final = 1000
+_T = TypeVar("_T")
+_K = TypeVar("_K")
+Several = Annotated[list[_T], Field(max_length=MAX_LISTED)]
+Named = Annotated[dict[_K, _T], Field(max_length=MAX_LISTED)]
 
 
 def _one_of(given: Mapping[str, Any], *names: str) -> Iterator[Problem]:
@@ -92,7 +100,7 @@ class Clause(Strict):
 class KindClause(Clause):
     """One rule for the kind."""
 
-    words: dict[Kind, list[Word]] | None = Field(
+    words: Named[Kind, Several[Word]] | None = Field(
         default=None, description="The system's names for each kind."
     )
     always: Kind | None = Field(
@@ -104,7 +112,7 @@ class KindClause(Clause):
 class FrameworkClause(Clause):
     """One rule for the framework."""
 
-    words: dict[Framework, list[Word]] | None = Field(
+    words: Named[Framework, Several[Word]] | None = Field(
         default=None, description="The system's names for each framework."
     )
     always: Framework | None = Field(
@@ -116,7 +124,7 @@ class FrameworkClause(Clause):
 class RoleClause(Clause):
     """One rule for the role."""
 
-    words: dict[Role, list[Word]] | None = Field(
+    words: Named[Role, Several[Word]] | None = Field(
         default=None, description="The system's names for each role."
     )
     always: Role | None = Field(default=None, description="The role if the key is there.")
@@ -128,27 +136,27 @@ class PodCondition(Strict):
     label: LabelKey | None = Field(
         default=None, description="The key of a label, which `in`, `notIn` or `host` tests."
     )
-    among: list[LabelValue] | None = Field(
+    among: Several[LabelValue] | None = Field(
         default=None,
         validation_alias="in",
         serialization_alias="in",
         description="The label has one of these values.",
     )
-    not_in: list[LabelValue] | None = Field(
+    not_in: Several[LabelValue] | None = Field(
         default=None, description="The label has none of these values."
     )
-    host: list[Word] | None = Field(
+    host: Several[Word] | None = Field(
         default=None,
         description="Labels whose values, joined by hyphens, the label has up to its first dot.",
     )
     or_absent: bool | None = Field(
         default=None, description="Whether the condition also holds without the label."
     )
-    role: list[Role] | None = Field(default=None, description="The role is one of these.")
-    framework: list[Framework | Literal["none"]] | None = Field(
+    role: Several[Role] | None = Field(default=None, description="The role is one of these.")
+    framework: Several[Framework | Literal["none"]] | None = Field(
         default=None, description="The framework is one of these; `none`: the pod has none."
     )
-    completion_index: list[int] | None = Field(
+    completion_index: Several[int] | None = Field(
         default=None, description="The index in the pod's Indexed Job is one of these."
     )
 
@@ -161,7 +169,7 @@ class PodCondition(Strict):
 class IndexKey(Key):
     """A key with the replica's index, and the conditions for reading it."""
 
-    when: list[PodCondition] | None = Field(
+    when: Several[PodCondition] | None = Field(
         default=None, description="The key is read if all of these hold."
     )
 
@@ -177,8 +185,10 @@ class ObjectRef(Strict):
 class Leader(Strict):
     """Pods that meet all of `when` are the coordinator if they meet all of `onlyIf`."""
 
-    when: list[PodCondition] = Field(min_length=1, description="The pods that this entry is about.")
-    only_if: list[PodCondition] | None = Field(
+    when: Several[PodCondition] = Field(
+        min_length=1, description="The pods that this entry is about."
+    )
+    only_if: Several[PodCondition] | None = Field(
         default=None,
         description="The conditions for a coordinator; without them, every such pod is one.",
     )
@@ -198,24 +208,26 @@ class Identity(Strict):
         description="The order of systems if several mark a pod; the highest comes first.",
     )
     marks: list[Mark] = Field(
-        min_length=1, description="The marks of the system's pods; one is enough."
+        min_length=1,
+        max_length=MAX_MARKS,
+        description="The marks of the system's pods; one is enough.",
     )
-    run: list[Key] | None = Field(
+    run: Several[Key] | None = Field(
         default=None, description="Keys of the run's name; the first that the pod has is used."
     )
-    kind: list[KindClause] | None = Field(
+    kind: Several[KindClause] | None = Field(
         default=None, description="Rules for the kind; the first with a value is used."
     )
-    framework: list[FrameworkClause] | None = Field(
+    framework: Several[FrameworkClause] | None = Field(
         default=None, description="Rules for the framework; the first with a value is used."
     )
-    role: list[RoleClause] | None = Field(
+    role: Several[RoleClause] | None = Field(
         default=None, description="Rules for the role; the first with a value is used."
     )
-    index: list[IndexKey] | None = Field(
+    index: Several[IndexKey] | None = Field(
         default=None, description="Keys of the replica's index; the first that the pod has is used."
     )
-    coordinator: list[Leader] | None = Field(
+    coordinator: Several[Leader] | None = Field(
         default=None,
         description="Which pods are coordinators; the first entry about a pod is used.",
     )
@@ -229,7 +241,7 @@ class Identity(Strict):
 class Count(Strict):
     """The number of pods."""
 
-    from_: list[FieldPath] | None = Field(
+    from_: Several[FieldPath] | None = Field(
         default=None,
         validation_alias="from",
         serialization_alias="from",
@@ -238,10 +250,10 @@ class Count(Strict):
     default: int | None = Field(
         default=None, ge=0, description="The number if no field is set. Default: 1."
     )
-    times: list[FieldPath] | None = Field(
+    times: Several[FieldPath] | None = Field(
         default=None, description="Fields whose values multiply the number."
     )
-    over: list[FieldPath] | None = Field(
+    over: Several[FieldPath] | None = Field(
         default=None, description="Fields whose values divide the product."
     )
     less: int | None = Field(
@@ -259,7 +271,7 @@ class ReplicaCondition(Strict):
     """A condition on a replica."""
 
     field: FieldPath | None = Field(default=None, description="A field, which `in` tests.")
-    among: list[str | bool] | None = Field(
+    among: Several[str | bool] | None = Field(
         default=None,
         validation_alias="in",
         serialization_alias="in",
@@ -268,11 +280,11 @@ class ReplicaCondition(Strict):
     or_absent: bool | None = Field(
         default=None, description="Whether the condition also holds without the field."
     )
-    part: list[Word] | None = Field(default=None, description="The part is one of these.")
-    without: list[Word] | None = Field(
+    part: Several[Word] | None = Field(default=None, description="The part is one of these.")
+    without: Several[Word] | None = Field(
         default=None, description="The object has none of these parts."
     )
-    index: list[int] | None = Field(
+    index: Several[int] | None = Field(
         default=None, description="The replica's index is one of these."
     )
 
@@ -285,11 +297,11 @@ class ReplicaCondition(Strict):
 class Addition(Strict):
     """Metadata that the controller adds to replicas."""
 
-    when: list[ReplicaCondition] | None = Field(
+    when: Several[ReplicaCondition] | None = Field(
         default=None, description="The replicas that get it. Default: all."
     )
-    labels: dict[LabelKey, Text] | None = Field(default=None, description="Labels.")
-    annotations: dict[AnnotationKey, Text] | None = Field(default=None, description="Annotations.")
+    labels: Named[LabelKey, Text] | None = Field(default=None, description="Labels.")
+    annotations: Named[AnnotationKey, Text] | None = Field(default=None, description="Annotations.")
     labels_from: FieldPath | None = Field(
         default=None, description="A field with more labels to add."
     )
@@ -299,7 +311,9 @@ class Like(Strict):
     """Another object that the object creates, and that creates the pods."""
 
     group: str | None = Field(
-        default=None, description="The other kind's API group; empty for the core's."
+        default=None,
+        max_length=MAX_SUBDOMAIN,
+        description="The other kind's API group; empty for the core's.",
     )
     kind: Word | None = Field(default=None, description="The other kind.")
     spec: FieldPath | None = Field(default=None, description="The field that holds its spec.")
@@ -331,29 +345,29 @@ class Build(Strict):
     spec: FieldPath | None = Field(
         default=None, description="The field with the pod's spec that it starts from."
     )
-    labels: list[FieldPath] | None = Field(
+    labels: Several[FieldPath] | None = Field(
         default=None, description="Fields with labels; later ones replace earlier ones."
     )
-    annotations: list[FieldPath] | None = Field(
+    annotations: Several[FieldPath] | None = Field(
         default=None, description="Fields with annotations; later ones replace earlier ones."
     )
-    default: dict[Word, list[FieldPath]] | None = Field(
+    default: Named[Word, Several[FieldPath]] | None = Field(
         default=None,
         description="Fields of the pod's spec that are empty at the start: where their values "
         "are. The first that is not empty is used.",
     )
-    set_: dict[Word, list[FieldPath]] | None = Field(
+    set_: Named[Word, Several[FieldPath]] | None = Field(
         default=None,
         validation_alias="set",
         serialization_alias="set",
         description="Fields of the pod's spec: where their values are, which replace those of "
         "the start. The first that is not empty is used.",
     )
-    add: dict[Word, list[FieldPath]] | None = Field(
+    add: Named[Word, Several[FieldPath]] | None = Field(
         default=None,
         description="Fields of the pod's spec: mappings and lists that are added to those before.",
     )
-    containers: list[FieldPath] | None = Field(
+    containers: Several[FieldPath] | None = Field(
         default=None, description="Fields with a container or a list of containers."
     )
     container: Word | None = Field(
@@ -377,12 +391,12 @@ class Pods(Strict):
     build: Build | None = Field(
         default=None, description="The fields from which the controller makes the pod template."
     )
-    when: list[ReplicaCondition] | None = Field(
+    when: Several[ReplicaCondition] | None = Field(
         default=None,
         description="There are such pods if all of these hold of the object, or of the entry of "
         "`each`. Only conditions on a field.",
     )
-    any_of: list[FieldPath] | None = Field(
+    any_of: Several[FieldPath] | None = Field(
         default=None, description="There are such pods if one of these fields is present."
     )
     each: FieldPath | None = Field(
@@ -404,7 +418,7 @@ class Pods(Strict):
         description="What an author can do if the system leaves these pods without a mark, though "
         "they belong to the run. Authors of such objects get it as a warning.",
     )
-    adds: list[Addition] | None = Field(
+    adds: Several[Addition] | None = Field(
         default=None, description="Metadata that the controller adds to the pods."
     )
 
@@ -416,21 +430,25 @@ class Pods(Strict):
         for position, each in enumerate(when if isinstance(when, list) else ()):
             if isinstance(each, Mapping) and "field" not in each:
                 yield Problem(("when", position), "want a condition on a field")
+        like = given.get("like")
+        if isinstance(like, Mapping) and like.get("object") == "." and "each" not in given:
+            what = "an object cannot create itself; name one of its fields, or give each"
+            yield Problem(("like", "object"), what)
 
 
 class PodKind(Strict):
     """A kind that creates pods."""
 
-    group: str = Field(description="The API group; empty for the core's.")
+    group: str = Field(max_length=MAX_SUBDOMAIN, description="The API group; empty for the core's.")
     kind: Word = Field(description="The kind.")
-    versions: list[Word] | None = Field(
+    versions: Several[Word] | None = Field(
         default=None, description="The versions that this describes. Default: all."
     )
     resource: Word | None = Field(
         default=None,
         description="Its name in paths of the API; if given, its authors get warnings.",
     )
-    claims: list[FieldPath] | None = Field(
+    claims: Several[FieldPath] | None = Field(
         default=None,
         description="Fields with claims or volumes, for each of which the controller adds a volume "
         "to the pods.",
@@ -446,26 +464,43 @@ class PodKind(Strict):
         default=None,
         description="The module that describes the pods, if a file cannot.",
     )
-    not_read: list[FieldPath] | None = Field(
+    not_read: Several[FieldPath] | None = Field(
         default=None,
         description="Fields that describe or change pods, and that this file does not cover. Users "
         "of such a field are told.",
     )
-    pods: list[Pods] | None = Field(
+    pods: Several[Pods] | None = Field(
         default=None, description="Its pods; leave it out if they cannot be predicted."
     )
 
 
-class Spec(Strict):
+class SourceSpec(Strict):
     """A system: how its pods are recognized, and its kinds that create pods."""
 
     system: Word = Field(description="The system's name in prose.")
     origin: str | None = Field(
-        default=None, description="The source of its marks: file and project."
+        default=None, max_length=MAX_PROSE, description="The source of its marks: file and project."
     )
-    note: str | None = Field(default=None, description="Notes for the table of marks.")
+    note: str | None = Field(
+        default=None, max_length=MAX_PROSE, description="Notes for the table of marks."
+    )
     identity: Identity | None = Field(default=None, description="How its pods are recognized.")
-    kinds: list[PodKind] | None = Field(default=None, description="Its kinds that create pods.")
+    kinds: Several[PodKind] | None = Field(default=None, description="Its kinds that create pods.")
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """Something must be described."""
+        if given.get("identity") is None and not given.get("kinds"):
+            yield Problem((), "want identity, kinds, or both; there is none")
+
+
+class SourceMetadata(Metadata):
+    """The name of a source. Fields that the API server adds are accepted, and not read."""
+
+    refused: ClassVar[Mapping[str, str]] = {
+        "namespace": "sources hold for the whole cluster; remove it",
+        "generateName": "give a name: `fairlead install --source` uses the source's name",
+    }
 
 
 class RunSource(Strict):
@@ -473,8 +508,8 @@ class RunSource(Strict):
 
     api_version: Literal["fairlead.dev/v1alpha1"] = Field(description="The version of this form.")
     kind: Literal["RunSource"] = Field(description="The kind of document.")
-    metadata: Metadata = Field(description="The source's name.")
-    spec: Spec = Field(description="The system.")
+    metadata: SourceMetadata = Field(description="The source's name.")
+    spec: SourceSpec = Field(description="The system.")
     status: Any = Field(default=None, exclude=True, description="Set by Fairlead, and not read.")
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.errors import InvalidDocuments
+from webhook.policy.added_sources import ship_already
 from webhook.policy.exceptions import of_time
 from webhook.policy.feasibility import feasibility
 from webhook.policy.findings import Finding
@@ -64,7 +65,7 @@ def judge_set(
     except InvalidDocuments as error:
         return SetJudgement(None, tuple(e for e in error.findings if isinstance(e, Finding)))
     ready = (memory or Memory()).policies(documents.documents, policies.classes)
-    findings = [*found, *warnings(ready)]
+    findings = [*found, *warnings(ready), *ship_already(documents.documents)]
     if now is not None:
         findings += of_time(documents.documents, now)
     if nodes is None:
@@ -102,4 +103,5 @@ def load_served(
     """The set of the documents. Raises InvalidDocuments, though not for faults."""
     loaded = compiled(documents, compiler)
     ready = (memory or Memory()).policies(documents.documents, loaded.policies.classes)
-    return Served(loaded.policies, loaded.warnings, tuple(faults(ready)))
+    found = [*faults(ready), *ship_already(documents.documents)]
+    return Served(loaded.policies, loaded.warnings, tuple(sorted(found)))

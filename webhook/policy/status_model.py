@@ -1,4 +1,4 @@
-"""The statuses of policies, classes and exceptions, and an object with its status."""
+"""The statuses of policies, classes, exceptions and sources, and an object with its status."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
@@ -19,7 +19,7 @@ class Served(Reported):
 
 
 class ObjectStatus(Reported):
-    """The status fields that policies, classes and exceptions share."""
+    """The status fields that all kinds of a policy set share."""
 
     observed_generation: int = Field(
         default=0, description="The generation of the object that the status describes."
@@ -38,7 +38,7 @@ class ObjectStatus(Reported):
     summary: str = Field(
         default="",
         description="The lists in the object's spec, as kubectl get shows them: a policy's "
-        "rollout namespaces, a class's nodes, an exception's policies.",
+        "rollout namespaces, a class's nodes, an exception's policies, a source's marks.",
     )
 
 
@@ -65,11 +65,16 @@ class ExceptionStatus(ObjectStatus):
     """The status of an exception in the cluster. Only the controller writes it."""
 
 
+class SourceStatus(ObjectStatus):
+    """The status of a source in the cluster. Only the controller writes it."""
+
+
 # By resource, the model of its status.
 MODELS: Final[Mapping[str, type[ObjectStatus]]] = {
     names.PLACEMENT_POLICIES: PolicyStatus,
     names.CAPACITY_CLASSES: ClassStatus,
     names.PLACEMENT_EXCEPTIONS: ExceptionStatus,
+    names.RUN_SOURCES: SourceStatus,
 }
 
 Version: TypeAlias = tuple[str, int]

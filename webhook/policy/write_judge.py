@@ -14,6 +14,7 @@ import orjson
 
 from webhook import names
 from webhook.policy import exceptions, feasibility
+from webhook.policy.added_sources import ship_already
 from webhook.policy.cluster_objects import Objects
 from webhook.policy.findings import FAULTS, Kind, condensed
 from webhook.policy.load import UNKNOWN_CLASS, judge_documents
@@ -45,6 +46,7 @@ _CALLED: Final = {
     names.PLACEMENT_POLICIES: "policy",
     names.CAPACITY_CLASSES: "class",
     names.PLACEMENT_EXCEPTIONS: "exception",
+    names.RUN_SOURCES: "source",
 }
 
 
@@ -160,6 +162,7 @@ class Judge:
             read = self._reader.documents(objects)
             classes, findings = judge_documents(read)
             policies = self._memory.policies(read.documents, classes)
+            findings += ship_already(read.documents)
             found = _Set(objects, read.documents, classes, findings, policies)
         self._last = (*self._last[-1:], found)
         if now is None:

@@ -53,7 +53,7 @@ class PolicyMetrics(Exposition):
         )
         self._policy_writes = Counter(
             metric_names.POLICY_WRITES,
-            "Writes of policies, classes and exceptions by outcome: allowed, warned, "
+            "Writes of policies, classes, exceptions and sources by outcome: allowed, warned, "
             "refused, or unjudged (failed; the API server applies the failurePolicy).",
             ["outcome"],
             registry=self.registry,

@@ -121,6 +121,7 @@ CLUSTER: Mapping[str, Any] = {
     SENDING: PODS_SENT,
     JUDGING: POLICIES_SENT,
     f"{GROUP}/placementexceptions": [],
+    f"{GROUP}/runsources": [],
     "/api/v1/namespaces/ml": {"metadata": {"name": "ml"}},
     "/apis/scheduling.k8s.io/v1/priorityclasses": [],
     RUNTIMES: [],

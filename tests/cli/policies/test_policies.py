@@ -129,6 +129,7 @@ def gathered(
         f"{GROUP}/placementpolicies": policies,
         f"{GROUP}/capacityclasses": (),
         f"{GROUP}/placementexceptions": (),
+        f"{GROUP}/runsources": (),
         "/api/v1/namespaces": ({"metadata": {"name": "research"}},),
         "/apis/scheduling.k8s.io/v1/priorityclasses": (),
         "/api/v1/pods": pods,

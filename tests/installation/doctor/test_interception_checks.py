@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from tests.cli.test_added_source import SOURCE
+from tests.fast_yaml import load_yaml
 from tests.installation.doctor.cluster_states import (
     AUTHORITY,
     NOW,
     configuration,
     days,
+    deployment,
     seen,
     text_of,
     titled,
@@ -26,6 +29,7 @@ from webhook.installation.doctor.interception_checks import (
     selectors,
 )
 from webhook.installation.doctor.policy_checks import judgement
+from webhook.installation.manifests import FROM_CLUSTER
 from webhook.interception import DEFAULT_SOURCES, webhooks
 from webhook.sources import SOURCES
 from webhook.suspension import suspend
@@ -202,6 +206,25 @@ def test_the_entries_of_an_added_source_are_as_they_should_be() -> None:
     gone = [each for each in entries if not each["name"].startswith("acme")]
     assert told_of(gone, **state) != []
     assert told_of(entries) != []
+
+
+@pytest.mark.parametrize("from_cluster", [False, True])
+def test_an_added_source_without_an_entry_is_told_with_the_cure(*, from_cluster: bool) -> None:
+    """Nothing adds one by itself; of files and of objects."""
+    place = "runsources/acme" if from_cluster else "acme.yaml"
+    text = json.dumps(load_yaml(SOURCE)).encode() if from_cluster else SOURCE.encode()
+    webhook = deployment(names.WEBHOOK, 3)
+    if from_cluster:
+        (container,) = webhook["spec"]["template"]["spec"]["containers"]
+        container["args"] = ["serve", FROM_CLUSTER]
+    deployments = {**seen().deployments, names.WEBHOOK: webhook}
+    state = {"policies": {place: text}, "deployments": deployments}
+    entries = configuration()["webhooks"]
+    (finding,) = told_of(entries, **state)
+    assert finding.severity == "warning"
+    mentions(finding.what, "RunSource acme", "acme.example.com/job", "not placed")
+    mentions(finding.cure, "fairlead install --source acme")
+    assert told_of(entries) == []
 
 
 def test_narrowed_entries_are_reported(wording: Wording) -> None:

@@ -6,10 +6,12 @@ import asyncio
 import logging
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import aiohttp
 
+from webhook import names
 from webhook.controller.policies.policy_judging import Judging
 from webhook.controller.policies.replica_metrics import report_of
 from webhook.controller.policies.status_writer import INTERVAL, StatusWriter, StoredObjects
@@ -44,6 +46,10 @@ LAST_WRITES: Final = 2.0
 # Seconds for one replica to answer; within a cluster it takes milliseconds.
 PATIENCE: Final = 5.0
 AT_ONCE: Final = 8
+_CONFIGURATION: Final = (
+    "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/"
+    f"{names.WEBHOOK_CONFIGURATION}"
+)
 # Bytes. The metrics of 1,000 policies in 1,000 namespaces take about ten million.
 _LONGEST: Final = 64 * 2**20
 
@@ -106,6 +112,8 @@ class _Tenure:
         self._nodes = NodeView(client)
         self._statuses = StatusWriter(writer, self._objects, self._due, interval=interval)
         self._judging = Judging(self._objects, self._nodes, self._statuses.wake, clock)
+        self._client = client
+        self._configuration: Mapping[str, Any] | None = None
         self._ledger = Ledger()
         self._served: tuple[Served, ...] | None = None
         self._silent: dict[str, int] = {}
@@ -165,11 +173,22 @@ class _Tenure:
         await self._objects.wait_synced()
         while True:
             try:
+                await self._read_configuration()
                 self._learn(await poll_replicas(self._replicas))
                 self._replicas_trouble = ""
             except ClusterError as error:
                 self._replicas_trouble = f"the webhook's replicas are unknown: {error}"
             await asyncio.sleep(self._interval / _LOOKS)
+
+    async def _read_configuration(self) -> None:
+        """Read which pods are sent to the webhook, if a source asks for that."""
+        resources = {each.observed.resource for each in self._objects.objects().values()}
+        if names.RUN_SOURCES not in resources:
+            return
+        try:
+            self._configuration = await self._client.get(_CONFIGURATION)
+        except ClusterError as error:
+            self._configuration = {} if error.status == HTTPStatus.NOT_FOUND else None
 
     def _learn(self, polled: ReplicaReports) -> None:
         self._note_objects()
@@ -194,7 +213,11 @@ class _Tenure:
     def _due(self) -> Sequence[Due]:
         self._note_objects()
         known = Knowledge(
-            self._judging.acceptance, self._judging.satisfied, self._ledger, self._served
+            self._judging.acceptance,
+            self._judging.satisfied,
+            self._ledger,
+            self._served,
+            self._configuration,
         )
         observed = [each.observed for each in self._objects.objects().values()]
         return tuple(due(observed, known, to_second(self._clock())))

@@ -31,8 +31,8 @@ from webhook.installation.object_kinds import (
     key,
     key_of,
 )
-from webhook.installation.policy_plan import is_read
 from webhook.installation.probe import probe, probe_policy
+from webhook.installation.stored_policies import is_read
 from webhook.installation.webhook_configuration import holder
 from webhook.kube.named_object import data_of
 from webhook.kube.namespaces import read_namespace

@@ -11,6 +11,7 @@ from webhook.installation.manifests import FROM_CLUSTER, has_argument
 from webhook.installation.object_kinds import GUARD_BINDING
 from webhook.policy import policy_documents
 from webhook.policy.added_sources import table_of
+from webhook.policy.cluster_objects import Objects
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
@@ -192,10 +193,17 @@ class ClusterState:
 
     @property
     def sources(self) -> SourceTable:
-        """The table of systems, with those of the webhook's policy files."""
-        if self.policies is None or self.policies_from_cluster:
+        """The table of systems, with those of the webhook's policies."""
+        if self.policies is None:
             return SHIPPED
-        return table_of(policy_documents.parse(self.policies).documents)
+        if not self.policies_from_cluster:
+            return table_of(policy_documents.parse(self.policies).documents)
+        given = {
+            place: text
+            for place, text in self.policies.items()
+            if place.startswith(f"{names.RUN_SOURCES}/")
+        }
+        return table_of(Objects().documents(given).documents)
 
     @property
     def policies_from_cluster(self) -> bool:

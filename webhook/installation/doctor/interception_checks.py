@@ -16,9 +16,11 @@ from webhook.interception import (
     webhooks,
 )
 from webhook.placement.label_values import holds, satisfiable
+from webhook.policy.reporting.interception import cure_of, unsent_marks
+from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from webhook.installation.doctor.cluster_state import ClusterState
 
@@ -90,6 +92,7 @@ def _left_out(state: ClusterState) -> Iterator[Finding]:
         for name, labels in state.namespaces.items()
         if labels.get(names.PLACE) == names.PLACE_ALL
     ]
+    yield from _unsent_sources(state, sources)
     for wanted in webhooks({*DEFAULT_SOURCES, *sources}, table=state.sources):
         found = live.get(wanted["name"])
         if found is None:
@@ -101,6 +104,19 @@ def _left_out(state: ClusterState) -> Iterator[Finding]:
             )
         else:
             yield from _narrowed(*found, wanted, state)
+
+
+def _unsent_sources(state: ClusterState, intercepted: Sequence[str]) -> Iterator[Finding]:
+    """Added systems without an entry; of one with an entry, missing ones are reported by name."""
+    for row in state.sources.rows:
+        if row in SHIPPED.rows or row.name in intercepted:
+            continue
+        if unsent := unsent_marks(row.marks, state.entries):
+            yield warning(
+                f"RunSource {row.name}: no entry of the webhook configuration selects pods with "
+                f"{', '.join(map(str, unsent))}: they are not sent, and are not placed",
+                cure_of(row.name),
+            )
 
 
 def _narrowed(at: int, found: Json, wanted: Json, state: ClusterState) -> Iterator[Finding]:

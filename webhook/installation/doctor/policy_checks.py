@@ -66,7 +66,7 @@ _IN_CLUSTER = _Place(
     "the cluster has no definitions of policies: the webhook takes them from there",
     "kubectl apply --server-side -f manifests/crds",
     "mend it, or the object that it names",
-    "kubectl get placementpolicies,capacityclasses,placementexceptions -o yaml",
+    "kubectl get placementpolicies,capacityclasses,placementexceptions,runsources -o yaml",
     "fairlead check cluster lists all of them",
 )
 

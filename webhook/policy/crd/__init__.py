@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of policies, classes and exceptions."""
+"""The CustomResourceDefinitions of policies, classes, exceptions and sources."""
 
 from webhook.policy.crd.definitions import RESOURCES, custom_resource_definitions
 

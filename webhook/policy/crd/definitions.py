@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of policies, classes and exceptions, as objects."""
+"""The CustomResourceDefinitions of policies, classes, exceptions and sources, as objects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from webhook.dns_names import MAX_SUBDOMAIN
 from webhook.placement.schema.syntax import COUNTED_KEY_PATTERN, KEY_PATTERN, MAX_LISTED
 from webhook.policy.crd.policy_rules import RULES
 from webhook.policy.kinds import KNOWN
-from webhook.policy.status_model import ClassStatus, ExceptionStatus, PolicyStatus
+from webhook.policy.status_model import ClassStatus, ExceptionStatus, PolicyStatus, SourceStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,6 +40,9 @@ _AGE: Final = Column("Age", "date", ".metadata.creationTimestamp")
 _REASON: Final = Column("Reason", "string", f"{_ACCEPTED}.reason", wide=True)
 _SATISFIABLE: Final = Column(
     "Satisfiable", "string", '.status.conditions[?(@.type=="Satisfiable")].status', wide=True
+)
+_INTERCEPTED: Final = Column(
+    "Intercepted", "string", '.status.conditions[?(@.type=="Intercepted")].status'
 )
 _POLICY_COLUMNS: Final = (
     Column("Priority", "integer", ".spec.priority"),
@@ -70,6 +73,15 @@ _EXCEPTION_COLUMNS: Final = (
     _AGE,
     Column("Accepted", "string", f"{_ACCEPTED}.status", wide=True),
 )
+_SOURCE_COLUMNS: Final = (
+    Column("System", "string", ".spec.system"),
+    Column("Precedence", "integer", ".spec.identity.precedence"),
+    Column("Marks", "string", _SUMMARY),
+    Column("Accepted", "string", f"{_ACCEPTED}.status"),
+    _INTERCEPTED,
+    _AGE,
+    _REASON,
+)
 _KINDS: Final[Mapping[str, tuple[Called, tuple[Column, ...], str, type[Reported]]]] = {
     names.POLICY_KIND: (
         Called(names.POLICY_KIND, names.PLACEMENT_POLICIES, _CLUSTER, "pp", _CATEGORIES),
@@ -89,6 +101,12 @@ _KINDS: Final[Mapping[str, tuple[Called, tuple[Column, ...], str, type[Reported]
         "ExceptionSpec",
         ExceptionStatus,
     ),
+    names.SOURCE_KIND: (
+        Called(names.SOURCE_KIND, names.RUN_SOURCES, _CLUSTER, "rsrc", _CATEGORIES),
+        _SOURCE_COLUMNS,
+        "SourceSpec",
+        SourceStatus,
+    ),
 }
 # The definitions' names by kind: resource and group.
 RESOURCES: Final[Mapping[str, str]] = {kind: each[0].resource for kind, each in _KINDS.items()}
@@ -104,7 +122,7 @@ _KEY_LISTS: Final = (
     ("PodAffinityTerm", "mismatchLabelKeys"),
     ("TopologySpreadConstraint", "matchLabelKeys"),
 )
-_REPORTS: Final = ("PolicyStatus", "ClassStatus", "ExceptionStatus")
+_REPORTS: Final = ("PolicyStatus", "ClassStatus", "ExceptionStatus", "SourceStatus")
 
 LISTS: Final[Lists] = {
     **placement_lists(*_PLACEMENTS),

@@ -1,4 +1,4 @@
-"""CEL rules for policies, classes and exceptions."""
+"""CEL rules for policies, classes, exceptions and sources."""
 
 from __future__ import annotations
 
@@ -33,6 +33,11 @@ _NAMED: Final = Rule(
 _NAMED_EXCEPTION: Final = Rule(
     "!has(self.metadata.generateName)",
     "is not supported, because stamps and the audit log use the exception's name: give a name",
+    at=".metadata.generateName",
+)
+_NAMED_SOURCE: Final = Rule(
+    "!has(self.metadata.generateName)",
+    "is not supported, because `fairlead install --source` uses the source's name: give a name",
     at=".metadata.generateName",
 )
 _OWN_COMPLEMENT: Final = Rule(
@@ -212,6 +217,14 @@ _OWN: Final[Mapping[str, tuple[Rule, ...]]] = {
     "Shape": (_SHAPE,),
     names.EXCEPTION_KIND: (_NAMED_EXCEPTION,),
     "ExceptionSpec": _EXCEPTION,
+    names.SOURCE_KIND: (_NAMED_SOURCE,),
+    # The webhook validates the rest of a source when it is written (decision 71).
+    "SourceSpec": (
+        Rule(
+            "has(self.identity) || (has(self.kinds) && size(self.kinds) > 0)",
+            "a source needs identity or kinds: give one of the two, or both",
+        ),
+    ),
 }
 
 

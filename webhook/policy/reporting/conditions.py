@@ -36,6 +36,7 @@ _REASONS: Final = {
     names.PLACEMENT_POLICIES: "InvalidPolicy",
     names.CAPACITY_CLASSES: "InvalidClass",
     names.PLACEMENT_EXCEPTIONS: "InvalidException",
+    names.RUN_SOURCES: "InvalidSource",
 }
 SATISFIABLE: Final = "Satisfiable"
 _MOST_CONCERNS: Final = 5
@@ -167,6 +168,8 @@ def satisfaction(
 def _by_faults(faults: Sequence[Finding]) -> Mapping[str, ConditionUpdate]:
     by_place: dict[str, list[Finding]] = {}
     for each in faults:
+        if each.kind is Kind.SHIPS_ALREADY:
+            continue  # about kinds of objects, and not about nodes
         by_place.setdefault(each.file, []).append(each)
     return {
         place: ConditionUpdate(

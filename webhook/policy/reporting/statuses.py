@@ -11,6 +11,7 @@ from webhook import names
 from webhook.crd.conditions import ConditionUpdate, update_conditions
 from webhook.policy.reporting.conditions import ACCEPTED
 from webhook.policy.reporting.decision_counts import total
+from webhook.policy.reporting.interception import interception
 from webhook.policy.status_model import PolicyStatus
 from webhook.shortening import fit
 from webhook.times import to_second
@@ -37,12 +38,14 @@ class Knowledge(NamedTuple):
 
     satisfied: by place, for the version that was judged
     served:    by the replicas' names, in order; None before they were read
+    configuration: the webhook configuration, {} if there is none; None if it is not known
     """
 
     acceptance: Acceptance
     satisfied: Mapping[str, tuple[Version, ConditionUpdate]]
     ledger: Ledger
     served: tuple[Served, ...] | None
+    configuration: Mapping[str, Any] | None = None
 
 
 class Due(NamedTuple):
@@ -71,6 +74,8 @@ def _status(observed: ObservedObject, known: Knowledge, now: Time) -> ObjectStat
     if satisfied is not None and satisfied[0] == observed.version:
         conditions.append(satisfied[1])
     conditions += _in_force(observed, known.acceptance, now)
+    if observed.resource == names.RUN_SOURCES:
+        conditions += _intercepted(observed.text, known.configuration)
     before = observed.status
     fields: dict[str, object] = {
         "observed_generation": observed.generation,
@@ -109,6 +114,14 @@ def _in_force(
             )
 
 
+def _intercepted(text: bytes, configuration: Mapping[str, Any] | None) -> Iterator[ConditionUpdate]:
+    try:
+        yield from interception(text, configuration)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        # Another version may have written it; Accepted reports what is wrong.
+        return
+
+
 def _end(text: bytes) -> Time:
     """When an exception ends; "" if that cannot be read."""
     try:
@@ -130,6 +143,8 @@ def summary(resource: str, text: bytes) -> str:
             shown = ", ".join((spec.get("rollout") or {}).get("namespaces") or ())
         elif resource == names.PLACEMENT_EXCEPTIONS:
             shown = ", ".join(spec["policies"])
+        elif resource == names.RUN_SOURCES:
+            shown = _source(spec)
         else:
             shown = " or ".join(map(_shape, spec.get("nodes") or ()))
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -145,6 +160,15 @@ def _shape(shape: Mapping[str, Any]) -> str:
         for each in shape.get("matchExpressions") or ()
     ]
     return ", ".join(labels + expressions)
+
+
+def _source(spec: Mapping[str, Any]) -> str:
+    """The labels that mark the pods of a system; without any, the kinds that it describes."""
+    marks = (spec.get("identity") or {}).get("marks") or ()
+    labels = [
+        f"{each['label']}={each['value']}" if "value" in each else each["label"] for each in marks
+    ]
+    return ", ".join(labels or [each["kind"] for each in spec.get("kinds") or ()])
 
 
 def _urgency(before: ObjectStatus, after: ObjectStatus) -> Urgency | None:
