@@ -128,7 +128,8 @@ class Delegation:
         try:
             raw = await self._client.get(path)
         except ClusterError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
+            # Without the definition, or the right to read, the creation reports why.
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
                 raise
             return None
         if observation.owner_uid(raw) != run.metadata.uid:

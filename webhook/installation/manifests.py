@@ -79,6 +79,11 @@ def rights_to_nodes() -> list[dict[str, Any]]:
     return [*_load_overlay(_NODES)]
 
 
+def rights_to_backend(name: str) -> list[dict[str, Any]]:
+    """The objects of the component of one engine, shared as those of an overlay are."""
+    return [*_load_overlay(f"{_BACKEND}{name}")]
+
+
 @cache
 def every_key() -> frozenset[Key]:
     """Every object of any overlay, and of the components with rights."""
@@ -197,7 +202,7 @@ def with_nodes(objects: Mapping[Key, Json]) -> dict[Key, Json]:
 
 def with_backends(objects: Mapping[Key, Json], chosen: Sequence[str]) -> dict[Key, Json]:
     """The objects, and the controller's rights to these engines."""
-    rights = [each for name in chosen for each in _load_overlay(f"{_BACKEND}{name}")]
+    rights = [each for name in chosen for each in rights_to_backend(name)]
     return in_order([*objects.values(), *rights])
 
 
