@@ -27,7 +27,7 @@ Manifest: TypeAlias = "JsonObject"
 
 # Fields of the spec that drafts contain, or that a backend reads itself.
 _STRUCTURE: Final = frozenset(
-    {"kind", "framework", "environment", "template", "main_container", "replicas"}
+    {"kind", "backend", "framework", "environment", "template", "main_container", "replicas"}
 )
 _ANY_ROLE: Final = "*"
 NATIVE_CURE: Final = "use Fairlead's own controller (backend native)"

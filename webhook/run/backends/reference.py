@@ -39,7 +39,7 @@ is always an error.
 """
 # Fields that every kind has in its pod templates, or that no kind has.
 _EVERYWHERE: Final = frozenset(
-    {"kind", "framework", "environment", "template", "mainContainer", "replicas"}
+    {"kind", "backend", "framework", "environment", "template", "mainContainer", "replicas"}
 )
 _SERVING: Final = frozenset({"ports", "maxAgeSeconds"})
 _YES: Final = "yes"
