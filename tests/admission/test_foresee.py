@@ -28,6 +28,7 @@ from webhook.errors import ClusterError
 from webhook.placement.nodes import Node
 from webhook.policy.policy_set import PolicySet
 from webhook.server.webhook_metrics import Metrics
+from webhook.sources import SHIPPED
 from webhook.sources.table import SourceTable
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -617,3 +618,18 @@ def test_nothing_is_said_of_unmarked_pods_where_the_webhook_gets_none_of_the_oth
     """The author's cluster does not place pods of Ray at all."""
     webhook = Webhook(policy_set(POOL), reaches=lambda _pod, _namespace: False)
     assert webhook.told(ray_job()) == []
+
+
+@pytest.mark.parametrize("kind", ["CronWorkflow", "WorkflowTemplate"])
+def test_authors_of_argo_s_lasting_objects_get_warnings(kind: str) -> None:
+    """A Workflow is written by its controller at every step; these are written by people."""
+    steps = {
+        "podMetadata": {"labels": {names.RUN: "r"}},
+        "nodeSelector": ELSEWHERE["nodeSelector"],
+        "templates": [{"name": "train", "container": {"image": "i"}}],
+    }
+    spec = {"workflowSpec": steps} if kind == "CronWorkflow" else steps
+    (warning,) = Webhook(policy_set(POOL)).told(workload("argoproj.io/v1alpha1", kind, spec))
+    mentions(warning, f"{kind} train", "would be rejected")
+    (described,) = SHIPPED.pod_kinds["argoproj.io", kind]
+    assert described.resource
