@@ -18,8 +18,8 @@ from webhook.convert.engines.convert import CONVERTIBLE
 from webhook.policy.findings import Finding
 from webhook.run.backends.backend import Drafts
 from webhook.run.backends.batch_job import render_batch_job
-from webhook.run.backends.table import BACKENDS
-from webhook.run.backends.training_operator import READ_ONLY, render_job
+from webhook.run.backends.table import BACKENDS, render_run
+from webhook.run.backends.training_operator import READ_ONLY, Kubeflow, render_job
 from webhook.run.plan import drafts
 
 Path = tuple[str | int, ...]
@@ -117,6 +117,17 @@ def test_a_rendered_run_comes_back(backend: str, run: Json) -> None:
 
     assert warnings == []
     assert all_rendered(backend, back) == first
+
+
+def test_the_older_mpijob_comes_back() -> None:
+    """The training operator's, of which no backend's default is."""
+    replicas = {"launcher": {}, "worker": {"count": 2, "restartPolicy": "ExitCode"}}
+    run = a_run(framework="mpi", replicas=replicas, mpi={"slotsPerWorker": 2}, backoffLimit=1)
+    first = [dict(each) for each in render_run(model(run), Kubeflow("v1"))]
+    back, warnings = converted(*first)
+
+    assert warnings == []
+    assert [dict(each) for each in render_run(model(back), Kubeflow("v1"))] == first
 
 
 KEPT = ("framework", "template", "mainContainer", "replicas", "spark")
