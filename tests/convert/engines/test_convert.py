@@ -18,6 +18,8 @@ from webhook.convert.engines.convert import CONVERTIBLE
 from webhook.policy.findings import Finding
 from webhook.run.backends.backend import Drafts
 from webhook.run.backends.batch_job import render_batch_job
+from webhook.run.backends.kuberay import JOB as RAY_JOB
+from webhook.run.backends.kuberay import render_ray_job
 from webhook.run.backends.table import BACKENDS, render_run
 from webhook.run.backends.training_operator import READ_ONLY, Kubeflow, render_job
 from webhook.run.plan import drafts
@@ -62,6 +64,8 @@ def again(documents: list[Json], run: Json) -> list[Json]:
     kinds = {(each["apiVersion"], each["kind"]) for each in documents}
     if kinds == {("batch/v1", "Job")}:
         return [dict(render_batch_job(whole))]
+    if kinds == {(RAY_JOB.api_version, RAY_JOB.kind)}:
+        return [dict(render_ray_job(whole))]
     for kind in READ_ONLY:
         if (kind.api_version, kind.kind) in kinds:
             return [dict(render_job(whole, kind))]
@@ -201,6 +205,43 @@ OBJECTS = [all_rendered(backend, run) for backend, run in CASES] + [
         }
     ],
 ]
+OBJECTS += [
+    [
+        {
+            "apiVersion": "ray.io/v1",
+            "kind": "RayJob",
+            "metadata": {"name": "tune"},
+            "spec": {
+                "entrypoint": entrypoint,
+                "backoffLimit": 2,
+                "shutdownAfterJobFinishes": True,
+                "ttlSecondsAfterFinished": 60,
+                **more,
+                "rayClusterSpec": {
+                    "headGroupSpec": {
+                        "rayStartParams": {},
+                        "template": {"spec": {"containers": [{"name": "head", "image": "ray"}]}},
+                    },
+                    "workerGroupSpecs": [
+                        {
+                            "groupName": "worker",
+                            **dict.fromkeys(("replicas", "minReplicas", "maxReplicas"), 3),
+                            "rayStartParams": {},
+                            "template": {"spec": {"containers": [{"name": "w", "image": "ray"}]}},
+                        }
+                    ],
+                },
+            },
+        }
+    ]
+    for entrypoint, more in (
+        ("python tune.py --trials 9", {}),
+        (
+            "cd /app && python 'tune it.py'",
+            {"submitterPodTemplate": {"spec": {"containers": [{"name": "s", "image": "cli"}]}}},
+        ),
+    )
+]
 VALUES = st.one_of(
     st.integers(0, 5), st.booleans(), st.sampled_from(["Always", "Never", "x", "None", ""])
 )
@@ -249,6 +290,30 @@ def changed_objects(draw: st.DrawFn) -> list[Json]:
 def test_nothing_differs_that_no_warning_is_about(documents: list[Json]) -> None:
     """Whatever the object has; if it is no Run at all, there is an error instead."""
     assert unsaid(documents) == []
+
+
+@pytest.mark.parametrize("document", [each[0] for each in OBJECTS[-2:]])
+def test_a_rayjob_becomes_a_run_whose_driver_submits_it(document: Json) -> None:
+    """With nothing lost; a quoted entrypoint goes through a shell."""
+    run, warnings = converted(document)
+    found = model(run)
+    first = dict(render_ray_job(Drafts(found, {each.role: each for each in drafts(found)[0]})))
+
+    assert warnings == []
+    assert first["spec"] == document["spec"]
+    driver = run["spec"]["replicas"]["driver"]["template"]["spec"]["containers"][0]
+    assert driver["command"][:4] == ["ray", "job", "submit", "--"]
+    assert run["spec"]["restartScope"] == "Run"
+
+
+@pytest.mark.parametrize("kind", ["CronJob", "ScheduledSparkApplication", "DaskCluster"])
+def test_a_kind_that_is_no_single_run_is_an_error_with_the_cure(kind: str) -> None:
+    """It is not only unknown."""
+    found = convert_object({"job.yaml": f"apiVersion: a/v1\nkind: {kind}\n".encode()})
+
+    (error,) = found.errors
+    assert str(error).startswith(f"job.yaml:2:7: kind: is {kind}: it ")
+    assert ";" in error.message
 
 
 def test_every_kind_has_an_object_in_these_tests() -> None:

@@ -64,7 +64,7 @@ def page() -> str:
         (
             "converted",
             "`fairlead run convert`; MPIJob also `run render --mpijob v1`",
-            [*READ_ONLY, batch_job.KIND],
+            [*READ_ONLY, kuberay.JOB, batch_job.KIND],
         ),
     ):
         heading = "Other kinds that are converted" if title == "converted" else f"Backend {title}"
