@@ -18,12 +18,15 @@ from click.testing import CliRunner
 from tests.cluster.manifests import Json
 from tests.cluster.paths import home
 from tests.cluster.rooms import NewNamespace, Room, is_stamped, stamp
+from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
-from tests.run.backends.runs import WHOLE, all_rendered
+from tests.run.backends.runs import WHOLE, a_run, all_rendered, model
 from webhook import names
 from webhook.cli import fairlead
 from webhook.errors import SandboxError
 from webhook.identity import identify
+from webhook.run.backends.table import render_run
+from webhook.run.backends.training_operator import Kubeflow
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import start_webhook, stop_webhook
 from webhook.sandbox.kubectl import Kubectl
@@ -243,6 +246,30 @@ def test_the_definition_of_spark_takes_a_rendered_run(room: Room, run: Json) -> 
     wrong = {**found, "metadata": {"name": "wrong"}, "spec": {**found["spec"], "drver": {}}}
     with pytest.raises(SandboxError, match=r"drver"):
         room.create(wrong)
+
+
+def test_the_training_operator_runs_its_own_mpijob(
+    start_control_plane: StartControlPlane,
+    kubectl_path: Path,
+    operators_built: Mapping[str, BuiltOperator],
+) -> None:
+    """Where the MPI operator is not: `--mpijob v1`, and the pods have the names of a Run's."""
+    planned = plan_installations(select_operators(["training-operator"]), operators_built)
+    definitions = [each for one in planned for each in one.definitions]
+    plane = start_control_plane(Settings(definitions=definitions))
+    start_operators(plane, planned, Silent())
+    plane.create_namespace("research")
+    room = Room(plane, Kubectl(kubectl_path, plane.kubeconfig, "research"), "research")
+    run = a_run(framework="mpi", replicas={"launcher": {}, "worker": {"count": 2}})
+    (found,) = render_run(model(run), Kubeflow("v1"))
+    room.create({**found, "metadata": {**found["metadata"], "namespace": "research"}})
+
+    wanted = {"mnist-launcher", "mnist-worker-0", "mnist-worker-1"}
+    eventually(
+        "its pods are there",
+        lambda: {each["metadata"]["name"] for each in room.pods()} == wanted,
+        explain=lambda: [each["metadata"]["name"] for each in room.pods()],
+    )
 
 
 def _resume(room: Room, manifest: Json) -> None:

@@ -55,6 +55,18 @@ def test_the_namespace_is_written_if_it_is_given(files: Files) -> None:
     assert found["metadata"]["namespace"] == "research"
 
 
+def test_the_older_mpijob_is_an_option_of_kubeflow(files: Files) -> None:
+    """With another backend the option is an error."""
+    roles = RUN.replace("framework: pytorch", "framework: mpi").replace("master", "launcher")
+    run = files.write("run.yaml", roles)
+    found = yaml.safe_load(files.run("-f", run, "--backend", "kubeflow", "--mpijob", "v1").stdout)
+    wrong = files.run("-f", run, "--backend", "jobset", "--mpijob", "v1")
+
+    assert found["apiVersion"] == "kubeflow.org/v1"
+    assert wrong.exit_code == 2
+    mentions(wrong.output, "--mpijob v1", "--backend kubeflow")
+
+
 def test_what_the_engine_cannot_do_is_an_error_at_its_line(files: Files, wording: Wording) -> None:
     """All of it at once, and nothing is printed."""
     text = RUN.replace("backoffLimit: 5", "restartScope: Role\n  disruptionLimit: 3")

@@ -18,8 +18,10 @@ from webhook.convert.engines.convert import CONVERTIBLE
 from webhook.policy.findings import Finding
 from webhook.run.backends.backend import Drafts
 from webhook.run.backends.batch_job import render_batch_job
-from webhook.run.backends.table import BACKENDS
-from webhook.run.backends.training_operator import READ_ONLY, render_job
+from webhook.run.backends.kuberay import JOB as RAY_JOB
+from webhook.run.backends.kuberay import render_ray_job
+from webhook.run.backends.table import BACKENDS, render_run
+from webhook.run.backends.training_operator import READ_ONLY, Kubeflow, render_job
 from webhook.run.plan import drafts
 
 Path = tuple[str | int, ...]
@@ -62,6 +64,8 @@ def again(documents: list[Json], run: Json) -> list[Json]:
     kinds = {(each["apiVersion"], each["kind"]) for each in documents}
     if kinds == {("batch/v1", "Job")}:
         return [dict(render_batch_job(whole))]
+    if kinds == {(RAY_JOB.api_version, RAY_JOB.kind)}:
+        return [dict(render_ray_job(whole))]
     for kind in READ_ONLY:
         if (kind.api_version, kind.kind) in kinds:
             return [dict(render_job(whole, kind))]
@@ -117,6 +121,17 @@ def test_a_rendered_run_comes_back(backend: str, run: Json) -> None:
 
     assert warnings == []
     assert all_rendered(backend, back) == first
+
+
+def test_the_older_mpijob_comes_back() -> None:
+    """The training operator's, of which no backend's default is."""
+    replicas = {"launcher": {}, "worker": {"count": 2, "restartPolicy": "ExitCode"}}
+    run = a_run(framework="mpi", replicas=replicas, mpi={"slotsPerWorker": 2}, backoffLimit=1)
+    first = [dict(each) for each in render_run(model(run), Kubeflow("v1"))]
+    back, warnings = converted(*first)
+
+    assert warnings == []
+    assert [dict(each) for each in render_run(model(back), Kubeflow("v1"))] == first
 
 
 KEPT = ("framework", "template", "mainContainer", "replicas", "spark")
@@ -190,6 +205,43 @@ OBJECTS = [all_rendered(backend, run) for backend, run in CASES] + [
         }
     ],
 ]
+OBJECTS += [
+    [
+        {
+            "apiVersion": "ray.io/v1",
+            "kind": "RayJob",
+            "metadata": {"name": "tune"},
+            "spec": {
+                "entrypoint": entrypoint,
+                "backoffLimit": 2,
+                "shutdownAfterJobFinishes": True,
+                "ttlSecondsAfterFinished": 60,
+                **more,
+                "rayClusterSpec": {
+                    "headGroupSpec": {
+                        "rayStartParams": {},
+                        "template": {"spec": {"containers": [{"name": "head", "image": "ray"}]}},
+                    },
+                    "workerGroupSpecs": [
+                        {
+                            "groupName": "worker",
+                            **dict.fromkeys(("replicas", "minReplicas", "maxReplicas"), 3),
+                            "rayStartParams": {},
+                            "template": {"spec": {"containers": [{"name": "w", "image": "ray"}]}},
+                        }
+                    ],
+                },
+            },
+        }
+    ]
+    for entrypoint, more in (
+        ("python tune.py --trials 9", {}),
+        (
+            "cd /app && python 'tune it.py'",
+            {"submitterPodTemplate": {"spec": {"containers": [{"name": "s", "image": "cli"}]}}},
+        ),
+    )
+]
 VALUES = st.one_of(
     st.integers(0, 5), st.booleans(), st.sampled_from(["Always", "Never", "x", "None", ""])
 )
@@ -238,6 +290,30 @@ def changed_objects(draw: st.DrawFn) -> list[Json]:
 def test_nothing_differs_that_no_warning_is_about(documents: list[Json]) -> None:
     """Whatever the object has; if it is no Run at all, there is an error instead."""
     assert unsaid(documents) == []
+
+
+@pytest.mark.parametrize("document", [each[0] for each in OBJECTS[-2:]])
+def test_a_rayjob_becomes_a_run_whose_driver_submits_it(document: Json) -> None:
+    """With nothing lost; a quoted entrypoint goes through a shell."""
+    run, warnings = converted(document)
+    found = model(run)
+    first = dict(render_ray_job(Drafts(found, {each.role: each for each in drafts(found)[0]})))
+
+    assert warnings == []
+    assert first["spec"] == document["spec"]
+    driver = run["spec"]["replicas"]["driver"]["template"]["spec"]["containers"][0]
+    assert driver["command"][:4] == ["ray", "job", "submit", "--"]
+    assert run["spec"]["restartScope"] == "Run"
+
+
+@pytest.mark.parametrize("kind", ["CronJob", "ScheduledSparkApplication", "DaskCluster"])
+def test_a_kind_that_is_no_single_run_is_an_error_with_the_cure(kind: str) -> None:
+    """It is not only unknown."""
+    found = convert_object({"job.yaml": f"apiVersion: a/v1\nkind: {kind}\n".encode()})
+
+    (error,) = found.errors
+    assert str(error).startswith(f"job.yaml:2:7: kind: is {kind}: it ")
+    assert ";" in error.message
 
 
 def test_every_kind_has_an_object_in_these_tests() -> None:

@@ -10,7 +10,7 @@ from tests.run.backends.runs import WHOLE, Json, a_run, all_rendered, model, ren
 from webhook.errors import InvalidRun
 from webhook.run.backends.backend import written_fields
 from webhook.run.backends.table import BACKENDS, render_run
-from webhook.run.backends.training_operator import KINDS
+from webhook.run.backends.training_operator import KINDS, Kubeflow
 
 MASTER_AND_WORKERS = {"master": {}, "worker": {"count": 3}}
 
@@ -181,6 +181,20 @@ def test_the_workers_of_an_mpijob_are_always_counted() -> None:
     replicas = found["spec"]["mpiReplicaSpecs"]
     assert replicas["Worker"]["replicas"] == 1
     assert "replicas" not in replicas["Launcher"]
+
+
+def test_the_training_operators_own_mpijob_is_rendered_on_demand() -> None:
+    """It has no field for the implementation, which is refused with the cure."""
+    roles: Json = {"launcher": {"restartPolicy": "ExitCode"}, "worker": {"count": 2}}
+    run = a_run(framework="mpi", replicas=roles, mpi={"slotsPerWorker": 4})
+    (found,) = render_run(model(run), Kubeflow("v1"))
+
+    assert found["apiVersion"] == "kubeflow.org/v1"
+    assert found["spec"]["slotsPerWorker"] == 4
+    assert found["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] == "ExitCode"
+    run["spec"]["mpi"]["implementation"] = "Intel"
+    with pytest.raises(InvalidRun, match=r"spec.mpi.implementation: MPIJob has no such field"):
+        render_run(model(run), Kubeflow("v1"))
 
 
 def test_a_master_is_the_chief_of_a_tfjob_unless_the_task_type_is_master() -> None:

@@ -38,8 +38,18 @@ _PATH = click.Path(exists=True, path_type=Path, allow_dash=True)
     metavar="NAME",
     help="The namespace of Runs without one.  [default: none is written]",
 )
+@click.option(
+    "--mpijob",
+    type=click.Choice(("v2beta1", "v1")),
+    default="v2beta1",
+    show_default=True,
+    help="The version of MPIJob with backend kubeflow: v2beta1 of the MPI operator, or v1 of the "
+    "training operator. A cluster has one of them.",
+)
 @output_option("How to print the objects.", ("yaml", "json"))
-def command(filenames: tuple[Path, ...], backend_name: str, namespace: str, output: str) -> None:
+def command(
+    filenames: tuple[Path, ...], backend_name: str, namespace: str, mpijob: str, output: str
+) -> None:
     """Print a Run as the object of another engine, which needs no Fairlead in the cluster.
 
     The engine connects the replicas; on a JobSet, variables in the template do. Layers, placement
@@ -60,6 +70,7 @@ def command(filenames: tuple[Path, ...], backend_name: str, namespace: str, outp
     """
     from webhook.cli.run.run_files import read_rendered
     from webhook.run.backends.table import BACKENDS, NATIVE
+    from webhook.run.backends.training_operator import MPIJOB_VERSIONS, Kubeflow
     from webhook.strict import guess
 
     if backend_name == NATIVE:
@@ -71,7 +82,12 @@ def command(filenames: tuple[Path, ...], backend_name: str, namespace: str, outp
         hint = guess(backend_name, tuple(BACKENDS))
         known = ", ".join(BACKENDS)
         raise click.UsageError(f"--backend {backend_name}: want one of {known}{hint}")
-    found = read_rendered(filenames, BACKENDS[backend_name], namespace)
+    backend = BACKENDS[backend_name]
+    if mpijob != MPIJOB_VERSIONS[0]:
+        if backend_name != Kubeflow.name:
+            raise click.UsageError(f"--mpijob {mpijob} is for --backend {Kubeflow.name}; remove it")
+        backend = Kubeflow(mpijob)
+    found = read_rendered(filenames, backend, namespace)
     print_notes(str(warning) for each in found for warning in each.warnings)
     manifests = [manifest for each in found for manifest in each.manifests]
     print_result(output, json=lambda: manifests, yaml=lambda: manifests)

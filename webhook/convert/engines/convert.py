@@ -11,6 +11,7 @@ from webhook.convert.engines.extract import (
     extract_job,
     extract_jobset,
     extract_ray,
+    extract_ray_job,
     extract_spark,
     extract_train_job,
     find,
@@ -74,6 +75,10 @@ _OTHERS: Final[Mapping[tuple[str, str], tuple[_Extract, _Render]]] = {
         TrainerBackend().render,
     ),
     (kuberay.KIND.api_version, kuberay.KIND.kind): (extract_ray, KubeRayBackend().render),
+    (kuberay.JOB.api_version, kuberay.JOB.kind): (
+        lambda item, _: extract_ray_job(item),
+        lambda found: [kuberay.render_ray_job(found)],
+    ),
     (spark_operator.KIND.api_version, spark_operator.KIND.kind): (
         lambda item, _: extract_spark(item),
         SparkBackend().render,
@@ -93,8 +98,19 @@ _KINDS: Final[Mapping[tuple[str, str], ObjectKind]] = {
         dask_operator.KIND,
         trainer.KIND,
         kuberay.KIND,
+        kuberay.JOB,
         spark_operator.KIND,
     )
+}
+# Kinds that are no single run: what to do instead.
+_REFUSED: Final = {
+    "RayCronJob": "it makes runs by a schedule; convert its jobTemplate as a RayJob",
+    "ScheduledSparkApplication": "it makes runs by a schedule; convert its template as a "
+    "SparkApplication",
+    "CronJob": "it makes runs by a schedule; convert its jobTemplate as a Job",
+    "DaskCluster": "it has no program; convert the DaskJob that uses it",
+    "TrainingRuntime": "it is no run; give it beside a TrainJob",
+    "ClusterTrainingRuntime": "it is no run; give it beside a TrainJob",
 }
 # All kinds that can be converted, as (apiVersion, kind).
 CONVERTIBLE: Final = (*_JOBS, *_OTHERS)
@@ -179,6 +195,9 @@ def _check_kind(item: Item, notes: Notes) -> None:
     if versions:
         what = f"is {quoted(version.value)}; of {kind.value} want {' or '.join(versions)}"
         notes.error(version if version.value is not None else item, what)
+        return
+    if cure := _REFUSED.get(str(kind.value)):
+        notes.error(kind, f"is {kind.value}: {cure}")
         return
     hint = guess(str(kind.value), kinds)
     at = kind if kind.value is not None else item

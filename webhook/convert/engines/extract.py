@@ -320,6 +320,47 @@ def _spark_template(spec: Item, driver: Item) -> dict[str, Draft]:
     }
 
 
+def extract_ray_job(item: Item) -> Converted:
+    """Return the Run of a RayJob: its driver submits the entrypoint, which runs on the head."""
+    made = _begin(item, kuberay.JOB)
+    made.annotations = {k: v for k, v in made.annotations.items() if k != kuberay.OWN_COMMAND}
+    spec = find(item, "spec")
+    made.replicas = cluster = find(spec, "rayClusterSpec")
+    if find(spec, "backoffLimit").value:
+        made.spec["restartScope"] = "Run"
+    head = find(cluster, "headGroupSpec", "template")
+    found: dict[str, dict[str, Draft]] = {"head": {}, "driver": {}}
+    templates = {"head": head}
+    groups = find(cluster, "workerGroupSpecs").elements
+    if groups:
+        count = find(groups[0], "replicas")
+        found["worker"] = {} if count.value is None else {"count": count}
+        templates["worker"] = find(groups[0], "template")
+    own = find(spec, "submitterPodTemplate")
+    templates["driver"] = own if own.value is not None else head
+    _set_templates(made, found, templates)
+    if "template" not in found["driver"]:
+        for replica in found.values():
+            replica["template"] = made.spec["template"]
+        made.spec["template"] = {}
+    driver = _template(own, {})
+    containers = find(own, "spec", "containers").elements
+    mains = find(head, "spec", "containers").elements
+    main: Mapping[str, Draft] = containers[0].entries if containers else {}
+    if own.value is None:
+        image = find(mains[0], "image") if mains else _NOTHING
+        main = kuberay.submitter(image if image.value is not None else None)
+        driver = {"spec": {}}
+    entrypoint = find(spec, "entrypoint")
+    if isinstance(entrypoint.value, str) and "command" not in main:
+        main = {**main, "command": kuberay.submit_command(entrypoint.value)}
+    pod = driver["spec"]
+    if main and isinstance(pod, dict):
+        driver["spec"] = {**pod, "containers": [main, *containers[1:]]}
+    found["driver"]["template"] = driver
+    return made
+
+
 def _join_templates(made: Converted) -> None:
     """Set one template for all roles if those of the roles are equal now."""
     roles = cast("dict[str, Any]", made.spec["replicas"])

@@ -6,7 +6,8 @@ starts Ray in each container, unless an annotation leaves the container's own co
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import shlex
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.run.backends.backend import (
@@ -16,6 +17,7 @@ from webhook.run.backends.backend import (
     add_labels,
     field_problems,
     make_metadata,
+    render_fields,
     render_template,
     role_problems,
 )
@@ -59,6 +61,37 @@ KIND: Final = ObjectKind(
     ),
 )
 
+_SUBMITTER: Final = "ray-job-submitter"
+# It finds the head's dashboard by RAY_API_SERVER_ADDRESS, which a driver has.
+_SUBMIT: Final = ("ray", "job", "submit", "--")
+_SHELL: Final = "bash -c"
+# Only converted: its entrypoint runs in the head's container, and a Run's driver in its own.
+JOB: Final = ObjectKind(
+    api_version=KIND.api_version,
+    kind="RayJob",
+    framework="ray",
+    roles={
+        "head": "rayClusterSpec.headGroupSpec",
+        "worker": "rayClusterSpec.workerGroupSpecs, the group worker",
+        "driver": "submitterPodTemplate; entrypoint is what it submits to the head",
+    },
+    fields=(
+        FieldMapping("restartScope", "", only=("Run",), place="a retry has a new RayCluster"),
+        FieldMapping("backoffLimit", "backoffLimit", unset="0"),
+        FieldMapping("activeDeadlineSeconds", "activeDeadlineSeconds"),
+        FieldMapping("ttlSecondsAfterFinished", "ttlSecondsAfterFinished"),
+        FieldMapping(
+            "cleanPodPolicy",
+            "shutdownAfterJobFinishes",
+            only=("Running", "None"),
+            to_engine=lambda value: value == "Running",
+            to_run=lambda value: {True: "Running", False: "None"}.get(value),
+            unset="None",
+        ),
+        FieldMapping("suspend", "suspend"),
+    ),
+)
+
 
 class KubeRayBackend:
     """KubeRay."""
@@ -99,13 +132,7 @@ class KubeRayBackend:
         spec: JsonObject = {}
         if "suspend" in run.spec.model_fields_set:
             spec["suspend"] = run.spec.suspend
-        spec["headGroupSpec"] = _group(drafts, "head")
-        if "worker" in drafts.roles:
-            count = run.spec.roles["worker"].count
-            counts = dict.fromkeys(("replicas", "minReplicas", "maxReplicas"), count)
-            spec["workerGroupSpecs"] = [
-                {"groupName": "worker", **counts, **_group(drafts, "worker")}
-            ]
+        spec |= _groups(drafts)
         cluster = {
             "apiVersion": KIND.api_version,
             "kind": KIND.kind,
@@ -113,6 +140,59 @@ class KubeRayBackend:
             "spec": spec,
         }
         return [cluster, *([_driver(drafts)] if "driver" in drafts.roles else [])]
+
+
+def render_ray_job(drafts: Drafts) -> Manifest:
+    """Return the RayJob of a Run whose driver submits a program to the head."""
+    spec = render_fields(drafts.run, JOB)
+    driver = render_template(drafts.roles["driver"], first=True)
+    main = driver["spec"]["containers"][0]
+    if (entrypoint := _entrypoint(main.get("command"))) is not None:
+        spec["entrypoint"] = entrypoint
+        del main["command"]
+    head = drafts.roles["head"].container.get("image")
+    if driver != {"spec": {"containers": [submitter(head)]}}:
+        spec["submitterPodTemplate"] = driver
+    return {
+        "apiVersion": JOB.api_version,
+        "kind": JOB.kind,
+        "metadata": make_metadata(drafts.run),
+        "spec": {**spec, "rayClusterSpec": _groups(drafts)},
+    }
+
+
+def submitter(image: Any) -> JsonObject:
+    """Return the container that KubeRay gives the submitter of a RayJob without a template."""
+    return {"name": _SUBMITTER, **({"image": image} if image is not None else {})}
+
+
+def submit_command(entrypoint: str) -> list[str]:
+    """Return the command that submits a program, which `ray job submit` runs in a shell."""
+    words = [*_SHELL.split(), entrypoint]
+    try:
+        if shlex.join(found := shlex.split(entrypoint)) == entrypoint:
+            words = found
+    except ValueError:
+        pass
+    return [*_SUBMIT, *words]
+
+
+def _entrypoint(command: Any) -> str | None:
+    if not isinstance(command, list) or command[: len(_SUBMIT)] != [*_SUBMIT]:
+        return None
+    words = command[len(_SUBMIT) :]
+    if words[:2] == _SHELL.split() and len(words) == len(_SHELL.split()) + 1:
+        return str(words[-1])
+    return shlex.join(words)
+
+
+def _groups(drafts: Drafts) -> JsonObject:
+    spec: JsonObject = {"headGroupSpec": _group(drafts, "head")}
+    if "worker" in drafts.roles:
+        count = drafts.run.spec.roles["worker"].count
+        counts = dict.fromkeys(("replicas", "minReplicas", "maxReplicas"), count)
+        spec["workerGroupSpecs"] = [{"groupName": "worker", **counts, **_group(drafts, "worker")}]
+    return spec
 
 
 def driver_env(name: str) -> list[JsonObject]:

@@ -61,9 +61,13 @@ def page() -> str:
         ("trainer", "`--backend trainer`, with a TrainingRuntime", [trainer.KIND]),
         ("kuberay", "`--backend kuberay`, with a Job for the driver", [kuberay.KIND]),
         ("spark", "`--backend spark`", [spark_operator.KIND]),
-        ("converted", "`fairlead run convert` only", [*READ_ONLY, batch_job.KIND]),
+        (
+            "converted",
+            "`fairlead run convert`; MPIJob also `run render --mpijob v1`",
+            [*READ_ONLY, kuberay.JOB, batch_job.KIND],
+        ),
     ):
-        heading = "Kinds that are only converted" if title == "converted" else f"Backend {title}"
+        heading = "Other kinds that are converted" if title == "converted" else f"Backend {title}"
         parts.append(f"## {heading}\n")
         parts += ["\n".join(_kind_lines(kind, backend)) + "\n" for kind in some]
     return "\n".join(parts)

@@ -185,21 +185,30 @@ KINDS: Final[Mapping[str, JobKind]] = {
         ),
     )
 }
-# Kinds that are only converted: the training operator's older MPIJob, and MXJob, which it removed.
-READ_ONLY: Final = (
-    JobKind(
-        api_version="kubeflow.org/v1",
-        kind="MPIJob",
-        framework="mpi",
-        roles={"launcher": "Launcher", "worker": "Worker"},
-        fields=(
-            *_MPI_POLICY,
-            FieldMapping("replicas.*.restartPolicy", "mpiReplicaSpecs.*.restartPolicy"),
-            FieldMapping("mpi.slotsPerWorker", "slotsPerWorker"),
+# The training operator's own MPIJob, whose launcher enters the workers by kubectl exec. It has the
+# name of the MPI operator's definition, so a cluster has one of the two.
+MPIJOB_V1: Final = JobKind(
+    api_version="kubeflow.org/v1",
+    kind="MPIJob",
+    framework="mpi",
+    roles={"launcher": "Launcher", "worker": "Worker"},
+    fields=(
+        *_POLICY,
+        FieldMapping(
+            "replicas.*.restartPolicy",
+            "mpiReplicaSpecs.*.restartPolicy",
+            only=("Never", "OnFailure", "ExitCode"),
+            unset="Never",
         ),
-        replicas="mpiReplicaSpecs",
-        first=True,
+        FieldMapping("mpi.slotsPerWorker", "slotsPerWorker", unset="1"),
     ),
+    replicas="mpiReplicaSpecs",
+    first=True,
+)
+MPIJOB_VERSIONS: Final = ("v2beta1", "v1")
+# Kinds that no backend renders by default: the older MPIJob, and MXJob, which was removed.
+READ_ONLY: Final = (
+    MPIJOB_V1,
     _row(
         "MXJob",
         "mxnet",
@@ -216,13 +225,17 @@ _INSTEAD: Final = {
 }
 
 
+@dataclass(frozen=True)
 class Kubeflow:
-    """The training operator and the MPI operator."""
+    """The training operator and the MPI operator; with mpijob v1 the training operator alone."""
 
+    mpijob: str = MPIJOB_VERSIONS[0]
     name = "kubeflow"
 
     def kind(self, run: Run) -> JobKind | None:
         """Return the row of the run's framework."""
+        if run.spec.framework == "mpi" and self.mpijob == "v1":
+            return MPIJOB_V1
         return KINDS.get(run.spec.framework or "")
 
     def problems(self, run: Run) -> Sequence[Problem]:
@@ -239,12 +252,14 @@ class Kubeflow:
         return [*role_problems(run, kind), *field_problems(run, kind), *_elastic(run)]
 
     def render(self, drafts: Drafts) -> Sequence[Manifest]:
-        """Return the one object. Raises KeyError for a Run with problems."""
-        return [render_job(drafts, KINDS[drafts.run.spec.framework or ""])]
+        """Return the one object."""
+        kind = self.kind(drafts.run)
+        return [] if kind is None else [render_job(drafts, kind)]
 
     def draft_problems(self, drafts: Drafts) -> Iterator[Problem]:
         """Yield problems with the merged templates."""
-        yield from container_problems(drafts, KINDS[drafts.run.spec.framework or ""].container)
+        kind = self.kind(drafts.run)
+        yield from () if kind is None else container_problems(drafts, kind.container)
 
 
 def render_job(drafts: Drafts, kind: JobKind) -> Manifest:
