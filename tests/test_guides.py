@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.fast_yaml import load_all_yaml
+from tests.test_continuous_integration import ACTION, HOOKS
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide
 from webhook.cli.test import command as fairlead_test
@@ -78,9 +79,22 @@ def _check_run(document: Any) -> None:
         assert plan(run).pod(next(iter(run.spec.roles)), 0, 0)
 
 
+def _check_continuous_integration(text: str) -> None:
+    """The inputs of our action and the hooks are there."""
+    for document in load_all_yaml(text):
+        for step in document.get("jobs", {}).get("policies", {}).get("steps", ()):
+            if "fairlead" in step["uses"]:
+                assert step["with"].keys() <= ACTION["inputs"].keys()
+        for repository in document.get("repos", ()):
+            assert {each["id"] for each in repository["hooks"]} <= {each["id"] for each in HOOKS}
+
+
 @pytest.mark.parametrize("block", YAML.values(), ids=YAML.keys())
 def test_every_yaml_block_is_valid_and_every_test_in_it_passes(block: Block) -> None:
     """Policies load without a finding, tests pass over the policies before them."""
+    if block.text.startswith(("jobs:", "repos:")):
+        _check_continuous_integration(block.text)
+        return
     if block.text.startswith(FOREIGN):
         assert list(load_all_yaml(block.text))
         return

@@ -89,6 +89,21 @@ def _exceptions() -> Iterator[Case]:
         )
 
 
+def a_source(**spec: Any) -> Json:
+    """A system that an admin adds."""
+    return an_object(names.SOURCE_KIND, {"system": "Acme", **spec})
+
+
+def _sources() -> Iterator[Case]:
+    identity = {"precedence": 1, "marks": [{"label": "acme.example.com/job"}]}
+    kept = a_source(identity=identity)
+    broken = {**kept, "metadata": {"generateName": "mine-"}}
+    yield Case(broken, kept, "metadata.generateName", "fairlead install --source")
+    kinds = [{"group": "acme.example.com", "kind": "Training"}]
+    for nothing in (a_source(), a_source(kinds=[])):
+        yield Case(nothing, a_source(kinds=kinds), "spec", "needs identity or kinds")
+
+
 def _metadata() -> Iterator[Case]:
     words = "policies of equal priority"
     for whole in (a_policy(), a_class(nodes=[{"labels": {"a": "b"}}])):
@@ -257,6 +272,7 @@ CASES: list[Case] = [
     *_policies(),
     *_classes(),
     *_exceptions(),
+    *_sources(),
     *_blocks(),
     *(case for each in (*IN_A_PLACEMENT, *_in_a_placement()) for case in _in_each_part(*each)),
 ]

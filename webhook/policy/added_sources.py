@@ -148,8 +148,6 @@ def source_faults(documents: Sequence[Document]) -> Iterator[Finding]:
 
 def _own_faults(model: RunSource) -> Iterator[tuple[Path, str]]:
     spec = model.spec
-    if spec.identity is None and not spec.kinds:
-        yield ("spec",), "want identity, kinds, or both; there is none"
     for number, kind in enumerate(spec.kinds or ()):
         if kind.code is not None:
             yield ("spec", "kinds", number, "code"), "only Fairlead's own sources may name a module"

@@ -1,7 +1,7 @@
 """The model of a RunSource: the files in `webhook/sources`, and documents of admins."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
 
@@ -413,6 +413,11 @@ class Pods(Strict):
     drop_metadata: bool | None = Field(
         default=None, description="Whether the metadata of the template is left out."
     )
+    unmarked: Word | None = Field(
+        default=None,
+        description="What an author can do if the system leaves these pods without a mark, though "
+        "they belong to the run. Authors of such objects get it as a warning.",
+    )
     adds: Several[Addition] | None = Field(
         default=None, description="Metadata that the controller adds to the pods."
     )
@@ -482,13 +487,28 @@ class SourceSpec(Strict):
     identity: Identity | None = Field(default=None, description="How its pods are recognized.")
     kinds: Several[PodKind] | None = Field(default=None, description="Its kinds that create pods.")
 
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """Something must be described."""
+        if given.get("identity") is None and not given.get("kinds"):
+            yield Problem((), "want identity, kinds, or both; there is none")
+
+
+class SourceMetadata(Metadata):
+    """The name of a source. Fields that the API server adds are accepted, and not read."""
+
+    refused: ClassVar[Mapping[str, str]] = {
+        "namespace": "sources hold for the whole cluster; remove it",
+        "generateName": "give a name: `fairlead install --source` uses the source's name",
+    }
+
 
 class RunSource(Strict):
     """A system that creates pods: the labels by which its pods are recognized, and its kinds."""
 
     api_version: Literal["fairlead.dev/v1alpha1"] = Field(description="The version of this form.")
     kind: Literal["RunSource"] = Field(description="The kind of document.")
-    metadata: Metadata = Field(description="The source's name.")
+    metadata: SourceMetadata = Field(description="The source's name.")
     spec: SourceSpec = Field(description="The system.")
     status: Any = Field(default=None, exclude=True, description="Set by Fairlead, and not read.")
 

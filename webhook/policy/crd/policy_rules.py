@@ -218,7 +218,7 @@ _OWN: Final[Mapping[str, tuple[Rule, ...]]] = {
     names.EXCEPTION_KIND: (_NAMED_EXCEPTION,),
     "ExceptionSpec": _EXCEPTION,
     names.SOURCE_KIND: (_NAMED_SOURCE,),
-    # The webhook validates the rest of a source when it is written (decision 72).
+    # The webhook validates the rest of a source when it is written (decision 71).
     "SourceSpec": (
         Rule(
             "has(self.identity) || (has(self.kinds) && size(self.kinds) > 0)",

@@ -264,6 +264,13 @@ def render_template(draft: Draft, *, container: str = "", first: bool = False) -
     return {**({"metadata": metadata} if metadata else {}), "spec": spec}
 
 
+def add_labels(template: JsonObject, labels: Mapping[str, str]) -> None:
+    """Add labels to a rendered pod template, by which Fairlead knows the pods; its own win."""
+    if labels:
+        metadata = template.setdefault("metadata", {})
+        metadata["labels"] = {**labels, **metadata.get("labels", {})}
+
+
 def container_problems(drafts: Drafts, container: str) -> Iterator[Problem]:
     """Yield a problem if another container has the name that the engine wants for the main one."""
     if not container:
