@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import random
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +20,13 @@ from tests.wording import mentions
 from webhook import names
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.fairlead import start_controller, start_webhook, stop_webhook
+from webhook.sandbox.fairlead import (
+    CONTROLLER_NAME,
+    launch_controller,
+    start_controller,
+    start_webhook,
+    stop_webhook,
+)
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator
 from webhook.sandbox.operators.install import install_operator, start_operator
@@ -37,6 +46,7 @@ spec:
   overrides:
     nodeSelector: {{{POOL}: on-demand}}
 """
+KILLS: Final = 20
 JOB: Final = "training.kubeflow.org/job-name"
 
 
@@ -339,3 +349,43 @@ def test_a_deleted_pod_is_a_disruption(room: Room) -> None:
     run.until_replaced("worker-0", before["worker-0"])
     run.until_all_run()
     assert (run.status["disruptions"], run.role("worker")["failed"]) == (1, 0)
+
+
+def test_a_controller_that_is_killed_twenty_times_loses_and_doubles_nothing(
+    room: Room, control_plane: ControlPlane
+) -> None:
+    """Killed at random moments while the run begins, loses pods, is suspended and resumed.
+
+    A failure whose pod the operator deletes while no controller runs is not counted; none counts
+    twice.
+    """
+    seed = random.randrange(10**6)
+    moments = random.Random(seed)
+    control_plane.stop_component(CONTROLLER_NAME)
+    run = play(room, PYTORCH, backoffLimit=50)
+    failures = 0
+    uids: set[str] = set()
+    for number in range(KILLS):
+        controller = launch_controller(control_plane, options=(*ALONE, *SOON))
+        time.sleep(moments.uniform(0.8, 3.5))
+        live = run.live()
+        if number % 4 == 1 and live.get("worker-1", {}).get("status", {}).get("phase") == "Running":
+            run.ends("worker-1", 137)
+            failures += 1
+            time.sleep(moments.uniform(0, 0.5))
+        if number in (10, 14):
+            run.set(suspend=number == 10)
+        os.kill(controller.pid, signal.SIGKILL)
+        control_plane.stop_component(CONTROLLER_NAME)
+        if found := run.object():
+            uids.add(found["metadata"]["uid"])
+    start_controller(control_plane, options=(*ALONE, *SOON))
+    run.until_all_run()
+    found = run.object()
+    assert found is not None
+    assert uids <= {found["metadata"]["uid"]}, f"seed {seed}"
+    assert failures, f"seed {seed}"
+    assert run.role("worker")["failed"] <= failures, f"seed {seed}"
+    assert len(run.pods()) == len(PYTORCH.pods)
+    run.succeeds()
+    run.until_phase("Succeeded")

@@ -10,6 +10,7 @@ import pytest
 
 from tests.run.runs import UID, a_run, containers, spec_of
 from tests.wording import mentions
+from webhook.errors import InvalidRun
 from webhook.run.actions import (
     Action,
     Announcement,
@@ -19,11 +20,18 @@ from webhook.run.actions import (
     Outcome,
     SuspendEngineObject,
 )
-from webhook.run.backends.engines import ENGINES, engine_key, find_engine, render_delegated
+from webhook.run.backends.engines import (
+    ENGINES,
+    engine_key,
+    find_engine,
+    render_delegated,
+    undelegated_problems,
+)
 from webhook.run.backends.table import BACKENDS
 from webhook.run.delegated import MOST_GONE, SILENCE, reconcile_delegated
 from webhook.run.model import Condition, RoleStatus, Run, RunSpec, RunStatus
 from webhook.run.observed import EngineObject, EngineObserved, Exit, NodeHealth, OwnedPod, Refusal
+from webhook.run.plan import plan
 from webhook.times import to_second
 
 BEGIN = datetime(2026, 11, 24, 9, tzinfo=UTC)
@@ -393,12 +401,34 @@ def test_the_backends_of_the_model_are_those_of_the_table() -> None:
     """And native."""
     field = RunSpec.model_fields["backend"].annotation
     known = set(getattr(field, "__args__", ()))
-    assert (
-        {each.backend for each in ENGINES.values()}
-        < known
-        == {"native", "jobset", "dask"} | {each.backend for each in ENGINES.values()}
-    )
+    assert known == {"native", *(each.backend for each in ENGINES.values())}
     assert known - {"native"} <= set(BACKENDS)
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ({"framework": "ray", "replicas": {"head": {}}}, "spec.framework"),
+        ({"framework": "mpi", "replicas": {"launcher": {}, "worker": {}}}, "spec.backend"),
+        ({"framework": None, "replicas": None}, "spec.framework"),
+    ],
+)
+def test_a_framework_without_an_engine_is_a_problem_with_a_cure(
+    spec: dict[str, Any], path: str
+) -> None:
+    """The guard of authors denies such a Run; without the guard it fails."""
+    run = a_run("mnist", {"backend": "kubeflow", "template": spec_of(containers("main")), **spec})
+    assert find_engine(run) is None
+    (problem,) = undelegated_problems(run)
+    assert problem.startswith(f"{path}: ")
+    mentions(problem, "native")
+
+
+def test_a_delegated_run_has_no_plan() -> None:
+    """Commands that show pods say what shows them."""
+    with pytest.raises(InvalidRun) as caught:
+        plan(Engine().run)
+    mentions(str(caught.value), "spec.backend", "fairlead run render --backend kubeflow")
 
 
 @pytest.mark.parametrize("key", ENGINES)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from webhook.run.model import Run
     from webhook.run.observed import EngineObject, OwnedPod
 
-# What the API server answers for a path without a definition, as opposed to a missing object.
+# Without the kind's group the API server answers a plain 404; with it, a Status with these words.
 _NO_KIND: Final = "could not find the requested resource"
 _STRICT: Final = {"fieldValidation": "Strict"}
 
@@ -217,7 +217,7 @@ def _path(run: Run, engine: Engine, name: str = "") -> str:
 def engine_refusal(run: Run, engine: Engine, error: ClusterError) -> Refusal | None:
     """Return the refusal behind a failed creation; None for a failure of the API server."""
     words = error.words or str(error)
-    if error.status == HTTPStatus.NOT_FOUND and _NO_KIND in words:
+    if error.status == HTTPStatus.NOT_FOUND and (not error.words or _NO_KIND in words):
         return Refusal(
             run.name,
             "BackendMissing",

@@ -246,7 +246,9 @@ class Kubeflow:
                 what = f"a {run.spec.kind} runs until it is stopped; use backend native"
                 return [Problem(("spec", "kind"), what)]
             known = ", ".join(KINDS)
-            cure = _INSTEAD.get(run.spec.framework, f"its frameworks are {known}")
+            cure = _INSTEAD.get(
+                run.spec.framework, f"its frameworks are {known}; use backend native"
+            )
             of = quoted(run.spec.framework) if run.spec.framework else "no framework"
             return [Problem(("spec", "framework"), f"{of} has no kind of Kubeflow: {cure}")]
         return [*role_problems(run, kind), *field_problems(run, kind), *_elastic(run)]

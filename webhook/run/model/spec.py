@@ -88,10 +88,10 @@ class RunSpec(Strict):
         description="The kind of the run. experiment, job and build finish. notebook, tensorboard "
         "and service run until they are stopped, as a Deployment of one pod with a Service.",
     )
-    backend: Literal["native", "kubeflow", "jobset", "dask"] = native_default(
+    backend: Literal["native", "kubeflow"] = native_default(
         "native",
-        "Who creates the pods. native: Fairlead's controller. Any other: the engine of this name, "
-        "for which Fairlead creates one object, whose status it reports.",
+        "Who creates the pods. native: Fairlead's controller. kubeflow: the training operator, for "
+        "which Fairlead creates one object, whose status it reports.",
     )
     framework: Framework | None = Field(
         default=None,

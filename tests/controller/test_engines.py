@@ -1,0 +1,211 @@
+"""The watches of other engines: only of kinds that Runs use; pods by their owners."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.controller.runs import Api, Json, raw_run, refused, run
+from webhook import names
+from webhook.controller.delegation import engine_refusal
+from webhook.controller.engines import MOST_GONE, Engines, Watched, read_pod
+from webhook.controller.stored_run import StoredRun, store
+from webhook.errors import ClusterError
+from webhook.kube.cache import Cache
+from webhook.run.backends.engines import ENGINES
+
+PYTORCH = "kubeflow/pytorch"
+LABELS = ENGINES[PYTORCH].pods
+
+
+def delegated(name: str, framework: str = "pytorch") -> Json:
+    """A raw Run for the training operator."""
+    return raw_run(name=name, backend="kubeflow", framework=framework)
+
+
+def engine_object(run_uid: str = "uid-mnist") -> Json:
+    """A PyTorchJob of the Run."""
+    owner = {
+        "apiVersion": names.API_VERSION,
+        "kind": names.RUN_KIND,
+        "name": "mnist",
+        "uid": run_uid,
+        "controller": True,
+    }
+    return {
+        "metadata": {
+            "name": "mnist",
+            "namespace": "lab",
+            "uid": "uid-job",
+            "resourceVersion": "7",
+            "ownerReferences": [owner],
+        },
+        "spec": {"runPolicy": {"suspend": True}},
+        "status": {"conditions": [{"type": "Created", "status": "True"}]},
+    }
+
+
+def engine_pod(name: str, uid: str = "", owner: str = "uid-job", **status: Any) -> Json:
+    """A worker of that PyTorchJob."""
+    reference = {"kind": "PyTorchJob", "name": "mnist", "uid": owner, "controller": True}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "lab",
+            "uid": uid or f"uid-{name}",
+            "labels": {LABELS.label: "mnist", LABELS.role: "worker", LABELS.index: "1"},
+            "ownerReferences": [reference],
+        },
+        "spec": {"containers": [{"name": "log"}, {"name": "pytorch"}]},
+        "status": {"phase": "Running", **status},
+    }
+
+
+class Stage:
+    """The informers in a loop, without an API server behind them."""
+
+    def __init__(self) -> None:
+        self.runs: Cache[StoredRun] = Cache(store)
+        self.told: list[str] = []
+        self.engines = Engines(Api().client, self.runs, "", self.told.append)
+
+    def put(self, raw: Json | None, key: str = "lab/mnist") -> None:
+        """A Run is there, or gone."""
+        self.runs.put(key, self.runs.keep(raw) if raw else None)
+
+    async def settle(self) -> None:
+        """Let the informers start and stop."""
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+
+def staged(what: Any) -> None:
+    """Run `what(stage)` while the informers run."""
+
+    async def whole() -> None:
+        stage = Stage()
+        task = asyncio.create_task(stage.engines.run())
+        try:
+            await stage.settle()
+            await what(stage)
+        finally:
+            task.cancel()
+
+    asyncio.run(whole())
+
+
+def test_a_kind_is_watched_while_a_run_uses_it() -> None:
+    """None without; the pods of one operator once for all its kinds."""
+
+    async def check(stage: Stage) -> None:
+        assert stage.engines.collections == ()
+        stage.put(raw_run())
+        await stage.settle()
+        assert stage.engines.collections == ()
+        stage.put(delegated("a"), "lab/a")
+        stage.put(delegated("b"), "lab/b")
+        stage.put(delegated("c", "jax"), "lab/c")
+        await stage.settle()
+        assert set(stage.engines.collections) == {"pytorchjobs", "jaxjobs", LABELS.label}
+        stage.put(None, "lab/a")
+        stage.put(None, "lab/c")
+        await stage.settle()
+        assert set(stage.engines.collections) == {"pytorchjobs", LABELS.label}
+        stage.put(None, "lab/b")
+        await stage.settle()
+        assert stage.engines.collections == ()
+
+    staged(check)
+
+
+def watched_with_pod(stage: Stage) -> Watched:
+    """A kind with one object and one pod of it."""
+    watched = stage.engines.watched(PYTORCH)
+    assert watched is not None
+    watched.objects.replace({"lab/mnist": ENGINES[PYTORCH].read(engine_object())}, "7")  # type: ignore[dict-item]
+    put_pod(watched, engine_pod("mnist-worker-1"))
+    return watched
+
+
+def put_pod(watched: Watched, raw: Json) -> None:
+    """The watch delivers a pod."""
+    cache = watched.pods.cache
+    cache.put(f"lab/{raw['metadata']['name']}", cache.keep(raw))
+
+
+def test_pods_are_those_that_the_object_owns_whatever_their_labels_are() -> None:
+    """A pod of another owner with all labels of the run is not one of its pods."""
+
+    async def check(stage: Stage) -> None:
+        stage.put(delegated("mnist"))
+        await stage.settle()
+        watched = watched_with_pod(stage)
+        put_pod(watched, engine_pod("forged", owner="uid-foreign"))
+        orphan = engine_pod("orphan")
+        del orphan["metadata"]["ownerReferences"]
+        put_pod(watched, orphan)
+        found = watched.pods.of("lab", "uid-job")
+        assert [pod.name for pod in found] == ["mnist-worker-1"]
+        assert watched.pods.of("elsewhere", "uid-job") == ()
+        assert stage.told
+        assert set(stage.told) == {"uid-mnist"}
+
+    staged(check)
+
+
+def test_a_deleted_pod_is_remembered_until_it_is_counted() -> None:
+    """As it was last seen, which may be after its failure; also if its name is taken at once."""
+
+    async def check(stage: Stage) -> None:
+        stage.put(delegated("mnist"))
+        await stage.settle()
+        watched = watched_with_pod(stage)
+        put_pod(watched, engine_pod("mnist-worker-1", phase="Failed"))
+        put_pod(watched, engine_pod("mnist-worker-1", uid="next"))
+        (gone,) = watched.pods.gone("uid-job")
+        assert (gone.uid, gone.phase) == ("uid-mnist-worker-1", "Failed")
+        watched.pods.forget("uid-job", ["uid-mnist-worker-1"])
+        assert watched.pods.gone("uid-job") == ()
+        for number in range(MOST_GONE + 5):
+            put_pod(watched, engine_pod("mnist-worker-1", uid=f"uid-{number}"))
+        assert len(watched.pods.gone("uid-job")) == MOST_GONE
+        watched.objects.put("lab/mnist", None)
+        assert watched.pods.gone("uid-job") == ()
+
+    staged(check)
+
+
+def test_the_main_container_is_the_operator_s() -> None:
+    """Its restarts count, with how it ended before; those of a sidecar do not."""
+    ended = {"terminated": {"exitCode": 3, "reason": "Error", "message": "no data"}}
+    statuses = [
+        {"name": "log", "restartCount": 9},
+        {"name": "pytorch", "restartCount": 2, "lastState": ended},
+    ]
+    pod = read_pod(LABELS, engine_pod("mnist-worker-1", containerStatuses=statuses))
+    assert pod is not None
+    assert (pod.role, pod.index, pod.restarts) == ("worker", 1, 2)
+    assert pod.previous is not None
+    assert (pod.previous.code, pod.previous.message) == (3, "no data")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (refused(404), "BackendMissing"),
+        (refused(404, words="the server could not find the requested resource"), "BackendMissing"),
+        (refused(404, "NotFound", 'namespaces "lab" not found'), "Rejected"),
+        (refused(400, "BadRequest", "strict decoding error: unknown field"), "Rejected"),
+        (refused(422, "Invalid", "spec: Required value"), "Rejected"),
+        (refused(403, "Forbidden", "exceeded quota: jobs"), "QuotaExceeded"),
+        (refused(403, "Forbidden", "cannot create pytorchjobs"), "Forbidden"),
+        (refused(503), None),
+        (refused(429), None),
+    ],
+)
+def test_a_refused_object_has_a_reason(error: ClusterError, reason: str | None) -> None:
+    """A failure of the API server has none: it is tried again."""
+    found = engine_refusal(run(), ENGINES[PYTORCH], error)
+    assert (found.reason if found else None) == reason
