@@ -14,6 +14,7 @@ from webhook import names
 from webhook.cli import fairlead
 from webhook.guards import capacity_guard, node_name_guard, run_author_guard, stamp_guard
 from webhook.interception import DEFAULT_SOURCES, select_sources, webhooks
+from webhook.run.backends.engines import created_objects
 from webhook.sources import SOURCES
 
 Json = dict[str, Any]
@@ -62,7 +63,7 @@ def test_each_guard_has_its_name_and_a_message_with_the_cure() -> None:
         names.STAMP_GUARD: stamp_guard(entries, deny=True)[0],
         names.TOLERATIONS_GUARD: capacity_guard(entries, MARKS, ["k"])[0],
         names.NODE_NAMES_GUARD: node_name_guard(entries, ["a:scheduler"])[0],
-        names.RUN_AUTHORS_GUARD: run_author_guard()[0],
+        names.RUN_AUTHORS_GUARD: run_author_guard(created_objects())[0],
     }
     for name, guard in guards.items():
         assert guard["metadata"]["name"] == name

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.fast_yaml import load_all_yaml
+from tests.test_continuous_integration import ACTION, HOOKS
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide
 from webhook.cli.test import command as fairlead_test
@@ -18,6 +19,7 @@ from webhook.identity import identify
 from webhook.policy.load import load
 from webhook.policy_tests.load_tests import parse
 from webhook.policy_tests.runner import run_tests
+from webhook.run.backends.table import BACKENDS, render_run
 from webhook.run.model import Run
 from webhook.run.plan import plan
 
@@ -71,12 +73,28 @@ def _check_pod(pod: Any) -> None:
 def _check_run(document: Any) -> None:
     """The Run is one, and pods can be made of it."""
     run = Run.model_validate(document, by_alias=True, by_name=False)
-    assert plan(run).pod(next(iter(run.spec.roles)), 0, 0)
+    if run.spec.delegated:
+        assert render_run(run, BACKENDS[run.spec.backend])
+    else:
+        assert plan(run).pod(next(iter(run.spec.roles)), 0, 0)
+
+
+def _check_continuous_integration(text: str) -> None:
+    """The inputs of our action and the hooks are there."""
+    for document in load_all_yaml(text):
+        for step in document.get("jobs", {}).get("policies", {}).get("steps", ()):
+            if "fairlead" in step["uses"]:
+                assert step["with"].keys() <= ACTION["inputs"].keys()
+        for repository in document.get("repos", ()):
+            assert {each["id"] for each in repository["hooks"]} <= {each["id"] for each in HOOKS}
 
 
 @pytest.mark.parametrize("block", YAML.values(), ids=YAML.keys())
 def test_every_yaml_block_is_valid_and_every_test_in_it_passes(block: Block) -> None:
     """Policies load without a finding, tests pass over the policies before them."""
+    if block.text.startswith(("jobs:", "repos:")):
+        _check_continuous_integration(block.text)
+        return
     if block.text.startswith(FOREIGN):
         assert list(load_all_yaml(block.text))
         return

@@ -260,15 +260,44 @@ _AUTHOR_MESSAGE: Final = (
 # Pods depend on the spec. Other clients write metadata: the garbage collector removes its
 # finalizer, and may not create pods.
 _SPEC_WRITTEN: Final = "request.operation == 'CREATE' || object.spec != oldObject.spec"
+_NATIVE: Final = "variables.backend == 'native'"
+_MAY_CREATE_OBJECT: Final = (
+    "authorizer.group(variables.made[0]).resource(variables.made[1])"
+    ".namespace(request.namespace).check('create').allowed()"
+)
+_OBJECT_MESSAGE: Final = (
+    "request.userInfo.username + ' may not create ' + variables.made[1] + ' of ' + "
+    "variables.made[0] + ' in namespace ' + request.namespace + ', and so no Run with backend ' + "
+    "variables.backend + ': ask its admins for the right to create them'"
+)
+_PAIR_MESSAGE: Final = (
+    "'spec.backend: ' + variables.backend + ' does not run framework ' + "
+    "(variables.framework == '' ? 'none' : variables.framework) + "
+    "'; use backend native'"
+)
 
 
-def run_author_guard() -> list[JsonObject]:
-    """A user who writes a Run's spec must have the right to create pods.
+def run_author_guard(engines: Mapping[str, tuple[str, str]]) -> list[JsonObject]:
+    """A user who writes a Run's spec must have the right to create what the Run becomes.
 
-    The controller creates pods in the namespace of a Run, with its own rights. Without this policy,
-    the right to create Runs would imply the right to create pods. Returns the policy and its
-    binding. They deny.
+    The controller creates pods, or the object of another engine, in the namespace of a Run, with
+    its own rights. Without this policy, the right to create Runs would imply the right to create
+    these. Returns the policy and its binding. They deny.
+
+    engines: group and resource of the object by backend and framework ("kubeflow/pytorch"). A Run
+    of any other pair is denied.
     """
+    table = ", ".join(
+        f"{literal(key)}: {literal([group, resource])}"
+        for key, (group, resource) in sorted(engines.items())
+    )
+    variables = {
+        "backend": "object.spec.?backend.orValue('native')",
+        "framework": "object.spec.?framework.orValue('')",
+        "engines": f"{{{table}}}",
+        "made": "variables.engines[?(variables.backend + '/' + variables.framework)].orValue([])",
+    }
+    known = "size(variables.made) == 2"
     guard = policy(
         names.RUN_AUTHORS_GUARD,
         group=names.GROUP,
@@ -276,12 +305,23 @@ def run_author_guard() -> list[JsonObject]:
         resource=names.RUNS,
         operations=["CREATE", "UPDATE"],
         conditions={"spec-written": _SPEC_WRITTEN},
+        variables=variables,
         validations=[
             {
-                "expression": _MAY_CREATE_PODS,
+                "expression": f"!({_NATIVE}) || {_MAY_CREATE_PODS}",
                 "messageExpression": _AUTHOR_MESSAGE,
                 "reason": "Forbidden",
-            }
+            },
+            {
+                "expression": f"{_NATIVE} || {known}",
+                "messageExpression": _PAIR_MESSAGE,
+                "reason": "Forbidden",
+            },
+            {
+                "expression": f"{_NATIVE} || !({known}) || {_MAY_CREATE_OBJECT}",
+                "messageExpression": _OBJECT_MESSAGE,
+                "reason": "Forbidden",
+            },
         ],
     )
     return [guard, binding(names.RUN_AUTHORS_GUARD, ["Deny"])]

@@ -81,9 +81,11 @@ def rules() -> list[dict[str, Any]]:
 
 
 def select_sources(sources: Collection[str], table: SourceTable = SHIPPED) -> list[Source]:
-    """Return the rows of these names: DEFAULT_SOURCES first, then in the order of the table.
+    """Return the rows of these names: DEFAULT_SOURCES first, then the lowest precedence first.
 
-    Raises ValueError for other names.
+    A pod with the marks of several is sent by the entry of the last, whose name a rejection shows:
+    an MPIJob's pod by mpi-operator's, although it has a mark of kubeflow-training, too. Raises
+    ValueError for other names.
     """
     known = [source.name for source in table.rows]
     if unknown := sorted(set(sources) - set(known)):
@@ -92,7 +94,8 @@ def select_sources(sources: Collection[str], table: SourceTable = SHIPPED) -> li
             f"{', '.join(known)}; `fairlead sources` describes them"
         )
     found = [source for source in table.rows if source.name in sources]
-    return sorted(found, key=lambda source: source.name not in DEFAULT_SOURCES)
+    first = [source for source in found if source.name in DEFAULT_SOURCES]
+    return [*first, *(source for source in reversed(found) if source not in first)]
 
 
 def entry_name(source: str, number: int) -> str:

@@ -590,3 +590,30 @@ def test_a_runtime_of_the_namespace_is_read_there() -> None:
     made = train_job(runtimeRef={"name": "torch", "kind": "TrainingRuntime"})
     path = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/ml-team/trainingruntimes/torch"
     assert refers_to(made) == path
+
+
+def ray_job(**spec: Any) -> Json:
+    """A RayJob of a head alone."""
+    cluster = {"headGroupSpec": {"template": template({})}}
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayJob",
+        "metadata": {"name": "train", "namespace": "ml-team"},
+        "spec": {"rayClusterSpec": cluster, **spec},
+    }
+
+
+def test_the_author_of_a_ray_job_learns_that_no_policy_reaches_its_submitter() -> None:
+    """KubeRay gives that pod no label by which the API server could send it."""
+    webhook = Webhook(policy_set(POOL))
+    (warning,) = webhook.told(ray_job())
+    mentions(warning, "RayJob train", "submitter", "spec.submitterPodTemplate", names.RUN)
+    labelled = {"submitterPodTemplate": template({names.RUN: "train"})}
+    assert webhook.told(ray_job(**labelled)) == []
+    assert webhook.told(ray_job(submissionMode="HTTPMode")) == []
+
+
+def test_nothing_is_said_of_unmarked_pods_where_the_webhook_gets_none_of_the_others() -> None:
+    """The author's cluster does not place pods of Ray at all."""
+    webhook = Webhook(policy_set(POOL), reaches=lambda _pod, _namespace: False)
+    assert webhook.told(ray_job()) == []

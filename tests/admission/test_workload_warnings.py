@@ -32,6 +32,7 @@ class Some:
     part: str = ""
     alike: bool = False
     led: bool = False
+    unmarked: str = ""
     judged: list[int] = field(default_factory=list)
 
     @property

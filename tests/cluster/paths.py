@@ -16,6 +16,9 @@ _GROUPS: Final = {
     "statefulsets": "apps/v1",
     "jobs": "batch/v1",
     "cronjobs": "batch/v1",
+    **dict.fromkeys(
+        ("tfjobs", "pytorchjobs", "paddlejobs", "xgboostjobs", "jaxjobs"), "kubeflow.org/v1"
+    ),
     "leases": "coordination.k8s.io/v1",
     "endpointslices": "discovery.k8s.io/v1",
     "customresourcedefinitions": "apiextensions.k8s.io/v1",

@@ -14,6 +14,7 @@ from tests.cluster.scenes import play, run_manifest
 from tests.wording import mentions
 from webhook import names
 from webhook.guards import run_author_guard
+from webhook.run.backends.engines import created_objects
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 
@@ -56,7 +57,7 @@ def guard(room: Room) -> Iterator[None]:
         done = as_user(RUNS_ONLY, room, "create", "--dry-run=server", "-f", "-", stdin=manifest)
         return REFUSED in done.stderr
 
-    with guarded(room.plane, run_author_guard(), in_effect):
+    with guarded(room.plane, run_author_guard(created_objects()), in_effect):
         yield
 
 
@@ -74,6 +75,44 @@ def test_an_author_must_be_allowed_to_create_the_pods(room: Room) -> None:
     resume = ("patch", "run", "mine", "--type=merge", "-p", '{"spec":{"suspend":false}}')
     assert REFUSED in as_user(RUNS_ONLY, room, *resume).stderr
     assert as_user(MAKER, room, *resume).returncode == 0
+
+
+@pytest.mark.usefixtures("guard")
+def test_an_author_of_a_delegated_run_must_be_allowed_to_create_its_object(room: Room) -> None:
+    """The right to create pods is not enough, nor is that for the kind of another framework."""
+    spec = {"backend": "kubeflow", "framework": "pytorch", "replicas": {"worker": {}}}
+    manifest = json.dumps(run_manifest("mine", **spec))
+    create = ("create", "--dry-run=server", "-f", "-")
+    mentions(
+        as_user(MAKER, room, *create, stdin=manifest).stderr,
+        f"{MAKER} may not create pytorchjobs of kubeflow.org",
+        f"namespace {room.name}",
+        "backend kubeflow",
+    )
+    # The API server does not serve the kind, so kubectl refuses to make a role for it.
+    rule = {"apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs"], "verbs": ["create"]}
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": {"name": "engine"},
+        "rules": [rule],
+    }
+    room.create(role)
+    room.kubectl("create", "rolebinding", "engine", "--role=engine", f"--user={RUNS_ONLY}")
+    made = as_user(RUNS_ONLY, room, *create, stdin=manifest)
+    assert (made.returncode, made.stderr) == (0, "")
+    other = json.dumps(run_manifest("mine", **{**spec, "framework": "jax"}))
+    mentions(as_user(RUNS_ONLY, room, *create, stdin=other).stderr, "may not create jaxjobs")
+
+
+@pytest.mark.usefixtures("guard")
+def test_a_pair_of_backend_and_framework_without_a_kind_is_denied(room: Room) -> None:
+    """Even to an administrator: the controller would create nothing."""
+    spec = {"backend": "kubeflow", "framework": "ray", "replicas": {"head": {}}}
+    manifest = json.dumps(run_manifest("mine", **spec))
+    create = ("create", "--dry-run=server", "-f", "-")
+    refused = as_user(MAKER, room, *create, stdin=manifest)
+    mentions(refused.stderr, "spec.backend", "kubeflow does not run framework ray", "native")
 
 
 @pytest.mark.usefixtures("guard")

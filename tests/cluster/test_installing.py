@@ -254,7 +254,7 @@ def rights(quiet: Installed, webhook: Served) -> Rights:
         }
         marked = {f"training.kubeflow.org/{key}": value for key, value in worker.items()}
         _, answer = ask(client, created_in(NOWHERE, labels={names.RUN: "r", **marked}))
-        mentions(answer.decode(), "PaddleJob p cannot be read", "labels alone")
+        mentions(answer.decode(), "labels alone", "PaddleJob p cannot be read")
         for kind in ("ClusterTrainingRuntime", "TrainingRuntime"):
             review = created_in(NOWHERE)
             review["request"]["object"] = {

@@ -14,6 +14,8 @@ from tests.controller.test_action_executor import QUOTA, Counted
 from webhook.controller import reconciler as module
 from webhook.controller.action_executor import ActionExecutor
 from webhook.controller.announcer import Announcer
+from webhook.controller.delegation import Delegation
+from webhook.controller.engines import Engines
 from webhook.controller.observed_state import ObservedState
 from webhook.controller.owned_objects import Objects
 from webhook.controller.reconciler import Reconciler
@@ -53,6 +55,14 @@ class Stage:
             self.refusals,
             Announced(self),
             self,
+            Delegation(
+                self.api.client,
+                self.api.writer,
+                Engines(self.api.client, self.known.runs, "", lambda _: None),
+                self.known.nodes,
+                objects,
+                self.refusals,
+            ),
             now=lambda: self.moment,
         )
 

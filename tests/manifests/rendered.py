@@ -19,7 +19,7 @@ def rendered(kubectl: Path) -> Mapping[str, list[Json]]:
     """The objects of each file; the definitions, which every overlay has, once for all.
 
     And the classes, which none of them has, for an installation to bring where there are none; and
-    the right to see nodes, for one that asks for it.
+    the rights to see nodes and to use other engines, for one that asks for them.
     """
     made = {name: kustomized(kubectl, MANIFESTS / name) for name in OVERLAYS}
     found = {
@@ -30,6 +30,10 @@ def rendered(kubectl: Path) -> Mapping[str, list[Json]]:
         "crds.yaml": of_kind(made["default"], DEFINITION),
         "classes.yaml": [each for each in load_all_yaml(CLASSES.read_text()) if each],
         "nodes.yaml": list(load_all_yaml(NODES.read_text())),
+        **{
+            f"{folder.name}.yaml": list(load_all_yaml((folder / "rights.yaml").read_text()))
+            for folder in sorted((MANIFESTS / "components").glob("backend-*"))
+        },
         **found,
     }
 

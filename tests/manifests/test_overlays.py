@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,11 @@ from webhook import __version__, names, validating
 from webhook.cli.controller import command as controller
 from webhook.cli.serve import command as serve
 from webhook.installation.choices import Choices, adapted
-from webhook.installation.manifests import CONFIG_MAP, objects_of
+from webhook.installation.manifests import CONFIG_MAP, backends, objects_of, rights_to_backend
 from webhook.installation.object_kinds import in_order
 from webhook.installation.policy_objects import of_key
 from webhook.policy.load import load
+from webhook.run.backends.engines import created_objects
 from webhook.server.folder import is_test_file, read_folder
 
 Build = Callable[[str], tuple[Json, ...]]
@@ -394,6 +395,7 @@ def test_every_kustomization_is_reached() -> None:
     components = {path.parent.name for path in MANIFESTS.glob("components/*/kustomization.yaml")}
     named = {name for name in components if not name.startswith("source-")}
     assert named == {
+        "backend-kubeflow",
         "certificates",
         "fail-open",
         "guard-node-names",
@@ -404,3 +406,29 @@ def test_every_kustomization_is_reached() -> None:
         "nodes",
         "policies-from-files",
     }
+
+
+def test_the_component_of_a_backend_has_the_rights_to_its_kinds(
+    build: Build,
+) -> None:
+    """Off by default: no overlay has them; the controller gets what it does, and no more."""
+    wanted: dict[str, set[str]] = {}
+    for group, resource in created_objects().values():
+        wanted.setdefault(group, set()).add(resource)
+
+    def granted(objects: Iterable[Json]) -> dict[str, set[str]]:
+        roles = of_kind([*objects], "ClusterRole")
+        own = [each for each in roles if each["metadata"]["name"].startswith(names.CONTROLLER)]
+        rules = [rule for role in own for rule in role["rules"]]
+        found: dict[str, set[str]] = {}
+        for rule in rules:
+            for group in set(rule["apiGroups"]) & set(wanted):
+                found.setdefault(group, set()).update(rule["resources"])
+                assert rule["verbs"] == ["get", "list", "watch", "create", "patch", "delete"]
+        return found
+
+    assert not any(granted(build(overlay)) for overlay in OVERLAYS)
+    found = [each for name in backends() for each in rights_to_backend(name)]
+    assert granted(found) == wanted
+    (binding,) = of_kind(found, "ClusterRoleBinding")
+    assert [each["name"] for each in binding["subjects"]] == [names.CONTROLLER]

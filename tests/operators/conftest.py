@@ -16,6 +16,7 @@ from webhook.sandbox.progress import Lines
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build the operators that the collected tests use, on the first run ever."""
     build_before_tests(session, "kueue_built", lambda: _obtain("kueue"))
+    build_before_tests(session, "training_operator_built", lambda: _obtain("training-operator"))
     build_before_tests(session, "operators_built", lambda: _obtain(*operators()))
 
 
@@ -27,6 +28,12 @@ def _obtain(*names: str) -> Mapping[str, BuiltOperator]:
 def kueue_built() -> BuiltOperator:
     """Kueue's program and manifests."""
     return _obtain("kueue")["kueue"]
+
+
+@pytest.fixture(scope="session")
+def training_operator_built() -> BuiltOperator:
+    """The training operator's program and manifests."""
+    return _obtain("training-operator")["training-operator"]
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,7 @@ class Example:
     there: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return "+".join(self.operators)
+        return f"{'+'.join(self.operators)} {self.manifest['kind']}"
 
 
 def template(container: str = "main", **spec: Any) -> Json:
@@ -206,13 +206,32 @@ _QUEUED_JOB: Final = {
 # Nothing marks these pods as a run's, so their namespace is placed as a whole.
 _WHOLE: Final = {"fairlead.dev/place": "all"}
 
+# Worker 0 does not lead, which only the objects show.
+_PADDLE_JOB: Final = _training_job("PaddleJob", "paddleReplicaSpecs", "paddle", Master=1, Worker=2)
+_DRIVEN_SET: Final = made(
+    "jobset.x-k8s.io/v1alpha2",
+    "JobSet",
+    {
+        "replicatedJobs": [
+            {"name": name, "template": {"spec": {"template": template(restartPolicy="Never")}}}
+            for name in ("driver", "workers")
+        ]
+    },
+)
+_RAY_SERVICE: Final = made(
+    "ray.io/v1", "RayService", {"serveConfigV2": "", "rayClusterConfig": _RAY_SPEC}
+)
+
 EXAMPLES: Final = (
     Example(("kueue",), _QUEUED_JOB, 2, _WHOLE, _QUEUES),
     Example(("training-operator",), _PYTORCH_JOB, 3),
+    Example(("training-operator",), _PADDLE_JOB, 3),
     Example(("jobset",), _JOB_SET, 2),
+    Example(("jobset",), _DRIVEN_SET, 2),
     Example(("mpi-operator",), _MPI_JOB, 3),
     Example(("trainer",), _TRAIN_JOB, 2, there=("jobset", "trainer")),
     Example(("dask-kubernetes",), _DASK_CLUSTER, 3),
     Example(("kuberay-operator",), _RAY_CLUSTER, 3),
+    Example(("kuberay-operator",), _RAY_SERVICE, 3),
     Example(("lws",), _LEADER_WORKER_SET, 3),
 )

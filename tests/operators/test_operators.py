@@ -199,8 +199,8 @@ def test_all_operators_share_a_sandbox(box: Box) -> None:
     assert up.returncode == 0, up.stderr
     assert set(status()["operators"]) == set(operators())
     box.kubectl("create", "namespace", NAMESPACE)
-    (mpi,) = (each for each in EXAMPLES if each.operators == ("mpi-operator",))
-    (pytorch,) = (each for each in EXAMPLES if each.operators == ("training-operator",))
+    by_kind = {each.manifest["kind"]: each for each in EXAMPLES}
+    mpi, pytorch = by_kind["MPIJob"], by_kind["PyTorchJob"]
     box.kubectl.create({**mpi.manifest, "metadata": {"name": "mpi"}}, pytorch.manifest)
     wanted = mpi.pods + pytorch.pods
     eventually("the pods of both are there", pods_are(box, wanted))

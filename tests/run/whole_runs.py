@@ -43,6 +43,7 @@ def a_run(**spec: Any) -> Json:
 # One of tensorflow with every field, one of each other framework with its own, and a notebook.
 TENSORFLOW: Json = a_run(
     kind="experiment",
+    backend="native",
     framework="tensorflow",
     environment=an_environment(),
     mainContainer="main",
@@ -104,7 +105,20 @@ OTHERS: list[Json] = [
     a_run(
         framework="dask", replicas={"scheduler": {}, "worker": {}, "driver": {}}, dask={"port": 1}
     ),
-    a_run(framework="spark", replicas={"driver": {}}, spark={"executors": 4, "port": 7079}),
+    a_run(
+        framework="spark",
+        replicas={"driver": {}},
+        spark={
+            "executors": 4,
+            "port": 7079,
+            "type": "Scala",
+            "sparkVersion": "4.0.0",
+            "mainApplicationFile": "local:///opt/etl.jar",
+            "mainClass": "example.Etl",
+            "arguments": ["--rows", "10"],
+            "conf": {"spark.executor.memory": "4g"},
+        },
+    ),
     a_run(framework="ray", replicas={"head": {}, "worker": {}, "driver": {}}, ray={"port": 6380}),
     a_run(
         framework="deepspeed",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.wording import mentions
-from tests.workloads.manifests import POD_SPEC, template, templates, written
+from tests.workloads.manifests import POD_SPEC, Json, made_by, template, templates, written
 from webhook.workloads.by_kind import KINDS
 from webhook.workloads.find import unread
 from webhook.workloads.object import Object
@@ -152,3 +152,13 @@ def test_each_kind_is_reported_once() -> None:
     known, unknown = unread([*flows, of("x.dev/v1", "A"), of("y.dev/v1", "B")])
     mentions(known, "JobFlow/a and 2 more")
     mentions(unknown, "A, B")
+
+
+def test_pods_that_no_mark_shows_are_named_with_the_cure() -> None:
+    """The pod that submits a RayJob; with a run's label it is like any other."""
+    spec: Json = {"rayClusterSpec": {"headGroupSpec": {"template": template()}}}
+    (line,) = unread([made_by("ray.io/v1", "RayJob", spec)])
+    mentions(line, "RayJob/mnist, submitter", "fairlead.dev/run", "spec.submitterPodTemplate")
+    marked = {"metadata": {"labels": {"fairlead.dev/run": "r"}}, **template()}
+    own = made_by("ray.io/v1", "RayJob", {**spec, "submitterPodTemplate": marked})
+    assert unread([own]) == []

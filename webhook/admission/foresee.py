@@ -109,7 +109,10 @@ class _Workload(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """The inputs for one workload; `unmarked` are the warnings for its pods without a run."""
+    """The inputs for one workload.
+
+    `unmarked` are the warnings for its pods without a run; `reached`: the webhook gets other ones.
+    """
 
     policies: PolicySet
     shapes: Shapes
@@ -119,6 +122,7 @@ class _Facts:
     controller: str
     now: datetime
     unmarked: tuple[str, ...]
+    reached: bool
 
 
 class Foresight:
@@ -223,11 +227,11 @@ class Foresight:
             return nothing_of(workload.about.kind, workload.about.name, error.problems)
         if not templates or self._is_unchanged(workload, templates, sources, *beside):
             return []
-        facts = self._facts(workload, labels)
+        facts = self._facts(workload, labels, templates)
         until = self._clock() + self._budget / 2
         found: list[Group] = []
         for pods in templates[:MOST_TEMPLATES]:
-            judge = partial(self._fate, facts, {}, pods.led)
+            judge = partial(self._fate, facts, {}, pods)
             for _ in foresee_replicas(pods, judge, found):
                 # Pods that are created meanwhile have priority: no request blocks on a warning.
                 await asyncio.sleep(0)
@@ -252,7 +256,11 @@ class Foresight:
             return False
         return [each.pod(0) for each in before] == [each.pod(0) for each in templates]
 
-    def _facts(self, workload: _Workload, labels: Mapping[str, str]) -> _Facts:
+    def _facts(
+        self, workload: _Workload, labels: Mapping[str, str], templates: Sequence[Pods]
+    ) -> _Facts:
+        # The labels are read only if a template needs them: an author may write anything there.
+        doubtful = any(each.unmarked for each in templates)
         policies = self._grounds.serving()
         if self._shapes is None or self._shapes[0] is not policies:
             self._shapes = policies, Shapes((policies,))
@@ -265,15 +273,23 @@ class Foresight:
             _CONTROLLERS.get(workload.about.kind, _CONTROLLER),
             self._grounds.now(),
             _unmarked(workload),
+            doubtful and any(self._reached(each, labels) for each in templates),
         )
 
-    def _fate(self, facts: _Facts, known: _Known, led: bool, pod: JsonObject) -> Fate:
-        arrival = Arrival(pod, facts.namespace, facts.labels, facts.controller, facts.now, led=led)
+    def _reached(self, pods: Pods, labels: Mapping[str, str]) -> bool:
+        own = pods.pod(0)["metadata"].get("labels")
+        return isinstance(own, dict) and self._reaches(own, labels)
+
+    def _fate(self, facts: _Facts, known: _Known, pods: Pods, pod: JsonObject) -> Fate:
+        arrival = Arrival(
+            pod, facts.namespace, facts.labels, facts.controller, facts.now, led=pods.led
+        )
         received = receive_pod(arrival, facts.policies.sources)
         if received is None:
             metadata = pod["metadata"]
             keys = metadata.get("labels") or {}, metadata.get("annotations") or {}
-            return Fate(warnings=(*facts.unmarked, *unknown_keys(*keys)))
+            missed = (pods.unmarked,) if pods.unmarked and facts.reached else ()
+            return Fate(warnings=(*facts.unmarked, *missed, *unknown_keys(*keys)))
         if not self._reaches(received.own.labels, facts.labels):
             return Fate()
         shape = facts.shapes.shape_of(received)

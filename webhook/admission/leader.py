@@ -41,7 +41,8 @@ async def settle_leader(
     try:
         led = await objects.led(received.arrival.namespace, ref, name, sources)
     except ClusterError as error:
-        doubt = f"{ref.kind} {name} cannot be read: {error}; by its labels alone this pod leads"
+        # A warning is cut at its end, and the error's address may be long.
+        doubt = f"leads by its labels alone: {ref.kind} {name} cannot be read: {error}"
         return received, [warning(doubt)]
     if led:
         received = received._replace(identity=identity._replace(coordinator=False))

@@ -39,6 +39,10 @@ class Pods(Protocol):
         """Whether a pod of the workload leads by its role."""
 
     @property
+    def unmarked(self) -> str:
+        """What to do if the pods are to belong to a run, which no mark shows; or nothing."""
+
+    @property
     def made(self) -> Callable[[int], object]:
         """Return a key for the pod at an index; equal keys mean equal pods."""
 

@@ -59,6 +59,7 @@ def command() -> None:
 def authors() -> None:
     """Print the guard of Runs: a user who writes a Run's spec must have the right to create pods.
 
+    For a Run with another backend than native, it asks for the right to create the engine's object.
     Without this guard, the right to create Runs implies the right to create any pod in the
     namespace. Like any user who may create pods, the author of a Run may use every service account
     of the namespace.
@@ -74,8 +75,9 @@ def authors() -> None:
     """
     from webhook.cli.yaml_out import yaml_documents
     from webhook.guards import run_author_guard
+    from webhook.run.backends.engines import created_objects
 
-    click.echo(yaml_documents(run_author_guard()), nl=False)
+    click.echo(yaml_documents(run_author_guard(created_objects())), nl=False)
 
 
 @command.command("node-names")

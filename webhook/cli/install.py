@@ -72,6 +72,14 @@ if TYPE_CHECKING:
     "the right to do so; without this option it is removed.",
 )
 @click.option(
+    "--backend",
+    "backends",
+    multiple=True,
+    type=click.Choice(["kubeflow"]),
+    help="Let the controller give Runs to this engine (spec.backend). Grants the rights to its "
+    "objects; without this option they are removed. Repeatable.",
+)
+@click.option(
     "--webhook-url",
     default="",
     metavar="URL",
@@ -99,6 +107,7 @@ def command(
     policies: Path | None,
     from_files: bool,
     nodes: bool,
+    backends: tuple[str, ...],
     webhook_url: str,
     webhook_ca: Path | None,
     dry_run: bool,
@@ -155,6 +164,7 @@ def command(
         webhook_url,
         webhook_ca.read_bytes() if webhook_ca else b"",
         source_files,
+        backends=tuple(dict.fromkeys(backends)),
     )
     overlaid = _overlaid(overlay_names)
     trouble = ""

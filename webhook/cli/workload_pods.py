@@ -42,6 +42,7 @@ class _Role:
     count: int
     # The labels of a Run's pods show which one leads.
     led: bool = False
+    unmarked: str = ""
 
     @property
     def made(self) -> Callable[[int], object]:
@@ -76,6 +77,11 @@ class _Queued:
     def led(self) -> bool:
         """As it is without a queue."""
         return self.of.led
+
+    @property
+    def unmarked(self) -> str:
+        """As it is without a queue."""
+        return self.of.unmarked
 
     @property
     def made(self) -> Callable[[int], object]:

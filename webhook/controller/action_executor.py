@@ -18,7 +18,6 @@ from webhook.controller.owned_objects import (
     CONFIG_MAP,
     DEPLOYMENT,
     POD,
-    RUN,
     SECRET,
     SERVICE,
     Kind,
@@ -148,8 +147,7 @@ class ActionExecutor:
                 uid = observed.deployment.uid
                 await self._objects.delete(DEPLOYMENT, run.namespace, run.name, uid=uid)
             case DeleteRun():
-                uid, version = run.metadata.uid, run.metadata.resource_version
-                await self._objects.delete(RUN, run.namespace, run.name, uid=uid, version=version)
+                await self._objects.delete_run(run)
             case OpenService():
                 await self._objects.open_service(run, observed.service_uid)
             case RestoreKeys() if plan is not None:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.controller.action_executor import ActionExecutor
 from webhook.controller.announcer import Announcer
+from webhook.controller.delegation import Delegation
+from webhook.controller.engines import Engines
 from webhook.controller.informers import Informers
 from webhook.controller.observed_state import ObservedState
 from webhook.controller.owned_objects import Objects
@@ -95,20 +97,21 @@ class EventRouter:
             self._queue.add(change.key)
 
     def _config_map_changed(self, change: Change[str]) -> None:
-        self._add(change.after or change.before or "")
+        self.add(change.after or change.before or "")
 
     def _owned_changed(
         self, change: Change[OwnedPod] | Change[RunsService] | Change[RunsDeployment]
     ) -> None:
         owned = change.after or change.before
         if owned is not None:
-            self._add(owned.run_uid)
+            self.add(owned.run_uid)
 
     def _node_changed(self, change: Change[WatchedNode]) -> None:
         for uid in self._known.runs_on(change.key):
-            self._add(uid)
+            self.add(uid)
 
-    def _add(self, uid: str) -> None:
+    def add(self, uid: str) -> None:
+        """Add the Run with this uid, whose objects have changed."""
         key = self._known.key_of(uid)
         if key is None or self._queue is None:
             # The first reconcile of a run that is not cached yet reads everything.
@@ -150,6 +153,7 @@ class Controller:
         self.refusals = Refusals()
         self.known.runs.subscribe(self._forget)
         objects = Objects(client, writer, self.known)
+        self.engines = Engines(client, self.known.runs, namespace, self._router.add)
         self._reconciler = Reconciler(
             self.known,
             objects,
@@ -158,6 +162,7 @@ class Controller:
             self.refusals,
             self.announcer,
             metrics,
+            Delegation(client, writer, self.engines, self.known.nodes, objects, self.refusals),
             terms=terms,
         )
         self._queue: WorkQueue | None = None
@@ -177,6 +182,7 @@ class Controller:
         """Watch the cluster and write Events until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.informers.run())
+            group.create_task(self.engines.run())
             group.create_task(self.announcer.run())
 
     async def lead(self) -> None:

@@ -121,6 +121,11 @@ class Objects:
             self._learn(kind, answer, gone=_is_deleted(answer["metadata"]))
         return True
 
+    async def delete_run(self, run: Run) -> None:
+        """Delete a Run at the version that was read."""
+        uid, version = run.metadata.uid, run.metadata.resource_version
+        await self.delete(RUN, run.namespace, run.name, uid=uid, version=version)
+
     async def scale(self, run: Run, uid: str, replicas: int) -> None:
         """Set the replicas of the run's Deployment, if it has this uid."""
         await self._patch(DEPLOYMENT, run, uid, {"replicas": replicas})

@@ -13,20 +13,23 @@ from webhook.run.actions import (
     Announcement,
     CreateConfigMap,
     CreateDeployment,
+    CreateEngineObject,
     CreateKeys,
     CreatePod,
     CreateService,
     DeleteRun,
     Outcome,
 )
+from webhook.run.backends.engines import find_engine, undelegated_problems
 from webhook.run.observed import Needs
 from webhook.run.reconcile import DEFAULT_TERMS, invalid_status, reconcile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from webhook.controller.action_executor import ActionExecutor
+    from webhook.controller.action_executor import ActionExecutor, Done
     from webhook.controller.announcer import Announcer
+    from webhook.controller.delegation import Delegation
     from webhook.controller.observed_state import ObservedState
     from webhook.controller.owned_objects import Objects
     from webhook.controller.refusals import Refusals
@@ -37,9 +40,18 @@ if TYPE_CHECKING:
     from webhook.run.restarts import RestartTerms
 
 _OVER: Final = ("Succeeded", "Failed")
-_CREATIONS: Final = (CreateKeys, CreateConfigMap, CreateService, CreateDeployment, CreatePod)
+_CREATIONS: Final = (
+    CreateKeys,
+    CreateConfigMap,
+    CreateService,
+    CreateDeployment,
+    CreatePod,
+    CreateEngineObject,
+)
 # Minimum seconds before an immediate requeue if the last reconcile did nothing.
 IDLE: Final = 1.0
+# Seconds between two looks at whether another engine's objects are listed.
+FIRST_LIST_PAUSE: Final = 0.2
 
 
 class Transitions(Protocol):
@@ -61,6 +73,7 @@ class Reconciler:
         refusals: Refusals,
         announcer: Announcer,
         transitions: Transitions,
+        delegation: Delegation,
         *,
         terms: RestartTerms = DEFAULT_TERMS,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -72,6 +85,7 @@ class Reconciler:
         self._refusals = refusals
         self._announcer = announcer
         self._transitions = transitions
+        self._delegation = delegation
         self._terms = terms
         self._now = now
 
@@ -88,6 +102,8 @@ class Reconciler:
             return None
         try:
             run = self._run_cache.run(stored)
+            if run.spec.delegated:
+                return await self._reconcile_delegated(stored, run)
             plan = None if run.status.phase in _OVER else self._run_cache.plan(stored)
         except InvalidRun as error:
             await self._give_up(stored, error)
@@ -97,6 +113,25 @@ class Reconciler:
     async def _reconcile(self, stored: StoredRun, run: Run, plan: Plan | None) -> float | None:
         observed, outcome = await self._decide(run, plan.needs if plan else Needs())
         done = await self._executor.carry_out(run, plan, observed, outcome.actions)
+        return await self._conclude(stored, run, outcome, done)
+
+    async def _reconcile_delegated(self, stored: StoredRun, run: Run) -> float | None:
+        """Reconcile a run whose pods another engine creates. Raises InvalidRun like a plan."""
+        engine = find_engine(run)
+        if engine is None:
+            raise InvalidRun(undelegated_problems(run))
+        decided = await self._delegation.decide(run, stored.engine, engine, self._now())
+        if decided is None:
+            return FIRST_LIST_PAUSE
+        observed, outcome = decided
+        self._delegation.forget_counted(run, stored.engine, observed)
+        done = await self._delegation.carry_out(run, stored.engine, engine, outcome.actions)
+        return await self._conclude(stored, run, outcome, done)
+
+    async def _conclude(
+        self, stored: StoredRun, run: Run, outcome: Outcome, done: Done
+    ) -> float | None:
+        """Write the status after the actions; return the seconds until the next reconcile."""
         if isinstance(done.error, NotLeading) or (done.error and done.error.status is None):
             # Further requests would fail in the same way.
             raise done.error

@@ -13,6 +13,7 @@ from webhook.errors import InvalidRun
 from webhook.policy.document_parser import sentence
 from webhook.policy.findings import path_text
 from webhook.recent import Recent
+from webhook.run.backends.engines import engine_key
 from webhook.run.model import Run, RunStatus
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class StoredRun:
     The object stays JSON text, without managedFields. A thousand finished runs take some megabytes
     as text, a tenth of their size as dictionaries.
 
+    engine: the key in ENGINES of the engine that creates the pods; empty for the native backend.
     problem: why no pods can be created, if it is known already; `text` then lacks the spec.
     """
 
@@ -50,6 +52,7 @@ class StoredRun:
     deleted: bool
     text: bytes
     problem: str = ""
+    engine: str = ""
 
     @property
     def key(self) -> str:
@@ -84,6 +87,7 @@ def store(raw: dict[str, Any]) -> StoredRun:
         deleted=bool(metadata.get("deletionTimestamp")),
         text=text,
         problem=problem,
+        engine=engine_key(raw.get("spec") or {}),
     )
 
 

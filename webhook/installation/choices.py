@@ -11,7 +11,13 @@ import yaml
 from webhook import names, validating
 from webhook.errors import InvalidDocuments
 from webhook.guards import stamp_guard
-from webhook.installation.manifests import CONFIG_MAP, from_files, with_nodes, with_policies
+from webhook.installation.manifests import (
+    CONFIG_MAP,
+    from_files,
+    with_backends,
+    with_nodes,
+    with_policies,
+)
 from webhook.installation.object_kinds import (
     CONFIGURATION,
     DEPLOYMENT,
@@ -46,6 +52,7 @@ class Choices:
     policies: file names and texts, instead of those that ship; None: those that ship.
     from_files: the policies are files of a ConfigMap, not objects of the cluster.
     nodes: the webhook watches the nodes, and warns about pods that none of them admits.
+    backends: engines to which the controller may give Runs.
     source_files: more policy files, with the systems of --source FILE.
     stored: documents RunSource that the webhook reads already.
     url, authority: for a webhook outside the cluster, its address and the PEM of its authority.
@@ -60,6 +67,7 @@ class Choices:
     authority: bytes = b""
     source_files: Mapping[str, str] = field(default_factory=dict)
     stored: Sequence[Document] = ()
+    backends: tuple[str, ...] = ()
 
     @property
     def names_unknown_source(self) -> bool:
@@ -95,6 +103,7 @@ def adapted(objects: Iterable[Json], choices: Choices) -> dict[Key, Json]:
             _set_image(each, choices.image)
     if choices.nodes:
         found = with_nodes(found)
+    found = with_backends(found, choices.backends)
     table = choices.table()
     found = _with_files(found, choices) if choices.from_files else _with_objects(found, choices)
     return _judging(_intercepting(found, choices, table), choices, table)

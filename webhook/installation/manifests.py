@@ -18,7 +18,7 @@ from webhook.installation.policy_objects import of_key
 from webhook.validating import POLICIES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from webhook.installation.object_kinds import Key
 
@@ -31,6 +31,8 @@ _DEFINITIONS: Final = "crds"
 _CLASSES: Final = "classes"
 # The rights of the component `nodes`, which is chosen in addition to an overlay.
 _NODES: Final = "nodes"
+# The prefix of the components with the controller's rights to other engines.
+_BACKEND: Final = "backend-"
 DEFAULT: Final = "default"
 FROM_CLUSTER: Final = "--policies-from-cluster"
 FOLDER: Final = "/etc/fairlead/policies"
@@ -49,8 +51,17 @@ MAX_BYTES: Final = 1_000_000
 def overlays() -> tuple[str, ...]:
     """The overlays' names: the default first, then in alphabetical order."""
     others = {_DEFINITIONS, _CLASSES, _NODES}
-    found = {each.name.removesuffix(".yaml") for each in _FOLDER.iterdir()} - others
+    found = {each for each in _files() if not each.startswith(_BACKEND)} - others
     return tuple(sorted(found, key=lambda name: (name != DEFAULT, name)))
+
+
+def backends() -> tuple[str, ...]:
+    """The engines for which there is a component with the controller's rights."""
+    return tuple(sorted(each.removeprefix(_BACKEND) for each in _files() if _BACKEND in each))
+
+
+def _files() -> set[str]:
+    return {each.name.removesuffix(".yaml") for each in _FOLDER.iterdir()}
 
 
 def objects_of(overlay: str) -> list[dict[str, Any]]:
@@ -68,10 +79,16 @@ def rights_to_nodes() -> list[dict[str, Any]]:
     return [*_load_overlay(_NODES)]
 
 
+def rights_to_backend(name: str) -> list[dict[str, Any]]:
+    """The objects of the component of one engine, shared as those of an overlay are."""
+    return [*_load_overlay(f"{_BACKEND}{name}")]
+
+
 @cache
 def every_key() -> frozenset[Key]:
-    """Every object of any overlay, and of the component `nodes`."""
-    everything = (_DEFINITIONS, _NODES, *overlays())
+    """Every object of any overlay, and of the components with rights."""
+    rights = (f"{_BACKEND}{name}" for name in backends())
+    everything = (_DEFINITIONS, _NODES, *rights, *overlays())
     return frozenset(key for name in everything for key in in_order(_load_overlay(name)))
 
 
@@ -181,6 +198,12 @@ def with_nodes(objects: Mapping[Key, Json]) -> dict[Key, Json]:
     """The objects for a webhook that watches nodes: its argument, and the right to do so."""
     changed = {WEBHOOK: with_argument(objects[WEBHOOK], NODES)}
     return in_order([*{**objects, **changed}.values(), *rights_to_nodes()])
+
+
+def with_backends(objects: Mapping[Key, Json], chosen: Sequence[str]) -> dict[Key, Json]:
+    """The objects, and the controller's rights to these engines."""
+    rights = [each for name in chosen for each in rights_to_backend(name)]
+    return in_order([*objects.values(), *rights])
 
 
 def with_argument(deployment: Json, argument: str) -> Json:

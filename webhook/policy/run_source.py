@@ -413,6 +413,11 @@ class Pods(Strict):
     drop_metadata: bool | None = Field(
         default=None, description="Whether the metadata of the template is left out."
     )
+    unmarked: Word | None = Field(
+        default=None,
+        description="What an author can do if the system leaves these pods without a mark, though "
+        "they belong to the run. Authors of such objects get it as a warning.",
+    )
     adds: Several[Addition] | None = Field(
         default=None, description="Metadata that the controller adds to the pods."
     )

@@ -90,6 +90,26 @@ class ForceDeletePod:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateEngineObject:
+    """Create the object from which another engine makes the pods."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuspendEngineObject:
+    """Suspend or resume the engine's object, if it has this uid."""
+
+    uid: str
+    suspend: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteEngineObject:
+    """Delete the engine's object and so its pods, if it has this uid."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteRun:
     """Delete the Run after its TTL; the garbage collector deletes what it owns."""
 
@@ -106,6 +126,9 @@ Action: TypeAlias = (
     | CreatePod
     | DeletePod
     | ForceDeletePod
+    | CreateEngineObject
+    | SuspendEngineObject
+    | DeleteEngineObject
     | DeleteRun
 )
 

@@ -30,7 +30,8 @@ class EffectiveSetting(NamedTuple):
 def effective_settings(run: Run) -> list[EffectiveSetting]:
     """Return all fields with a native default, in the order of the schema.
 
-    A notebook, a tensorboard or a service uses none of them.
+    A notebook, a tensorboard or a service uses none of them. On another backend than native only
+    written fields are returned: the defaults are the engine's.
     """
     if run.spec.serving:
         return []
@@ -41,7 +42,9 @@ def effective_settings(run: Run) -> list[EffectiveSetting]:
     own = run.spec.settings
     if own is not None:
         found += _settings(own, f"spec.{run.spec.framework}")
-    return found
+    if run.spec.delegated:
+        return [each for each in found if each.written]
+    return [each for each in found if each.path != "spec.backend"]
 
 
 def setting_rows(settings: Sequence[EffectiveSetting]) -> Iterator[list[str]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.run.observed import Exit, OwnedDeployment, OwnedPod
+from webhook.run.observed import EngineObject, Exit, OwnedDeployment, OwnedPod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -67,17 +68,78 @@ def pod(raw: Mapping[str, Any]) -> OwnedPod | None:
         run_uid, replica = _served(metadata), ("", 0)
     if not run_uid or not replica:
         return None
+    return _read_pod(raw, run_uid, *replica, Containers(raw))
+
+
+def engine_pod(
+    raw: Mapping[str, Any], role_label: str, index_label: str, containers: Mapping[str, str]
+) -> OwnedPod | None:
+    """Return a pod that another engine created; None without a controller or a replica's labels.
+
+    Its `run_uid` is the uid of the pod's controller, and its role the value of the role label.
+    containers: by the controller's kind, the name of the main container; else the annotation's, or
+    the first.
+    """
+    metadata = raw["metadata"]
+    controller = controller_of(raw)
+    labels = metadata.get("labels") or {}
+    index = _number(labels.get(index_label, "0"))
+    if controller is None or index is None or role_label not in labels:
+        return None
+    found = Containers(raw, containers.get(controller["kind"], ""))
+    pod = _read_pod(raw, sys.intern(controller["uid"]), labels[role_label], index, found)
+    restarts, previous = found.restarts()
+    return replace(pod, restarts=restarts, previous=previous) if restarts else pod
+
+
+def controller_of(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the object's controller reference; None without one."""
+    references: list[dict[str, Any]] = raw["metadata"].get("ownerReferences") or []
+    return next((each for each in references if each.get("controller")), None)
+
+
+def engine_object(raw: Mapping[str, Any], suspend: str) -> EngineObject | None:
+    """Return an engine's object; None if no Run owns it.
+
+    suspend: the dotted path of the field that suspends it; empty if there is none.
+    """
+    found = owner(raw)
+    if found is None:
+        return None
+    metadata, status = raw["metadata"], raw.get("status") or {}
+    value: Any = raw.get("spec") or {}
+    for step in filter(None, suspend.split(".")):
+        value = value.get(step) if isinstance(value, dict) else None
+    return EngineObject(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        run_uid=found[1],
+        created=metadata.get("creationTimestamp") or "",
+        deleted=bool(metadata.get("deletionTimestamp")),
+        suspended=bool(suspend) and value is True,
+        completed=bool(status.get("completionTime")),
+        conditions={
+            each["type"]: (each.get("reason") or "", _text(each.get("message")))
+            for each in status.get("conditions") or ()
+            if _is_true(each)
+        },
+    )
+
+
+def _read_pod(
+    raw: Mapping[str, Any], run_uid: str, role: str, index: int, containers: Containers
+) -> OwnedPod:
+    metadata = raw["metadata"]
     status = raw.get("status") or {}
     # The API server sets the phase of every new pod to Pending.
     phase = _PHASES.get(status.get("phase") or "Pending", "Unknown")
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
-    containers = Containers(raw)
     return OwnedPod(
         name=metadata["name"],
         uid=metadata["uid"],
         run_uid=run_uid,
-        role=sys.intern(replica[0]),
-        index=replica[1],
+        role=sys.intern(role),
+        index=index,
         attempt=_number((metadata.get("annotations") or {}).get(names.ATTEMPT)) or 0,
         phase=phase,
         ready=_is_true(conditions.get("Ready")),
@@ -194,11 +256,11 @@ def _complaints(conditions: tuple[Mapping[str, Any], ...]) -> Iterator[str]:
 class Containers:
     """The containers of one raw pod: init containers first, in the order of the spec."""
 
-    def __init__(self, raw: Mapping[str, Any]) -> None:
+    def __init__(self, raw: Mapping[str, Any], main: str = "") -> None:
         spec, status = raw.get("spec") or {}, raw.get("status") or {}
         annotations = raw["metadata"].get("annotations") or {}
         mains = [each["name"] for each in spec.get("containers") or ()]
-        named = annotations.get(names.DEFAULT_CONTAINER)
+        named = main if main in mains else annotations.get(names.DEFAULT_CONTAINER)
         self._main = named if named in mains else next(iter(mains), "")
         # The exit code of a sidecar does not affect the pod's phase (KEP-753).
         sidecars = {
@@ -221,6 +283,14 @@ class Containers:
             if reason and reason not in _STARTING:
                 return sys.intern(reason), sys.intern((state.get("message") or "")[:1024])
         return None
+
+    def restarts(self) -> tuple[int, Exit | None]:
+        """Return how often the main container was restarted, and how it ended before."""
+        for each in self._all:
+            if each["name"] == self._main:
+                state = (each.get("lastState") or {}).get("terminated")
+                return each.get("restartCount") or 0, _exit(each["name"], state) if state else None
+        return 0, None
 
     def running_since(self) -> str:
         """Return the start time of the main container; empty before its start."""
@@ -248,14 +318,18 @@ class Containers:
                 # The kubelet reports a container that it lost as waiting.
                 state = (each.get("lastState") or {}).get("terminated")
             if state is not None:
-                yield Exit(
-                    container=sys.intern(each["name"]),
-                    code=state.get("exitCode") or 0,
-                    signal=state.get("signal") or 0,
-                    reason=sys.intern(state.get("reason") or ""),
-                    message=(state.get("message") or "")[-LONGEST_EXIT_MESSAGE:],
-                    finished_at=state.get("finishedAt") or "",
-                )
+                yield _exit(each["name"], state)
+
+
+def _exit(container: str, state: Mapping[str, Any]) -> Exit:
+    return Exit(
+        container=sys.intern(container),
+        code=state.get("exitCode") or 0,
+        signal=state.get("signal") or 0,
+        reason=sys.intern(state.get("reason") or ""),
+        message=(state.get("message") or "")[-LONGEST_EXIT_MESSAGE:],
+        finished_at=state.get("finishedAt") or "",
+    )
 
 
 def _started(container: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from webhook.times import elapsed, parse_time
@@ -67,6 +68,10 @@ class OwnedPod:
     """When its first init container started, RFC 3339; empty before, and without one."""
     gates: int = 0
     """How many scheduling gates hold it back."""
+    restarts: int = 0
+    """Of a pod that another engine created: how often a kubelet restarted its main container."""
+    previous: Exit | None = None
+    """Of such a pod: how the main container ended before its latest restart."""
 
     @property
     def on_node_since(self) -> str:
@@ -135,6 +140,23 @@ class OwnedDeployment(NamedTuple):
     """Why it makes no progress, from its conditions ReplicaFailure and Progressing."""
 
 
+class EngineObject(NamedTuple):
+    """The object from which another engine makes the pods.
+
+    conditions: by type; only those that are True, with reason and message.
+    completed: the status has a completion time. suspended: the spec says so.
+    """
+
+    name: str
+    uid: str
+    run_uid: str
+    created: str
+    deleted: bool = False
+    suspended: bool = False
+    completed: bool = False
+    conditions: Mapping[str, tuple[str, str]] = MappingProxyType({})
+
+
 class Refusal(NamedTuple):
     """The latest rejection of a creation by the API server."""
 
@@ -192,3 +214,21 @@ class Observed:
         if found and found.shut_down and found.name not in self.nodes_read:
             found = found._replace(shut_down=False)
         return found
+
+
+@dataclass(frozen=True)
+class EngineObserved:
+    """What an engine made of a Run.
+
+    object: the engine's object, if the Run owns it.
+    pods: those that it owns, directly or through others; gone: pods that are deleted, as they were
+    last seen. The role is that of the Run.
+    fresh: object and pods were read live for this call.
+    """
+
+    object: EngineObject | None = None
+    pods: tuple[OwnedPod, ...] = ()
+    gone: tuple[OwnedPod, ...] = ()
+    nodes: Mapping[str, NodeHealth] | None = None
+    refusals: tuple[Refusal, ...] = ()
+    fresh: bool = False

@@ -249,7 +249,12 @@ class Plan:
 
 
 def plan(run: Run, *, cluster_domain: str = "") -> Plan:
-    """Return the plan of a run. Raises InvalidRun with all reasons why no pods can be created."""
+    """Return the plan of a run. Raises InvalidRun with all reasons why no pods can be created.
+
+    A delegated run has no plan: its engine creates the pods.
+    """
+    if run.spec.delegated:
+        raise InvalidRun([_delegated(run.spec.backend)])
     found, problems = drafts(run)
     ports: list[JsonObject] = []
     if found and run.spec.serving:
@@ -279,6 +284,13 @@ def plan(run: Run, *, cluster_domain: str = "") -> Plan:
         {each.role: make_template_cache(run, each, shared) for each in found if each.index is None},
         {(each.role, each.index): each for each in found if each.index is not None},
         tuple(ports),
+    )
+
+
+def _delegated(backend: str) -> str:
+    return (
+        f"spec.backend: another engine creates the pods of backend {backend}; to see them, give "
+        f"the output of `fairlead run render --backend {backend}` to `fairlead explain`"
     )
 
 

@@ -181,7 +181,7 @@ def _finish(
     run: Run, facts: Mapping[str, RoleFacts], counted: Counted, end: Verdict, now: datetime
 ) -> Outcome:
     roles = {role: role_at_end(one, counted.roles[role]) for role, one in facts.items()}
-    status = _update_totals(run, roles, counted, now)
+    status = update_totals(run, roles, counted, now)
     whole = incidents.record_recovery(counted.incidents, now)
     status = status.model_copy(update={"incidents": whole})
     status = ended_status(status, run.metadata.generation, end, now)
@@ -201,9 +201,7 @@ def _reconcile_suspended(
         roles = {role: suspended_role(counted.roles[role]) for role in facts}
     else:
         roles = dict(counted.roles)
-    status = suspended_status(
-        _update_totals(run, roles, counted, now), run.metadata.generation, now
-    )
+    status = suspended_status(update_totals(run, roles, counted, now), run.metadata.generation, now)
     return Outcome(
         status,
         (*_delete_stale_pods(facts), *_open_service(observed)),
@@ -222,7 +220,7 @@ def _reconcile_active(
     terms: RestartTerms,
 ) -> Outcome:
     steps = _next_steps(run.spec, facts, counted, needs, observed, now)
-    status = _update_totals(run, counted.roles, counted, now)
+    status = update_totals(run, counted.roles, counted, now)
     progress = describe_progress(facts, counted, steps, observed, status.last_failure)
     if progress.phase == "Running":
         whole = incidents.record_recovery(status.incidents, now)
@@ -235,7 +233,7 @@ def _reconcile_active(
         status,
         tuple(steps.actions),
         announcements=make_announcements(run, status, counted.down, progress.hindrance),
-        after=_seconds_until_due(run, steps.after, counted, now),
+        after=seconds_until_due(run, steps.after, counted, now),
     )
 
 
@@ -383,7 +381,7 @@ def _all_running(facts: RoleFacts) -> bool:
     )
 
 
-def _update_totals(
+def update_totals(
     run: Run, roles: Mapping[str, RoleStatus], counted: Counted, now: datetime
 ) -> RunStatus:
     """Return the run's status with these roles, and the totals computed from them."""
@@ -417,7 +415,7 @@ def _last_failure(down: DownReplica, now: datetime) -> LastFailure:
     )
 
 
-def _seconds_until_due(
+def seconds_until_due(
     run: Run, after: float | None, counted: Counted, now: datetime
 ) -> float | None:
     """Return the seconds until an active run must be reconciled without any event, or None."""
@@ -433,7 +431,7 @@ def _seconds_until_due(
 
 def _reconcile_ended(run: Run, observed: Observed, now: datetime) -> Outcome:
     """Clean up the pods of an ended run, and delete the Run after ttlSecondsAfterFinished."""
-    roles = {role: _recount(role, before, observed) for role, before in run.status.replicas.items()}
+    roles = {role: recount(role, before, observed) for role, before in run.status.replicas.items()}
     ready = sum(role.ready for role in roles.values())
     desired = sum(role.desired for role in roles.values())
     status = run.status.model_copy(
@@ -469,7 +467,7 @@ def clean_pods(spec: RunSpec, pods: Mapping[str, OwnedPod]) -> Iterator[DeletePo
             yield DeletePod(name, pod.uid)
 
 
-def _recount(role: str, before: RoleStatus, observed: Observed) -> RoleStatus:
+def recount(role: str, before: RoleStatus, observed: Observed) -> RoleStatus:
     if observed.deployment is not None:
         return before
     pods = [pod for pod in observed.pods.values() if pod.role == role and pod.phase not in _ENDED]

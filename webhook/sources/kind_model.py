@@ -139,6 +139,7 @@ class Pods:
     first:    the field with the ordinal of the first replica
     owned:    the object is the controller of its pods
     bare:     the pod gets none of the template's metadata
+    unmarked: what to do if these pods are to belong to a run, which no mark shows
     """
 
     template: Field | None
@@ -157,6 +158,7 @@ class Pods:
     first: Field | None = None
     owned: bool = False
     bare: bool = False
+    unmarked: str = ""
     adds: tuple[Addition, ...] = ()
 
 
@@ -263,6 +265,7 @@ def _pods(raw: Mapping[str, Any]) -> Pods:
         first=_field(raw, "first"),
         owned=raw.get("owned", False),
         bare=raw.get("dropMetadata", False),
+        unmarked=raw.get("unmarked", ""),
         adds=tuple(map(_addition, raw.get("adds", ()))),
     )
 

@@ -177,6 +177,7 @@ def _of_pods(
                 partial(_volumes, claims, view.name),
             ),
             built,
+            unmarked=pods.unmarked,
         )
 
 

@@ -23,7 +23,7 @@ from webhook.workloads.template import PodTemplate, at, count_at
 from webhook.workloads.trainjob import is_train_job, runtime_title, templates_of_train_job
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Path
@@ -68,16 +68,21 @@ def pod_templates(
 
 def _leads(template: PodTemplate, sources: SourceTable) -> bool:
     """Return True if the template's role leads."""
-    metadata = template.pod(0).get("metadata")
-    found = at(metadata, ("labels",)), at(metadata, ("annotations",))
-    labels, annotations = (
-        {key: text for key, text in each.items() if isinstance(text, str)}
-        if isinstance(each, dict)
-        else {}
-        for each in found
-    )
+    labels, annotations = _keys(template)
     identity = identify(labels, annotations, {}, sources)
     return identity is not None and identity.role in names.COORDINATOR_ROLES
+
+
+def _keys(template: PodTemplate) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return the labels and annotations of the first replica, as far as they are valid."""
+    metadata = template.pod(0).get("metadata")
+    labels, annotations = (
+        {key: text for key, text in found.items() if isinstance(text, str)}
+        if isinstance(found := at(metadata, (name,)), dict)
+        else {}
+        for name in ("labels", "annotations")
+    )
+    return labels, annotations
 
 
 def _by_shape(source: Object, value: Any, path: Path) -> Iterator[PodTemplate]:
@@ -140,6 +145,7 @@ def unread(objects: Sequence[Object], sources: SourceTable = SHIPPED) -> list[st
             for each in jobs
         ),
         *_not_read(found, sources),
+        *_unmarked(found, sources),
     ]
 
 
@@ -152,6 +158,15 @@ def _not_read(objects: Iterable[Object], sources: SourceTable) -> Iterator[str]:
     for (kind, field), names_of in made.items():
         which = first_few([f"{kind}/{name}" for name in names_of], _NAMED)
         yield f"{which}: {field} can change pods, and is not read"
+
+
+def _unmarked(objects: Sequence[Object], sources: SourceTable) -> Iterator[str]:
+    """Yield a line per object with pods that no mark shows."""
+    for each in objects:
+        for template in pod_templates(each, objects, sources):
+            labels, annotations = _keys(template)
+            if template.unmarked and identify(labels, annotations, {}, sources) is None:
+                yield f"{each.title}, {template.part}: {template.unmarked}"
 
 
 def _without_template(objects: Iterable[Object], sources: SourceTable) -> list[str]:

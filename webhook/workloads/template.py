@@ -71,6 +71,7 @@ class PodTemplate:
     made:  what the controller adds to each
     built: the template, if it is not at the path as a whole
     led:   one of the object's templates has a role that leads
+    unmarked: what to do if the pods are to belong to a run, which no mark shows
     """
 
     source: Object
@@ -80,6 +81,7 @@ class PodTemplate:
     made: Maker = field(default=as_it_is, compare=False)
     built: BuiltTemplate | None = None
     led: bool = False
+    unmarked: str = ""
 
     @property
     def is_pod(self) -> bool:

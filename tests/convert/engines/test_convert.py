@@ -51,6 +51,7 @@ BACKEND_OF = {
     "DaskJob": "dask",
     "TrainJob": "trainer",
     "RayCluster": "kuberay",
+    "SparkApplication": "spark",
 }
 
 
@@ -118,7 +119,7 @@ def test_a_rendered_run_comes_back(backend: str, run: Json) -> None:
     assert all_rendered(backend, back) == first
 
 
-KEPT = ("framework", "template", "mainContainer", "replicas")
+KEPT = ("framework", "template", "mainContainer", "replicas", "spark")
 
 
 @st.composite
@@ -324,7 +325,43 @@ def test_the_values_of_a_trainjob_win_over_its_runtime() -> None:
 
     assert run["spec"]["replicas"] == {"worker": {"count": 9}}
     assert run["spec"]["template"]["spec"]["containers"][0]["image"] == "example.invalid/own"
-    assert "spec.trainer: is left out: its image" in " ".join(warnings)
+    assert "spec.trainer.image: is left out: its image" in " ".join(warnings)
+
+
+SPARK = """\
+apiVersion: sparkoperator.k8s.io/v1beta2
+kind: SparkApplication
+metadata: {name: pi}
+spec:
+  type: Scala
+  mode: cluster
+  sparkVersion: 4.0.0
+  image: example.invalid/spark:1
+  mainApplicationFile: local:///opt/pi.jar
+  restartPolicy: {type: OnFailure, onFailureRetries: 5, onFailureRetryInterval: 10}
+  driver: {cores: 2, memory: 2g, serviceAccount: spark, labels: {team: a}}
+  executor: {instances: 3, cores: 4}
+"""
+
+
+def test_a_driver_without_a_template_is_made_of_its_fields() -> None:
+    """What Spark's settings say otherwise is a warning, and so is all of its executors."""
+    run, warnings = converted(yaml.safe_load(SPARK))
+
+    assert run["spec"]["spark"]["executors"] == 3
+    assert run["spec"]["backoffLimit"] == 5
+    template = run["spec"]["template"]
+    assert template["metadata"]["labels"] == {"team": "a"}
+    assert template["spec"]["serviceAccountName"] == "spark"
+    assert template["spec"]["containers"] == [
+        {
+            "name": "spark-kubernetes-driver",
+            "image": "example.invalid/spark:1",
+            "resources": {"requests": {"cpu": 2}},
+        }
+    ]
+    for path in ("driver.memory", "executor.cores", "restartPolicy.onFailureRetryInterval"):
+        assert any(each.startswith(f"spec.{path}: is left out") for each in warnings)
 
 
 def test_variables_that_rendering_adds_are_not_in_the_run() -> None:

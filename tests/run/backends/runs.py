@@ -182,4 +182,38 @@ WHOLE: Final[dict[str, list[Json]]] = {
         a_run(framework="ray", replicas={"head": {}, "worker": {}, "driver": {}}, backoffLimit=2),
         a_run(framework="ray", replicas={"head": {}}),
     ],
+    "spark": [
+        a_run(
+            framework="spark",
+            template=_WITH_SIDECAR,
+            mainContainer="main",
+            replicas={
+                "driver": {
+                    "restartPolicy": "OnFailure",
+                    "resources": {"limits": {"cpu": "2500m", "memory": "4Gi"}},
+                }
+            },
+            spark={
+                "executors": 8,
+                "type": "Scala",
+                "sparkVersion": "4.0.0",
+                "mainApplicationFile": "local:///opt/spark/examples.jar",
+                "mainClass": "example.Main",
+                "arguments": ["--rows", "10"],
+                "conf": {"spark.executor.memory": "4g"},
+            },
+            backoffLimit=2,
+            ttlSecondsAfterFinished=60,
+            cleanPodPolicy="Running",
+        ),
+        a_run(
+            framework="spark",
+            replicas={"driver": {}},
+            spark={
+                "type": "Python",
+                "sparkVersion": "4.0.0",
+                "mainApplicationFile": "local:///opt/etl.py",
+            },
+        ),
+    ],
 }

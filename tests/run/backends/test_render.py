@@ -79,6 +79,8 @@ def test_an_unset_field_is_left_to_the_engine(backend: str) -> None:
         run = a_run(replicas={"worker": {}})
     elif backend == "kuberay":
         run = a_run(framework="ray", replicas={"head": {}, "driver": {}})
+    elif backend == "spark":
+        run = WHOLE[backend][1]
     text = str(all_rendered(backend, run))
 
     for word in ("backoffLimit", "cleanPodPolicy", "suspend", "'OnFailure'", "failurePolicy"):
@@ -110,7 +112,11 @@ def test_a_written_field_without_a_counterpart_is_refused(
 def test_overrides_of_single_replicas_are_refused(backend: str) -> None:
     """No engine has them."""
     run = WHOLE[backend][0]
-    replicas = {**run["spec"]["replicas"], "worker": {"count": 2, "byIndex": [{"index": 1}]}}
+    role = "driver" if backend == "spark" else "worker"
+    own = (
+        {"count": 2, "byIndex": [{"index": 1}]} if role == "worker" else {"byIndex": [{"index": 0}]}
+    )
+    replicas = {**run["spec"]["replicas"], role: own}
     spec = {**run["spec"], "replicas": replicas}
 
     assert any("byIndex" in each for each in problems(backend, a_run(**spec)))
@@ -204,6 +210,19 @@ def test_replicas_of_a_jobset_get_their_rank_from_the_global_index() -> None:
     assert worker["MASTER_ADDR"]["value"] == "mnist-master-0-0.mnist"
 
 
+def test_pods_of_a_jobset_and_a_trainjob_say_their_framework() -> None:
+    """And a JobSet names the leader, or Fairlead would take worker 0 for a second one."""
+    found = rendered("jobset", WHOLE["jobset"][1])["spec"]
+    runtime, _ = all_rendered("trainer", WHOLE["trainer"][0])
+
+    for spec in (found, runtime["spec"]["template"]["spec"]):
+        for job in spec["replicatedJobs"]:
+            labels = job["template"]["spec"]["template"]["metadata"]["labels"]
+            assert labels["fairlead.dev/framework"] == "pytorch"
+    assert found["coordinator"] == {"replicatedJob": "master", "jobIndex": 0, "podIndex": 0}
+    assert "coordinator" not in rendered("jobset", WHOLE["jobset"][3])["spec"]
+
+
 def test_the_index_in_tf_config_is_that_of_the_role() -> None:
     """Not one of the numbers in the addresses."""
     job = rendered("jobset", WHOLE["jobset"][3])["spec"]["replicatedJobs"][1]
@@ -253,12 +272,76 @@ def test_kuberay_starts_ray_unless_head_and_workers_have_a_command() -> None:
 
 
 def test_a_driver_finds_the_head_by_the_service_of_kuberay() -> None:
-    """Its own variables win."""
+    """And the webhook knows its pod, which KubeRay does not mark, by Fairlead's labels."""
     _, driver = all_rendered("kuberay", WHOLE["kuberay"][1])
 
     assert driver["metadata"]["name"] == "mnist-driver"
+    labels = driver["spec"]["template"]["metadata"]["labels"]
+    assert (labels["fairlead.dev/run"], labels["fairlead.dev/role"]) == ("mnist", "driver")
     env = {each["name"]: each["value"] for each in main_of(driver["spec"]["template"])["env"]}
     assert env["RAY_ADDRESS"] == "ray://mnist-head-svc:10001"
+
+
+def test_a_sparkapplication_needs_what_no_command_line_gives() -> None:
+    """Each missing field is an error with its cure."""
+    found = problems("spark", a_run(framework="spark", replicas={"driver": {}}))
+
+    for problem, name in zip(found, ("type", "sparkVersion", "mainApplicationFile"), strict=True):
+        assert problem.startswith(f"spec.spark.{name}: a SparkApplication needs it: ")
+        assert "add it, or use Fairlead's own controller" in problem
+
+
+def test_spark_gives_the_driver_the_resources_of_the_run() -> None:
+    """By settings, which overwrite the template: memory is the JVM's and an overhead."""
+    spec = rendered("spark", WHOLE["spark"][0])["spec"]
+
+    driver = {key: value for key, value in spec["driver"].items() if key != "template"}
+    assert driver == {
+        "cores": 2,
+        "coreRequest": "2500m",
+        "coreLimit": "2500m",
+        "memory": "3712m",
+        "memoryOverhead": "384m",
+    }
+    assert spec["executor"] == {
+        "instances": 8,
+        "labels": {"team": "vision"},
+        "serviceAccount": "trainer",
+    }
+    assert spec["restartPolicy"] == {"type": "OnFailure", "onFailureRetries": 2}
+    containers = spec["driver"]["template"]["spec"]["containers"]
+    assert [each["name"] for each in containers] == ["log", "spark-kubernetes-driver"]
+
+
+@pytest.mark.parametrize(
+    ("container", "words"),
+    [
+        ({"command": ["spark-submit"]}, "has command, and the Spark operator runs spark-submit"),
+        ({"args": ["a"]}, "has args, and the Spark operator runs spark-submit"),
+        ({"resources": {"limits": {"memory": "512Mi"}}}, "memory is 512 MiB"),
+        (
+            {"resources": {"limits": {"memory": "4Gi"}, "requests": {"memory": "2Gi"}}},
+            "requests 2048 MiB of memory with a limit of 4096 MiB",
+        ),
+    ],
+)
+def test_a_driver_that_spark_cannot_start_so_is_refused(container: Json, words: str) -> None:
+    """With what to change."""
+    run = a_run(**WHOLE["spark"][1]["spec"])
+    main = {"name": "main", "image": "example.invalid/none", **container}
+    run["spec"]["template"] = {"spec": {"containers": [main]}}
+
+    (problem,) = problems("spark", run)
+    assert problem.startswith("spec.replicas.driver: ")
+    assert words in problem
+
+
+def test_a_sparkapplication_has_an_executor_at_least() -> None:
+    """A Run may have none."""
+    spec = WHOLE["spark"][1]["spec"]
+    (problem,) = problems("spark", a_run(**{**spec, "spark": {**spec["spark"], "executors": 0}}))
+
+    assert problem.startswith("spec.spark.executors: is 0, and a SparkApplication has 1")
 
 
 def test_a_trainjob_has_a_runtime_of_its_own() -> None:
@@ -266,6 +349,8 @@ def test_a_trainjob_has_a_runtime_of_its_own() -> None:
     runtime, job = all_rendered("trainer", WHOLE["trainer"][0])
 
     assert job["spec"]["runtimeRef"]["name"] == runtime["metadata"]["name"]
+    # Without it Trainer 2.1 sets none of torchrun's variables.
+    assert job["spec"]["trainer"] == {"numProcPerNode": "auto"}
     assert runtime["spec"]["mlPolicy"] == {"numNodes": 4, "torch": {"numProcPerNode": "auto"}}
     (node,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
     assert node["template"]["spec"]["backoffLimit"] == 4

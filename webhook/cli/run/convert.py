@@ -68,8 +68,8 @@ def command(
     """Print the Run that a Polyaxonfile or another engine's object describes, without a cluster.
 
     Engines' objects are TFJob, PyTorchJob, PaddleJob, XGBoostJob, JAXJob, MPIJob, MXJob, JobSet,
-    DaskJob, Job, TrainJob with its runtime, and RayCluster with the Job of its driver. What a Run
-    means otherwise than the object is a warning.
+    DaskJob, SparkApplication, Job, TrainJob with its runtime, and RayCluster with the Job of its
+    driver. What a Run means otherwise than the object is a warning.
 
     Polyaxonfiles are those of the old schema (version 1: experiments, jobs, notebooks,
     tensorboards), components, and operations with their components. Fields without a

@@ -28,8 +28,8 @@ _PATH = click.Path(exists=True, path_type=Path, allow_dash=True)
     "backend_name",
     required=True,
     metavar="NAME",
-    help="The engine: kubeflow (training operator, MPI operator), jobset, dask, trainer, or "
-    "kuberay.",
+    help="The engine: kubeflow (training operator, MPI operator), jobset, dask, trainer, "
+    "kuberay, or spark.",
 )
 @click.option(
     "-n",

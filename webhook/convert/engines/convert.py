@@ -11,6 +11,7 @@ from webhook.convert.engines.extract import (
     extract_job,
     extract_jobset,
     extract_ray,
+    extract_spark,
     extract_train_job,
     find,
     without_env,
@@ -19,11 +20,19 @@ from webhook.convert.polyaxon.complete import complete
 from webhook.convert.polyaxon.convert import Converted, read_file
 from webhook.convert.polyaxon.draft import Notes
 from webhook.convert.polyaxon.item import Item, Origin, plain
-from webhook.run.backends import batch_job, dask_operator, jobset, kuberay, trainer
+from webhook.run.backends import (
+    batch_job,
+    dask_operator,
+    jobset,
+    kuberay,
+    spark_operator,
+    trainer,
+)
 from webhook.run.backends.backend import Drafts, field_key
 from webhook.run.backends.dask_operator import DaskBackend
 from webhook.run.backends.jobset import JobSetBackend
 from webhook.run.backends.kuberay import KubeRayBackend
+from webhook.run.backends.spark_operator import SparkBackend
 from webhook.run.backends.trainer import TrainerBackend
 from webhook.run.backends.training_operator import KINDS, READ_ONLY, render_job
 from webhook.run.effective_settings import effective_settings
@@ -65,6 +74,10 @@ _OTHERS: Final[Mapping[tuple[str, str], tuple[_Extract, _Render]]] = {
         TrainerBackend().render,
     ),
     (kuberay.KIND.api_version, kuberay.KIND.kind): (extract_ray, KubeRayBackend().render),
+    (spark_operator.KIND.api_version, spark_operator.KIND.kind): (
+        lambda item, _: extract_spark(item),
+        SparkBackend().render,
+    ),
 }
 # A kind -> the kinds of an object that belongs to it, in another document.
 _COMPANIONS: Final = {
@@ -80,6 +93,7 @@ _KINDS: Final[Mapping[tuple[str, str], ObjectKind]] = {
         dask_operator.KIND,
         trainer.KIND,
         kuberay.KIND,
+        spark_operator.KIND,
     )
 }
 # All kinds that can be converted, as (apiVersion, kind).

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook.shortening import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from webhook.policy.findings import Path
 
@@ -40,8 +40,11 @@ _QUANTITIES: Final = ("limits", "requests")
 # Mappings that are compared field by field even if the rendered object has none.
 _SECTIONS: Final = ("runPolicy", "metadata", "spec")
 _MOST: Final = 60
+_IN_RUN: Final = (
+    "its image, command, args, resources and numbers are in the Run; write other values there"
+)
 # By the end of the path: why there is no counterpart, and what to do instead.
-_REASONS: Final = {
+_REASONS: Final[Mapping[tuple[str, ...], str]] = {
     ("runPolicy", "schedulingPolicy"): (
         "gang schedulers read their own labels and annotations; write these and schedulerName into "
         "the template"
@@ -58,9 +61,20 @@ _REASONS: Final = {
     ),
     ("template", "metadata", "name"): "the replica has its own name",
     ("template", "metadata", "namespace"): "the Run's namespace is that of its pods",
-    ("spec", "trainer"): (
-        "its image, command, args, resources and numbers are in the Run; write other values there"
-    ),
+    ("spec", "trainer"): _IN_RUN,
+    **{
+        ("trainer", key): _IN_RUN
+        for key in ("image", "command", "args", "resourcesPerNode", "numNodes")
+    },
+    **{
+        ("driver", key): "it is in the template of the Run, and rendered as the driver's template"
+        for key in (
+            *("labels", "annotations", "env", "envFrom", "volumeMounts", "securityContext"),
+            *("serviceAccount", "nodeSelector", "tolerations", "affinity", "schedulerName"),
+            *("priorityClassName", "podSecurityContext", "initContainers", "sidecars", "image"),
+        )
+    },
+    ("driver", "memory"): "write the memory of the pod into resources, with Spark's overhead",
     ("elasticPolicy", "metrics"): "the number of replicas of a Run is fixed",
 }
 

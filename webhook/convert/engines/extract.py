@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from webhook import names
 from webhook.convert.polyaxon.draft import Converted, Draft, settled
 from webhook.convert.polyaxon.item import Item, Origin, plain
-from webhook.run.backends import batch_job, dask_operator, jobset, kuberay, trainer
+from webhook.run.backends import (
+    batch_job,
+    dask_operator,
+    jobset,
+    kuberay,
+    spark_operator,
+    trainer,
+)
 from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
 
 if TYPE_CHECKING:
@@ -125,7 +132,8 @@ def extract_jobset(item: Item) -> Converted:
         made.spec["activeDeadlineSeconds"] = deadlines[0]
     found = {role: _of_replicated_job(made, each, limits[role]) for role, each in jobs.items()}
     templates = {role: find(each, "template", "spec", "template") for role, each in jobs.items()}
-    _set_templates(made, found, templates)
+    marks = {names.FRAMEWORK: str(framework)} if framework else {}
+    _set_templates(made, found, templates, dict.fromkeys(templates, marks))
     return made
 
 
@@ -151,8 +159,10 @@ def extract_train_job(item: Item, runtime: Item) -> Converted:
     job = find((named or [*jobs.elements, _NOTHING])[0], "template", "spec")
     if find(policy, "torch").value is not None:
         made.spec["framework"] = "pytorch"
-        processes = _first(find(own, "numProcPerNode"), find(policy, "torch", "numProcPerNode"))
-        if processes.value is not None:
+        in_runtime = find(policy, "torch", "numProcPerNode")
+        processes = _first(find(own, "numProcPerNode"), in_runtime)
+        # Rendering writes the default of the runtime into the job.
+        if processes.value is not None and (processes.value != trainer.UNSET or in_runtime.value):
             made.spec["pytorch"] = {"nprocPerNode": processes}
     found: dict[str, Draft] = {}
     count = _first(find(own, "numNodes"), find(policy, "numNodes"))
@@ -171,7 +181,8 @@ def extract_train_job(item: Item, runtime: Item) -> Converted:
     template = find(job, "template")
     if _is_second(template, trainer.CONTAINER):
         made.spec["mainContainer"] = trainer.CONTAINER
-    _set_templates(made, {"worker": found}, {"worker": template})
+    marks = {names.FRAMEWORK: "pytorch"} if "framework" in made.spec else {}
+    _set_templates(made, {"worker": found}, {"worker": template}, {"worker": marks})
     _override_container(made, own)
     return made
 
@@ -217,9 +228,10 @@ def extract_ray(item: Item, driver: Item | None) -> Converted:
         deadline = find(driver, "spec", "activeDeadlineSeconds")
         if deadline.value is not None:
             made.spec["activeDeadlineSeconds"] = deadline
-    _set_templates(made, found, templates)
+    name = find(item, "metadata", "name").as_text
+    _set_templates(made, found, templates, {"driver": kuberay.driver_labels(name)})
     if driver is not None:
-        own = kuberay.driver_env(find(item, "metadata", "name").as_text)
+        own = kuberay.driver_env(name)
         # With the variables, the driver has a template of its own, unless all roles have them.
         roles = cast("dict[str, Any]", made.spec["replicas"])
         template = roles["driver"].get("template")
@@ -227,6 +239,85 @@ def extract_ray(item: Item, driver: Item | None) -> Converted:
             _strip(template, own)
             _join_templates(made)
     return made
+
+
+# Fields of a SparkApplication's driver that are fields of its container, or of its pod.
+_IN_CONTAINER: Final = {
+    "env": "env",
+    "envFrom": "envFrom",
+    "volumeMounts": "volumeMounts",
+    "securityContext": "securityContext",
+    "lifecycle": "lifecycle",
+}
+_IN_POD: Final = {
+    "serviceAccount": "serviceAccountName",
+    "nodeSelector": "nodeSelector",
+    "tolerations": "tolerations",
+    "affinity": "affinity",
+    "schedulerName": "schedulerName",
+    "priorityClassName": "priorityClassName",
+    "podSecurityContext": "securityContext",
+    "terminationGracePeriodSeconds": "terminationGracePeriodSeconds",
+    "initContainers": "initContainers",
+    "hostAliases": "hostAliases",
+}
+
+
+def extract_spark(item: Item) -> Converted:
+    """Return the Run of a SparkApplication: its driver, whose template or fields are the Run's."""
+    made = _begin(item, spark_operator.KIND)
+    spec = find(item, "spec")
+    driver = find(spec, "driver")
+    made.replicas = driver if driver.value is not None else None
+    found: dict[str, Draft] = {}
+    policy, retries = (find(spec, "restartPolicy", each) for each in ("type", "onFailureRetries"))
+    if policy.value in ("Never", "OnFailure"):
+        found["restartPolicy"] = policy
+    if policy.value == "OnFailure" and retries.value is not None:
+        made.spec["backoffLimit"] = retries
+    template = find(driver, "template")
+    if _is_second(template, spark_operator.CONTAINER):
+        made.spec["mainContainer"] = spark_operator.CONTAINER
+    _set_templates(made, {"driver": found}, {"driver": template})
+    if template.value is None:
+        made.spec["template"] = _spark_template(spec, driver)
+    return made
+
+
+def _spark_template(spec: Item, driver: Item) -> dict[str, Draft]:
+    """Return the template of a driver that has none, from the fields that Spark's settings have."""
+    container: dict[str, Draft] = {"name": spark_operator.CONTAINER}
+    image = _first(find(driver, "image"), find(spec, "image"))
+    if image.value is not None:
+        container["image"] = image
+    pod: dict[str, Draft] = {}
+    for names_of, target in ((_IN_CONTAINER, container), (_IN_POD, pod)):
+        for name, own in names_of.items():
+            if find(driver, name).value is not None:
+                target[own] = find(driver, name)
+    if "nodeSelector" not in pod and find(spec, "nodeSelector").value is not None:
+        pod["nodeSelector"] = find(spec, "nodeSelector")
+    if find(spec, "volumes").value is not None:
+        pod["volumes"] = find(spec, "volumes")
+    cores = {
+        part: {"cpu": each}
+        for part, each in (
+            ("limits", find(driver, "coreLimit")),
+            ("requests", _first(find(driver, "coreRequest"), find(driver, "cores"))),
+        )
+        if each.value is not None
+    }
+    if cores:
+        container["resources"] = cores
+    metadata = {
+        key: find(driver, key)
+        for key in ("labels", "annotations")
+        if find(driver, key).value is not None
+    }
+    return {
+        **({"metadata": metadata} if metadata else {}),
+        "spec": {**pod, "containers": [container, *find(driver, "sidecars").elements]},
+    }
 
 
 def _join_templates(made: Converted) -> None:
@@ -398,10 +489,18 @@ def _is_second(template: Item, container: str) -> bool:
 
 
 def _set_templates(
-    made: Converted, found: dict[str, dict[str, Draft]], templates: Mapping[str, Item]
+    made: Converted,
+    found: dict[str, dict[str, Draft]],
+    templates: Mapping[str, Item],
+    marks: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
-    """Set one template if all roles have the same; else each role has its own."""
-    drafts = {role: _template(each) for role, each in templates.items()}
+    """Set one template if all roles have the same; else each role has its own.
+
+    marks: by role, labels that rendering adds again.
+    """
+    drafts = {
+        role: _template(each, (marks or {}).get(role, {})) for role, each in templates.items()
+    }
     texts = [settled(each) for each in drafts.values()]
     if all(each == texts[0] for each in texts):
         made.spec["template"] = next(iter(drafts.values()), {})
@@ -412,12 +511,17 @@ def _set_templates(
     made.spec["replicas"] = found
 
 
-def _template(template: Item) -> dict[str, Draft]:
+def _template(template: Item, marks: Mapping[str, str]) -> dict[str, Draft]:
     metadata, spec = entries(find(template, "metadata")), entries(find(template, "spec"))
     result: dict[str, Draft] = {}
-    kept = {
+    kept: dict[str, Draft] = {
         key: metadata[key] for key in _TEMPLATE_METADATA if key in metadata and metadata[key].value
     }
+    labels = entries(find(template, "metadata", "labels"))
+    if any(labels[key].value == mark for key, mark in marks.items() if key in labels):
+        left = {key: each for key, each in labels.items() if each.value != marks.get(key)}
+        kept = {key: each for key, each in kept.items() if key != "labels"}
+        kept |= {"labels": left} if left else {}
     if kept:
         result["metadata"] = kept
     result["spec"] = {

@@ -6,16 +6,21 @@ import codecs
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.convert.polyaxon.complete import complete
+from webhook.convert.polyaxon.complete import Complete, complete
 from webhook.convert.polyaxon.components.component import convert_component as of_component
 from webhook.convert.polyaxon.components.compose import composed
+from webhook.convert.polyaxon.components.shortcuts import RUNTIMES
 from webhook.convert.polyaxon.draft import ConversionOptions, Notes
 from webhook.convert.polyaxon.item import Item, Origin, to_item
 from webhook.convert.polyaxon.old_schema.experiment import KINDS, REFUSED
 from webhook.convert.polyaxon.old_schema.experiment import convert_old_document as of_old_schema
+from webhook.errors import InvalidRun
 from webhook.policy import yaml_tree
 from webhook.policy.yaml_text import Unreadable, character_place, trees
 from webhook.policy.yaml_tree import plain
+from webhook.run.backends.table import BACKENDS, render_run
+from webhook.run.backends.training_operator import KINDS as ENGINE_KINDS
+from webhook.run.model import Run
 from webhook.strict import guess, quoted
 
 if TYPE_CHECKING:
@@ -23,12 +28,12 @@ if TYPE_CHECKING:
 
     from webhook.policy.findings import Finding, Path
     from webhook.policy.yaml_text import Fault, Tree
-    from webhook.run.model import Run
 
 _SEVERAL: Final = "is one {what} more; a Run is made of one, and {first} is one already"
 _MIXED: Final = "is of the old schema, and {first} is a component or an operation; give one alone"
 _NOTHING: Final = "it has no Polyaxonfile"
 _COMMAND_LINE: Final = "--param"
+_NOT_DELEGATED: Final = "is left out, and Fairlead runs the replicas itself"
 # Larger files are not written by hand.
 MAX_BYTES: Final = 2**20
 OPERATION: Final = "operation"
@@ -85,9 +90,42 @@ def convert(files: Mapping[str, bytes], wanted: ConversionOptions | None = None)
         made = of(document, wanted, overrides, notes)
         if not notes.errors:
             done = complete(made, document, wanted.name, notes)
-    if done is None:
+    if done is None or document is None:
         return Converted(None, None, notes.in_order)
-    return Converted(done.document, done.run, notes.in_order)
+    if made.backend is not None:
+        done = _delegate(done, made.backend, notes)
+    return Converted(done.document, done.run, notes.in_order, _note(document, done.run))
+
+
+def _delegate(done: Complete, backend: Item, notes: Notes) -> Complete:
+    """Return the Run with the backend of the file; without it, and a warning, if it cannot run it.
+
+    What Polyaxon gave Kubeflow's operator is less than a Run may have, such as single replicas.
+    """
+    name = backend.as_text
+    try:
+        render_run(done.run, BACKENDS[name])
+    except InvalidRun as error:
+        why = "; ".join(error.problems)
+        notes.warning(backend, f"{_NOT_DELEGATED}: {why}")
+        return done
+    spec = {"kind": done.document["spec"]["kind"], "backend": name, **done.document["spec"]}
+    document = {**done.document, "spec": spec}
+    return Complete(document, Run.model_validate(document, by_alias=True, by_name=False))
+
+
+def _note(document: Item, run: Run) -> str:
+    """Return a note for a kind that Polyaxon gave to Kubeflow's operator; "" for any other."""
+    section = document.entries.get("run")
+    kind = section.entries.get("kind") if section is not None else None
+    word = kind.as_text if kind is not None else ""
+    job = ENGINE_KINDS.get(RUNTIMES[word].framework) if word in RUNTIMES else None
+    if job is None:
+        return ""
+    return (
+        f"Polyaxon gives a {word} to Kubeflow's operator, as {job.kind}; Fairlead's own controller "
+        f"runs {run.name}; add `backend: kubeflow` to its spec to keep Kubeflow's operator"
+    )
 
 
 def _parse_param(name: str, text: str) -> Item:

@@ -103,6 +103,7 @@ class Converted:
 
     replicas: the section that describes the replicas, for what is wrong with them as a whole.
     labels, annotations: of the Run itself.
+    backend: where the document names the engine that a Run is delegated to.
     """
 
     spec: dict[str, Draft] = field(default_factory=dict)
@@ -112,6 +113,7 @@ class Converted:
     replicas: Item | None = None
     labels: Mapping[str, Draft] = field(default_factory=dict)
     annotations: Mapping[str, Draft] = field(default_factory=dict)
+    backend: Item | None = None
 
 
 @dataclass(slots=True)

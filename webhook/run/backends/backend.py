@@ -27,7 +27,7 @@ Manifest: TypeAlias = "JsonObject"
 
 # Fields of the spec that drafts contain, or that a backend reads itself.
 _STRUCTURE: Final = frozenset(
-    {"kind", "framework", "environment", "template", "main_container", "replicas"}
+    {"kind", "backend", "framework", "environment", "template", "main_container", "replicas"}
 )
 _ANY_ROLE: Final = "*"
 NATIVE_CURE: Final = "use Fairlead's own controller (backend native)"
@@ -262,6 +262,13 @@ def render_template(draft: Draft, *, container: str = "", first: bool = False) -
     if finalizers := (written.get("metadata") or {}).get("finalizers"):
         metadata["finalizers"] = finalizers
     return {**({"metadata": metadata} if metadata else {}), "spec": spec}
+
+
+def add_labels(template: JsonObject, labels: Mapping[str, str]) -> None:
+    """Add labels to a rendered pod template, by which Fairlead knows the pods; its own win."""
+    if labels:
+        metadata = template.setdefault("metadata", {})
+        metadata["labels"] = {**labels, **metadata.get("labels", {})}
 
 
 def container_problems(drafts: Drafts, container: str) -> Iterator[Problem]:

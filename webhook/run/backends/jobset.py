@@ -19,6 +19,7 @@ from webhook.errors import InvalidRun
 from webhook.run.backends.backend import (
     FieldMapping,
     ObjectKind,
+    add_labels,
     field_problems,
     make_metadata,
     render_fields,
@@ -145,6 +146,10 @@ class JobSetBackend:
         if len(drafts.roles) > 1:
             end = end_role(run.spec.framework, drafts.roles)
             spec["successPolicy"] = {"operator": "All", "targetReplicatedJobs": [end]}
+        leader = next((role for role in drafts.roles if role in names.COORDINATOR_ROLES), None)
+        if leader and len(drafts.roles) > 1:
+            # Without it, Fairlead takes worker 0 for a second leader.
+            spec["coordinator"] = {"replicatedJob": leader, "jobIndex": 0, "podIndex": 0}
         spec["replicatedJobs"] = [_replicated_job(drafts, gang, role) for role in drafts.roles]
         metadata = make_metadata(run)
         if run.spec.framework:
@@ -178,6 +183,11 @@ def _name_problems(run: Run) -> Iterator[Problem]:
         yield Problem(("metadata", "name"), what)
 
 
+def own_labels(run: Run) -> dict[str, str]:
+    """Return the labels that `render` adds to each template: JobSet's own name no framework."""
+    return {names.FRAMEWORK: run.spec.framework} if run.spec.framework else {}
+
+
 def own_env(drafts: Drafts, role: str) -> list[JsonObject]:
     """Return the variables that `render` adds to a role."""
     return [*_env(_gang(drafts), role, [])]
@@ -196,6 +206,7 @@ def _replicated_job(drafts: Drafts, gang: Gang, role: str) -> JsonObject:
     main = template["spec"]["containers"][0]
     if env := [*_env(gang, role, main.get("env") or [])]:
         main["env"] = env
+    add_labels(template, own_labels(run))
     # A restart is a new pod, as with Fairlead's own controller.
     template["spec"]["restartPolicy"] = "Never"
     job: JsonObject = {"parallelism": 1, "completions": 1}

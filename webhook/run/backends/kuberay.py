@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from webhook import names
 from webhook.run.backends.backend import (
     NATIVE_CURE,
     FieldMapping,
     ObjectKind,
+    add_labels,
     field_problems,
     make_metadata,
     render_template,
@@ -122,6 +124,11 @@ def driver_env(name: str) -> list[JsonObject]:
     ]
 
 
+def driver_labels(name: str) -> dict[str, str]:
+    """Return the labels of the driver's pod, which KubeRay does not make and does not label."""
+    return {names.RUN: name, names.FRAMEWORK: "ray", names.ROLE: "driver"}
+
+
 def _group(drafts: Drafts, role: str) -> JsonObject:
     return {"rayStartParams": {}, "template": render_template(drafts.roles[role], first=True)}
 
@@ -129,6 +136,7 @@ def _group(drafts: Drafts, role: str) -> JsonObject:
 def _driver(drafts: Drafts) -> Manifest:
     run = drafts.run
     template = render_template(drafts.roles["driver"], first=True)
+    add_labels(template, driver_labels(run.name))
     template["spec"]["restartPolicy"] = "Never"
     main = template["spec"]["containers"][0]
     own = main.get("env") or []

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.run.backends import batch_job, dask_operator, jobset, kuberay, trainer
+from webhook.run.backends import (
+    batch_job,
+    dask_operator,
+    jobset,
+    kuberay,
+    spark_operator,
+    trainer,
+)
 from webhook.run.backends.training_operator import KINDS, READ_ONLY
 from webhook.run.model import RunSpec
 from webhook.run.rendezvous.table import FRAMEWORKS
@@ -32,7 +39,7 @@ is always an error.
 """
 # Fields that every kind has in its pod templates, or that no kind has.
 _EVERYWHERE: Final = frozenset(
-    {"kind", "framework", "environment", "template", "mainContainer", "replicas"}
+    {"kind", "backend", "framework", "environment", "template", "mainContainer", "replicas"}
 )
 _SERVING: Final = frozenset({"ports", "maxAgeSeconds"})
 _YES: Final = "yes"
@@ -44,7 +51,8 @@ def page() -> str:
 
     `make manifests` writes it to docs/reference/engines.md.
     """
-    kinds = (*KINDS.values(), jobset.KIND, dask_operator.KIND, trainer.KIND, kuberay.KIND)
+    others = (jobset, dask_operator, trainer, kuberay, spark_operator)
+    kinds = (*KINDS.values(), *(each.KIND for each in others))
     parts = [_HEAD + "\n".join(_comparison(kinds)) + "\n"]
     for title, backend, some in (
         ("kubeflow", "`--backend kubeflow`", [*KINDS.values()]),
@@ -52,6 +60,7 @@ def page() -> str:
         ("dask", "`--backend dask`", [dask_operator.KIND]),
         ("trainer", "`--backend trainer`, with a TrainingRuntime", [trainer.KIND]),
         ("kuberay", "`--backend kuberay`, with a Job for the driver", [kuberay.KIND]),
+        ("spark", "`--backend spark`", [spark_operator.KIND]),
         ("converted", "`fairlead run convert` only", [*READ_ONLY, batch_job.KIND]),
     ):
         heading = "Kinds that are only converted" if title == "converted" else f"Backend {title}"

@@ -10,6 +10,7 @@ from webhook.run.backends.backend import Drafts
 from webhook.run.backends.dask_operator import DaskBackend
 from webhook.run.backends.jobset import JobSetBackend
 from webhook.run.backends.kuberay import KubeRayBackend
+from webhook.run.backends.spark_operator import SparkBackend
 from webhook.run.backends.trainer import TrainerBackend
 from webhook.run.backends.training_operator import Kubeflow
 from webhook.run.plan import drafts
@@ -25,7 +26,14 @@ NATIVE: Final = "native"
 # In the order of documentation.
 BACKENDS: Final[Mapping[str, Backend]] = {
     each.name: each
-    for each in (Kubeflow(), JobSetBackend(), DaskBackend(), TrainerBackend(), KubeRayBackend())
+    for each in (
+        Kubeflow(),
+        JobSetBackend(),
+        DaskBackend(),
+        TrainerBackend(),
+        KubeRayBackend(),
+        SparkBackend(),
+    )
 }
 
 

@@ -14,13 +14,14 @@ from webhook.run.backends.backend import (
     NATIVE_CURE,
     FieldMapping,
     ObjectKind,
+    add_labels,
     container_problems,
     field_problems,
     make_metadata,
     render_template,
     role_problems,
 )
-from webhook.run.backends.jobset import exit_code_policy
+from webhook.run.backends.jobset import exit_code_policy, own_labels
 from webhook.strict import Problem, quoted
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 CONTAINER: Final = "node"
 RUNTIME: Final = "TrainingRuntime"
+# The number of processes on each node, if nothing sets it.
+UNSET: Final = "auto"
 _GROUP: Final = "trainer.kubeflow.org"
 _STEP: Final = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
 # What JobSet appends to the name: role, index of the Job, index of the pod, five random letters.
@@ -66,8 +69,8 @@ KIND: Final = ObjectKind(
         FieldMapping(
             "pytorch.nprocPerNode",
             "",
-            place="the runtime's mlPolicy.torch.numProcPerNode",
-            unset="auto",
+            place="trainer.numProcPerNode, and the runtime's mlPolicy.torch.numProcPerNode",
+            unset=UNSET,
         ),
     ),
 )
@@ -104,15 +107,18 @@ class TrainerBackend:
         policy: JsonObject = {"numNodes": spec.roles["worker"].count}
         metadata = make_metadata(run)
         labels = {**metadata.pop("labels", {})}
-        if spec.framework == "pytorch":
-            processes = getattr(spec.settings, "nproc_per_node", None)
-            policy["torch"] = {} if processes is None else {"numProcPerNode": processes}
-        jobset: JsonObject = {"replicatedJobs": [_node(drafts)]}
-        if spec.restart_scope == "Run":
-            jobset = {"failurePolicy": {"maxRestarts": spec.backoff_limit}, **jobset}
         job_spec: JsonObject = {
             "runtimeRef": {"apiGroup": _GROUP, "kind": RUNTIME, "name": run.name}
         }
+        if spec.framework == "pytorch":
+            processes = getattr(spec.settings, "nproc_per_node", None)
+            policy["torch"] = {} if processes is None else {"numProcPerNode": processes}
+            # Without this section Trainer 2.1 sets no variables, and without the number in it, its
+            # webhook fails.
+            job_spec["trainer"] = {"numProcPerNode": UNSET if processes is None else processes}
+        jobset: JsonObject = {"replicatedJobs": [_node(drafts)]}
+        if spec.restart_scope == "Run":
+            jobset = {"failurePolicy": {"maxRestarts": spec.backoff_limit}, **jobset}
         if "suspend" in written:
             job_spec["suspend"] = spec.suspend
         return [
@@ -147,6 +153,7 @@ def _node(drafts: Drafts) -> JsonObject:
     spec = drafts.run.spec
     replica = spec.roles["worker"]
     template = render_template(drafts.roles["worker"], container=CONTAINER)
+    add_labels(template, own_labels(drafts.run))
     template["spec"]["restartPolicy"] = "Never"
     job: JsonObject = {}
     if spec.restart_scope == "Run" or replica.restart_policy == "Never":

@@ -88,6 +88,11 @@ class RunSpec(Strict):
         description="The kind of the run. experiment, job and build finish. notebook, tensorboard "
         "and service run until they are stopped, as a Deployment of one pod with a Service.",
     )
+    backend: Literal["native", "kubeflow", "jobset", "dask"] = native_default(
+        "native",
+        "Who creates the pods. native: Fairlead's controller. Any other: the engine of this name, "
+        "for which Fairlead creates one object, whose status it reports.",
+    )
     framework: Framework | None = Field(
         default=None,
         description="The framework that connects the replicas. It determines the valid roles and "
@@ -177,6 +182,11 @@ class RunSpec(Strict):
         description="For notebook, tensorboard and service: the number of seconds after its start "
         "at which the run ends.",
     )
+
+    @property
+    def delegated(self) -> bool:
+        """True if another engine creates the pods."""
+        return self.backend != "native"
 
     @property
     def serving(self) -> bool:

@@ -20,6 +20,7 @@ _REMEMBERED: Final = (
     "succeededIndexes",
     "activeIndexes",
     "countedUIDs",
+    "countedRestarts",
     "recovering",
 )
 
@@ -81,6 +82,11 @@ class RoleStatus(Reported):
         default=(),
         alias="countedUIDs",
         description="The uids of ended pods that are counted and not deleted yet.",
+    )
+    counted_restarts: Mapping[str, int] = Field(
+        default_factory=dict,
+        description="On another backend than native: by the pod's uid, the restarts of its main "
+        "container that are counted.",
     )
     recovering: tuple[Recovering, ...] = Field(
         default=(), description="Replicas that went down and are not stable yet."

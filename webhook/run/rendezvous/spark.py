@@ -15,7 +15,7 @@ The program sets the executors' image, `spark.kubernetes.container.image`. The o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -35,6 +35,10 @@ _ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104  a pod's address is its own
 
 
 PORT: Final = 7078
+_MAX_TEXT: Final = 4096
+_MAX_ITEMS: Final = 256
+# What a container with the command of spark-submit says itself.
+_OPERATOR: Final = "Read by backend spark only: elsewhere the container's command has it."
 
 
 class Spark(Strict):
@@ -47,6 +51,37 @@ class Spark(Strict):
         description="The number of executors that the driver requests: spark.executor.instances.",
     )
     port: int | None = port_field(PORT, "The driver's port.")
+    type: Literal["Java", "Python", "Scala", "R"] | None = Field(
+        default=None, description=f"The language of the program. {_OPERATOR}"
+    )
+    spark_version: str | None = Field(
+        default=None,
+        pattern=r"^\d+\.\d+(\.\d+)?([-.][A-Za-z0-9.-]+)?$",
+        max_length=63,
+        description=f"The version of Spark in the image, such as 4.0.0. {_OPERATOR}",
+    )
+    main_application_file: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=_MAX_TEXT,
+        description=f"The program, such as local:///opt/etl.py. {_OPERATOR}",
+    )
+    main_class: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=_MAX_TEXT,
+        description=f"The main class of a program in Java or Scala. {_OPERATOR}",
+    )
+    arguments: list[Annotated[str, Field(max_length=_MAX_TEXT)]] | None = Field(
+        default=None,
+        max_length=_MAX_ITEMS,
+        description=f"The arguments of the program. {_OPERATOR}",
+    )
+    conf: dict[str, Annotated[str, Field(max_length=_MAX_TEXT)]] | None = Field(
+        default=None,
+        max_length=_MAX_ITEMS,
+        description=f"Spark's configuration, such as spark.executor.memory: 4g. {_OPERATOR}",
+    )
 
 
 def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from webhook.convert.polyaxon.draft import Converted, non_empty
 from webhook.convert.polyaxon.item import Section
 from webhook.convert.polyaxon.old_schema.experiment_environment import environment
-from webhook.convert.polyaxon.old_schema.experiment_spec import Parts, finite, serving
+from webhook.convert.polyaxon.old_schema.experiment_spec import KUBEFLOW, Parts, finite, serving
 from webhook.convert.polyaxon.placement import SHM_MOUNT
 from webhook.convert.polyaxon.templates import Params, bound, resolved, truth
 from webhook.convert.polyaxon.values import want_flag, want_list, want_mapping, want_text
@@ -110,6 +110,8 @@ def convert_old_document(
     body = serving(word, parts, notes) if word in _SERVING else finite(parts, notes)
     result.spec = {"kind": word, **body}
     result.replicas = where.replicas
+    if word not in _SERVING and parts.backend is not None and parts.backend.as_text == KUBEFLOW:
+        result.backend = parts.backend
     return result
 
 

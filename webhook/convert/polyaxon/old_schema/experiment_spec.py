@@ -235,8 +235,9 @@ DISTRIBUTED: Final[Mapping[str, Framework]] = {
         calls="mpirun --allow-run-as-root --tag-output",
     ),
 }
-BACKENDS: Final = ("native", "kubeflow", "mpi", "other")
-_KUBEFLOW: Final = (
+KUBEFLOW: Final = "kubeflow"
+BACKENDS: Final = ("native", KUBEFLOW, "mpi", "other")
+_MPI_OPERATOR: Final = (
     "Fairlead runs the replicas itself, without Kubeflow's operator, and sets the same variables"
 )
 _OTHER: Final = "Fairlead runs this one like any other"
@@ -268,12 +269,12 @@ def distributed(
 
 
 def backend_of(item: Item | None, notes: Notes) -> str | None:
-    """Read the backend; warns about its meaning in Fairlead."""
+    """Read the backend; warns about its meaning in Fairlead. Kubeflow's is left to the caller."""
     if item is None:
         return None
     name = item.as_text
-    if name in ("kubeflow", "mpi"):
-        notes.warning(item, _KUBEFLOW)
+    if name == "mpi":
+        notes.warning(item, _MPI_OPERATOR)
     elif name not in BACKENDS:
         hint = guess(name, BACKENDS)
         notes.error(item, f"{quoted(name)} is not one of {', '.join(BACKENDS)}{hint}")

@@ -1,0 +1,131 @@
+"""What a delegated Run says while its engine cannot make pods, and that it then goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.rooms import NewNamespace
+from tests.cluster.scenes import ALONE, SOON, TEMPLATE
+from tests.eventually import eventually
+from tests.operators.test_delegated import PYTORCH, Delegated, play
+from tests.wording import mentions
+from webhook import names
+from webhook.installation.manifests import objects_of, rights_to_backend
+from webhook.run.crd import custom_resource_definition
+from webhook.sandbox.api import install_definitions
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.fairlead import start_controller
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.operators.build import BuiltOperator
+from webhook.sandbox.operators.install import install_operator, start_operator
+from webhook.sandbox.operators.plan import Installation, plan_installation
+from webhook.sandbox.operators.table import operators
+from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
+
+pytest_plugins = ["tests.cluster.webhook_fixtures"]
+
+
+@pytest.fixture(scope="module")
+def control_plane(
+    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """One that knows no kind of the operator at first."""
+    directory = tmp_path_factory.mktemp("failures") / "state"
+    settings = Settings(pools=read_pools(SHIPPED_NODES), definitions=[custom_resource_definition()])
+    with ControlPlane(directory, binaries, settings) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="module")
+def cluster_kubectl(
+    control_plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
+) -> Kubectl:
+    """The real kubectl for it."""
+    return kubectl_for(control_plane)
+
+
+@pytest.fixture(scope="module")
+def installation(training_operator_built: BuiltOperator) -> Installation:
+    """The operator, not installed yet."""
+    return plan_installation(operators()["training-operator"], training_operator_built)
+
+
+def created(run: Delegated, reason: str, *, budget: float = 90) -> str:
+    """Wait until the condition Created has this reason; its message."""
+    run.until(
+        f"Created is {reason}",
+        lambda: run.condition("Created").get("reason") == reason,
+        budget=budget,
+    )
+    message: str = run.condition("Created")["message"]
+    return message
+
+
+def account(kubectl: Kubectl, folder: Path) -> Path:
+    """A kubeconfig of the controller's account, with the rights that an installation gives it."""
+    found = [each for each in objects_of("default") if each["kind"].startswith("ClusterRole")]
+    wanted = [each for each in found if each["metadata"]["name"] == names.CONTROLLER]
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names.NAMESPACE}}
+    user = {"name": names.CONTROLLER, "namespace": names.NAMESPACE}
+    kubectl.create(space, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": user}, *wanted)
+    config = kubectl.json("config", "view", "--raw", "--minify")
+    token = kubectl("create", "token", names.CONTROLLER, "-n", names.NAMESPACE).strip()
+    config["users"][0]["user"] = {"token": token}
+    path = folder / "account.kubeconfig"
+    path.write_text(json.dumps(config))
+    return path
+
+
+def test_each_obstacle_is_reported_with_its_cure_and_the_run_goes_on_after_it(
+    new_namespace: NewNamespace,
+    control_plane: ControlPlane,
+    cluster_kubectl: Kubectl,
+    installation: Installation,
+    tmp_path: Path,
+) -> None:
+    """No definition, no rights, a name that is taken, no operator: then the same Run runs."""
+    room = new_namespace({})
+    kubeconfig = account(cluster_kubectl, tmp_path)
+    start_controller(control_plane, kubeconfig=kubeconfig, options=(*ALONE, *SOON, "--no-nodes"))
+    rejected = new_namespace({})
+    run = play(room, PYTORCH)
+
+    mentions(created(run, "BackendMissing"), "PyTorchJob", "kubeflow.org/v1", "training operator")
+    assert run.status["phase"] == "Pending"
+
+    install_definitions(control_plane.api, list(installation.definitions))
+    forbidden = created(run, "Forbidden")
+    mentions(forbidden, "pytorchjobs", "fairlead install --backend kubeflow")
+
+    foreign = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": run.name},
+        "spec": {"pytorchReplicaSpecs": {"Master": {"template": TEMPLATE}}},
+    }
+    room.create(foreign)
+    cluster_kubectl.create(*rights_to_backend("kubeflow"))
+    taken = created(run, "NameTaken")
+    mentions(taken, f"PyTorchJob {run.name}", "does not belong to this run", "delete it")
+    found = run.object()
+    assert found is not None
+    assert "ownerReferences" not in found["metadata"]
+    room.delete(run.path, run.name)
+
+    silent = created(run, "BackendSilent", budget=180)
+    mentions(silent, "the training operator runs", f"kubectl describe pytorchjob {run.name}")
+
+    wrong = {"spec": {**TEMPLATE["spec"], "hostnameOverride": "me"}}
+    other = play(rejected, PYTORCH, template=wrong)
+    mentions(created(other, "Rejected"), "hostnameOverride", "unknown field")
+    assert other.object() is None
+
+    install_operator(control_plane, cluster_kubectl, installation)
+    start_operator(control_plane, cluster_kubectl, installation)
+    run.until_all_run()
+    eventually("the reasons are gone", lambda: run.condition("Created")["status"] == "True")
+    assert run.status["restarts"] == 0

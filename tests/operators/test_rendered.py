@@ -1,0 +1,340 @@
+"""Rendered Runs beside the real operators: accepted as they are, and the pods of `run preview`.
+
+The control plane has no nodes: the tests report pods as running, and nothing ends by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from tests.cluster.manifests import Json
+from tests.cluster.paths import home
+from tests.cluster.rooms import NewNamespace, Room, is_stamped, stamp
+from tests.eventually import eventually
+from tests.run.backends.runs import WHOLE, all_rendered
+from webhook import names
+from webhook.cli import fairlead
+from webhook.errors import SandboxError
+from webhook.identity import identify
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.fairlead import start_webhook, stop_webhook
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.operators.build import BuiltOperator
+from webhook.sandbox.operators.install import start_operators
+from webhook.sandbox.operators.plan import plan_installations
+from webhook.sandbox.operators.table import interception_sources, select_operators
+from webhook.sandbox.progress import Silent
+
+pytest_plugins = ["tests.cluster.webhook_fixtures"]
+
+OPERATORS: Final = select_operators(
+    [
+        "training-operator",
+        "mpi-operator",
+        "jobset",
+        "dask-kubernetes",
+        "trainer",
+        "kuberay-operator",
+    ]
+)
+CASES: Final = [
+    pytest.param(backend, run, id=f"{backend}-{number}")
+    for backend, runs in WHOLE.items()
+    for number, run in enumerate(runs)
+    if backend != "spark"
+]
+# Not started: without Java it makes no pod.
+SPARK: Final = select_operators(["spark-operator"])
+POLICIES = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: leaders}
+spec:
+  match: {coordinator: true}
+  overrides: {nodeSelector: {cloud.google.com/gke-nodepool: on-demand}}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: workers}
+spec:
+  match: {roles: [worker]}
+  overrides: {tolerations: [{key: spot, operator: Exists}]}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: second}
+spec:
+  match: {replicaIndexes: [1]}
+  overrides: {tolerations: [{key: second, operator: Exists}]}
+"""
+# Tolerations that the API server adds.
+_ADDED: Final = (names.TAINT_NOT_READY, names.TAINT_UNREACHABLE)
+
+
+class Engine(NamedTuple):
+    """How the pods of a kind differ from those of a Run, by the kind's own rules.
+
+    roles: a role of the Run -> what the engine calls it. unnumbered: roles whose pods say no index.
+    leads: framework, role and index of pods that lead in a Run where none leads.
+    variables: those of frameworks.md that its pods have with the Run's values; None: all.
+    without: roles that have none of them.
+    """
+
+    roles: Mapping[str, str] = {}
+    unnumbered: Sequence[str] = ()
+    leads: Sequence[tuple[str | None, str, int]] = ()
+    variables: frozenset[str] | None = frozenset()
+    without: Sequence[str] = ()
+
+
+_TORCHRUN: Final = frozenset({"PET_NNODES", "PET_NODE_RANK", "PET_MASTER_ADDR"})
+_PYTORCH: Final = _TORCHRUN | {"PET_MASTER_PORT", "PET_NPROC_PER_NODE"}
+_STATIC: Final = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"})
+_ELASTIC: Final = frozenset(
+    {
+        "PET_NNODES",
+        "PET_NPROC_PER_NODE",
+        "PET_RDZV_BACKEND",
+        "PET_RDZV_ENDPOINT",
+        "PET_MAX_RESTARTS",
+    }
+)
+ENGINES: Final[Mapping[str, Engine]] = {
+    "TFJob": Engine(leads=[("tensorflow", "worker", 0)], variables=frozenset({"TF_CONFIG"})),
+    "PyTorchJob": Engine(leads=[("pytorch", "worker", 0)], variables=_PYTORCH | _STATIC),
+    "PaddleJob": Engine(
+        {"server": "master"},
+        leads=[("paddle", *each) for each in (("worker", 0), ("master", 0), ("master", 1))],
+        variables=frozenset({"PADDLE_MASTER", "PADDLE_NNODES", "PADDLE_JOB_ID"}),
+    ),
+    "XGBoostJob": Engine(variables=_STATIC | {"WORKER_ADDRS", "WORKER_PORT"}),
+    "JAXJob": Engine(
+        variables=frozenset(
+            {"COORDINATOR_ADDRESS", "COORDINATOR_PORT", "NUM_PROCESSES", "PROCESS_ID"}
+        )
+    ),
+    "MPIJob": Engine(unnumbered=("launcher",), variables=frozenset({"K_MPI_JOB_ROLE"})),
+    "JobSet": Engine(leads=[(None, "worker", 0)], variables=None),
+    "DaskJob": Engine(
+        unnumbered=("scheduler", "worker", "driver"),
+        variables=frozenset({"DASK_SCHEDULER_ADDRESS"}),
+        without=("scheduler",),
+    ),
+    # Its port is another one; the number of processes is that of the CPUs where no GPU is.
+    "TrainJob": Engine(leads=[(None, "worker", 0), ("pytorch", "worker", 0)], variables=_TORCHRUN),
+    "RayCluster": Engine(
+        unnumbered=("head", "worker", "driver"),
+        variables=frozenset({"RAY_ADDRESS", "RAY_API_SERVER_ADDRESS"}),
+        without=("head",),
+    ),
+}
+
+
+class Pod(NamedTuple):
+    """What a pod is and where it may run, with its main container's variables.
+
+    tolerations: their keys. own_selector: the nodeSelector before policies, of a Run's pod.
+    """
+
+    run: str
+    framework: str | None
+    role: str
+    number: int | None
+    leads: bool
+    policies: frozenset[str]
+    selector: Mapping[str, str]
+    tolerations: Sequence[str]
+    env: Mapping[str, str]
+    own_selector: Mapping[str, str] = {}
+
+
+@pytest.fixture(scope="module")
+def control_plane(
+    binaries: Mapping[str, Path],
+    operators_built: Mapping[str, BuiltOperator],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ControlPlane]:
+    """One with the operators, whose kinds no other module deletes."""
+    planned = plan_installations(OPERATORS, operators_built)
+    defined = [*planned, *plan_installations(SPARK, operators_built)]
+    definitions = [each for one in defined for each in one.definitions]
+    directory = tmp_path_factory.mktemp("rendered") / "state"
+    with ControlPlane(directory, binaries, Settings(definitions=definitions)) as plane:
+        start_operators(plane, planned, Silent())
+        yield plane
+
+
+@pytest.fixture(scope="module")
+def cluster_kubectl(control_plane: ControlPlane, kubectl_path: Path) -> Kubectl:
+    """The real kubectl for it."""
+    return Kubectl(kubectl_path, control_plane.kubeconfig)
+
+
+@pytest.fixture(scope="module")
+def running(control_plane: ControlPlane, policy_folder: Path) -> Iterator[None]:
+    """The webhook, for the pods of all these operators."""
+    sources = interception_sources(OPERATORS)
+    webhook = start_webhook(control_plane, policy_folder, sources=sources)
+    yield
+    stop_webhook(control_plane, webhook)
+
+
+@pytest.fixture
+def room(new_namespace: NewNamespace) -> Room:
+    """A namespace with the service account that the Runs name."""
+    made = new_namespace({})
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "trainer"}}
+    made.create(account)
+    return made
+
+
+@pytest.mark.usefixtures("running")
+@pytest.mark.parametrize(("backend", "run"), CASES)
+def test_the_engine_makes_the_pods_that_preview_shows(
+    room: Room, policy_folder: Path, tmp_path: Path, backend: str, run: Json
+) -> None:
+    """Each object is valid for the strict API server, and its pods differ only as ENGINES says."""
+    objects = all_rendered(backend, run)
+    for each in objects:
+        room.create(each)
+    for each in objects:
+        _resume(room, each)
+    kind = next(each["kind"] for each in objects if each["kind"] in ENGINES)
+    engine = ENGINES[kind]
+    if "elastic" in run["spec"].get("pytorch", {}):
+        engine = engine._replace(variables=_ELASTIC)
+    if run["spec"].get("tensorflow", {}).get("masterTaskType") == "master":
+        engine = engine._replace(roles={"chief": "master"})
+    shown = previewed(run, room.name, policy_folder, tmp_path)
+    made = eventually("every pod is there", lambda: _made(room, len(shown)), explain=room.pods)
+    pods = [read_pod(each) for each in made]
+
+    led = any(each.leads for each in shown)
+    wanted = [_as_engine(each, engine, led=led) for each in shown]
+    assert sorted(map(_facts, pods)) == sorted(map(_facts, wanted))
+    native = {(engine.roles.get(each.role, each.role), each.number): each for each in shown}
+    for pod in pods:
+        same = native[pod.role, pod.number or 0]
+        if pod.leads == same.leads and pod.number == same.number:
+            assert (pod.policies, pod.selector) == (same.policies, same.selector)
+            assert pod.tolerations == same.tolerations
+        else:
+            assert pod.selector.items() >= same.own_selector.items()
+        variables = same.env.keys() & (engine.variables or same.env.keys())
+        for name in () if pod.role in engine.without else variables:
+            assert comparable(pod.env[name], engine) == comparable(same.env[name], engine), name
+
+
+@pytest.mark.parametrize("run", WHOLE["spark"])
+def test_the_definition_of_spark_takes_a_rendered_run(room: Room, run: Json) -> None:
+    """Strictly: no field is unknown. A field that is none is refused, so the check works."""
+    (found,) = all_rendered("spark", run)
+    stored = room.create(found)
+    assert stored["spec"] == found["spec"]
+
+    wrong = {**found, "metadata": {"name": "wrong"}, "spec": {**found["spec"], "drver": {}}}
+    with pytest.raises(SandboxError, match=r"drver"):
+        room.create(wrong)
+
+
+def _resume(room: Room, manifest: Json) -> None:
+    """End the object's suspension."""
+    inside = "runPolicy" in manifest["spec"]
+    if (manifest["spec"]["runPolicy"] if inside else manifest["spec"]).get("suspend"):
+        body: Json = {"suspend": False}
+        path = f"{home(manifest, room.name)}/{manifest['metadata']['name']}"
+        room.plane.api.patch(path, {"spec": {"runPolicy": body} if inside else body})
+
+
+def _made(room: Room, count: int) -> list[Json]:
+    """The pods, once there are so many; until then those that are there are reported as ready."""
+    found = room.pods()
+    if len(found) == count:
+        return found
+    for pod in found:
+        if pod["status"]["phase"] == "Pending":
+            ready = [{"type": "Ready", "status": "True"}]
+            status = {"phase": "Running", "conditions": ready}
+            room.patch("pods", f"{pod['metadata']['name']}/status", {"status": status})
+    return []
+
+
+def previewed(run: Json, namespace: str, policies: Path, folder: Path) -> list[Pod]:
+    """What `fairlead run preview` shows, pod by pod."""
+    file = folder / "run.json"
+    file.write_text(json.dumps(run))
+    command = ["run", "preview", "-f", str(file), "-n", namespace, "-o", "yaml"]
+    alone, placed = (
+        [each for each in yaml.safe_load_all(done.stdout) if each["kind"] == "Pod"]
+        for options in ([], ["--policies", str(policies)])
+        for done in [CliRunner().invoke(fairlead, [*command, *options])]
+    )
+    return [
+        read_pod(pod)._replace(own_selector=before["spec"].get("nodeSelector", {}))
+        for before, pod in zip(alone, placed, strict=True)
+    ]
+
+
+def read_pod(pod: Json) -> Pod:
+    """Read a pod, with the identity that the webhook reads."""
+    labels, annotations = pod["metadata"]["labels"], pod["metadata"]["annotations"]
+    identity = identify(labels, annotations, {})
+    assert identity is not None, f"nothing marks {pod['metadata']['name']}"
+    tolerations = (each for each in pod["spec"].get("tolerations", ()) if each["key"] not in _ADDED)
+    containers = pod["spec"]["containers"]
+    main = next(each for each in containers if each["image"] != "example.invalid/log")
+    env: dict[str, str] = {}
+    for each in main.get("env", ()):
+        path = each.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath", "")
+        found = re.fullmatch(r"metadata\.(labels|annotations)\['(.+)'\]", path)
+        text = pod["metadata"][found[1]][found[2]] if found else each.get("value", "")
+        text = "127.0.0.1" if path == "status.podIP" else text
+        env[each["name"]] = re.sub(r"\$\((\w+)\)", lambda ref: env.get(ref[1], ref[0]), text)
+    return Pod(
+        identity.run,
+        identity.framework,
+        identity.role or "",
+        identity.replica_index,
+        identity.coordinator,
+        frozenset(stamp(pod)["policies"]) if is_stamped(pod) else frozenset(),
+        pod["spec"].get("nodeSelector", {}),
+        sorted(each["key"] for each in tolerations),
+        env,
+    )
+
+
+def _facts(pod: Pod) -> tuple[Any, ...]:
+    return (pod.run, str(pod.framework), pod.role, str(pod.number), pod.leads)
+
+
+def _as_engine(pod: Pod, engine: Engine, *, led: bool) -> Pod:
+    """Return the pod as the engine's rules have it; led: whether a pod of the Run leads."""
+    role = engine.roles.get(pod.role, pod.role)
+    leads = pod.leads or (not led and (pod.framework, role, pod.number) in engine.leads)
+    return pod._replace(
+        role=role, leads=leads, number=None if role in engine.unnumbered else pod.number
+    )
+
+
+def comparable(text: str, engine: Engine) -> Any:
+    """Return a variable with the addresses of both systems in one form, as worker/0."""
+    text = re.sub(r"mnist-node-0-(\d+)", r"mnist-worker-\1", text)
+    text = re.sub(
+        r"mnist-([a-z]+)(?:-svc)?(?:-(\d+))?(?:-0)?(?:\.[a-z0-9.-]*[a-z0-9])?",
+        lambda found: f"{engine.roles.get(found[1], found[1])}/{found[2] or 0}",
+        text,
+    )
+    if not text.startswith("{"):
+        return text
+    config: Json = json.loads(text)
+    # The operator lists an evaluator, too.
+    config["cluster"].pop("evaluator", None)
+    return config

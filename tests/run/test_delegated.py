@@ -1,0 +1,409 @@
+"""Delegated runs: what is made, counted and ended, from the engine's object and its pods."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.run.runs import UID, a_run, containers, spec_of
+from tests.wording import mentions
+from webhook.run.actions import (
+    Action,
+    Announcement,
+    CreateEngineObject,
+    DeleteEngineObject,
+    DeleteRun,
+    Outcome,
+    SuspendEngineObject,
+)
+from webhook.run.backends.engines import ENGINES, engine_key, find_engine, render_delegated
+from webhook.run.backends.table import BACKENDS
+from webhook.run.delegated import MOST_GONE, SILENCE, reconcile_delegated
+from webhook.run.model import Condition, RoleStatus, Run, RunSpec, RunStatus
+from webhook.run.observed import EngineObject, EngineObserved, Exit, NodeHealth, OwnedPod, Refusal
+from webhook.times import to_second
+
+BEGIN = datetime(2026, 11, 24, 9, tzinfo=UTC)
+WORKERS = {"master": {"restartPolicy": "ExitCode"}, "worker": {"count": 2}}
+
+
+class Engine:
+    """An engine that does nothing by itself, and the run that was given to it."""
+
+    def __init__(self, **spec: Any) -> None:
+        whole = {
+            "backend": "kubeflow",
+            "framework": "pytorch",
+            "replicas": WORKERS,
+            "template": spec_of(containers("main")),
+            **spec,
+        }
+        self.run: Run = a_run("mnist", whole)
+        found = find_engine(self.run)
+        assert found is not None
+        self.engine = found
+        self.observed = EngineObserved()
+        self.live: EngineObserved | None = None
+        self.now = BEGIN
+        self.did: list[Action] = []
+        self.told: list[Announcement] = []
+        self.outcome = Outcome(self.run.status)
+
+    def look(self) -> Engine:
+        """Reconcile until nothing changes; what is decided is done to the object at once."""
+        for _ in range(6):
+            outcome = reconcile_delegated(self.run, self.engine, self.observed, self.now)
+            if outcome.look_up:
+                self.observed = replace(self.live or self.observed, fresh=True)
+                outcome = reconcile_delegated(self.run, self.engine, self.observed, self.now)
+                self.observed = replace(self.observed, fresh=False)
+            assert not outcome.look_up
+            self.outcome = outcome
+            self.told += outcome.announcements
+            self.did += outcome.actions
+            for action in outcome.actions:
+                self._do(action)
+            before, self.run = self.run, self.run.model_copy(update={"status": outcome.status})
+            if before.status == self.run.status and not outcome.actions:
+                break
+        return self
+
+    def _do(self, action: Action) -> None:
+        match action:
+            case CreateEngineObject() if not self.observed.refusals:
+                found = EngineObject("mnist", "uid-job", UID, to_second(self.now))
+                self.observed = replace(self.observed, object=found)
+            case SuspendEngineObject(_, suspend):
+                self.object(suspended=suspend)
+            case DeleteEngineObject():
+                self.observed = replace(self.observed, object=None, pods=())
+
+    def object(self, **changes: Any) -> Engine:
+        """The object changes."""
+        assert self.observed.object is not None
+        self.observed = replace(self.observed, object=self.observed.object._replace(**changes))
+        return self
+
+    def reports(self, kind: str, reason: str = "", message: str = "") -> Engine:
+        """The engine writes a condition."""
+        assert self.observed.object is not None
+        conditions = {**self.observed.object.conditions, kind: (reason, message)}
+        return self.object(conditions=conditions).look()
+
+    def pod(self, name: str, **changes: Any) -> Engine:
+        """A pod changes, or is there for the first time."""
+        role, _, index = name.rpartition("-")
+        known = {pod.name: pod for pod in self.observed.pods}
+        fields: dict[str, Any] = {"uid": f"uid-{name}", "run_uid": "uid-job", "attempt": 0}
+        fields |= {"phase": "Running", "ready": True, "node": "n"}
+        pod = known.get(name) or OwnedPod(name=name, role=role, index=int(index), **fields)
+        known[name] = replace(pod, **changes)
+        self.observed = replace(self.observed, pods=tuple(known.values()))
+        return self
+
+    def goes(self, name: str) -> Engine:
+        """A pod is deleted."""
+        pods = {pod.name: pod for pod in self.observed.pods}
+        pod = pods.pop(name)
+        gone = (*self.observed.gone, pod)
+        self.observed = replace(self.observed, pods=tuple(pods.values()), gone=gone)
+        return self
+
+    def fails(self, name: str, code: int = 1, reason: str = "Error") -> Engine:
+        """A pod ends."""
+        end = Exit("pytorch", code, reason=reason, finished_at=to_second(self.now))
+        return self.pod(name, phase="Failed", ready=False, exit=end)
+
+    def runs(self) -> Engine:
+        """All pods run."""
+        self.look()
+        for name in ("master-0", "worker-0", "worker-1"):
+            self.pod(name)
+        return self.look()
+
+    def later(self, seconds: float) -> Engine:
+        """Time goes by."""
+        self.now += timedelta(seconds=seconds)
+        return self.look()
+
+    def spec(self, **fields: Any) -> Engine:
+        """The Run is edited."""
+        spec = self.run.spec.model_copy(update=fields)
+        self.run = self.run.model_copy(update={"spec": spec})
+        return self.look()
+
+    @property
+    def status(self) -> RunStatus:
+        """As written."""
+        return self.run.status
+
+    def role(self, role: str = "worker") -> RoleStatus:
+        """As written."""
+        return self.status.replicas[role]
+
+    @property
+    def phase(self) -> str:
+        """As written."""
+        return self.run.status.phase
+
+    def condition(self, kind: str) -> Condition:
+        """As written."""
+        return next(each for each in self.status.conditions if each.type == kind)
+
+
+def test_the_object_is_created_once() -> None:
+    """And nothing else."""
+    engine = Engine().runs().later(5)
+    assert engine.did == [CreateEngineObject()]
+    assert engine.phase == "Running"
+    assert engine.status.replicas_ready == "3/3"
+
+
+def test_a_failed_pod_is_counted_once_whether_it_is_seen_or_already_gone() -> None:
+    """The training operator deletes it at once."""
+    seen = Engine().runs().fails("worker-1", 137).look()
+    assert seen.status.phase == "Restarting"
+    seen.goes("worker-1").look().pod("worker-1", uid="next").look()
+    missed = Engine().runs().fails("worker-1", 137).goes("worker-1")
+    missed.pod("worker-1", uid="next").look().later(5)
+    for engine in (seen, missed):
+        assert engine.phase == "Running"
+        assert (engine.role().failed, engine.role().restarts) == (1, 1)
+        assert engine.status.last_failure is not None
+        assert engine.status.last_failure.exit_code == 137
+
+
+def test_restarts_of_the_main_container_are_failures_each_once() -> None:
+    """With restartPolicy OnFailure the kubelet restarts it, and the pod stays."""
+    engine = Engine(backoffLimit=3).runs()
+    end = Exit("pytorch", 1, message="no data")
+    engine.pod("worker-0", restarts=2, previous=end).look().later(9)
+    assert (engine.role().failed, engine.role().restarts) == (2, 2)
+    assert engine.status.last_failure is not None
+    assert engine.status.last_failure.message == "no data"
+    engine.pod("worker-0", restarts=4, previous=end).look()
+    assert engine.condition("Failed").reason == "BackoffLimitExceeded"
+    assert engine.role().failed == 4
+
+
+def test_the_backoff_limit_ends_the_run_before_its_object_is_deleted() -> None:
+    """The status is written first."""
+    engine = Engine(backoffLimit=0).runs().fails("worker-1", 137)
+    outcome = reconcile_delegated(engine.run, engine.engine, engine.observed, engine.now)
+    assert outcome.status.phase == "Failed"
+    assert outcome.actions == ()
+    engine.look()
+    assert engine.did[-1] == DeleteEngineObject("uid-job")
+    assert engine.condition("Failed").reason == "BackoffLimitExceeded"
+
+
+def test_an_unset_backoff_limit_is_no_limit() -> None:
+    """The default of 3 is that of the native backend."""
+    engine = Engine().runs()
+    for attempt in range(9):
+        engine.fails("worker-1", 137).look().goes("worker-1")
+        engine.pod("worker-1", uid=f"uid-{attempt}", phase="Running", exit=None).look()
+    assert engine.role().failed == 9
+    assert engine.phase == "Running"
+
+
+def test_a_deadline_counts_from_the_start_and_the_controller_wakes_for_it() -> None:
+    """The training operator does not."""
+    engine = Engine(activeDeadlineSeconds=30).runs()
+    assert engine.outcome.after == 30
+    assert engine.later(29).status.phase == "Running"
+    assert engine.later(1).condition("Failed").reason == "DeadlineExceeded"
+    assert engine.did[-1] == DeleteEngineObject("uid-job")
+
+
+def test_success_wins_over_what_remains_of_running() -> None:
+    """The training operator leaves Active beside Succeeded, and deletes pods only afterwards."""
+    engine = Engine(ttlSecondsAfterFinished=60).runs().reports("Running").reports("Succeeded")
+    assert engine.phase == "Succeeded"
+    engine.pod("worker-0", deleted_at=to_second(engine.now)).goes("worker-0").look()
+    assert engine.status.disruptions == 0
+    assert engine.did == [CreateEngineObject()]
+    assert engine.later(60).did[-1] == DeleteRun()
+
+
+def test_pods_that_are_deleted_at_the_end_are_not_counted_before_it_is_known() -> None:
+    """The watch of pods may be ahead of that of objects: the object is read live."""
+    engine = Engine().runs()
+    engine.live = engine.observed
+    engine.pod("worker-0", deleted_at=to_second(engine.now))
+    ahead = engine.observed
+    engine.live = replace(
+        ahead,
+        object=ahead.object._replace(conditions={"Succeeded": ("", "")}),  # type: ignore[union-attr]
+    )
+    engine.look()
+    assert engine.phase == "Succeeded"
+    assert engine.status.disruptions == 0
+
+
+@pytest.mark.parametrize(
+    ("reason", "word"), [("Error", "PermanentFailure"), ("OOMKilled", "OutOfMemory")]
+)
+def test_a_failure_of_the_object_has_the_reason_of_a_native_run(reason: str, word: str) -> None:
+    """Without a completion time, as the training operator writes it for exit codes below 128."""
+    engine = Engine().runs().fails("worker-1", 1, reason).look()
+    engine.reports("Failed", "PyTorchJobFailed", "job is failing")
+    assert engine.condition("Failed").reason == word
+    mentions(engine.status.message, "worker-1", "job is failing")
+    assert DeleteEngineObject("uid-job") not in engine.did
+
+
+def test_a_failure_without_a_failed_pod_is_the_backend_s() -> None:
+    """Nothing is guessed."""
+    engine = Engine().runs().reports("Failed", "PyTorchJobFailed", "no quota")
+    assert engine.condition("Failed").reason == "BackendFailed"
+    mentions(engine.status.message, "PyTorchJob mnist", "no quota")
+
+
+def test_suspension_is_handed_down_once_and_costs_nothing() -> None:
+    """Edits of the object by others are left alone."""
+    engine = Engine().runs().spec(suspend=True)
+    assert engine.did[-1] == SuspendEngineObject("uid-job", suspend=True)
+    for name in ("master-0", "worker-0", "worker-1"):
+        engine.pod(name, deleted_at=to_second(engine.now))
+    engine.look()
+    assert engine.phase == "Suspended"
+    done = len(engine.did)
+    assert len(engine.object(suspended=False).look().did) == done
+    engine.object(suspended=True).spec(suspend=False)
+    assert engine.did[-1] == SuspendEngineObject("uid-job", suspend=False)
+    for name in ("master-0", "worker-0", "worker-1"):
+        engine.goes(name).pod(name, uid=f"again-{name}", deleted_at="")
+    engine.look()
+    assert engine.phase == "Running"
+    assert (engine.status.disruptions, engine.status.restarts) == (0, 0)
+
+
+def test_a_run_that_is_suspended_from_its_start_has_no_object() -> None:
+    """It is created when the run is resumed."""
+    engine = Engine(suspend=True).look()
+    assert engine.did == []
+    assert engine.spec(suspend=False).did == [CreateEngineObject()]
+
+
+def test_the_suspension_of_a_queue_is_reported_and_left_alone() -> None:
+    """Kueue suspends the object; its queue is named."""
+    engine = Engine()
+    metadata = engine.run.metadata.model_copy(update={"labels": {"kueue.x-k8s.io/queue-name": "q"}})
+    engine.run = engine.run.model_copy(update={"metadata": metadata})
+    engine.look().object(suspended=True).look()
+    assert engine.did == [CreateEngineObject()]
+    assert engine.phase == "Pending"
+    assert engine.condition("Created").reason == "BackendSuspended"
+    mentions(engine.status.message, "PyTorchJob mnist", "queue q")
+
+
+def test_a_silent_engine_is_reported_after_a_minute() -> None:
+    """With the cure; a word of it ends that."""
+    engine = Engine().look()
+    assert engine.outcome.after == pytest.approx(SILENCE + 0.1)
+    assert engine.later(SILENCE - 1).status.phase == "Pending"
+    assert not any(each.reason == "BackendSilent" for each in engine.told)
+    engine.later(2)
+    assert engine.condition("Created").reason == "BackendSilent"
+    mentions(engine.status.message, "the training operator", "kubectl describe pytorchjob mnist")
+    assert sum(each.reason == "BackendSilent" for each in engine.later(60).told) == 1
+    assert engine.reports("Created").condition("Created").reason != "BackendSilent"
+
+
+def test_a_refusal_is_in_the_status_and_the_object_is_tried_again() -> None:
+    """Nothing is lost: it is created as soon as it may be."""
+    engine = Engine()
+    refused = Refusal("mnist", "BackendMissing", "the cluster has no PyTorchJob")
+    engine.observed = EngineObserved(refusals=(refused,))
+    engine.look()
+    assert engine.condition("Created").reason == "BackendMissing"
+    assert engine.phase == "Pending"
+    engine.observed = EngineObserved()
+    assert engine.runs().status.phase == "Running"
+
+
+def test_an_object_that_another_client_deleted_is_made_again_after_a_live_read() -> None:
+    """The cache alone is not evidence."""
+    engine = Engine().runs()
+    engine.observed = EngineObserved()
+    outcome = reconcile_delegated(engine.run, engine.engine, engine.observed, engine.now)
+    assert outcome == Outcome(engine.status, look_up=frozenset({"mnist"}))
+    assert engine.look().did == [CreateEngineObject(), CreateEngineObject()]
+
+
+def test_a_lost_node_is_no_failure() -> None:
+    """As natively: the pod's exit code does not decide."""
+    engine = Engine(backoffLimit=0).runs()
+    gone = NodeHealth("n", uid="")
+    engine.pod("worker-0", running_since=to_second(engine.now)).fails("worker-0", 255)
+    engine.observed = replace(engine.observed, nodes={"n": gone})
+    engine.look()
+    assert engine.status.disruptions == 1
+    assert engine.role().failed == 0
+
+
+def test_counted_pods_that_are_gone_are_remembered_up_to_a_limit() -> None:
+    """Another process may still know them."""
+    engine = Engine().runs()
+    old = tuple(f"old-{n}" for n in range(MOST_GONE + 20))
+    roles = {
+        **engine.status.replicas,
+        "worker": engine.role().model_copy(update={"counted_uids": old}),
+    }
+    status = engine.status.model_copy(update={"replicas": roles})
+    engine.run = engine.run.model_copy(update={"status": status})
+    engine.look()
+    assert engine.role().counted_uids == old[-MOST_GONE:]
+
+
+def test_a_run_that_is_being_deleted_is_left_to_the_garbage_collector() -> None:
+    """Its object goes with it."""
+    engine = Engine().runs()
+    metadata = engine.run.metadata.model_copy(update={"deletion_timestamp": "2026-11-24T09:00:00Z"})
+    engine.run = engine.run.model_copy(update={"metadata": metadata})
+    assert engine.look().did == [CreateEngineObject()]
+
+
+def test_the_object_has_what_the_engine_acts_on_and_not_what_fairlead_acts_on() -> None:
+    """The time to live would make the Run create it again."""
+    engine = Engine(ttlSecondsAfterFinished=9, backoffLimit=2, activeDeadlineSeconds=7)
+    metadata = engine.run.metadata.model_copy(update={"labels": {"kueue.x-k8s.io/queue-name": "q"}})
+    run = engine.run.model_copy(update={"metadata": metadata})
+    made = render_delegated(run, engine.engine)
+    assert made["spec"]["runPolicy"] == {"cleanPodPolicy": "Running"}
+    assert made["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "q"
+    (owner,) = made["metadata"]["ownerReferences"]
+    assert (owner["uid"], owner["controller"]) == (UID, True)
+    for replica in made["spec"]["pytorchReplicaSpecs"].values():
+        assert replica["template"]["metadata"]["labels"]["fairlead.dev/run-uid"] == UID
+
+
+def test_cleaning_that_is_written_is_handed_down() -> None:
+    """Unset it is Running, as natively."""
+    engine = Engine(cleanPodPolicy="All")
+    made = render_delegated(engine.run, engine.engine)
+    assert made["spec"]["runPolicy"] == {"cleanPodPolicy": "All"}
+
+
+def test_the_backends_of_the_model_are_those_of_the_table() -> None:
+    """And native."""
+    field = RunSpec.model_fields["backend"].annotation
+    known = set(getattr(field, "__args__", ()))
+    assert (
+        {each.backend for each in ENGINES.values()}
+        < known
+        == {"native", "jobset", "dask"} | {each.backend for each in ENGINES.values()}
+    )
+    assert known - {"native"} <= set(BACKENDS)
+
+
+@pytest.mark.parametrize("key", ENGINES)
+def test_each_engine_is_found_by_the_raw_spec(key: str) -> None:
+    """Which is all that the cache of Runs reads."""
+    backend, _, framework = key.partition("/")
+    assert engine_key({"backend": backend, "framework": framework}) == key
+    assert engine_key({"framework": framework}) == ""

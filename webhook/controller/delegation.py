@@ -1,0 +1,238 @@
+"""Read and write the engine's object of a delegated Run."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook.controller.action_executor import Done
+from webhook.controller.engines import read_pod
+from webhook.controller.informers import collection
+from webhook.controller.refusals import name_taken, refusal
+from webhook.errors import ClusterError, NotLeading
+from webhook.run import observation
+from webhook.run.actions import (
+    CreateEngineObject,
+    DeleteEngineObject,
+    DeleteRun,
+    SuspendEngineObject,
+)
+from webhook.run.backends.engines import render_delegated
+from webhook.run.delegated import reconcile_delegated
+from webhook.run.observed import EngineObserved, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from webhook.controller.engines import Engines, Watched
+    from webhook.controller.node_health import Nodes
+    from webhook.controller.owned_objects import Objects
+    from webhook.controller.refusals import Refusals
+    from webhook.kube.client import Client
+    from webhook.kube.writer import Writer
+    from webhook.run.actions import Action, Outcome
+    from webhook.run.backends.engines import Engine
+    from webhook.run.model import Run
+    from webhook.run.observed import EngineObject, OwnedPod
+
+# What the API server answers for a path without a definition, as opposed to a missing object.
+_NO_KIND: Final = "could not find the requested resource"
+_STRICT: Final = {"fieldValidation": "Strict"}
+
+
+class Delegation:
+    """The engine's objects of Runs on the API server.
+
+    Every call raises ClusterError for an unavailable or failing API server.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        writer: Writer,
+        engines: Engines,
+        nodes: Nodes,
+        objects: Objects,
+        refusals: Refusals,
+    ) -> None:
+        self._client = client
+        self._writer = writer
+        self._engines = engines
+        self._nodes = nodes
+        self._objects = objects
+        self._refusals = refusals
+
+    async def decide(
+        self, run: Run, key: str, engine: Engine, now: datetime
+    ) -> tuple[EngineObserved, Outcome] | None:
+        """Return what was observed and the outcome; None while the first list is under way."""
+        watched = self._engines.watched(key)
+        if watched is None or (not watched.synced and self._engines.is_young(watched)):
+            return None
+        observed = (
+            self._cached(run, watched) if watched.synced else await self._live(run, engine, watched)
+        )
+        outcome = reconcile_delegated(run, engine, observed, now)
+        if outcome.look_up:
+            observed = await self._live(run, engine, watched)
+            outcome = reconcile_delegated(run, engine, observed, now)
+        return observed, outcome
+
+    def forget_counted(self, run: Run, key: str, observed: EngineObserved) -> None:
+        """Forget the deleted pods that the stored status has counted."""
+        watched = self._engines.watched(key)
+        if watched and observed.object:
+            counted = {uid for role in run.status.replicas.values() for uid in role.counted_uids}
+            watched.pods.forget(observed.object.uid, counted)
+
+    def _cached(self, run: Run, watched: Watched) -> EngineObserved:
+        found = watched.find(run.namespace, run.metadata.uid)
+        pods = watched.pods.of(run.namespace, found.uid) if found else ()
+        return self._observed(run, watched, found, pods, fresh=False)
+
+    async def _live(self, run: Run, engine: Engine, watched: Watched) -> EngineObserved:
+        found = await self._read(run, engine, watched)
+        pods: tuple[OwnedPod, ...] = ()
+        if found:
+            listing = await self._client.list(
+                collection("/api/v1", "pods", run.namespace),
+                lambda raw: read_pod(engine.pods, raw),
+                query={"labelSelector": f"{engine.pods.label}={found.name}"},
+            )
+            pods = tuple(pod for pod in listing.items if pod and pod.run_uid == found.uid)
+        return self._observed(run, watched, found, pods, fresh=True)
+
+    def _observed(
+        self,
+        run: Run,
+        watched: Watched,
+        found: EngineObject | None,
+        pods: tuple[OwnedPod, ...],
+        *,
+        fresh: bool,
+    ) -> EngineObserved:
+        there = {pod.uid for pod in pods}
+        gone = watched.pods.gone(found.uid) if found else ()
+        return EngineObserved(
+            object=found,
+            pods=pods,
+            gone=tuple(pod for pod in gone if pod.uid not in there),
+            nodes=self._nodes.health({pod.node for pod in pods if pod.node}),
+            refusals=self._refusals.refusals_of(run.metadata.uid),
+            fresh=fresh,
+        )
+
+    async def _read(self, run: Run, engine: Engine, watched: Watched) -> EngineObject | None:
+        path = _path(run, engine, run.name)
+        try:
+            raw = await self._client.get(path)
+        except ClusterError as error:
+            # Without the definition, or the right to read, the creation reports why.
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+                raise
+            return None
+        if observation.owner_uid(raw) != run.metadata.uid:
+            return None
+        return watched.learn(raw)
+
+    async def carry_out(
+        self, run: Run, key: str, engine: Engine, actions: Sequence[Action]
+    ) -> Done:
+        """Carry out the actions. API errors are returned in Done.error."""
+        done = Done()
+        try:
+            for action in actions:
+                match action:
+                    case CreateEngineObject():
+                        await self._create(run, key, engine, done)
+                    case SuspendEngineObject(uid, suspend):
+                        await self._suspend(run, engine, uid, suspend=suspend)
+                        done.acted = True
+                    case DeleteEngineObject(uid):
+                        await self._delete(run, engine, uid)
+                        done.acted = True
+                    case DeleteRun():
+                        await self._objects.delete_run(run)
+        except (ClusterError, NotLeading) as error:
+            done.error = error
+        return done
+
+    async def _create(self, run: Run, key: str, engine: Engine, done: Done) -> None:
+        """Create the object, unless an earlier refusal delays it. Raises InvalidRun."""
+        if (pause := self._refusals.pause(run.metadata.uid, run.name)) > 0:
+            done.wait(pause)
+            return
+        manifest = render_delegated(run, engine)
+        refused = None
+        try:
+            raw = await self._writer.create(_path(run, engine), manifest, query=_STRICT)
+        except ClusterError as error:
+            if error.status == HTTPStatus.CONFLICT and error.reason == "AlreadyExists":
+                raw = await self._client.get(_path(run, engine, run.name))
+                if observation.owner_uid(raw) != run.metadata.uid:
+                    refused = name_taken(engine.kind, raw)
+            elif (refused := engine_refusal(run, engine, error)) is None:
+                raise
+        if refused:
+            done.refused.append(refused)
+            return
+        if watched := self._engines.watched(key):
+            watched.learn(raw)
+        done.made.add(run.name)
+        done.acted = True
+
+    async def _suspend(self, run: Run, engine: Engine, uid: str, *, suspend: bool) -> None:
+        """Set the field that suspends the object, if it has this uid."""
+        body: Any = suspend
+        for step in reversed(engine.suspend.split(".")):
+            body = {step: body}
+        patch = {"metadata": {"uid": uid}, "spec": body}
+        try:
+            await self._writer.patch(_path(run, engine, run.name), patch, "merge")
+        except ClusterError as error:
+            # Another object has the name, or none: the watch delivers what is there.
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY):
+                raise
+
+    async def _delete(self, run: Run, engine: Engine, uid: str) -> None:
+        options = {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "preconditions": {"uid": uid},
+            "propagationPolicy": "Background",
+        }
+        try:
+            await self._writer.delete(_path(run, engine, run.name), options)
+        except ClusterError as error:
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+                raise
+
+
+def _path(run: Run, engine: Engine, name: str = "") -> str:
+    path = collection(engine.group, engine.resource, run.namespace)
+    return f"{path}/{name}" if name else path
+
+
+def engine_refusal(run: Run, engine: Engine, error: ClusterError) -> Refusal | None:
+    """Return the refusal behind a failed creation; None for a failure of the API server."""
+    words = error.words or str(error)
+    if error.status == HTTPStatus.NOT_FOUND and _NO_KIND in words:
+        return Refusal(
+            run.name,
+            "BackendMissing",
+            f"the cluster has no {engine.kind} of {engine.api_version}: install "
+            f"{engine.operator}, or create the Run again with backend native",
+        )
+    found = refusal(run.name, error)
+    if found is None:
+        return None
+    if found.reason == "Forbidden" and engine.resource in words:
+        cure = (
+            f"{words}; give the controller the rights of backend {engine.backend}: "
+            f"fairlead install --backend {engine.backend}, with the options used before"
+        )
+        return found._replace(message=cure)
+    if found.reason in ("Invalid", "Failed"):
+        return found._replace(reason="Rejected", message=f"{engine.kind}: {words}")
+    return found
