@@ -11,6 +11,8 @@ is read, and never kept. For each YAML or JSON file:
 - what `mutate -o yaml` prints is unchanged when it is mutated again;
 - of every object of a kind in `tools.pod_counts`, Fairlead's reader finds as many pods as that
   module counts; if there are none, a note says so;
+- of every other object that has a list of containers somewhere, the reader finds a pod template, or
+  a note names it;
 - a Polyaxonfile becomes a Run or an error by `run convert`, and that Run passes `run preview`.
 
 Prints a line for each fault and a table of counts; exit code 1 if there was one.
@@ -40,6 +42,8 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _LONGEST: Final = 200_000
 _MANIFEST: Final = re.compile(rb"^\s*\"?(apiVersion|kind)\"?\s*:", re.MULTILINE)
 _POLYAXON: Final = re.compile(rb"^(version:\s*[0-9]|kind:\s*(component|operation)\b)", re.MULTILINE)
+# Kinds that may have an example of a pod, and make none.
+_DEFINE_PODS: Final = ("CustomResourceDefinition",)
 _TEMPLATED: Final = b"{{"
 
 
@@ -71,7 +75,10 @@ def faults(file: Path, policies: str, counts: Counter[str]) -> Iterator[str]:
     text = file.read_bytes()
     if _POLYAXON.search(text):
         yield from _converted(file, policies, counts)
-    if not _MANIFEST.search(text) or len(text) > _LONGEST:
+    if not _MANIFEST.search(text):
+        return
+    if len(text) > _LONGEST:
+        counts[f"files of more than {_LONGEST} bytes, which were not read"] += 1
         return
     yield from _miscounted(file, counts)
     # A template of a chart is no YAML, and a parameter of a workflow is no value.
@@ -99,15 +106,20 @@ def _miscounted(file: Path, counts: Counter[str]) -> Iterator[str]:
     try:
         plain = list(pod_counts.documents(file))
     except (yaml.YAMLError, ValueError):
+        counts["files that are no YAML, such as templates of charts"] += 1
         return
     problems: list[str] = []
     objects = read_objects([file], problems)
     if problems or len(objects) != len(plain):
-        counts["files whose pods were not counted twice"] += 1
+        counts["files that Fairlead refuses, and whose pods were not counted twice"] += 1
         return
     for each, thing in zip(objects, plain, strict=True):
         expected = pod_counts.count_pods(thing, plain)
         if expected is None:
+            if each.kind not in _DEFINE_PODS and _has_containers(thing):
+                counts["objects of other kinds that have containers"] += 1
+                if not pod_templates(each, objects) and not unread([each]):
+                    yield f"{each.title}: has containers, and not a word"
             continue
         found = sum(template.count or 0 for template in pod_templates(each, objects))
         counts["objects whose pods were counted twice"] += 1
@@ -116,6 +128,15 @@ def _miscounted(file: Path, counts: Counter[str]) -> Iterator[str]:
             yield f"{each.title}: {found} pods, and {expected} by the second count"
         if not found and not pod_templates(each, objects) and not unread([each]):
             yield f"{each.title}: no pods, and not a word"
+
+
+def _has_containers(value: object) -> bool:
+    """Whether a list of containers is somewhere in the value."""
+    if isinstance(value, dict):
+        found = value.get("containers")
+        own = isinstance(found, list) and any(isinstance(each, dict) for each in found)
+        return own or any(map(_has_containers, value.values()))
+    return isinstance(value, list) and any(map(_has_containers, value))
 
 
 def _again(out: str, policies: str, counts: Counter[str]) -> Iterator[str]:

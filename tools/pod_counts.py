@@ -67,6 +67,12 @@ def _training(field: str) -> Callable[[Json, list[Json]], int]:
     return count
 
 
+def _mpi_job(thing: Json, beside: list[Json]) -> int:
+    if "template" in thing["spec"]:  # v1alpha1: a launcher and workers of one template
+        return 1 + _number(thing["spec"].get("replicas"), 0)
+    return _training("mpiReplicaSpecs")(thing, beside)
+
+
 def _jobset(spec: Json) -> int:
     total = 0
     for each in spec.get("replicatedJobs") or []:
@@ -209,8 +215,9 @@ KINDS: Final[dict[tuple[str, str], Callable[[Json, list[Json]], int]]] = {
     ("kubeflow.org", "PaddleJob"): _training("paddleReplicaSpecs"),
     ("kubeflow.org", "JAXJob"): _training("jaxReplicaSpecs"),
     ("kubeflow.org", "MXJob"): _training("mxReplicaSpecs"),
-    ("kubeflow.org", "MPIJob"): _training("mpiReplicaSpecs"),
+    ("kubeflow.org", "MPIJob"): _mpi_job,
     ("kubeflow.org", "Experiment"): _experiment,
+    ("kubeflow.org", "Notebook"): lambda thing, _: int("template" in thing["spec"]),
     ("jobset.x-k8s.io", "JobSet"): _at("spec", by=_jobset),
     ("trainer.kubeflow.org", "TrainingRuntime"): _runtime,
     ("trainer.kubeflow.org", "ClusterTrainingRuntime"): _runtime,

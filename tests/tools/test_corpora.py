@@ -94,3 +94,22 @@ def test_a_count_that_differs_from_the_second_is_a_fault(
     monkeypatch.setattr("tools.pod_counts.count_pods", lambda *_: count)
     assert corpora.main([corpus, "--policies", policies]) == 1
     mentions(capsys.readouterr().out, "Job/train: 1 pods", f"{count} by the second count")
+
+
+@pytest.mark.parametrize("told", [["a note"], []])
+def test_containers_of_another_kind_are_not_passed_over(
+    folders: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    told: list[str],
+) -> None:
+    """Without a pod template there is a note, or else a fault."""
+    corpus, policies = folders
+    head = "apiVersion: a.example.com/v1\nkind: Thing\nmetadata: {name: x}\n"
+    text = f"{head}spec: {{a: {{containers: [{{}}]}}}}"
+    (Path(corpus) / "thing.yaml").write_text(text)
+    monkeypatch.setattr("webhook.workloads.find.unread", lambda *_: told)
+    assert corpora.main([corpus, "--policies", policies]) == (0 if told else 1)
+    printed = capsys.readouterr().out
+    mentions(printed, "1 objects of other kinds that have containers")
+    assert ("Thing/x: has containers, and not a word" in printed) is (not told)

@@ -115,3 +115,13 @@ def test_a_notebooks_pod_has_the_notebooks_labels() -> None:
         "owner": "iris",
     }
     assert who(labels(found)).kind == "notebook"
+
+
+def test_an_mpi_job_of_2019_has_one_template() -> None:
+    """Of v1alpha1: the launcher and the workers are made of it."""
+    spec = {"replicas": 2, "template": template()}
+    launcher, worker = templates("kubeflow.org/v1alpha1", "MPIJob", spec)
+    assert (launcher.count, worker.count) == (1, 2)
+    assert who(labels(launcher)).coordinator
+    identity = who(labels(worker))
+    assert (identity.source, identity.role) == ("mpi-operator", "worker")
