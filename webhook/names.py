@@ -74,6 +74,8 @@ RUN_AUTHORS_GUARD: Final = "fairlead-run-authors"
 # The resource of the Run kind.
 RUN_KIND: Final = "Run"
 RUNS: Final = "runs"
+# What `kubectl apply` was given last, on the object itself.
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 # The resources of the policy kinds; cluster-scoped.
 POLICY_KIND: Final = "PlacementPolicy"
 PLACEMENT_POLICIES: Final = "placementpolicies"

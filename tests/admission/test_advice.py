@@ -9,9 +9,10 @@ import pytest
 
 from tests.admission.reviews import Json, Webhook, pod, policy_set, review
 from webhook import names
-from webhook.admission.advice import LAST_APPLIED, MAX_CHARACTERS, warnings
+from webhook.admission.advice import MAX_CHARACTERS, warnings
 from webhook.admission.decision import Decision
 from webhook.identity import identify
+from webhook.names import LAST_APPLIED
 
 IDENTITY = identify({names.RUN: "r"}, {}, {})
 POLICY = """

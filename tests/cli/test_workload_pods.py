@@ -14,6 +14,7 @@ from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide
 from webhook.admission.prospects import Prospects
 from webhook.cli.workload_pods import faults_of, pods_of
+from webhook.errors import InvalidRun
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import Node
 
@@ -63,6 +64,44 @@ def test_a_cron_job_says_the_queue_of_its_jobs() -> None:
 def test_what_kueue_has_started_has_its_flavor() -> None:
     """Its tolerations are there by then."""
     mentions(said("Job", QUEUED, {names.KUEUE_PODSET: "main"}), *TAINTED)
+
+
+def delegated(**more: object) -> Json:
+    """A Run of two PyTorch pods for the training operator."""
+    spec = {
+        "backend": "kubeflow",
+        "framework": "pytorch",
+        "template": {"spec": {"containers": [{"name": "main", "image": "i"}]}},
+        "replicas": {"master": {}, "worker": {}},
+        **more,
+    }
+    metadata = {"name": "train", "namespace": "ml", "uid": "u", "resourceVersion": "1"}
+    return {"apiVersion": names.API_VERSION, "kind": "Run", "metadata": metadata, "spec": spec}
+
+
+def test_the_pods_of_a_delegated_run_are_those_of_its_object() -> None:
+    """With the operator's labels, by which the webhook knows them."""
+    found = {pods.part: pods.pod(0) for pods in pods_of(delegated())}
+    assert {
+        pod["metadata"]["labels"]["training.kubeflow.org/replica-type"] for pod in found.values()
+    }
+    assert sorted(found) == ["master", "worker"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"restartScope": "Run"}, ["spec.restartScope", "native"]),
+        ({"framework": "mpi", "replicas": {"launcher": {}, "worker": {}}}, ["spec.backend", "mpi"]),
+    ],
+)
+def test_what_no_engine_can_do_is_told_when_the_run_is_written(
+    more: Json, words: list[str]
+) -> None:
+    """As the controller would say it afterwards."""
+    with pytest.raises(InvalidRun) as caught:
+        pods_of(delegated(**more))
+    mentions(" ".join(caught.value.problems), *words)
 
 
 @pytest.mark.parametrize("odd", [None, [], "x", {"schedulingGates": "x"}])

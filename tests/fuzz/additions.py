@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.laws.strategies import EFFECTS, KEYS, PREFERRED, REQUIRED, TAINT_KEYS, one, pods, some
 from webhook import names
-from webhook.admission.advice import LAST_APPLIED
 from webhook.identity import READ_ANNOTATIONS, READ_LABELS
+from webhook.names import LAST_APPLIED
 
 Json = dict[str, Any]
 Path = tuple[str | int, ...]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import jsonpatch
 import orjson
 
+from webhook import names
 from webhook.admission.review import SIGNATURE, signed
 from webhook.dns_names import MAX_LABEL
 from webhook.identity import misread, unknown_keys
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 MAX_CHARACTERS: Final = 4096
 # Reserved for the last line, which gives the number of omitted warnings.
 _ROOM: Final = 100
-LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 # In managedFields a field's name has this prefix; a list's item has another letter.
 _FIELD: Final = "f:"
 
@@ -115,7 +115,7 @@ def _only(spec: JsonObject, fields: Collection[str]) -> JsonObject:
 
 def _files(metadata: JsonObject) -> Iterator[JsonObject]:
     """Yield the spec of each file that the pod was applied from, as nested field names."""
-    text = (metadata.get("annotations") or {}).get(LAST_APPLIED)
+    text = (metadata.get("annotations") or {}).get(names.LAST_APPLIED)
     if isinstance(text, str):
         yield _spec(_decoded(text), "spec")
     entries = metadata.get("managedFields")

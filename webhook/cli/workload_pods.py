@@ -1,4 +1,7 @@
-"""The future pods of any workload, for warnings: by its kind, or by the plan of a Run."""
+"""The future pods of any workload, for warnings: by its kind, or by the plan of a Run.
+
+The pods of a delegated Run are those of the object that it becomes.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from webhook.errors import InvalidRun
 from webhook.pod_schema.field_checks import MOST
 from webhook.policy.findings import path_text
 from webhook.run import template_faults as of_runs
+from webhook.run.backends.engines import delegated_object
 from webhook.run.plan import plan
 from webhook.sources import SHIPPED
 from webhook.workloads.find import pod_templates
@@ -114,7 +118,10 @@ def pods_of(
     if not isinstance(workload.get("kind"), str):
         return []
     if _is_run(workload):
-        return _of_run(plan(typed(workload)))
+        run = typed(workload)
+        if run.spec.delegated:
+            return pod_templates(Object(_NO_FILE, delegated_object(run)), sources=sources)
+        return _of_run(plan(run))
     source = Object(_NO_FILE, workload)
     templates = pod_templates(source, _objects(beside), sources)
     # The Jobs of a CronJob have the labels of its jobTemplate.

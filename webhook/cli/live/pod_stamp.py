@@ -13,7 +13,6 @@ import orjson
 
 from webhook import names
 from webhook.admission import stamp
-from webhook.admission.advice import LAST_APPLIED
 from webhook.cli.layout import harmless
 from webhook.comparison.authored import with_origin, without_credits
 from webhook.errors import InvalidPod
@@ -123,7 +122,7 @@ def _text(own: PodPlacement, templates: Sequence[PodTemplate]) -> tuple[str, Pod
     if templates:
         best = max(templates, key=lambda each: _likeness(each, own))
         return f"the template of {best.source.title}", _with_values(_placement(best), own)
-    annotation = own.annotations.get(LAST_APPLIED)
+    annotation = own.annotations.get(names.LAST_APPLIED)
     if annotation:
         try:
             return _BY_FILE, pods.parse_pod(_whole(orjson.loads(annotation)))

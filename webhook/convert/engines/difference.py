@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook import names
 from webhook.shortening import cut
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _BY_THE_SERVER: Final = frozenset(
                 "deletionGracePeriodSeconds",
             )
         ),
-        ("metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"),
+        ("metadata", "annotations", names.LAST_APPLIED),
     }
 )
 _QUANTITIES: Final = ("limits", "requests")

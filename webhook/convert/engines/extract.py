@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 _TEMPLATE_METADATA: Final = ("labels", "annotations", "finalizers")
 # Fields of a pod template that a Run sets itself.
 _NOT_IN_TEMPLATE: Final = frozenset({"restartPolicy", "hostname", "subdomain"})
-_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def extract_job(item: Item, kind: JobKind) -> Converted:
@@ -451,7 +450,7 @@ def _begin(item: Item, kind: ObjectKind) -> Converted:
         annotations={
             key: each
             for key, each in entries(find(metadata, "annotations")).items()
-            if key != _LAST_APPLIED
+            if key != names.LAST_APPLIED
         },
     )
     if kind.framework:

@@ -212,7 +212,8 @@ def put(document: JsonObject, path: str, value: Any) -> None:
 def make_metadata(run: Run) -> JsonObject:
     """Return the object's metadata: the Run's name, labels and annotations.
 
-    The namespace is left out if the Run does not name it, so that kubectl's own applies.
+    The namespace is left out if the Run does not name it, so that kubectl's own applies. kubectl's
+    record of what was applied is the Run's own.
     """
     own = run.metadata
     result: JsonObject = {"name": run.name}
@@ -220,8 +221,11 @@ def make_metadata(run: Run) -> JsonObject:
         result["namespace"] = own.namespace
     if own.labels:
         result["labels"] = dict(own.labels)
-    if own.annotations:
-        result["annotations"] = dict(own.annotations)
+    annotations = {
+        key: each for key, each in (own.annotations or {}).items() if key != names.LAST_APPLIED
+    }
+    if annotations:
+        result["annotations"] = annotations
     return result
 
 

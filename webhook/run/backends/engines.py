@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.errors import InvalidRun
 from webhook.policy.findings import path_text
 from webhook.run import manifests
 from webhook.run.backends.backend import NATIVE_CURE
@@ -145,6 +146,13 @@ def role_of(run: Run, engine: Engine, label: str) -> str:
         # The key depends on masterTaskType, and both are one role of the Run.
         return next((role for role in ("chief", "master") if role in run.spec.roles), label)
     return engine.roles.get(label, label)
+
+
+def delegated_object(run: Run) -> Manifest:
+    """Return the object of a delegated Run. Raises InvalidRun with all problems."""
+    if (engine := find_engine(run)) is None:
+        raise InvalidRun(undelegated_problems(run))
+    return render_delegated(run, engine)
 
 
 def render_delegated(run: Run, engine: Engine) -> Manifest:
