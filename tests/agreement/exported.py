@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tests.eventually import eventually
@@ -29,11 +29,12 @@ def exported(text: str, namespaces: Iterable[str], default_priority_class: str) 
     return documents(placed, webhooks(only_namespaces=sorted(namespaces)))
 
 
-def apply(plane: ControlPlane, wanted: Sequence[Json], namespace: str, pod: Json) -> None:
-    """Put the documents in the place of those before; return once they decide in the namespace.
+def apply(plane: ControlPlane, wanted: Sequence[Json], probes: Mapping[str, Json]) -> None:
+    """Put the documents in the place of those before; return once they decide on every probe.
 
-    `pod` is one of a run, which they admit. The mutating policy is known to be in force by its
-    stamp, the validating one by its refusal of an annotation, which names the set.
+    `probes`: a pod by its namespace, one for each binding, because the API server takes the
+    bindings up one by one. The mutating policy is known to be in force by its stamp, the validating
+    one by its refusal of an annotation, which names the set.
     """
     for document in wanted:
         path = f"{_GROUP}/{_PLURALS[document['kind']]}"
@@ -45,17 +46,21 @@ def apply(plane: ControlPlane, wanted: Sequence[Json], namespace: str, pod: Json
         document["metadata"]["resourceVersion"] = there["metadata"]["resourceVersion"]
         status, body = plane.api.call("PUT", f"{path}/{name}", document)
         assert status == 200, body
-    said = stamp_of(wanted)
+    for namespace, pod in probes.items():
+        _wait_until_in_force(plane, stamp_of(wanted), namespace, pod)
+
+
+def _wait_until_in_force(plane: ControlPlane, stamp: str, namespace: str, pod: Json) -> None:
     eventually(
-        "the mutating policy is in force",
-        lambda: _stamp(plane, namespace, pod) == said,
+        f"the mutating policy is in force in {namespace}",
+        lambda: _stamp(plane, namespace, pod) == stamp,
         explain=lambda: _answer(plane, namespace, pod),
     )
     asking = copy.deepcopy(pod)
     asking["metadata"]["annotations"] = {names.CAPACITY: "spot=Allow"}
     eventually(
-        "the validating policy is in force",
-        lambda: f"(set {said})" in str(_answer(plane, namespace, asking).get("message")),
+        f"the validating policy is in force in {namespace}",
+        lambda: f"(set {stamp})" in str(_answer(plane, namespace, asking).get("message")),
         explain=lambda: _answer(plane, namespace, asking),
     )
 

@@ -54,6 +54,8 @@ PROBE: Json = {
     "metadata": {"name": "probe", "labels": {names.RUN: "probe"}},
     "spec": {"containers": [{"name": "main", "image": "example.invalid/none"}]},
 }
+# A pod for each binding: by its own label, and by its namespace's.
+PROBES = {"ml-else": PROBE, "whole-else": {**PROBE, "metadata": {"name": "probe"}}}
 _NODE_FIELDS = ("nodeSelector", "affinity", "tolerations")
 
 
@@ -191,7 +193,7 @@ def cases(plane: ControlPlane, running: Running, pods: Sequence[Json]) -> Iterat
     size = len(pods) // len(texts)
     sides = list(zip(WEBHOOK, EXPORTED, strict=True))
     for number, text in enumerate(texts):
-        export.apply(plane, export.exported(text, EXPORTED, DEFAULT_CLASS), "ml-else", PROBE)
+        export.apply(plane, export.exported(text, EXPORTED, DEFAULT_CLASS), PROBES)
         _serve(text, running)
         part = pods[number * size : (number + 1) * size]
         answers = dry_runs(plane, part, lambda nth: (WITHOUT, *sides[nth % 4 == 3]), user)
@@ -251,7 +253,7 @@ spec: {match: {kinds: [service]}, overrides: {annotations: {serves: "yes"}}}
 
 def test_the_pods_of_every_system_are_read_as_the_webhook_reads_them(plane: ControlPlane) -> None:
     """Which of them lead, and which serve: in CEL as by the table of marks."""
-    export.apply(plane, export.exported(READ, EXPORTED, DEFAULT_CLASS), "ml-else", PROBE)
+    export.apply(plane, export.exported(READ, EXPORTED, DEFAULT_CLASS), PROBES)
     zeros = [training(operator, "worker", 0) for operator in ("paddlejob", "xgboostjob")]
     marked = [
         *((labels, own) for labels, own, _ in MARKED.values()),
@@ -279,7 +281,7 @@ def test_what_an_author_can_have_the_api_server_work_out_is_bounded(
     setting = {"capacity": [{"class": "spot", "mode": "Constrain"}]}
     policy = document("PlacementPolicy", "p", {"overrides": setting})
     wanted = export.exported(_text([policy]) + f"\n---\n{classes}", [namespace], "")
-    export.apply(control_plane, wanted, namespace, PROBE)
+    export.apply(control_plane, wanted, {namespace: PROBE})
     try:
         for count, status in ((10, 201), (11, 403)):
             pod = copy.deepcopy(PROBE)
@@ -299,7 +301,7 @@ def test_no_number_takes_a_pod_out_of_reach(control_plane: ControlPlane, namespa
     """An int64 may have nineteen digits and more, and whoever requires one leaves nodes."""
     policy = document("PlacementPolicy", "p", {"requirements": {"nodeSelector": {"pool": "b"}}})
     wanted = export.exported(_text([policy]), [namespace], "")
-    export.apply(control_plane, wanted, namespace, {**PROBE, "spec": _spec("b")})
+    export.apply(control_plane, wanted, {namespace: {**PROBE, "spec": _spec("b")}})
     least, most = "0" * 40 + "5", str(2**63 - 1)
     words = [("Lt", most), ("Gt", str(2**63 - 2)), ("Gt", least), ("Lt", least), ("Gt", "7")]
     pods = [{**PROBE, "spec": _spec("a", operator, number)} for operator, number in words]
