@@ -298,7 +298,7 @@ def _by_node(every: Replicas, offline: Offline, nodes: Sequence[Node]) -> list[R
     if not off.nodes:
         return [every]
     first = off.nodes[0][0].name
-    there = replace(arrival, pod=on_node(arrival.pod, first))
+    there = arrival._replace(pod=on_node(arrival.pod, first))
     decision = decide(there, offline.policies, offline.cluster)
     if decision.allowed:
         return [every]
