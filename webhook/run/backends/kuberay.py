@@ -48,7 +48,14 @@ KIND: Final = ObjectKind(
     },
     fields=(
         FieldMapping("restartScope", "", only=("Replica",)),
-        FieldMapping("backoffLimit", "", place="the driver's Job", unset="6", note=_STAYS),
+        FieldMapping(
+            "backoffLimit",
+            "",
+            place="the driver's Job",
+            unset="6",
+            absent={"": "6 for the driver, no limit for the cluster"},
+            note=_STAYS,
+        ),
         FieldMapping("activeDeadlineSeconds", "", place="the driver's Job", note=_STAYS),
         FieldMapping(
             "replicas.*.restartPolicy",

@@ -56,6 +56,7 @@ KIND: Final = ObjectKind(
             "",
             place="restartPolicy.onFailureRetries, with type OnFailure",
             unset="3 with restartPolicy OnFailure, else 0",
+            absent={"": "0"},
             note="the operator counts drivers that failed, each with new executors",
         ),
         FieldMapping(
@@ -64,6 +65,7 @@ KIND: Final = ObjectKind(
             only=("Never", "OnFailure"),
             place="restartPolicy.type",
             unset="Never, or OnFailure with backoffLimit",
+            absent={"driver": "Never"},
         ),
         FieldMapping("ttlSecondsAfterFinished", "timeToLiveSeconds"),
         FieldMapping("cleanPodPolicy", "", only=("Running",)),

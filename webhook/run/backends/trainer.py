@@ -58,6 +58,7 @@ KIND: Final = ObjectKind(
             "",
             place="failurePolicy.maxRestarts with restartScope Run, else the Job's backoffLimit",
             unset="3 with restartScope Run, else 6",
+            absent={"": "6"},
         ),
         FieldMapping(
             "replicas.*.restartPolicy",
