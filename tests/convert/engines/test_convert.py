@@ -113,7 +113,7 @@ def in_order(document: Json, found: Json) -> Json:
     places = {n: named[each["name"]] for n, each in enumerate(jobs) if each["name"] in named}
     free = [n for n in range(len(given)) if n not in places.values() and has_pods(given[n])]
     places |= dict(zip((n for n in range(len(jobs)) if n not in places), free, strict=False))
-    sorted_jobs = [{}] * len(given)
+    sorted_jobs: list[Json] = [{}] * len(given)
     for n, place in places.items():
         sorted_jobs[place] = jobs[n]
     return {**found, "spec": {**found["spec"], "replicatedJobs": sorted_jobs}}
@@ -512,7 +512,7 @@ def test_an_empty_elastic_policy_makes_a_pytorchjob_elastic() -> None:
         "replicas": 2,
         "template": {"spec": {"containers": [{"name": "pytorch", "image": "i"}]}},
     }
-    document = {
+    document: Json = {
         "apiVersion": "kubeflow.org/v1",
         "kind": "PyTorchJob",
         "metadata": {"name": "elastic"},
