@@ -92,6 +92,12 @@ def engine_pod(
     return replace(pod, restarts=restarts, previous=previous) if restarts else pod
 
 
+def main_container(raw: Mapping[str, Any], containers: Mapping[str, str]) -> str:
+    """Return the name of the pod's main container; `containers` as for `engine_pod`."""
+    controller = controller_of(raw) or {}
+    return Containers(raw, containers.get(controller.get("kind", ""), "")).main
+
+
 def controller_of(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the object's controller reference; None without one."""
     references: list[dict[str, Any]] = raw["metadata"].get("ownerReferences") or []
@@ -261,7 +267,8 @@ class Containers:
         annotations = raw["metadata"].get("annotations") or {}
         mains = [each["name"] for each in spec.get("containers") or ()]
         named = main if main in mains else annotations.get(names.DEFAULT_CONTAINER)
-        self._main = named if named in mains else next(iter(mains), "")
+        first: str = next(iter(mains), "")
+        self.main = str(named) if named in mains else first
         # The exit code of a sidecar does not affect the pod's phase (KEP-753).
         sidecars = {
             each["name"]
@@ -287,7 +294,7 @@ class Containers:
     def restarts(self) -> tuple[int, Exit | None]:
         """Return how often the main container was restarted, and how it ended before."""
         for each in self._all:
-            if each["name"] == self._main:
+            if each["name"] == self.main:
                 state = (each.get("lastState") or {}).get("terminated")
                 return each.get("restartCount") or 0, _exit(each["name"], state) if state else None
         return 0, None
@@ -295,7 +302,7 @@ class Containers:
     def running_since(self) -> str:
         """Return the start time of the main container; empty before its start."""
         for each in self._all:
-            if each["name"] == self._main:
+            if each["name"] == self.main:
                 return _started(each)
         return ""
 
@@ -306,7 +313,7 @@ class Containers:
     def exit(self) -> Exit | None:
         """Return the main container's exit if it failed, else the first failure, else its exit."""
         ended = list(self._exits())
-        main = next((each for each in ended if each.container == self._main), None)
+        main = next((each for each in ended if each.container == self.main), None)
         if main is not None and main.code != 0:
             return main
         return next((each for each in ended if each.code != 0), main)
