@@ -174,6 +174,13 @@ class PodReader:
             return None
         return replace(found, role=role_of(self.roles, self.engine, found.role))
 
+    def role(self, raw: Mapping[str, Any]) -> str:
+        """Return the Run's role of an engine's pod; empty without the engine's label."""
+        labels = raw["metadata"].get("labels") or {}
+        if self.engine is None or self.engine.pods.role not in labels:
+            return ""
+        return role_of(self.roles, self.engine, labels[self.engine.pods.role])
+
     def main_container(self, raw: Mapping[str, Any]) -> str:
         """Return the name of the container whose log is the replica's."""
         containers = self.engine.pods.containers if self.engine else {}
