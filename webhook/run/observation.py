@@ -26,6 +26,7 @@ LONGEST_MESSAGE: Final = 1024
 # Bytes. The kubelet keeps 4,096 bytes of a termination message, or 2,048 of the log. The end is the
 # informative part, and thousands of pods may have one each.
 LONGEST_EXIT_MESSAGE: Final = 2048
+_TEMPLATE_HASH: Final = "pod-template-hash"
 # Normal reasons while a pod starts.
 _STARTING: Final = frozenset({"ContainerCreating", "PodInitializing"})
 
@@ -183,11 +184,20 @@ def deployment(raw: Mapping[str, Any]) -> OwnedDeployment | None:
 
 
 def _served(metadata: Mapping[str, Any]) -> str | None:
-    """Return the uid of the Run whose Deployment created the pod through a ReplicaSet."""
+    """Return the uid of the Run whose Deployment created the pod through a ReplicaSet.
+
+    Labels alone can be copied from a pod of the run to another Deployment's template. The name of a
+    ReplicaSet is that of its Deployment, which is the run's, and the pod's template hash
+    (k8s.io/kubernetes, pkg/controller/deployment/sync.go, getNewReplicaSet).
+    """
     references: list[dict[str, Any]] = metadata.get("ownerReferences") or []
     owned_by = next((each for each in references if each.get("controller")), {})
-    uid: str | None = (metadata.get("labels") or {}).get(names.RUN_UID)
-    return sys.intern(uid) if uid and owned_by.get("kind") == "ReplicaSet" else None
+    labels = metadata.get("labels") or {}
+    uid: str | None = labels.get(names.RUN_UID)
+    replica_set = f"{labels.get(names.RUN)}-{labels.get(_TEMPLATE_HASH)}"
+    if not uid or (owned_by.get("kind"), owned_by.get("name")) != ("ReplicaSet", replica_set):
+        return None
+    return sys.intern(uid)
 
 
 def _replica(name: str, run: str) -> tuple[str, int] | None:

@@ -69,6 +69,15 @@ def pod_object(replica: str, *, run: str = "mnist", uid: str = "u1", **status: A
     }
 
 
+def served_pod(rest: str) -> Json:
+    """A pod of the Run's Deployment, which a ReplicaSet created."""
+    pod = pod_object(rest)
+    pod["metadata"]["labels"] |= {names.RUN: "mnist", "pod-template-hash": "x"}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "mnist-x", "uid": "r"}
+    pod["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+    return pod
+
+
 def delegated_run(uid: str = "u1", **status: Any) -> Json:
     """A Run of PaddlePaddle that the training operator carries out."""
     run = run_object(uid=uid, **status)

@@ -14,6 +14,7 @@ from tests.cli.run.scripted_cluster import (
     engine_pod_object,
     pod_object,
     run_object,
+    served_pod,
 )
 from tests.wording import Wording, mentions
 from webhook.cli.run.log_reading import (
@@ -132,10 +133,7 @@ def test_replicas_without_pods_are_reported_by_role(wording: Wording) -> None:
 
 def test_the_pods_of_a_deployment_are_not_replicas_of_a_role() -> None:
     """They are there unless a role or an index is asked for."""
-    pod = pod_object("abc")
-    pod["metadata"]["ownerReferences"] = [
-        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "r", "controller": True}
-    ]
+    pod = served_pod("abc")
     assert names(pod) == ["abc"]
     assert names(pod, wanted=LogSelection(index=0)) == []
 

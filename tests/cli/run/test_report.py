@@ -13,6 +13,7 @@ from tests.cli.run.scripted_cluster import (
     engine_pod_object,
     pod_object,
     run_object,
+    served_pod,
 )
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from tests.wording import Wording, mentions
@@ -155,10 +156,7 @@ def test_a_replica_that_runs_again_says_how_often_it_went_down() -> None:
 
 def test_pods_of_a_deployment_come_by_name_with_their_restarts() -> None:
     """A notebook has no replicas of a role; and other people's pods are left out."""
-    served = pod_object("abc-xyz")
-    served["metadata"]["ownerReferences"] = [
-        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "r", "controller": True}
-    ]
+    served = served_pod("abc-xyz")
     served["status"]["containerStatuses"][0]["restartCount"] = 2
     foreign = pod_object("worker-7")
     foreign["metadata"]["ownerReferences"] = []
