@@ -184,6 +184,22 @@ def role_problems(run: Run, kind: ObjectKind) -> Iterator[Problem]:
             yield Problem(("spec", "replicas", role), what)
 
 
+def kind_problems(
+    run: Run, kind: ObjectKind | None, backend: str, frameworks: str
+) -> Iterator[Problem]:
+    """Yield all problems with roles and fields, or the one that the backend has no kind for it.
+
+    frameworks: those of the backend, in words.
+    """
+    if kind is None:
+        own = quoted(run.spec.framework or "none")
+        what = f"is {own}; backend {backend} runs framework {frameworks}; {NATIVE_CURE}"
+        yield Problem(("spec", "framework"), what)
+    else:
+        yield from role_problems(run, kind)
+        yield from field_problems(run, kind)
+
+
 def notes(run: Run, kind: ObjectKind) -> Iterator[tuple[Path, str]]:
     """Yield path and note of each written field that the engine treats differently."""
     known = {each.run: each for each in kind.fields}

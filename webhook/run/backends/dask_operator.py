@@ -12,13 +12,12 @@ from webhook.dns_names import MAX_LABEL
 from webhook.run.backends.backend import (
     FieldMapping,
     ObjectKind,
-    field_problems,
+    kind_problems,
     make_metadata,
     render_template,
-    role_problems,
 )
 from webhook.run.rendezvous.dask import PORT
-from webhook.strict import Problem, quoted
+from webhook.strict import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,12 +73,9 @@ class DaskBackend:
 
     def problems(self, run: Run) -> Sequence[Problem]:
         """Return what a DaskJob cannot do."""
-        if self.kind(run) is None:
-            what = (
-                f"is {quoted(run.spec.framework or 'none')}; backend dask runs framework dask only"
-            )
-            return [Problem(("spec", "framework"), what)]
-        return [*role_problems(run, KIND), *field_problems(run, KIND), *_own_problems(run)]
+        kind = self.kind(run)
+        own = () if kind is None else _own_problems(run)
+        return [*kind_problems(run, kind, self.name, "dask only"), *own]
 
     def draft_problems(self, drafts: Drafts) -> Iterator[Problem]:  # noqa: ARG002
         """Yield nothing: a DaskJob takes every template."""
