@@ -27,7 +27,7 @@ TIERS: Final[dict[str, tuple[str, ...]]] = {
         *(path.name for path in TESTS.glob("test_*.py")),
     ),
     "cluster": ("cluster",),
-    "thorough": ("agreement", "chaos"),
+    "thorough": ("agreement", "chaos", "helm"),
     "operators": ("operators",),
 }
 
