@@ -17,7 +17,7 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile 
 # Without cached bytecode every program that a test starts compiles its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-unit test-all test-beyond test-operators test-laws golden fuzz lint format lock audit sbom image bench chaos manifests clean
+.PHONY: help demo test test-unit test-all test-beyond test-operators test-laws golden fuzz lint format lock audit sbom wheel image bench chaos manifests clean
 
 help:
 	@echo 'make demo     set up, then show the webhook at work'
@@ -38,6 +38,7 @@ help:
 	@echo 'make lock     resolve the dependencies again'
 	@echo 'make audit    hold the locks against the known vulnerabilities'
 	@echo 'make sbom     write dist/fairlead.cdx.json, the bill of materials of the lock'
+	@echo 'make wheel    write dist/fairlead-VERSION-py3-none-any.whl, for uv tool install or pipx install'
 	@echo 'make image    as root: build the image with buildah, and run webhook and controller from it'
 	@echo 'make clean    remove what the above made in this folder'
 
@@ -139,6 +140,11 @@ sbom: $(STAMP)
 	@mkdir -p dist
 	$(BIN)/python -m tools.sbom > dist/fairlead.cdx.json
 	@echo 'dist/fairlead.cdx.json'
+
+wheel: $(STAMP)
+	@mkdir -p dist
+	$(BIN)/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir dist .
+	@ls dist/fairlead-*.whl
 
 # What it needs is checked first. Exit code 2: something is missing, and the cure.
 image: $(STAMP)

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import copy
 import json
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -171,7 +170,7 @@ def test_a_golden_case_comes_out_as_written(path: Path) -> None:
         assert decide(came, turned, cluster) == decision
         if decision.allowed:
             final = patched(came.pod, decision)
-            once_more = replace(came, pod=final)
+            once_more = came._replace(pod=final)
             assert not decide(once_more, policies, cluster).patch
 
 

@@ -27,7 +27,7 @@ TIERS: Final[dict[str, tuple[str, ...]]] = {
         *(path.name for path in TESTS.glob("test_*.py")),
     ),
     "cluster": ("cluster",),
-    "thorough": ("agreement", "chaos", "helm"),
+    "thorough": ("agreement", "chaos", "helm", "packaging"),
     "operators": ("operators",),
 }
 

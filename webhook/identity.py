@@ -72,6 +72,11 @@ _LABELS = frozenset(
     (names.RUN, names.KIND, names.FRAMEWORK, names.ROLE, names.REPLICA_INDEX, names.RUN_UID)
 )
 _ANNOTATIONS = frozenset((names.CAPACITY, names.PLACEMENT, names.ATTEMPT))
+# The labels whose values are checked, and how each is parsed; None: as an index.
+_REFINING: tuple[tuple[str, Clause | None], ...] = (
+    *((clause.key.name, clause) for clause in (*_OURS.kind, *_OURS.framework, *_OURS.role)),
+    (names.REPLICA_INDEX, None),
+)
 _MOST_MISREAD = 10
 _LONGEST_KEY = 60
 # A warning stays under the 120 characters that the API server recommends.
@@ -172,11 +177,7 @@ def unknown_keys(labels: Mapping[str, str], annotations: Mapping[str, str]) -> t
 
 
 def _misread(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Iterator[str]:
-    refining = (
-        *((clause.key.name, clause) for clause in (*_OURS.kind, *_OURS.framework, *_OURS.role)),
-        (names.REPLICA_INDEX, None),
-    )
-    for key, clause in refining:
+    for key, clause in _REFINING:
         value = labels.get(key)
         if value is None:
             continue
@@ -196,9 +197,9 @@ def _unknown_keys(labels: Mapping[str, str], annotations: Mapping[str, str]) -> 
 def _unread(
     what: str, keys: Iterable[str], known: frozenset[str], elsewhere: frozenset[str]
 ) -> Iterator[str]:
-    for key in keys:
-        if not key.startswith(names.PREFIX) or key in known:
-            continue
+    prefix = names.PREFIX
+    # Every admission comes here, and few pods have such a key.
+    for key in [each for each in keys if each not in known and each.startswith(prefix)]:
         if key in elsewhere:
             other = "an annotation" if what == "label" else "a label"
             yield f"{what} {key}: Fairlead does not read it; write it as {other}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -105,7 +104,7 @@ def test_the_end_of_an_exception_makes_a_shape() -> None:
     shapes = Shapes([policies(PLAIN, exception)])
     end = datetime(2026, 6, 1, 12, tzinfo=UTC)
     seconds = (-2, -1, 0, 1)
-    came = [replace(arrival(WORKER), now=end + timedelta(seconds=each)) for each in seconds]
+    came = [arrival(WORKER)._replace(now=end + timedelta(seconds=each)) for each in seconds]
     first, second, third, fourth = (shape_of(shapes, each) for each in came)
     assert first == second != third == fourth
     assert shape_of(shapes, arrival(WORKER)) not in (first, third)
@@ -212,7 +211,7 @@ def test_pods_of_one_shape_have_one_fate(
     shapes = Shapes([made])
     fates: dict[object, object] = {}
     for each in labels:
-        came = replace(arrival({names.RUN: "r", **each}), now=datetime(2026, 6, 1, tzinfo=UTC))
+        came = arrival({names.RUN: "r", **each})._replace(now=datetime(2026, 6, 1, tzinfo=UTC))
         seen = receive_pod(came)
         assert seen is not None
         shape = shapes.shape_of(seen)

@@ -133,6 +133,23 @@ def test_a_field_that_it_does_not_cover_is_told(folder: Path) -> None:
     mentions(result.stderr, "Training/mnist", "spec.overrides", "not read")
 
 
+@pytest.mark.parametrize("command", ["mutate", "explain"])
+@pytest.mark.parametrize("count", ["'3'", "-1", "2.5", "[3]", "true"])
+def test_a_number_of_pods_that_is_none_is_an_error(folder: Path, command: str, count: str) -> None:
+    """With its place in the file; the other pods of the object are still shown."""
+    (folder / "training.yaml").write_text(TRAINING.replace("hands: 3", f"hands: {count}"))
+    given = ("-f", folder / "training.yaml", "--policies", folder / "policies")
+    result = run(command, *given)
+
+    assert result.exit_code == 1
+    mentions(result.stderr, ": Training/mnist: spec.hands: is", "0 or more")
+    mentions(result.stdout, "boss")
+    assert "hand ×" not in result.stdout
+    compared = run("diff", folder / "policies", folder / "policies", "--pods", given[1])
+    assert compared.exit_code == 2
+    mentions(compared.stderr, "spec.hands: is", "0 or more")
+
+
 def test_policy_tests_know_its_pods(folder: Path) -> None:
     """Through the documents that the test names."""
     (folder / "policies" / "hands.test.yaml").write_text(TEST)

@@ -474,6 +474,44 @@ def test_a_pod_that_cannot_start_is_reported_with_its_cure(installed: Site) -> N
     select(op="remove")
 
 
+def test_an_image_that_cannot_be_pulled_is_reported_at_once(installed: Site) -> None:
+    """While the command waits; that the default image is in no registry, before it waits."""
+    site = installed
+    scheduler = {"op": "replace", "path": "/spec/template/spec/schedulerName"}
+
+    def schedule_with(name: str) -> None:
+        change = {**scheduler, "value": name}
+        site.change("deployments", names.CONTROLLER, change, namespace=NAMESPACE)
+
+    def pending() -> list[str]:
+        found = site.plane.api.get(path("pods", namespace=NAMESPACE))
+        assert found
+        return [
+            each["metadata"]["name"]
+            for each in found["items"]
+            if each["spec"]["schedulerName"] == "nobody"
+        ]
+
+    waiting = {"reason": "ErrImagePull", "message": "no such host"}
+    container = {"name": "controller", "image": "x", "imageID": "", "ready": False}
+    container |= {"restartCount": 0, "state": {"waiting": waiting}}
+    status = json.dumps({"status": {"containerStatuses": [container]}})
+    schedule_with("nobody")
+    try:
+        eventually("the new pod is there", pending)
+        kubectl = site.kubectl.within(NAMESPACE)
+        patched = ("--subresource=status", "--type=merge", "-p", status)
+        kubectl("patch", "pod", pending()[0], *patched)
+        done = site.run("install", "--timeout", "3")
+    finally:
+        schedule_with("default-scheduler")
+    assert done.exit_code == 1
+    waits, _, verdict = done.stderr.partition("not within 3 s")
+    assert verdict
+    mentions(waits, "fairlead:0.1.0", "no registry", "kind load", "--image")
+    mentions(waits, "cannot be pulled (ErrImagePull): no such host")
+
+
 def test_entries_wait_for_their_authority_before_they_have_rules(site: Site) -> None:
     """No pod is refused because nobody has told the API server yet whom to believe."""
     objects = adapted(objects_of("default"), Choices(sources=("mlrun",)))

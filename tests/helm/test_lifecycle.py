@@ -14,12 +14,15 @@ from typing import Any
 
 import pytest
 
+from tests.eventually import eventually
+from tests.helm.conftest import Template
 from tests.manifests.chart import CHART
 from tests.manifests.generated import ROOT
 from tests.manifests.kustomize import Json, of_kind, overlay
 from tests.wording import mentions
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
@@ -46,6 +49,10 @@ RUN: Json = {
 }
 BUNDLE = base64.b64encode(b"the keeper's").decode()
 MAX_SECRET = 1 << 20
+PATHS = {
+    "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
+}
 
 
 @dataclass(frozen=True)
@@ -129,8 +136,9 @@ def release(plane: ControlPlane, helm: Path) -> Iterator[Release]:
     found = Release(plane, helm)
     yield found
     found.helm("uninstall", "fairlead", "--ignore-not-found", "--wait")
-    for path in (POLICIES, f"/apis/{names.API_VERSION}/namespaces/default/{names.RUNS}"):
-        plane.api.call("DELETE", path)
+    for name in definitions(found):
+        plane.api.delete(f"{CRDS}/{name}")
+    eventually("the definitions are gone", lambda: not definitions(found))
 
 
 def definitions(release: Release) -> set[str]:
@@ -233,10 +241,51 @@ def test_a_source_is_removed_without_server_side_apply(release: Release) -> None
 
 def test_objects_of_kubectl_are_taken_over_on_request(release: Release, kubectl_path: Path) -> None:
     """Without --take-ownership helm refuses, and changes nothing."""
-    options = ["--server-side", "--kubeconfig", release.plane.kubeconfig]
-    command = [kubectl_path, "apply", *options, "-k", ROOT / "manifests" / "default"]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    kubectl = Kubectl(kubectl_path, release.plane.kubeconfig)
+    kubectl("apply", "--server-side", "-k", str(ROOT / "manifests" / "default"))
     refused = release.helm("install", "fairlead", CHART, ok=False)
     mentions(refused, "invalid ownership metadata")
     release.helm("install", "fairlead", CHART, "--take-ownership", "--force-conflicts")
     assert release.replicas() == 3
+
+
+def test_gitops_tools_find_no_difference(release: Release, template: Template) -> None:
+    """A server-side dry run of the chart's objects changes none, caBundle and all.
+
+    Flux, and Argo CD with server-side diff, look for drift in this way. Against the chart's own
+    text the live configurations differ in caBundle alone, which docs/guides/argo-cd.md ignores.
+    """
+    release.install()
+    release.keep_bundles()
+    for each in template({}):
+        if each["kind"] not in PATHS:
+            continue
+        path = f"{REGISTRATION}/{PATHS[each['kind']]}/fairlead"
+        live = release.get(path)
+        # The manager of helm's own installation.
+        query = "fieldManager=helm&force=true&dryRun=All"
+        status, answer = release.plane.api.call(
+            "PATCH", f"{path}?{query}", each, content_type="application/apply-patch+yaml"
+        )
+        assert status == http.HTTPStatus.OK, answer
+        assert answer["webhooks"] == live["webhooks"]
+        assert differing(each["webhooks"], live["webhooks"]) == {
+            ".webhooks[].clientConfig.caBundle"
+        }
+    page = (ROOT / "docs" / "guides" / "argo-cd.md").read_text()
+    mentions(page, *PATHS, ".webhooks[]?.clientConfig.caBundle")
+
+
+def differing(wanted: Any, live: Any, path: str = ".webhooks") -> set[str]:
+    """The paths at which the live object has another value, or one that is not wanted."""
+    if isinstance(wanted, list) and isinstance(live, list) and len(wanted) == len(live):
+        pairs = zip(wanted, live, strict=True)
+        mark = "[]" if wanted and isinstance(wanted[0], dict) else ""
+        return {found for one, other in pairs for found in differing(one, other, path + mark)}
+    if isinstance(wanted, dict) and isinstance(live, dict):
+        return {
+            found
+            for key in {*wanted, *live}
+            for found in differing(wanted.get(key), live.get(key), f"{path}.{key}")
+        }
+    return set() if wanted == live else {path}

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import json
+from typing import Any
+
 import pytest
 
 from tests.pod_schema.templates import Json, annotated, mounting, template
-from tests.workloads.manifests import templates
+from tests.wording import mentions
+from tests.workloads.manifests import made_by, templates
 from webhook.names import MIRROR_POD
 from webhook.pod_schema.field_checks import Fault
 from webhook.workloads.find import pod_templates
@@ -147,3 +152,120 @@ def test_the_api_server_judges_its_own_kinds(api_version: str, kind: str, judged
     spec = {"tfReplicaSpecs": {"Worker": spec}} if kind == "TFJob" else spec
     (found,) = templates(api_version, kind, spec)
     assert is_judged(found) is judged
+
+
+# Of each kind a spec, and where its number of pods is.
+COUNTS: list[tuple[str, str, Json, str]] = [
+    ("apps/v1", "Deployment", {"template": template()}, "replicas"),
+    ("batch/v1", "Job", {"template": template(restartPolicy="Never")}, "parallelism"),
+    ("kubeflow.org/v1", "TFJob", {"tfReplicaSpecs": {"Worker": {"template": template()}}}, "*"),
+    (
+        "jobset.x-k8s.io/v1alpha2",
+        "JobSet",
+        {"replicatedJobs": [{"name": "w", "template": {"spec": {"template": template()}}}]},
+        "replicatedJobs.0.template.spec.parallelism",
+    ),
+    (
+        "leaderworkerset.x-k8s.io/v1",
+        "LeaderWorkerSet",
+        {"leaderWorkerTemplate": {"workerTemplate": template()}},
+        "leaderWorkerTemplate.size",
+    ),
+    (
+        "ray.io/v1",
+        "RayCluster",
+        {"workerGroupSpecs": [{"groupName": "w", "template": template()}]},
+        "workerGroupSpecs.0.replicas",
+    ),
+    (
+        "kubernetes.dask.org/v1",
+        "DaskCluster",
+        {"worker": {"spec": template()["spec"]}},
+        "worker.replicas",
+    ),
+    (
+        "sparkoperator.k8s.io/v1beta2",
+        "SparkApplication",
+        {"driver": {}, "executor": {}},
+        "executor.instances",
+    ),
+    (
+        "batch.volcano.sh/v1alpha1",
+        "Job",
+        {"tasks": [{"name": "w", "template": template()}]},
+        "tasks.0.replicas",
+    ),
+    (
+        "serving.kserve.io/v1beta1",
+        "InferenceService",
+        {"predictor": template()["spec"]},
+        "predictor.minReplicas",
+    ),
+]
+
+
+def with_count(spec: Json, where: str, value: object) -> tuple[Json, tuple[str | int, ...]]:
+    """The spec with a number of pods, and the number's path in the object."""
+    path = "tfReplicaSpecs.Worker.replicas" if where == "*" else where
+    steps = [int(step) if step.isdecimal() else step for step in path.split(".")]
+    made: Json = copy.deepcopy(spec)
+    holder: Any = made
+    for step in steps[:-1]:
+        holder = holder[step]
+    holder[steps[-1]] = value
+    return made, ("spec", *steps)
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "spec", "where"), COUNTS, ids=[each[1] for each in COUNTS]
+)
+@pytest.mark.parametrize("value", ["4", "four", -1, 2.5, [3], True, {"a": 1}])
+def test_a_number_of_pods_that_is_none_is_an_error(
+    api_version: str, kind: str, spec: Json, where: str, value: object
+) -> None:
+    """With its path and its value: nobody else says what it is taken for."""
+    made, path = with_count(spec, where, value)
+    found = [each for each in faults(api_version, kind, made) if each.path == path]
+
+    assert {each.severity for each in found} == {"error"}
+    mentions(found[0].message, json.dumps(value), "whole number that is 0 or more")
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "spec", "where"), COUNTS, ids=[each[1] for each in COUNTS]
+)
+@pytest.mark.parametrize("value", [None, 0, 3, 3.0])
+def test_a_whole_number_of_pods_is_no_error(
+    api_version: str, kind: str, spec: Json, where: str, value: object
+) -> None:
+    """Nor is null; kubectl sends 3.0 as 3."""
+    made, _ = with_count(spec, where, value)
+    found = templates(api_version, kind, made)
+
+    assert not [each for each in found if each.miscounted]
+    if value == 3:
+        # A group of LeaderWorkerSet has a leader beside its workers.
+        assert (2 if kind == "LeaderWorkerSet" else 3) in [each.count for each in found]
+
+
+def test_a_number_of_an_unknown_kind_is_a_warning() -> None:
+    """What looks like a template may be something else; it says what the number is taken for."""
+    spec = {"replicas": "4", "template": template()}
+    (fault,) = faults("example.com/v1", "Thing", spec)
+
+    assert (fault.path, fault.severity) == (("spec", "replicas"), "warning")
+    mentions(fault.message, '"4"', "taken for 1")
+
+
+def test_the_number_of_nodes_of_a_trainjob_is_checked_in_its_runtime_too() -> None:
+    """The runtime's is reported where the job names it."""
+    jobs = [{"name": "node", "template": {"spec": {"template": template()}}}]
+    spec = {"mlPolicy": {"numNodes": "2"}, "template": {"spec": {"replicatedJobs": jobs}}}
+    runtime = made_by("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", spec)
+    own = {"runtimeRef": {"name": "mnist"}, "trainer": {"numNodes": -3}}
+    job = made_by("trainer.kubeflow.org/v1alpha1", "TrainJob", own)
+    (found,) = pod_templates(job, [runtime])
+    by_path = {each.path: each.message for each in template_faults(found)}
+
+    mentions(by_path["spec", "trainer", "numNodes"], "-3")
+    mentions(by_path["spec", "runtimeRef"], "mlPolicy.numNodes", "Runtime/mnist", '"2"')

@@ -66,6 +66,8 @@ def fitting(found: list[str], where: str = "`fairlead explain` prints all of the
 
     The last one gives the number of omitted warnings, and `where` to find them.
     """
+    if not found:
+        return found
     lengths = [len(signed(text)) for text in found]
     if sum(lengths) <= MAX_CHARACTERS:
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from webhook import names
 from webhook.errors import NotSynced
@@ -39,9 +39,8 @@ class Cluster:
     node: Callable[[str], Node | None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """A pod (v1.Pod) as received, with its namespace, user and time.
+class Arrival(NamedTuple):
+    """A pod (v1.Pod) as received, with its namespace, user and time. A tuple, like Decision.
 
     `user` is empty offline: the engine then trusts the pod's own metadata. `groups` are the user's.
     `now` is the time of the request, with a time zone. If it is None, no exception is in force and

@@ -1,6 +1,6 @@
 """The engine's decision about one pod, and the intermediate results from which it is made.
 
-The latter are named tuples, because every admission creates them.
+Those that every admission creates are named tuples: a frozen dataclass takes three times as long.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ class Audited:
     trace: Sequence[Entry] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """The answer for one pod.
 
     result:    placed (the patch changes more than Fairlead's own annotation), unchanged,

@@ -104,9 +104,11 @@ def evaluate(
     requiring = matched
     if not received.keeps:
         requiring = operating_system.other_system(matched, policies.systems, own)
-    positions = tuple(
-        [at for at in matched if at not in requiring or policies.policies[at].requires]
-    )
+    positions = matched
+    if requiring:
+        positions = tuple(
+            [at for at in matched if at not in requiring or policies.policies[at].requires]
+        )
     if matched and not positions:
         return Evaluation("left-alone", own, _OTHER_SYSTEM, aside=aside)
     namespace = arrival.namespace
@@ -169,7 +171,9 @@ def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: Pol
     warnings: Sequence[str] = ()
     if bundle is not None:
         merge_warnings = evaluation.merged.warnings if evaluation.merged else ()
-        warnings = [*merge_warnings, *_expired_exceptions(aside)]
+        warnings = merge_warnings
+        if aside.ended:
+            warnings = [*warnings, *_expired_exceptions(aside)]
     operations: Sequence[Operation] = ()
     if evaluation.allowed:
         if bundle is None:

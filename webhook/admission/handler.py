@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from webhook.admission import audit, review
@@ -198,7 +198,7 @@ class Handler:
             decide_received(received, policies, cluster) if received else Decision("not-a-run")
         )
         if doubts:
-            decision = replace(decision, warnings=[*decision.warnings, *doubts])
+            decision = decision._replace(warnings=[*decision.warnings, *doubts])
         first = self._first_call(request, received, began)
         no_node = self._no_node(request, decision, policies)
         if first and first.no_node:

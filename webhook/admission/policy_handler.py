@@ -91,7 +91,7 @@ def parse_write(body: bytes, resources: Collection[str]) -> PolicyRequest:
         operation=str(operation),
         resource=resource,
         # The request to delete a collection has no name, but each object has.
-        name=review.name_in(metadata, "request.object.metadata.name"),
+        name=review.name_in(metadata, "name", "request.object.metadata.name"),
         user=review.optional(user, "username", "request.userInfo.username"),
         dry_run=request.get("dryRun") is True,
         old=old,

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import orjson
 
@@ -54,8 +53,7 @@ class Unreadable(InvalidReview):
         super().__init__(reason)
 
 
-@dataclass(frozen=True, slots=True)
-class PodRequest:
+class PodRequest(NamedTuple):
     """The creation of a pod. `user` and `groups` are those that the API server authenticated."""
 
     uid: str
@@ -104,12 +102,12 @@ def parse(body: bytes) -> PodRequest:
         raise InvalidReview("request.userInfo.username is empty: the API server names every user")
     groups = user.get("groups")
     groups = [] if groups is None else groups
-    if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
+    if not isinstance(groups, list) or not {*map(type, groups)} <= {str}:
         raise InvalidReview("request.userInfo.groups: want an array of strings")
     return PodRequest(
         uid=request["uid"],
         # The pod's own namespace may be empty here; the request's never is.
-        namespace=name_in(request, "request.namespace"),
+        namespace=name_in(request, "namespace", "request.namespace"),
         name=optional(request, "name", "request.name", longest=MAX_SUBDOMAIN),
         user=user["username"],
         groups=groups,
@@ -131,8 +129,9 @@ def _json(body: bytes, most_values: int) -> Any:
     except orjson.JSONDecodeError as error:
         raise Unreadable(f"the body is not JSON: {error}", body) from None
     # orjson silently reads an integer over 64 bits as a float.
-    for found in _LONG_INTEGER.finditer(outside):
-        _check_int64(found[0], body)
+    if outside:
+        for found in _LONG_INTEGER.finditer(outside):
+            _check_int64(found[0], body)
     return value
 
 
@@ -191,9 +190,9 @@ def member(holder: JsonObject, key: str, wanted: type, path: str) -> Any:
     return value
 
 
-def name_in(holder: JsonObject, path: str) -> str:
-    """Return the name at the last part of the path. Raises InvalidReview."""
-    return _bounded(member(holder, path.rpartition(".")[2], str, path), MAX_SUBDOMAIN, path)
+def name_in(holder: JsonObject, key: str, path: str) -> str:
+    """Return a member that is a name. Messages name it by `path`. Raises InvalidReview."""
+    return _bounded(member(holder, key, str, path), MAX_SUBDOMAIN, path)
 
 
 def optional(holder: JsonObject, key: str, path: str, *, longest: int | None = None) -> str:

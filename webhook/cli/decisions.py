@@ -24,7 +24,7 @@ from webhook.policy.findings import path_text
 from webhook.policy.refused_pods import classes_of, refusals
 from webhook.shortening import first_few
 from webhook.workloads.object import ANSWERED
-from webhook.workloads.workload_faults import template_faults
+from webhook.workloads.workload_faults import count_faults, template_faults
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject
+    from webhook.pod_schema.field_checks import Fault
+    from webhook.sources.table import SourceTable
+    from webhook.workloads.object import Object
     from webhook.workloads.template import PodTemplate
 
 # Number of replicas of a template that are evaluated; further ones are treated like the last.
@@ -116,7 +119,7 @@ def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replica
     found: list[Replicas] = []
     problems: list[str] = [] if passed is None else passed
     for template in offline.templates:
-        wrong, doubtful = faults_of(template)
+        wrong, doubtful = faults_of(template, offline.policies.sources)
         # Each template of an object repeats the errors of the object.
         problems += [line for line in wrong if line not in problems]
         if wrong:
@@ -144,18 +147,29 @@ def readable(offline: Offline) -> tuple[list[Replicas], list[str]]:
     return found, problems
 
 
-def faults_of(template: PodTemplate) -> tuple[list[str], list[str]]:
+def faults_of(template: PodTemplate, sources: SourceTable) -> tuple[list[str], list[str]]:
     """Errors, then warnings, of a template by the pod schema.
 
     None for an object from an API server, which has validated it.
     """
     source = template.source
     lines: dict[str, list[str]] = {"error": [], "warning": []}
-    for each in template_faults(template) if source.file != ANSWERED else ():
-        place = source.place(each.path, at_key=each.at_key)
+    for each in template_faults(template, sources) if source.file != ANSWERED else ():
         title = f" {source.title}:" if each.severity == "error" else ""
-        lines[each.severity].append(f"{place}:{title} {path_text(each.path)}: {each.message}")
+        lines[each.severity].append(_line(source, each, title))
     return lines["error"], lines["warning"]
+
+
+def miscounted(template: PodTemplate, sources: SourceTable) -> list[str]:
+    """Lines about values that are no number of pods; none for an object from an API server."""
+    source = template.source
+    found = count_faults(template, sources) if source.file != ANSWERED else ()
+    return [_line(source, each, f" {source.title}:") for each in found]
+
+
+def _line(source: Object, fault: Fault, title: str) -> str:
+    place = source.place(fault.path, at_key=fault.at_key)
+    return f"{place}:{title} {path_text(fault.path)}: {fault.message}"
 
 
 def misshapen(template: PodTemplate, error: InvalidPod) -> str:
@@ -284,7 +298,7 @@ def _by_node(every: Replicas, offline: Offline, nodes: Sequence[Node]) -> list[R
     if not off.nodes:
         return [every]
     first = off.nodes[0][0].name
-    there = replace(arrival, pod=on_node(arrival.pod, first))
+    there = arrival._replace(pod=on_node(arrival.pod, first))
     decision = decide(there, offline.policies, offline.cluster)
     if decision.allowed:
         return [every]

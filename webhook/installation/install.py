@@ -237,11 +237,31 @@ class Installer:
             if key.kind.name != DEPLOYMENT:
                 continue
 
-            async def missing(key: Key = key) -> str:
-                return rollout.missing(await self._client.get(key.path))
+            reported: set[str] = set()
 
+            async def missing(key: Key = key, reported: set[str] = reported) -> str:
+                live = await self._client.get(key.path)
+                words = rollout.missing(live)
+                if words:
+                    await self._report_images(live, reported)
+                return words
+
+            if local := [each for each in _images(objects[key]) if "/" not in each]:
+                self._progress.note(
+                    f"image {local[0]} is in no registry: the nodes need it before (`kind load "
+                    f"docker-image {local[0]}`); otherwise give one that they can pull: --image "
+                    "REGISTRY/fairlead:TAG"
+                )
             with self._progress.step(f"waiting for {key}"):
                 await self._patience.until(str(key), missing)
+
+    async def _report_images(self, deployment: Json, reported: set[str]) -> None:
+        """Report at once that an image cannot be pulled: waiting seldom helps."""
+        pods = f"/api/v1/namespaces/{deployment['metadata']['namespace']}/pods"
+        for trouble in rollout.image_troubles(deployment, (await self._client.get(pods))["items"]):
+            if trouble.what not in reported:
+                reported.add(trouble.what)
+                self._progress.note(f"{trouble.what}; {trouble.cure}")
 
     async def _intercept(self, key: Key, wanted: Json, probe_in: str) -> None:
         with self._progress.step("having pods of runs sent to the webhook"):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     Json = Mapping[str, Any]
 
 _IMAGE: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+_NO_IMAGE: Final = "the image cannot be pulled"
 
 
 class Trouble(NamedTuple):
@@ -59,6 +60,11 @@ def troubles(deployment: Json, pods: Iterable[Json]) -> Iterator[Trouble]:
             yield found
 
 
+def image_troubles(deployment: Json, pods: Iterable[Json]) -> Iterator[Trouble]:
+    """Those of `troubles` that are about an image that cannot be pulled."""
+    return (each for each in troubles(deployment, pods) if each.what.startswith(_NO_IMAGE))
+
+
 def is_ready(pod: Json) -> bool:
     """Whether the kubelet reports the pod as ready."""
     return _condition(pod, "Ready").get("status") == "True"
@@ -91,7 +97,7 @@ def _waiting(waiting: Json, logs: str, name: str) -> Trouble:
     reason, message = waiting.get("reason", ""), waiting.get("message", "")
     if reason in _IMAGE:
         return Trouble(
-            f"the image cannot be had ({reason}): {message}",
+            f"{_NO_IMAGE} ({reason}): {message}",
             "give one that the nodes can pull: fairlead install --image REGISTRY/fairlead:TAG",
         )
     if reason == "CrashLoopBackOff":

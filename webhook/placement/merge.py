@@ -11,8 +11,8 @@ or placed completely.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.placement import kueue, merge_nodes, merge_plain, merge_verdict
 from webhook.placement.capacity import names_taint
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from webhook.placement.trace import Entry
 
 
-@dataclass(frozen=True, slots=True)
-class MergeContext:
+class MergeContext(NamedTuple):
     """What a merge needs in addition to bundle and pod.
 
     classes:                     every capacity class of the set, by name
@@ -50,16 +49,15 @@ class MergeContext:
                                  same class, and has no other effect
     """
 
-    classes: Mapping[str, CapacityClass] = field(default_factory=dict)
+    classes: Mapping[str, CapacityClass] = MappingProxyType({})
     default_priority_class: str = ""
-    default_toleration_seconds: Mapping[str, int] = field(default_factory=dict)
+    default_toleration_seconds: Mapping[str, int] = MappingProxyType({})
     flavor: Flavor | None = None
     node: Node | None = None
     kept: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(NamedTuple):
     """The result. With `rejections` the pod is rejected and `placement` is the pod's own."""
 
     placement: PodPlacement

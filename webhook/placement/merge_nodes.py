@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from webhook import names
 from webhook.placement import node_affinity
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
 FIELD = f"annotations[{names.CAPACITY}]"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeChoice:
+class NodeChoice(NamedTuple):
     """The result: nodeSelector, required terms, and every capacity mode that applies."""
 
     selector: dict[str, str]
@@ -115,9 +113,13 @@ def _freed(bundle: Bundle, pod: PodPlacement, ledger: Ledger) -> dict[str, str]:
 
 def _pruned(result: Demand, pod: PodPlacement) -> Demand:
     """The result without terms that no node can meet, if it changes and a term is left."""
-    if result.terms is None or result == (pod.node_selector, pod.required) or not result.possible:
+    if result.terms is None or result == (pod.node_selector, pod.required):
         return result
-    return Demand(result.selector, node_affinity.pruned(result.terms, result.selector))
+    kept = node_affinity.pruned(result.terms, result.selector)
+    # An empty term is kept, but no node meets it.
+    if all(map(node_affinity.is_empty, kept)):
+        return result
+    return Demand(result.selector, kept)
 
 
 def _applicable(
@@ -208,8 +210,7 @@ def _note(setting: NodeSetting, pod: PodPlacement, ledger: Ledger) -> None:
             ledger.note(setting, "set", setting.describe_value)
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(NamedTuple):
     """One mode that applies to the pod, from a policy or from the author."""
 
     capacity: CapacityClass

@@ -6,14 +6,18 @@ PodPlacement and from nothing else.
 
 from __future__ import annotations
 
+from itertools import compress
+from operator import is_not
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from webhook.placement.fields import OF_PODS, Shape
 from webhook.placement.pod import AFFINITY_LISTS, REQUIRED, PodPlacement
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from webhook.placement.fields import Field
-    from webhook.placement.shapes import Json, JsonObject
+    from webhook.placement.shapes import JsonObject
 
 
 class _Remove(TypedDict):
@@ -28,12 +32,13 @@ class Operation(_Remove, total=False):
 
 
 # The fields that a policy may change, by their positions in PodPlacement; affinity has two.
-_PATCHED: Final = [
-    (at, field)
+_PATCHED: Final = {
+    at: field
     for at, attribute in enumerate(PodPlacement._fields)
     for field in OF_PODS
     if field.attribute == attribute and field.by_policies
-]
+}
+_POSITIONS: Final = range(len(PodPlacement._fields))
 
 
 def pointer(token: str) -> str:
@@ -47,17 +52,11 @@ def operations(pod: JsonObject, old: PodPlacement, new: PodPlacement) -> list[Op
     Empty if nothing changes. A missing parent is added whole.
     """
     result: list[Operation] = []
-    for at, field in _PATCHED:
-        before: Json = old[at]
-        after: Json = new[at]
-        if after is not before and after != before:
-            holder: JsonObject = pod[field.holder]
-            if field.shape is Shape.MAP:
-                _members(result, f"/{field.holder}", holder, field.name, before, after)
-            elif field.shape is Shape.LIST:
-                _list(result, field, holder, before, after)
-            else:
-                _scalar(result, field, holder, after)
+    # Few fields change, and the others are the same objects.
+    for at in compress(_POSITIONS, map(is_not, old, new)):
+        field = _PATCHED.get(at)
+        if field is not None and new[at] != old[at]:
+            _WRITERS[field.shape](result, field, pod[field.holder], old[at], new[at])
     if new.required is not old.required or new.lists is not old.lists:
         spec: JsonObject = pod["spec"]
         affinity: JsonObject = spec.get("affinity") or {}
@@ -91,7 +90,15 @@ def _members(
     )
 
 
-def _scalar(result: list[Operation], field: Field, holder: JsonObject, new: str | int) -> None:
+def _map(
+    result: list[Operation], field: Field, holder: JsonObject, old: JsonObject, new: JsonObject
+) -> None:
+    _members(result, f"/{field.holder}", holder, field.name, old, new)
+
+
+def _scalar(
+    result: list[Operation], field: Field, holder: JsonObject, _old: str | int, new: str | int
+) -> None:
     """Set one value; fields derived from the old one are removed, to be derived again."""
     result.append({"op": "add", "path": field.path, "value": new})
     derived = [name for name in field.derived if name in holder]
@@ -109,6 +116,13 @@ def _list(
         result.append({"op": "remove", "path": path})
     else:
         result.append({"op": "add", "path": path, "value": new})
+
+
+_WRITERS: Final[dict[Shape, Callable[..., None]]] = {
+    Shape.MAP: _map,
+    Shape.LIST: _list,
+    Shape.SCALAR: _scalar,
+}
 
 
 def affinity_of(before: JsonObject, placement: PodPlacement) -> JsonObject:

@@ -7,6 +7,7 @@ not known here is never interpreted: such a toleration covers and overlaps only 
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def meeting_points(toleration: Toleration) -> tuple[list[MeetingPoint], list[Mee
 
 def covered(toleration: Toleration, by: Iterable[Toleration]) -> bool:
     """Whether one of `by` alone covers the toleration."""
-    return any(covers(broad, toleration) for broad in by)
+    return any(map(covers, by, repeat(toleration)))
 
 
 def joined(first: Sequence[Toleration], then: Iterable[Toleration]) -> list[Toleration]:

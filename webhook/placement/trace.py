@@ -72,7 +72,7 @@ class Ledger:
 
     def note(self, setting: PlacementSetting, outcome: Outcome, reason: str) -> None:
         """Record the outcome of a setting."""
-        self.trace.append(entry(setting, outcome, reason))
+        self.trace.append(Entry(setting.field, setting.policy, setting.part, outcome, reason))
 
     def warn(self, setting: PlacementSetting, outcome: Outcome, reason: str) -> None:
         """Record the outcome of a setting, and warn the client."""

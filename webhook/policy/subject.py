@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 # The API server's default for a pod that names none.
@@ -69,14 +68,21 @@ def resources(spec: JsonObject) -> frozenset[str]:
     Source: the API server's defaulting of requests from limits, k8s.io/kubernetes/pkg/apis/core/v1.
     """
     found: set[str] = set()
-    lists = (_objects(spec.get(containers)) for containers in ("initContainers", "containers"))
-    for holder in (spec, *chain.from_iterable(lists)):
+    holders = [
+        spec,
+        *_objects(spec.get("initContainers")),
+        *_objects(spec.get("containers")),
+    ]
+    for holder in holders:
         asked = holder.get("resources")
-        if isinstance(asked, dict):
-            for part in ("limits", "requests"):
-                amounts = asked.get(part)
-                if isinstance(amounts, dict):
-                    found.update(name for name, amount in amounts.items() if _some(amount))
+        if not isinstance(asked, dict):
+            continue
+        for part in ("limits", "requests"):
+            amounts = asked.get(part)
+            if isinstance(amounts, dict):
+                for name, amount in amounts.items():
+                    if name not in found and _some(amount):
+                        found.add(name)
     return frozenset(found)
 
 

@@ -144,7 +144,10 @@ def _of_pods(
     for position, (entry, about) in enumerate(entries):
         members = _product(entry, pods.times) // max(_product(entry, pods.over), 1) - pods.less
         built = built_template(entry, pods.build) if pods.build else None
-        if members < 0 or (pods.less and not members) or (pods.build and not built):
+        counts = (*pods.count, *pods.times, *pods.over, *([pods.first] if pods.first else ()))
+        miscounted = tuple(entry.miscounted(counts))
+        none = members < 0 or (pods.less and not members)
+        if (none and not miscounted) or (pods.build and not built):
             continue
         facts = {
             **about,
@@ -168,7 +171,7 @@ def _of_pods(
             view.source,
             place,
             parts[position],
-            None if pods.per_node else groups[position] * members,
+            None if pods.per_node else groups[position] * max(members, 0),
             _maker(
                 added,
                 partial(_numbers, members, first, sum(groups[:position])),
@@ -178,6 +181,7 @@ def _of_pods(
             ),
             built,
             unmarked=pods.unmarked,
+            miscounted=miscounted,
         )
 
 

@@ -19,7 +19,7 @@ from webhook.workloads.by_kind import (
     group_of,
     templates_of_known_kind,
 )
-from webhook.workloads.template import PodTemplate, at, count_at
+from webhook.workloads.template import PodTemplate, at, count_at, count_problem
 from webhook.workloads.trainjob import is_train_job, runtime_title, templates_of_train_job
 
 if TYPE_CHECKING:
@@ -92,7 +92,15 @@ def _by_shape(source: Object, value: Any, path: Path) -> Iterator[PodTemplate]:
             yield from _by_shape(source, item, (*path, position))
     elif isinstance(value, dict):
         if _is_template(value):
-            yield PodTemplate(source, path, _part(source, path), _count(source, path))
+            counts = ((*path[:-1], "replicas"), (*path, "replicas"))
+            found = ((each, count_problem(at(source.value, each))) for each in counts)
+            yield PodTemplate(
+                source,
+                path,
+                _part(source, path),
+                _count(source, path),
+                miscounted=tuple((each, message) for each, message in found if message),
+            )
             return
         for key, child in value.items():
             if path or key not in ("metadata", "status"):

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from webhook.sources.kind_model import BY_INDEX, UNKNOWN
-from webhook.workloads.template import at, count_at
+from webhook.workloads.template import at, count_at, count_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.policy.findings import Path
     from webhook.sources.kind_model import Choice, Field, Text
@@ -48,6 +48,12 @@ class ObjectView:
         for field in reversed(fields):
             default = count_at(self.source.value, self.path(field), default)
         return default
+
+    def miscounted(self, fields: Sequence[Field]) -> Iterator[tuple[Path, str]]:
+        """Yield path and message of each field with another value than a number of pods."""
+        for field in fields:
+            if message := count_problem(self.value(field)):
+                yield self.path(field), message
 
     def fill(self, text: Text, facts: Mapping[str, Any]) -> list[str]:
         """Return a text in pieces that alternate: text common to all replicas, a fact of BY_INDEX.

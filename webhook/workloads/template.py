@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from webhook.policy.findings import path_text
+from webhook.shortening import cut
 from webhook.sources.kind_model import UNKNOWN
 from webhook.workloads.stored_pod import as_admitted, as_stored, is_stored
 
@@ -32,6 +34,8 @@ class ReplicaAdditions(NamedTuple):
     volumes: Sequence[JsonObject] = ()
 
 
+_MOST: Final = 60
+_NUMBER: Final = "write a whole number that is 0 or more"
 # From a replica's index (from 0) to what its controller adds.
 Maker: TypeAlias = Callable[[int], ReplicaAdditions]
 # Writes a changed template into a copy of the object, as far as the object has fields for it.
@@ -72,6 +76,7 @@ class PodTemplate:
     built: the template, if it is not at the path as a whole
     led:   one of the object's templates has a role that leads
     unmarked: what to do if the pods are to belong to a run, which no mark shows
+    miscounted: paths in the object, and messages, of values that are no number of pods
     """
 
     source: Object
@@ -82,6 +87,7 @@ class PodTemplate:
     built: BuiltTemplate | None = None
     led: bool = False
     unmarked: str = ""
+    miscounted: Sequence[tuple[Path, str]] = ()
 
     @property
     def is_pod(self) -> bool:
@@ -249,5 +255,22 @@ def at(value: Any, path: Path) -> Any:
 
 def count_at(value: Any, path: Path, default: int = 1) -> int:
     """Return the number at a path, such as spec.replicas; the default if there is none."""
-    found = at(value, path)
-    return found if isinstance(found, int) and found >= 0 else default
+    found = number_of_pods(at(value, path))
+    return default if found is None else found
+
+
+def number_of_pods(value: Any) -> int | None:
+    """Return a whole number that is not negative; None for any other value.
+
+    2.0 is 2, because kubectl sends it so.
+    """
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return int(value) if whole and not isinstance(value, bool) and value >= 0 else None
+
+
+def count_problem(value: Any) -> str:
+    """Return what is wrong with a number of pods; empty for a valid number and for no value."""
+    if value is None or number_of_pods(value) is not None:
+        return ""
+    cure = f"{_NUMBER}, without quotes" if isinstance(value, str) else _NUMBER
+    return f"is {cut(json.dumps(value, default=str), _MOST)}, not a number of pods; {cure}"

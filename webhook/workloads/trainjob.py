@@ -11,14 +11,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.dns_names import is_label, is_subdomain
+from webhook.policy.findings import path_text
 from webhook.workloads.by_kind import group_of, templates_of_known_kind
 from webhook.workloads.object import Object
-from webhook.workloads.template import BuiltTemplate, at
+from webhook.workloads.template import BuiltTemplate, at, count_problem, number_of_pods
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.placement.shapes import JsonObject
+    from webhook.policy.findings import Path
     from webhook.sources.table import SourceTable
     from webhook.workloads.template import PodTemplate
 
@@ -73,10 +75,21 @@ def templates_of_train_job(
             each,
             source=source,
             path=("spec", "runtimeRef"),
+            miscounted=_miscounted(source, runtime),
             built=BuiltTemplate(each.template, _LABELS_AT),
         )
         for each in templates_of_known_kind(Object(source.file, value), sources) or []
     ]
+
+
+def _miscounted(source: Object, runtime: Object) -> tuple[tuple[Path, str], ...]:
+    """Return path and message of a number of nodes that is none, of the job or its runtime."""
+    own, shared = ("spec", "trainer", "numNodes"), ("spec", "mlPolicy", "numNodes")
+    found: list[tuple[Path, str]] = [(own, count_problem(at(source.value, own)))]
+    if message := count_problem(at(runtime.value, shared)):
+        text = f"{path_text(shared)} of {runtime.title} {message}"
+        found.append((("spec", "runtimeRef"), text))
+    return tuple((path, message) for path, message in found if message)
 
 
 def _reference(source: Object) -> tuple[str, str]:
@@ -125,7 +138,8 @@ def _set_count(job: JsonObject, train_job: JsonObject, runtime: JsonObject) -> N
         count = given or (at(policy, ("numNodes",)) or 1 if policy is not None else None)
     if mpi is not None and wanted and job.get("name") == "node":
         count = max(wanted - 1, 1) if at(mpi, ("runLauncherAsNode",)) else wanted
-    if isinstance(count, int):
+    count = number_of_pods(count)
+    if count is not None:
         job["template"]["spec"]["parallelism"] = count
         job["template"]["spec"]["completions"] = count
 

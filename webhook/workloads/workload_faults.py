@@ -42,11 +42,12 @@ def template_faults(
     typos are reported, as warnings.
     """
     source = template.source
+    yield from count_faults(template, sources)
     if template.built is not None:
         # Faults are those of the template as it is written.
         if template.built.start is not None:
             yield from template_faults(
-                replace(template, path=template.built.start, built=None), sources
+                replace(template, path=template.built.start, built=None, miscounted=()), sources
             )
         return
     known = (group_of(source), source.kind) in sources.template_kinds
@@ -71,6 +72,18 @@ def template_faults(
             yield each._replace(path=(*template.path, *each.path), severity=severity)
     if known:
         yield from text_rules.name_faults(source.metadata)
+
+
+def count_faults(template: PodTemplate, sources: SourceTable) -> Iterator[field_checks.Fault]:
+    """Yield a fault for each value that is no number of pods: an error in a known kind."""
+    source = template.source
+    known = (group_of(source), source.kind) in sources.pod_kinds
+    for path, message in template.miscounted:
+        if known:
+            yield field_checks.Fault(path, message)
+        else:
+            text = f"{message}; here it is taken for {template.count}"
+            yield field_checks.Fault(path, text, "warning")
 
 
 def _of_annotations(

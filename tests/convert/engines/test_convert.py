@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.run.backends.runs import WHOLE, Json, a_run, all_rendered, model, rendered
+from tests.wording import mentions
 from webhook.convert.engines import convert_object, is_engine_object
 from webhook.convert.engines.convert import CONVERTIBLE
 from webhook.policy.findings import Finding
@@ -404,6 +405,60 @@ def test_the_values_of_a_trainjob_win_over_its_runtime() -> None:
     assert "spec.trainer.image: is left out: its image" in " ".join(warnings)
 
 
+def test_the_label_says_which_job_of_a_runtime_trains() -> None:
+    """The one of the runtimes of Trainer 2.1 that fetches a dataset comes first."""
+    runtime, job = all_rendered("trainer", WHOLE["trainer"][1])
+    jobs = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    first = {"name": "dataset-initializer", "replicas": 1, "template": {"spec": {}}}
+    jobs[0]["name"] = "train"
+    runtime["spec"]["template"]["spec"]["replicatedJobs"] = [first, *jobs]
+    run, warnings = converted(job, runtime)
+    at = "spec.template.spec.replicatedJobs"
+
+    main = run["spec"]["template"]["spec"]["containers"][0]
+    assert main["image"] == "example.invalid/none"
+    assert f"{at}[0].name: is 'dataset-initializer', and becomes 'node' in the Run" in warnings
+    del jobs[0]["template"]["metadata"]
+    found = convert_object(written([job, runtime]))
+    (error,) = found.errors
+    mentions(str(error), at, "dataset-initializer, train", "trainjob-ancestor-step: trainer")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "wanted"),
+    [
+        ("name", "other", "TrainingRuntime/other"),
+        ("kind", "ClusterTrainingRuntime", "ClusterTrainingRuntime/mnist"),
+        ("kind", None, "ClusterTrainingRuntime/mnist"),
+    ],
+)
+def test_another_runtime_than_the_trainjob_names_is_an_error(
+    field: str, value: str | None, wanted: str
+) -> None:
+    """And among several runtimes the one that it names is taken."""
+    runtime, job = all_rendered("trainer", WHOLE["trainer"][1])
+    job["spec"]["runtimeRef"][field] = value
+    found = convert_object(written([job, runtime]))
+
+    (error,) = found.errors
+    facts = ("spec.runtimeRef", f"is {wanted}", "the runtime here is TrainingRuntime/mnist")
+    mentions(str(error), *facts)
+
+
+def test_variables_of_a_trainjob_are_those_of_its_container() -> None:
+    """They replace those of the runtime with the same name."""
+    runtime, job = all_rendered("trainer", WHOLE["trainer"][1])
+    (node,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    template = node["template"]["spec"]["template"]
+    main_of = template["spec"]["containers"][0]
+    main_of["env"] = [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]
+    job["spec"]["trainer"] = {"env": [{"name": "B", "value": "3"}]}
+    run, _ = converted(job, runtime)
+
+    env = run["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert env == [{"name": "A", "value": "1"}, {"name": "B", "value": "3"}]
+
+
 SPARK = """\
 apiVersion: sparkoperator.k8s.io/v1beta2
 kind: SparkApplication
@@ -456,7 +511,7 @@ def test_variables_that_rendering_adds_are_not_in_the_run() -> None:
         ("apiVersion: kubeflow.org/v1\nkind: [a\n", ""),
         (
             "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\n",
-            "add the TrainingRuntime as a document of its own",
+            "its runtime ClusterTrainingRuntime/ is not here; add it as a document of its own",
         ),
     ],
 )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from tests.run.backends.runs import WHOLE, Json, a_run, all_rendered, model, rendered
+from webhook.convert.engines import convert_object
 from webhook.errors import InvalidRun
 from webhook.run.backends.backend import written_fields
 from webhook.run.backends.table import BACKENDS, render_run
@@ -20,6 +22,13 @@ def problems(backend: str, document: Json) -> list[str]:
     with pytest.raises(InvalidRun) as error:
         render_run(model(document), BACKENDS[backend])
     return [*error.value.problems]
+
+
+def convert_back(document: Json) -> tuple[Json, list[str]]:
+    """The Run of an object, and the warnings."""
+    found = convert_object({"job.yaml": json.dumps(document).encode()})
+    assert found.document is not None
+    return dict(found.document), [str(each) for each in found.warnings]
 
 
 def main_of(template: Json) -> Json:
@@ -270,6 +279,20 @@ def test_quantities_of_a_daskjob_are_text() -> None:
     worker = rendered("dask", WHOLE["dask"][0])["spec"]["cluster"]["spec"]["worker"]
 
     assert main_of(worker)["resources"] == {"limits": {"nvidia.com/gpu": "8"}}
+
+
+@pytest.mark.parametrize("ports", [[], [{"name": "tcp-comm", "containerPort": 8786}]])
+def test_the_service_of_a_dask_scheduler_has_endpoints(ports: list[Json]) -> None:
+    """A named target port that no container has selects no pod."""
+    run = a_run(framework="dask", replicas={"scheduler": {}, "worker": {}, "driver": {}})
+    run["spec"]["template"]["spec"]["containers"][0]["ports"] = ports
+    scheduler = rendered("dask", run)["spec"]["cluster"]["spec"]["scheduler"]
+
+    named = {each["name"]: each["containerPort"] for each in ports}
+    targets = [each["targetPort"] for each in scheduler["service"]["ports"]]
+    assert [named.get(each, each) for each in targets] == [8786, 8787]
+    back, warnings = convert_back(rendered("dask", run))
+    assert (warnings, rendered("dask", back)) == ([], rendered("dask", run))
 
 
 def test_kuberay_starts_ray_unless_head_and_workers_have_a_command() -> None:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.cli.cluster_surroundings import read_policies
-from webhook.cli.decisions import MAX_REPLICAS, misshapen
+from webhook.cli.decisions import MAX_REPLICAS, miscounted, misshapen
 from webhook.cli.diff.comparison_input import (
     ComparisonInput,
     Facts,
     Planned,
     Pods,
     Template,
-    plan_of,
+    makers_of_run,
     read_facts,
     read_pods,
 )
@@ -193,7 +193,7 @@ def pods_of_files(
             makers += [Template(template, within) for template in found]
             continue
         try:
-            makers.append(Planned(each.place(), plan_of(each.value, within)))
+            makers += makers_of_run(each, within, sources)
         except InvalidRun as error:
             problems += [f"{each.place()}: {each.title}: {line}" for line in error.problems]
     if problems:
@@ -229,7 +229,7 @@ def compared(gathered: ComparisonInput, now: datetime) -> Report:
 
     Equal replicas after the thousandth are treated like the last one before, as in `fairlead
     mutate` and `fairlead run preview`. Raises UnreadableInput with every pod whose fields have the
-    wrong shape.
+    wrong shape, and with every value that is no number of pods.
     """
     judge = _Judge(gathered, now)
     found: list[JudgedPod] = []
@@ -238,6 +238,8 @@ def compared(gathered: ComparisonInput, now: datetime) -> Report:
         if not isinstance(each, Template):
             found += judge.of_run(each)
             continue
+        wrong = miscounted(each.template, gathered.new.sources)
+        problems += [line for line in wrong if line not in problems]
         try:
             found += judge.of_template(each)
         except InvalidPod as error:

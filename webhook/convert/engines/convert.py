@@ -15,6 +15,7 @@ from webhook.convert.engines.extract import (
     extract_spark,
     extract_train_job,
     find,
+    trainer_job,
     without_env,
 )
 from webhook.convert.polyaxon.complete import complete
@@ -173,16 +174,49 @@ def _select(
     main = next((each for each in items if find(each, "kind").value in _COMPANIONS), items[0])
     others = [each for each in items if each is not main]
     kinds = _COMPANIONS.get(str(find(main, "kind").value), ())
-    companion = next((each for each in others if find(each, "kind").value in kinds), None)
+    possible = [each for each in others if find(each, "kind").value in kinds]
+    wanted = _runtime_title(main)
+    companion = next(
+        (each for each in possible if _title(each) == wanted), next(iter(possible), None)
+    )
     for item in others:
         if item is not companion:
             notes.error(item, "is one document more; a Run is made of one object")
     _check_kind(main, notes)
-    if find(main, "kind").value == trainer.KIND.kind and companion is None:
-        what = "its runtime is not here; add the TrainingRuntime as a document of its own"
-        at = find(main, "spec", "runtimeRef")
-        notes.error(main if at.value is None else at, what)
+    if find(main, "kind").value == trainer.KIND.kind:
+        _check_runtime(main, companion, notes)
     return main, companion
+
+
+def _title(item: Item) -> str:
+    return f"{find(item, 'kind').as_text}/{find(item, 'metadata', 'name').as_text}"
+
+
+def _runtime_title(job: Item) -> str:
+    """Return kind and name of a TrainJob's runtime; its kind is that of all namespaces if unset."""
+    reference = find(job, "spec", "runtimeRef")
+    kind = find(reference, "kind").value
+    return f"{kind or f'Cluster{trainer.RUNTIME}'}/{find(reference, 'name').as_text}"
+
+
+def _check_runtime(job: Item, runtime: Item | None, notes: Notes) -> None:
+    """Note an error unless the runtime is the one that the TrainJob names, and has one trainer."""
+    at = find(job, "spec", "runtimeRef")
+    at, wanted = (job if at.value is None else at), _runtime_title(job)
+    if runtime is None:
+        notes.error(at, f"its runtime {wanted} is not here; add it as a document of its own")
+        return
+    if (own := _title(runtime)) != wanted:
+        what = f"is {wanted}, and the runtime here is {own}; add {wanted}, or name the other one"
+        notes.error(at, what)
+    jobs = find(runtime, "spec", "template", "spec", "replicatedJobs")
+    if len(jobs.elements) > 1 and trainer_job(runtime).value is None:
+        named = ", ".join(find(each, "name").as_text for each in jobs.elements)
+        what = (
+            f"one of {named} must have the label {trainer.STEP}: {trainer.TRAINER} in "
+            "template.metadata, by which Trainer knows the job that trains; label it"
+        )
+        notes.error(jobs, what)
 
 
 def _check_kind(item: Item, notes: Notes) -> None:

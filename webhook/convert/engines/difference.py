@@ -42,7 +42,7 @@ _QUANTITIES: Final = ("limits", "requests")
 _SECTIONS: Final = ("runPolicy", "metadata", "spec")
 _MOST: Final = 60
 _IN_RUN: Final = (
-    "its image, command, args, resources and numbers are in the Run; write other values there"
+    "its image, command, args, env, resources and numbers are in the Run; write others there"
 )
 # By the end of the path: why there is no counterpart, and what to do instead.
 _REASONS: Final[Mapping[tuple[str, ...], str]] = {
@@ -65,7 +65,7 @@ _REASONS: Final[Mapping[tuple[str, ...], str]] = {
     ("spec", "trainer"): _IN_RUN,
     **{
         ("trainer", key): _IN_RUN
-        for key in ("image", "command", "args", "resourcesPerNode", "numNodes")
+        for key in ("image", "command", "args", "env", "resourcesPerNode", "numNodes")
     },
     **{
         ("driver", key): "it is in the template of the Run, and rendered as the driver's template"

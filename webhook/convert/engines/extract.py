@@ -25,7 +25,7 @@ from webhook.run.backends import (
 from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from webhook.run.backends.backend import ObjectKind
     from webhook.run.backends.training_operator import JobKind
@@ -153,9 +153,8 @@ def extract_train_job(item: Item, runtime: Item) -> Converted:
     made = _begin(item, trainer.KIND)
     own, policy = find(item, "spec", "trainer"), find(runtime, "spec", "mlPolicy")
     jobset_spec = find(runtime, "spec", "template", "spec")
-    made.replicas = jobs = find(jobset_spec, "replicatedJobs")
-    named = [each for each in jobs.elements if find(each, "name").value == trainer.CONTAINER]
-    job = find((named or [*jobs.elements, _NOTHING])[0], "template", "spec")
+    made.replicas = find(jobset_spec, "replicatedJobs")
+    job = find(trainer_job(runtime), "template", "spec")
     if find(policy, "torch").value is not None:
         made.spec["framework"] = "pytorch"
         in_runtime = find(policy, "torch", "numProcPerNode")
@@ -186,6 +185,19 @@ def extract_train_job(item: Item, runtime: Item) -> Converted:
     return made
 
 
+def trainer_job(runtime: Item) -> Item:
+    """Return the replicated job that trains; an item without a value if none or several may.
+
+    Trainer knows it by its label. Without the label, it is the job called node, or the only one.
+    """
+    jobs = find(runtime, "spec", "template", "spec", "replicatedJobs").elements
+    step = ("template", "metadata", "labels", trainer.STEP)
+    labelled = [each for each in jobs if find(each, *step).value == trainer.TRAINER]
+    named = [each for each in jobs if find(each, "name").value == trainer.CONTAINER]
+    found = labelled or named or jobs
+    return found[0] if len(found) == 1 else _NOTHING
+
+
 def _first(*found: Item) -> Item:
     return next((each for each in found if each.value is not None), _NOTHING)
 
@@ -195,13 +207,24 @@ def _override_container(made: Converted, own: Item) -> None:
     values = {key: find(own, key) for key in ("image", "command", "args")}
     values["resources"] = find(own, "resourcesPerNode")
     values = {key: each for key, each in values.items() if each.value is not None}
+    env = find(own, "env").elements
     spec = cast("dict[str, Any]", made.spec["template"]).get("spec", {})
     containers = spec.get("containers")
-    if values and isinstance(containers, Item):
+    if (values or env) and isinstance(containers, Item):
         spec["containers"] = [
-            {**each.entries, **values} if find(each, "name").value == trainer.CONTAINER else each
+            {**each.entries, **values, **_added_env(each, env)}
+            if find(each, "name").value == trainer.CONTAINER
+            else each
             for each in containers.elements
         ]
+
+
+def _added_env(container: Item, env: Sequence[Item]) -> dict[str, Draft]:
+    """Return the container's variables with others, which replace those of the same name."""
+    names_of = {find(each, "name").as_text for each in env}
+    old = find(container, "env").elements
+    kept = [each for each in old if find(each, "name").as_text not in names_of]
+    return {"env": [*kept, *env]} if env else {}
 
 
 def extract_ray(item: Item, driver: Item | None) -> Converted:

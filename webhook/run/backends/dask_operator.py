@@ -101,7 +101,8 @@ class DaskBackend:
                     else "Never"
                 )
                 section["spec"] = {**section["spec"], "restartPolicy": policy}
-        spec["cluster"]["spec"]["scheduler"]["service"] = service(run.name)
+        scheduler = spec["cluster"]["spec"]["scheduler"]
+        scheduler["service"] = _service(run.name, scheduler["spec"]["containers"])
         meta = make_metadata(run)
         return [{"apiVersion": KIND.api_version, "kind": KIND.kind, "metadata": meta, "spec": spec}]
 
@@ -127,19 +128,23 @@ def _with_text(container: JsonObject) -> JsonObject:
     return {**container, "resources": {**resources, **texts}}
 
 
-def service(name: str) -> JsonObject:
-    """Return the scheduler's Service, which the definition requires."""
+def _service(name: str, containers: Sequence[JsonObject]) -> JsonObject:
+    """Return the scheduler's Service, which the definition requires.
+
+    A port of a container is targeted by its name; without one of that name, by Dask's number.
+    """
+    named = {port.get("name") for each in containers for port in each.get("ports") or ()}
     return {
         "type": "ClusterIP",
         "selector": {"dask.org/cluster-name": name, "dask.org/component": "scheduler"},
         "ports": [
-            {"name": "tcp-comm", "protocol": "TCP", "port": PORT, "targetPort": "tcp-comm"},
             {
-                "name": "http-dashboard",
+                "name": port,
                 "protocol": "TCP",
-                "port": DASHBOARD,
-                "targetPort": "http-dashboard",
-            },
+                "port": number,
+                "targetPort": port if port in named else number,
+            }
+            for port, number in (("tcp-comm", PORT), ("http-dashboard", DASHBOARD))
         ],
     }
 

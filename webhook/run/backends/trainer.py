@@ -36,7 +36,9 @@ RUNTIME: Final = "TrainingRuntime"
 # The number of processes on each node, if nothing sets it.
 UNSET: Final = "auto"
 _GROUP: Final = "trainer.kubeflow.org"
-_STEP: Final = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
+# The label of the replicated job that trains, in the metadata of its template.
+STEP: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
+TRAINER: Final = "trainer"
 # What JobSet appends to the name: role, index of the Job, index of the pod, five random letters.
 _SUFFIX: Final = len("-node-0--abcde")
 KIND: Final = ObjectKind(
@@ -165,4 +167,4 @@ def _node(drafts: Drafts) -> JsonObject:
     if replica.restart_policy == "ExitCode":
         job["podFailurePolicy"] = exit_code_policy(CONTAINER)
     job["template"] = template
-    return {"name": CONTAINER, "template": {"metadata": {"labels": _STEP}, "spec": job}}
+    return {"name": CONTAINER, "template": {"metadata": {"labels": {STEP: TRAINER}}, "spec": job}}
