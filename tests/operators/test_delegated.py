@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -12,12 +13,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from click.testing import CliRunner, Result
 
 from tests.cluster.rooms import LOOK, Json, NewNamespace, Room, Running, stamp
 from tests.cluster.scenes import ALONE, SOON, TEMPLATE, Scene, run_manifest
 from tests.eventually import eventually
 from tests.wording import mentions
 from webhook import names
+from webhook.cli import fairlead
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import (
@@ -315,6 +318,31 @@ def test_a_failure_that_the_operator_finds_permanent_ends_the_run(room: Room) ->
     assert run.role("worker")["failed"] == 1
     run.until("no pod runs", lambda: not run.live())
     assert run.object() is not None
+
+
+def test_the_commands_show_the_pods_of_a_delegated_run(room: Room, policy_folder: Path) -> None:
+    """With the Run's roles: a server is the operator's master."""
+    run = play(room, SHAPES[2])
+    run.until_all_run()
+    where = ("-n", room.name, "--kubeconfig", str(room.plane.kubeconfig))
+
+    def call(*arguments: str) -> Result:
+        return CliRunner().invoke(fairlead, [*arguments, *where])
+
+    shown = json.loads(call("run", "status", run.name, "-o", "json").stdout)["replicas"]
+    assert [(each["name"], each["pod"], each["state"]) for each in shown] == [
+        (f"{role}-{index}", f"{run.name}-{label}-{index}", "Running")
+        for role, label in (("server", "master"), ("worker", "worker"))
+        for index in (0, 1)
+    ]
+    # Simulated nodes have no kubelet that would answer: each log that was asked for is named.
+    asked = call("run", "logs", run.name, "--role", "server").stderr
+    assert [line.partition(":")[0] for line in asked.splitlines()] == ["server-0", "server-1"]
+    assert "no pod" not in asked
+    said = call("explain", f"run/{run.name}", "-o", "json", "--policies", str(policy_folder))
+    assert said.exit_code == 0, said.output
+    (found,) = json.loads(said.stdout)["objects"]
+    assert len(found["pods"]) == len(run.shape.pods)
 
 
 def test_a_deleted_run_leaves_nothing(room: Room) -> None:
