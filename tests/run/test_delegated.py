@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -28,9 +30,19 @@ from webhook.run.backends.engines import (
     undelegated_problems,
 )
 from webhook.run.backends.table import BACKENDS
-from webhook.run.delegated import MOST_GONE, SILENCE, reconcile_delegated
+from webhook.run.delegated import MOST_GONE, reconcile_delegated
+from webhook.run.engine_report import FIRST_LOOK, SILENCE, describe_edits
 from webhook.run.model import Condition, RoleStatus, Run, RunSpec, RunStatus
-from webhook.run.observed import EngineObject, EngineObserved, Exit, NodeHealth, OwnedPod, Refusal
+from webhook.run.observation import engine_event
+from webhook.run.observed import (
+    EngineEvent,
+    EngineObject,
+    EngineObserved,
+    Exit,
+    NodeHealth,
+    OwnedPod,
+    Refusal,
+)
 from webhook.run.plan import plan
 from webhook.times import to_second
 
@@ -55,6 +67,7 @@ class Engine:
         self.engine = found
         self.observed = EngineObserved()
         self.live: EngineObserved | None = None
+        self.events: tuple[EngineEvent, ...] = ()
         self.now = BEGIN
         self.did: list[Action] = []
         self.told: list[Announcement] = []
@@ -68,7 +81,12 @@ class Engine:
                 self.observed = replace(self.live or self.observed, fresh=True)
                 outcome = reconcile_delegated(self.run, self.engine, self.observed, self.now)
                 self.observed = replace(self.observed, fresh=False)
+            if outcome.look_up_events:
+                self.observed = replace(self.observed, events=self.events)
+                outcome = reconcile_delegated(self.run, self.engine, self.observed, self.now)
+                self.observed = replace(self.observed, events=None)
             assert not outcome.look_up
+            assert not outcome.look_up_events
             self.outcome = outcome
             self.told += outcome.announcements
             self.did += outcome.actions
@@ -312,14 +330,96 @@ def test_the_suspension_of_a_queue_is_reported_and_left_alone() -> None:
 def test_a_silent_engine_is_reported_after_a_minute() -> None:
     """With the cure; a word of it ends that."""
     engine = Engine().look()
-    assert engine.outcome.after == pytest.approx(SILENCE + 0.1)
-    assert engine.later(SILENCE - 1).status.phase == "Pending"
+    assert engine.outcome.after == FIRST_LOOK
+    assert engine.later(50).outcome.after == pytest.approx(SILENCE - 50 + 0.1)
+    assert engine.later(SILENCE - 51).status.phase == "Pending"
     assert not any(each.reason == "BackendSilent" for each in engine.told)
     engine.later(2)
     assert engine.condition("Created").reason == "BackendSilent"
     mentions(engine.status.message, "the training operator", "kubectl describe pytorchjob mnist")
     assert sum(each.reason == "BackendSilent" for each in engine.later(60).told) == 1
     assert engine.reports("Created").condition("Created").reason != "BackendSilent"
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "reason", "cure"),
+    [
+        ('admission webhook "w" denied the request: p1', "FailedCreatePod", "Rejected", "policy"),
+        ("Policy p1 rejects it", "PlacementRejected", "Rejected", "policy"),
+        ("pods is forbidden: exceeded quota: q", "FailedCreatePod", "QuotaExceeded", "quota"),
+        ('violates PodSecurity "restricted"', "FailedCreate", "PodSecurity", "template"),
+        ("no such service account", "FailedCreate", "Failed", "message"),
+    ],
+)
+def test_rejected_pods_are_reported_with_the_reason_and_the_cure(
+    words: str, kind: str, reason: str, cure: str
+) -> None:
+    """From the Events of the object; other Events are no reason."""
+    engine = Engine().look()
+    raw = {"type": "Warning", "reason": kind, "message": words, "lastTimestamp": "2026-11-24T09Z"}
+    event = engine_event(raw)
+    assert event is not None
+    assert engine_event({**raw, "type": "Normal"}) is None
+    assert engine_event({**raw, "reason": "BackOff"}) is None
+    engine.events = (event,)
+    assert engine.status.phase == "Pending"
+    assert engine.later(FIRST_LOOK).condition("Created").reason == reason
+    mentions(engine.status.message, "PyTorchJob mnist", "3 pods", words, cure)
+    assert engine.pod("master-0").look().condition("Created").reason == reason
+    mentions(engine.status.message, "2 pods")
+    engine.later(30)
+    assert sum(each.reason == reason for each in engine.told) == 1
+    for name in ("worker-0", "worker-1"):
+        engine.pod(name)
+    assert engine.look().condition("Created").reason == "AllCreated"
+    assert engine.outcome.after is None
+
+
+def edited(engine: Engine, change: Callable[[Any], object]) -> str:
+    """What is said of the rendered object after this change of its replicas."""
+    made = render_delegated(engine.run, engine.engine)
+    owner = {"kind": "Run", "apiVersion": "fairlead.dev/v1alpha1", "name": "mnist", "uid": UID}
+    made["metadata"] |= {"uid": "u", "ownerReferences": [{**owner, "controller": True}]}
+    made = json.loads(json.dumps(made))
+    change(made["spec"]["pytorchReplicaSpecs"])
+    first, later = (
+        engine.engine.read({**made, "metadata": {**made["metadata"], "generation": generation}})
+        for generation in (1, 2)
+    )
+    assert first is not None
+    assert later is not None
+    assert describe_edits(engine.run, engine.engine, first) == ""
+    return describe_edits(engine.run, engine.engine, later)
+
+
+def test_what_others_change_in_the_object_is_reported_and_left() -> None:
+    """A count or a template; what they add is no change. Nothing is done about it."""
+    engine = Engine().runs()
+    done = len(engine.did)
+    said = edited(engine, lambda each: each["Worker"].update(replicas=5))
+    assert said == "spec.pytorchReplicaSpecs.Worker.replicas: 5, the Run wants 2"
+    engine.observed = replace(engine.observed, edits=said)
+    engine.look()
+    assert engine.condition("Edited").status == "True"
+    mentions(engine.condition("Edited").message, said, "kubectl delete pytorchjob mnist")
+    assert engine.later(9).status.phase == "Running"
+    assert [each.reason for each in engine.told].count("ObjectEdited") == 1
+    assert len(engine.did) == done
+    engine.observed = replace(engine.observed, edits="")
+    assert engine.look().condition("Edited").status == "False"
+
+    def add(replicas: Any) -> None:
+        template = replicas["Worker"]["template"]
+        template["spec"]["nodeSelector"] = {"flavor": "spot"}
+        template["spec"]["tolerations"] = [{"operator": "Exists"}]
+        template["metadata"]["labels"]["added"] = "yes"
+
+    assert edited(engine, add) == ""
+    image = edited(
+        engine, lambda each: each["Master"]["template"]["spec"]["containers"][0].pop("image")
+    )
+    mentions(image, "Master.template.spec.containers[0].image: nothing")
+    mentions(edited(engine, dict.clear), "spec.pytorchReplicaSpecs.Master: nothing")
 
 
 def test_a_refusal_is_in_the_status_and_the_object_is_tried_again() -> None:

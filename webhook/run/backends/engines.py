@@ -75,7 +75,7 @@ class Engine:
 
     def read(self, raw: Mapping[str, Any]) -> EngineObject | None:
         """Return the object; None if no Run owns it."""
-        return engine_object(raw, self.suspend)
+        return engine_object(raw, self.suspend, self.templates)
 
 
 _TRAINING_PODS: Final = PodSource(
