@@ -24,6 +24,7 @@ from webhook.run.engine_report import (
     SILENCE,
     edited_condition,
     engine_hindrance,
+    rejected_pods,
     seconds_of_silence,
     seconds_until_events,
 )
@@ -346,9 +347,10 @@ def _reconcile_active(
     if look == 0.0:
         return Outcome(run.status, look_up_events=True)
     status = update_totals(run, counted.roles, counted, now)
-    report = Observed(refusals=observed.refusals)
+    rejected = rejected_pods(engine, observed, missing)
+    report = Observed(refusals=observed.refusals or rejected)
     progress = describe_progress(counts.facts, counted, Steps(), report, status.last_failure)
-    hindrance = progress.hindrance or engine_hindrance(run, engine, observed, missing, now)
+    hindrance = progress.hindrance or engine_hindrance(run, engine, observed, now)
     message, conditions = progress.message, progress.conditions
     if hindrance and not progress.hindrance:
         message = hindrance.message

@@ -9,6 +9,7 @@ from webhook import names
 from webhook.crd.conditions import ConditionUpdate
 from webhook.errors import InvalidRun
 from webhook.run.backends.engines import render_delegated
+from webhook.run.observed import Refusal
 from webhook.run.progress import Hindrance
 from webhook.shortening import cut
 from webhook.times import elapsed
@@ -19,14 +20,15 @@ if TYPE_CHECKING:
 
     from webhook.run.backends.engines import Engine
     from webhook.run.model import Run
-    from webhook.run.observed import EngineEvent, EngineObject, EngineObserved
+    from webhook.run.observed import EngineObject, EngineObserved
 
 # Seconds after which an object without conditions and pods is reported.
 SILENCE: Final = 60.0
 # Seconds that an engine has to create pods before Events are read for the reason.
 FIRST_LOOK: Final = 2.0
 EDITED: Final = "Edited"
-_LONGEST: Final = 500
+# Characters of an Event, so that the cure after it is not cut off.
+_LONGEST: Final = 320
 _LONGEST_VALUE: Final = 60
 _MOST_PATHS: Final = 3
 _CURES: Final = {
@@ -59,7 +61,7 @@ def seconds_until_events(observed: EngineObserved, missing: int, now: datetime) 
 
 
 def engine_hindrance(
-    run: Run, engine: Engine, observed: EngineObserved, missing: int, now: datetime
+    run: Run, engine: Engine, observed: EngineObserved, now: datetime
 ) -> Hindrance | None:
     """Return why the engine's object makes no pods, as far as it can be known."""
     found = observed.object
@@ -72,8 +74,6 @@ def engine_hindrance(
         queue = (run.metadata.labels or {}).get(names.KUEUE_QUEUE)
         who = f"queue {queue} has not admitted it" if queue else "another client has suspended it"
         return Hindrance("BackendSuspended", f"{name} is suspended: {who}")
-    if missing and observed.events:
-        return _rejection(name, engine, observed.events[-1], missing)
     silence = seconds_of_silence(observed, now)
     if silence is not None and silence > SILENCE:
         return Hindrance(
@@ -85,14 +85,16 @@ def engine_hindrance(
     return None
 
 
-def _rejection(name: str, engine: Engine, event: EngineEvent, missing: int) -> Hindrance:
+def rejected_pods(engine: Engine, observed: EngineObserved, missing: int) -> tuple[Refusal, ...]:
+    """Return why the engine cannot create the missing pods, from the latest Event about it."""
+    if not (missing and observed.object and observed.events):
+        return ()
+    event = observed.events[-1]
     cure = _CURES.get(event.reason, "change what the message names")
-    pods = f"{missing} pod{'s' if missing > 1 else ''}"
-    return Hindrance(
-        event.reason,
-        f"{name} lacks {pods}: {cut(event.message, _LONGEST)}; {cure}; {engine.operator} then "
-        "tries again",
-    )
+    pods = "1 pod is" if missing == 1 else f"{missing} pods are"
+    words = cut(event.message, _LONGEST)
+    message = f"{pods} not created: {words}; {cure}; {engine.operator} then tries again"
+    return (Refusal(f"{engine.kind} {observed.object.name}", event.reason, message),)
 
 
 def describe_edits(run: Run, engine: Engine, found: EngineObject) -> str:
