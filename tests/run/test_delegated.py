@@ -12,7 +12,9 @@ import pytest
 
 from tests.run.runs import UID, a_run, containers, spec_of
 from tests.wording import mentions
+from webhook import names
 from webhook.errors import InvalidRun
+from webhook.identity import identify
 from webhook.run.actions import (
     Action,
     Announcement,
@@ -24,6 +26,7 @@ from webhook.run.actions import (
 )
 from webhook.run.backends.engines import (
     ENGINES,
+    delegated_object,
     engine_key,
     find_engine,
     render_delegated,
@@ -45,6 +48,8 @@ from webhook.run.observed import (
 )
 from webhook.run.plan import plan
 from webhook.times import to_second
+from webhook.workloads.find import pod_templates
+from webhook.workloads.object import Object
 
 BEGIN = datetime(2026, 11, 24, 9, tzinfo=UTC)
 WORKERS = {"master": {"restartPolicy": "ExitCode"}, "worker": {"count": 2}}
@@ -522,6 +527,53 @@ def test_a_framework_without_an_engine_is_a_problem_with_a_cure(
     (problem,) = undelegated_problems(run)
     assert problem.startswith(f"{path}: ")
     mentions(problem, "native")
+
+
+ROLES = {
+    "tensorflow": ("chief", "worker", "ps", "evaluator"),
+    "pytorch": ("master", "worker"),
+    "paddle": ("server", "worker"),
+    "xgboost": ("master", "worker"),
+    "jax": ("worker",),
+}
+
+
+@pytest.mark.parametrize("framework", ROLES)
+@pytest.mark.parametrize("kind", ["job", "experiment", "build"])
+def test_policies_match_the_pods_as_those_of_a_native_run(framework: str, kind: str) -> None:
+    """By kind, framework, role, index and coordinator; a label of the template does not win.
+
+    Paddle's servers differ: they are the operator's masters, which lead.
+    """
+    roles = ROLES[framework]
+    several = {role: {"count": 2} for role in roles if role in ("worker", "ps", "server")}
+    template = spec_of(containers("main"))
+    template["metadata"] = {"labels": {names.KIND: "service"}}
+    spec = {
+        "kind": kind,
+        "framework": framework,
+        "replicas": {role: several.get(role, {}) for role in roles},
+        "template": template,
+    }
+    native = plan(a_run("mnist", spec))
+    made = delegated_object(a_run("mnist", {**spec, "backend": "kubeflow"}))
+    pods = {}
+    for each in pod_templates(Object("run.yaml", made)):
+        for index in range(each.count or 1):
+            metadata = each.pod(index)["metadata"]
+            found = identify(metadata["labels"], {}, {}, led=each.led)
+            assert found is not None
+            pods[found.role, found.replica_index] = found
+    for role, count in native.gang.counts.items():
+        for index in range(count):
+            metadata = native.pod(role, index, 0)["metadata"]
+            wanted = identify(metadata["labels"], metadata["annotations"], {})
+            assert wanted is not None
+            if role == "server":
+                wanted = wanted._replace(role="master", coordinator=True)
+            there = pods.pop((wanted.role, index))
+            assert there == wanted._replace(source="kubeflow-training")
+    assert not pods
 
 
 def test_a_delegated_run_has_no_plan() -> None:
