@@ -29,6 +29,7 @@ COMMANDS = {
     "guard": "Print admission policies that enforce what the webhook cannot.",
     "install": "Install or upgrade Fairlead in a cluster.",
     "mutate": "Show what policies change in pods, from files or a cluster.",
+    "pods": "List live pods to restart: placed otherwise, unplaced, without a node.",
     "policies": "List the policies in force, and the pods that they match.",
     "run": "Preview, convert, inspect and log Runs.",
     "sandbox": "Run a real Kubernetes control plane on this machine.",

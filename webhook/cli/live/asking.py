@@ -67,7 +67,7 @@ async def ask(client: Client, question: Question) -> Answers:
     ]
     nodes = await node_list(client, question.nodes)
     used = [each.namespace for each in objects]
-    reader = await _Reader.of(client, discovery, policies, used, nodes)
+    reader = await Reader.of(client, discovery, policies, used, nodes)
     found = [await reader.answer(each) for each in objects]
     unknown = unknown_labels(
         policies, _templates_of(found), reader.namespaces, "a right to get namespaces"
@@ -146,7 +146,7 @@ async def node_list(client: Client, where: Where | None) -> Sequence[Node] | Non
     return (await client.list("/api/v1/nodes", nodes_of.parse_node)).items
 
 
-class _Reader:
+class Reader:
     """Reads objects of one cluster, and evaluates them; notes what may not be read."""
 
     def __init__(
@@ -158,7 +158,7 @@ class _Reader:
     ) -> None:
         self._client = client
         self._discovery = discovery
-        self._policies = policies
+        self.policies = policies
         self._nodes = nodes
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.cluster = Cluster()
@@ -175,38 +175,42 @@ class _Reader:
         policies: PolicySet,
         namespaces: Sequence[str],
         nodes: Sequence[Node] | None,
-    ) -> _Reader:
+    ) -> Reader:
         """A reader with the labels of these namespaces, and the default PriorityClass."""
         reader = cls(client, discovery, policies, nodes)
         for name in dict.fromkeys(namespaces):
             reading = client.get(f"/api/v1/namespaces/{name}")
-            if value := await reader._allowed(reading, "namespaces"):
+            if value := await reader.allowed(reading, "namespaces"):
                 reader.namespaces |= namespaces_among([from_answer("v1", "Namespace", value)])
-        default = await reader._allowed(read_default_class(client), "priorityclasses")
+        default = await reader.allowed(read_default_class(client), "priorityclasses")
         reader.classes = await read_classes(client)
         reader.configuration = await read_configuration(client)
         reader.notes += sending_notes(reader.configuration)
         reader.cluster = Cluster(default or "", node=nodes_of.by_name(nodes))
         return reader
 
-    async def answer(self, source: Object) -> LivePod | LiveWorkload:
-        """The answer for a pod or a workload. Raises NotAMaker."""
-        judge = Judge(
-            self._policies,
+    def judge(self, namespace: str) -> Judge:
+        """The judge of live pods of this namespace."""
+        return Judge(
+            self.policies,
             self.cluster,
-            labels_of(source.namespace, self.namespaces),
+            labels_of(namespace, self.namespaces),
             self.now,
             self.configuration,
             self.classes,
         )
+
+    async def answer(self, source: Object) -> LivePod | LiveWorkload:
+        """The answer for a pod or a workload. Raises NotAMaker."""
+        judge = self.judge(source.namespace)
         if (source.kind, source.value["apiVersion"]) == ("Pod", "v1"):
             try:
                 maker = await maker_of(self._client, self._discovery, source)
             except MakerUnreadable as error:
                 self.notes.append(str(error))
                 return _judged(judge, source, None)
-            return _judged(judge, source, _templates(maker, self._policies.sources))
-        sources = self._policies.sources
+            return _judged(judge, source, made_by(maker, self.policies.sources))
+        sources = self.policies.sources
         templates = templates_of(source, sources)
         if not templates:
             what = "; ".join(unread([source], sources)) or f"{source.title} makes no pods"
@@ -215,7 +219,7 @@ class _Reader:
                 "template, such as a job, a deployment or a run"
             )
         offline = Offline(
-            self._policies,
+            self.policies,
             [source],
             templates,
             self.namespaces,
@@ -249,7 +253,8 @@ class _Reader:
             for each in pods
         }
 
-    async def _allowed(self, reading: Awaitable[T], what: str) -> T | None:
+    async def allowed(self, reading: Awaitable[T], what: str) -> T | None:
+        """What is read; None, with a note, if it may not be read."""
         try:
             return await reading
         except ClusterError as error:
@@ -261,7 +266,7 @@ class _Reader:
             return None
 
 
-def _templates(maker: Object | None, sources: SourceTable) -> Sequence[PodTemplate]:
+def made_by(maker: Object | None, sources: SourceTable) -> Sequence[PodTemplate]:
     """The templates of the owner of a pod; none if they are unknown now."""
     try:
         return templates_of(maker, sources) if maker else []

@@ -231,7 +231,7 @@ async def maker_of(client: Client, discovery: Discovery, pod: Object) -> Object 
     names become part of a path, because it is read with the user's rights.
     """
     owner = controller_of(pod.metadata)
-    if owner is None or not _is_named(owner):
+    if owner is None or not is_named(owner):
         return None
     try:
         served = await discovery.by_kind(str(owner.get("apiVersion")), str(owner.get("kind")))
@@ -255,7 +255,8 @@ async def maker_of(client: Client, discovery: Discovery, pod: Object) -> Object 
     return found if found.metadata.get("uid") == owner.get("uid") else None
 
 
-def _is_named(owner: Mapping[str, Any]) -> bool:
+def is_named(owner: Mapping[str, Any]) -> bool:
+    """Whether apiVersion and name are valid as parts of a path."""
     group, _, version = str(owner.get("apiVersion")).rpartition("/")
     return all(map(is_subdomain, (group or "core", version, str(owner.get("name")))))
 
@@ -274,7 +275,7 @@ async def pods_of(
         served.path(source.namespace),
         lambda pod: as_object(served, pod) if controller_of(pod["metadata"]) else None,
     )
-    pods = [pod for pod in found.items if pod is not None and not _is_over(pod)]
+    pods = [pod for pod in found.items if pod is not None and not is_over(pod)]
     owners = [owner for pod in pods if (owner := controller_of(pod.metadata))]
     above = await _owners_of(client, discovery, source, owners, notes)
     uid = source.metadata.get("uid")
@@ -301,7 +302,7 @@ async def _owners_of(
         kinds = {
             (str(each.get("apiVersion")), str(each.get("kind")))
             for each in owners
-            if each.get("uid") in wanted and _is_named(each)
+            if each.get("uid") in wanted and is_named(each)
         }
         owners = []
         for version, kind in sorted(kinds - looked):
@@ -349,6 +350,7 @@ def _chain(uid: str, above: Mapping[str, str]) -> set[str]:
     return found
 
 
-def _is_over(pod: Object) -> bool:
+def is_over(pod: Object) -> bool:
+    """Whether the pod has ended, or is being deleted."""
     phase = (pod.value.get("status") or {}).get("phase")
     return phase in _OVER or bool(pod.metadata.get("deletionTimestamp"))

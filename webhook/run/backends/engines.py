@@ -9,7 +9,7 @@ from webhook import names
 from webhook.errors import InvalidRun
 from webhook.policy.findings import path_text
 from webhook.run import manifests
-from webhook.run.backends.backend import NATIVE_CURE
+from webhook.run.backends.backend import NATIVE_CURE, put
 from webhook.run.backends.table import BACKENDS, render_run
 from webhook.run.backends.training_operator import KINDS
 from webhook.run.observation import controller_of, engine_object, engine_pod, main_container, pod
@@ -212,7 +212,7 @@ def render_delegated(run: Run, engine: Engine) -> Manifest:
         _below(spec, above).pop(last, None)
     if engine.clean:
         *above, last = engine.clean.split(".")
-        _make(spec, above).setdefault(last, "Running")
+        put(spec, engine.clean, _below(spec, above).get(last, "Running"))
     if engine.suspend:
         *above, last = engine.suspend.split(".")
         _below(spec, above).pop(last, None)
@@ -232,12 +232,6 @@ def _below(document: dict[str, Any], path: list[str]) -> dict[str, Any]:
     """Return the mapping at the path; an empty one if it is not there."""
     for step in path:
         document = document.get(step) or {}
-    return document
-
-
-def _make(document: dict[str, Any], path: list[str]) -> dict[str, Any]:
-    for step in path:
-        document = document.setdefault(step, {})
     return document
 
 

@@ -1,0 +1,132 @@
+"""Text and JSON output about the live pods that a search found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from webhook.admission.stamp import HASH_LENGTH
+from webhook.cli.layout import harmless, one_line, shortened, table
+from webhook.cli.live.pod_search import KINDS
+from webhook.cli.live.value_text import both_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.cli.live.live_pods import Difference
+    from webhook.cli.live.pod_search import Finding, Found
+
+_HEADS: Final = ("NAMESPACE", "OWNER", "PODS", "FINDING", "NAMES AND REASON")
+_COUNTS: Final = {
+    "otherwise": "would be placed otherwise",
+    "unplaced": "without a stamp",
+    "no-node": "that no node admits",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """Pods of one owner with the same finding and reason."""
+
+    first: Finding
+    reason: str
+    names: list[str] = field(default_factory=list)
+
+
+def lines(found: Found) -> Iterator[str]:
+    """A row for each owner and reason, then the counts."""
+    rows = _rows(found)
+    if rows:
+        yield from table(
+            [
+                [click.style(head, bold=True) for head in _HEADS],
+                *(
+                    [
+                        one_line(row.first.live.pod.namespace),
+                        one_line(str(row.first.owner)),
+                        str(len(row.names)),
+                        click.style(row.first.kind, fg="yellow"),
+                        one_line(f"{shortened(row.names)}: {row.reason}"),
+                    ]
+                    for row in rows
+                ),
+            ],
+            0,
+        )
+        yield ""
+    for kind in KINDS:
+        if kind in found.search.kinds and not (kind == "no-node" and found.nodes is None):
+            yield f"{_pods(found.count(kind))} {_COUNTS[kind]}{_basis(found, kind)}"
+    where = f"in {found.search.namespace}" if found.search.namespace else "in all namespaces"
+    live = "1 live pod" if found.read == 1 else f"{found.read:,} live pods"
+    yield f"Read {live} {where}, {found.judged:,} of them with a run or a stamp"
+
+
+def _pods(count: int) -> str:
+    return "1 pod" if count == 1 else f"{count:,} pods"
+
+
+def _basis(found: Found, kind: str) -> str:
+    if kind == "otherwise":
+        return f" (policy set {found.policies.hash[:HASH_LENGTH]})"
+    return f" (of {len(found.nodes or ())})" if kind == "no-node" else ""
+
+
+def owner_lines(found: Found) -> Iterator[str]:
+    """Each owner once: its namespace, and its name in the form that kubectl takes."""
+    yield from dict.fromkeys(
+        one_line(f"{each.live.pod.namespace} {each.owner}") for each in found.findings
+    )
+
+
+def _rows(found: Found) -> list[_Row]:
+    rows: dict[tuple[object, ...], _Row] = {}
+    for each in found.findings:
+        reason = each.text or "; ".join(map(_difference_text, each.live.differences))
+        key = (each.live.pod.namespace, each.owner, each.kind, reason)
+        rows.setdefault(key, _Row(each, reason)).names.append(each.live.pod.name)
+    return list(rows.values())
+
+
+def _difference_text(difference: Difference) -> str:
+    has, would = both_texts(difference.field, difference.has, difference.would)
+    by = difference.now or difference.why
+    return f"{difference.field} is {has}, would be {would}" + (f" ({', '.join(by)})" if by else "")
+
+
+def document(found: Found) -> dict[str, Any]:
+    """The result as JSON; a count is null if it is unknown."""
+    return {
+        "namespace": found.search.namespace or None,
+        "set": found.policies.hash,
+        "nodes": None if found.nodes is None else len(found.nodes),
+        "read": found.read,
+        "judged": found.judged,
+        "counts": {
+            kind: None if kind == "no-node" and found.nodes is None else found.count(kind)
+            for kind in KINDS
+            if kind in found.search.kinds
+        },
+        "pods": [_document(each) for each in found.findings],
+        "unknown": [harmless(each) for each in found.unknown],
+        "notes": [harmless(each) for each in found.notes],
+    }
+
+
+def _document(each: Finding) -> dict[str, Any]:
+    live, owner = each.live, each.owner
+    return {
+        "namespace": live.pod.namespace,
+        "name": live.pod.name,
+        "finding": each.kind,
+        "reason": harmless(each.text) or None,
+        "owner": {"group": owner.group, "kind": owner.kind, "name": owner.name},
+        "stampSet": live.stamp.set_hash if live.stamp else None,
+        "author": live.origin.evidence,
+        "differences": [difference._asdict() for difference in live.differences]
+        if each.kind == "otherwise"
+        else [],
+        "unsure": [{"policy": policy, "field": name} for policy, name in live.origin.unsure],
+    }

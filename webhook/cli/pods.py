@@ -1,0 +1,141 @@
+"""`fairlead pods`: list live pods that need attention, with the owner to restart."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
+from webhook.cli.options import (
+    WhereType,
+    client_of,
+    cluster_options,
+    paths_of,
+    usual_kubeconfig,
+)
+from webhook.cli.output import output_option, print_notes, print_result, say
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from webhook.cli.live.pod_search import Found, Kind
+    from webhook.cli.options import Where
+
+
+@click.command("pods")
+@click.option(
+    "--otherwise",
+    is_flag=True,
+    help="Pods that today's policies would place differently, or reject.",
+)
+@click.option("--unplaced", is_flag=True, help="Pods of runs without a stamp, with the reason.")
+@click.option(
+    "--no-node",
+    is_flag=True,
+    help="Pods of runs that wait for a node, and that no node of the cluster admits.",
+)
+@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="All namespaces.")
+@click.option(
+    "-n",
+    "--namespace",
+    default="",
+    metavar="NAME",
+    help="One namespace (default: that of the kubeconfig's context).",
+)
+@click.option(
+    "--policies",
+    multiple=True,
+    type=WhereType(folders=True),
+    metavar="PATH",
+    help="A folder of policies, or a file (repeatable), or `cluster`, which is the default.",
+)
+@cluster_options
+@output_option(
+    "Text for people; JSON with every pod and difference; or owners: one line for each owner, "
+    "`NAMESPACE KIND.GROUP/NAME`, for kubectl.",
+    ("text", "json", "owners"),
+)
+def command(
+    otherwise: bool,
+    unplaced: bool,
+    no_node: bool,
+    everywhere: bool,
+    namespace: str,
+    policies: tuple[Where, ...],
+    kubeconfig: Path | None,
+    context: str,
+    output: str,
+) -> None:
+    """List live pods that need attention, each with the owner to restart.
+
+    Without --otherwise, --unplaced or --no-node, the command looks for all three. It reads pods,
+    their owners, namespaces and policies; with --no-node, also nodes. It changes nothing.
+
+    For --otherwise, today's policies are applied to the pod as its author wrote it, as in
+    `fairlead explain`, and the result is compared with the pod's real spec. So a forged or an old
+    stamp hides no difference. What the API server, its plugins and the scheduler add is left
+    aside. --unplaced lists pods of runs without a stamp that can be read; whether a stamp is
+    genuine is not checked. --no-node compares labels, taints, cordons and allocatable resources of
+    each node with the pod's spec; it does not know what other pods use.
+
+    \b
+    Examples:
+      fairlead pods -A
+      fairlead pods --otherwise -n research
+      fairlead pods --unplaced --no-node -A -o json
+      fairlead pods --otherwise -n research -o owners |
+        while read -r ns owner; do kubectl rollout restart -n "$ns" "$owner"; done
+
+    \b
+    Exit codes:
+      0  no such pod, and everything could be read
+      1  such pods were found
+      2  wrong usage; the cluster did not answer; or no such pod was found, but something could
+         not be read, so it is unknown whether there is one (stderr names it)
+    """
+    from webhook.cli.live import pod_search_report as report
+    from webhook.cli.live.pod_search import KINDS
+
+    if everywhere and namespace:
+        raise click.UsageError("give -A, or -n NAME; not both")
+    paths_of(policies)
+    asked = dict(zip(KINDS, (otherwise, unplaced, no_node), strict=True))
+    kinds: frozenset[Kind] = frozenset(kind for kind in KINDS if asked[kind]) or frozenset(KINDS)
+    with errors_exit(UNKNOWN):
+        where = "" if everywhere else namespace or _usual_namespace(kubeconfig, context)
+        found = asyncio.run(_search(kinds, where, policies, kubeconfig, context))
+    print_notes(found.notes)
+    for each in found.unknown:
+        say("unknown", each, "yellow")
+    if output == "owners":
+        for line in report.owner_lines(found):
+            click.echo(line)
+    else:
+        print_result(output, json=lambda: report.document(found), text=lambda: report.lines(found))
+    if found.findings:
+        sys.exit(FAILED)
+    sys.exit(UNKNOWN if found.unknown else DONE)
+
+
+def _usual_namespace(kubeconfig: Path | None, context: str) -> str:
+    from webhook.kube.config import default_namespace
+
+    return default_namespace(kubeconfig or usual_kubeconfig(), context=context)
+
+
+async def _search(
+    kinds: frozenset[Kind],
+    namespace: str,
+    policies: tuple[Where, ...],
+    kubeconfig: Path | None,
+    context: str,
+) -> Found:
+    from webhook.cli.live.pod_search import Search, search_pods
+    from webhook.sandbox.progress import Lines, Silent
+
+    progress = Lines(sys.stderr) if sys.stderr.isatty() else Silent()
+    async with client_of(kubeconfig, context) as client:
+        return await search_pods(client, Search(kinds, namespace, policies), progress)
