@@ -313,6 +313,22 @@ def test_suspension_is_handed_down_once_and_costs_nothing() -> None:
     assert (engine.status.disruptions, engine.status.restarts) == (0, 0)
 
 
+def test_pods_that_go_because_a_queue_suspends_the_object_are_no_disruption() -> None:
+    """Kueue has evicted the workload; it counts again once the queue admits it."""
+    engine = Engine().runs()
+    engine.object(suspended=True)
+    for name in ("master-0", "worker-0", "worker-1"):
+        engine.pod(name, deleted_at=to_second(engine.now))
+    engine.look().object(suspended=False)
+    for name in ("master-0", "worker-0", "worker-1"):
+        engine.goes(name).pod(name, uid=f"again-{name}", deleted_at="")
+    engine.look()
+    assert engine.phase == "Running"
+    assert (engine.status.disruptions, engine.status.last_failure) == (0, None)
+    engine.pod("worker-1", deleted_at=to_second(engine.now)).look()
+    assert engine.status.disruptions == 1
+
+
 def test_a_run_that_is_suspended_from_its_start_has_no_object() -> None:
     """It is created when the run is resumed."""
     engine = Engine(suspend=True).look()

@@ -110,8 +110,10 @@ def _count(run: Run, engine: Engine, observed: EngineObserved, now: datetime) ->
             if role in by_role and pod.index < run.spec.roles[role].count:
                 by_role[role].append(replace(pod, role=role))
     ended = _engine_end(engine, observed.object) is not None
-    # While a run is suspended, and until its pods are gone, the engine deletes them for it.
-    quiet = run.spec.suspend or run.status.phase == "Suspended"
+    # While a run is suspended, by its author or by its queue, and until its pods are gone, the
+    # engine deletes them for it.
+    suspended = observed.object is not None and observed.object.suspended
+    quiet = run.spec.suspend or suspended or run.status.phase == "Suspended"
     facts = {
         role: _role_facts(run, role, there[role], gone[role], observed, count_deleted=not ended)
         for role in run.spec.roles
