@@ -230,6 +230,12 @@ def _role_status(
     kept = [uid for uid in before.counted_uids if uid in known and uid not in alive]
     old = [uid for uid in before.counted_uids if uid not in known]
     disruptions = sum(each.failure.disruption for each in down)
+    failures = len(down) - disruptions
+    recovering, back = _recovering(facts, now)
+    # A replica that never runs again was not restarted. A kubelet may restart a container twice
+    # between two looks.
+    restarted = sum(row.failures + row.disruptions for row in back.values())
+    restarted += container - failures
     return before.model_copy(
         update={
             "desired": facts.spec.count,
@@ -242,16 +248,18 @@ def _role_status(
             "active_indexes": format_intervals(facts.alive),
             "failed": before.failed + container,
             "disruptions": before.disruptions + disruptions,
-            "restarts": before.restarts + container + disruptions,
+            "restarts": before.restarts + restarted,
             "counted_uids": tuple(dict.fromkeys((*old[-MOST_GONE:], *kept, *sorted(uids)))),
             "counted_restarts": restarts,
-            "recovering": () if quiet else to_entries(_recovering(facts, now)),
+            "recovering": () if quiet else to_entries(recovering),
         }
     )
 
 
-def _recovering(facts: RoleFacts, now: datetime) -> dict[int, BackoffState]:
-    """Return the replicas that went down and do not run again yet."""
+def _recovering(
+    facts: RoleFacts, now: datetime
+) -> tuple[dict[int, BackoffState], dict[int, BackoffState]]:
+    """Return the replicas that went down and do not run again yet, and those that do now."""
     rows = {
         index: backoff_state(entry)
         for index, entry in entries_by_index(facts.before.recovering).items()
@@ -264,12 +272,13 @@ def _recovering(facts: RoleFacts, now: datetime) -> dict[int, BackoffState]:
             disruptions=row.disruptions + disrupted,
             since=to_microsecond(now),
         )
-    return {
+    back = {
         index: row
         for index, row in rows.items()
-        if index not in facts.succeeded
-        and not (index in facts.alive and facts.alive[index].phase == "Running")
+        if index in facts.succeeded
+        or (index in facts.alive and facts.alive[index].phase == "Running")
     }
+    return {index: row for index, row in rows.items() if index not in back}, back
 
 
 def _engine_end(engine: Engine, found: EngineObject | None) -> str | None:
