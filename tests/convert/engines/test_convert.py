@@ -587,7 +587,7 @@ def test_a_replicated_job_without_pods_takes_no_role(field: str) -> None:
     run, warnings = converted(document)
 
     assert run["spec"]["replicas"] == {"worker": {"count": worker["replicas"]}}
-    assert warnings == ["spec.replicatedJobs[0]: is left out: a Run has no counterpart"]
+    assert warnings == [f"spec.replicatedJobs[0]: is left out: {NO_ROLE}"]
     document["spec"]["replicatedJobs"] = [{**copy.deepcopy(worker), "name": "eval"}, worker]
     run, warnings = converted(document)
     assert run["spec"]["replicas"]["worker"] == {"count": worker["replicas"]}
@@ -603,7 +603,9 @@ def test_a_group_without_workers_takes_no_role() -> None:
     run, warnings = converted(*documents)
 
     assert run["spec"]["replicas"]["worker"]["count"] == groups[0]["replicas"]
-    assert warnings == ["spec.workerGroupSpecs[0]: is left out: a Run has no counterpart"]
+    assert warnings == [
+        "spec.workerGroupSpecs[0]: is left out: the role worker is the first group that has workers"
+    ]
 
 
 def test_a_jobset_of_pods_becomes_a_jobset_of_jobs() -> None:
@@ -631,6 +633,9 @@ def test_the_values_of_a_trainjob_win_over_its_runtime() -> None:
     assert "spec.trainer.image: is left out: its image" in " ".join(warnings)
 
 
+NO_ROLE = "it has no pods, or there is no role left for it"
+
+
 def test_the_label_says_which_job_of_a_runtime_trains() -> None:
     """The one of the runtimes of Trainer 2.1 that fetches a dataset comes first."""
     runtime, job = all_rendered("trainer", WHOLE["trainer"][1])
@@ -643,7 +648,7 @@ def test_the_label_says_which_job_of_a_runtime_trains() -> None:
 
     main = run["spec"]["template"]["spec"]["containers"][0]
     assert main["image"] == "example.invalid/none"
-    assert f"{at}[0]: is left out: a Run has no counterpart" in warnings
+    assert f"{at}[0]: is left out: {NO_ROLE}" in warnings
     assert f"{at}[1].name: is 'train', and becomes 'node' in the Run" in warnings
     del jobs[0]["template"]["metadata"]
     found = convert_object(written([job, runtime]))
@@ -729,6 +734,45 @@ def test_a_driver_without_a_template_is_made_of_its_fields() -> None:
     ]
     for path in ("driver.memory", "executor.cores", "restartPolicy.onFailureRetryInterval"):
         assert any(each.startswith(f"spec.{path}: is left out") for each in warnings)
+
+
+def test_the_fields_of_a_driver_are_in_its_template_too() -> None:
+    """Spark sets them beside the template: the image, variables, tolerations and labels."""
+    document = yaml.safe_load(SPARK)
+    document["spec"]["driver"] |= {
+        "env": [{"name": "A", "value": "1"}],
+        "tolerations": [{"key": "b", "operator": "Exists"}],
+        "template": {
+            "metadata": {"labels": {"own": "label"}},
+            "spec": {
+                "tolerations": [{"key": "a", "operator": "Exists"}],
+                "containers": [
+                    {"name": "log", "image": "log"},
+                    {"name": "spark-kubernetes-driver", "env": [{"name": "B", "value": "2"}]},
+                ],
+            },
+        },
+    }
+    run, _ = converted(document)
+
+    template = run["spec"]["template"]
+    log, main = template["spec"]["containers"]
+    assert log == {"name": "log", "image": "log"}
+    assert main["image"] == "example.invalid/spark:1"
+    assert [each["name"] for each in main["env"]] == ["B", "A"]
+    assert [each["key"] for each in template["spec"]["tolerations"]] == ["a", "b"]
+    assert template["metadata"]["labels"] == {"own": "label", "team": "a"}
+
+
+def test_an_object_with_a_generated_name_has_that_of_its_file() -> None:
+    """It has no name yet."""
+    document = rendered("jobset", WHOLE["jobset"][0])
+    del document["metadata"]["name"]
+    document["metadata"]["generateName"] = "train-"
+    run, warnings = converted(document)
+
+    assert run["metadata"]["name"] == "job"
+    assert any(each.startswith("metadata.generateName: is left out") for each in warnings)
 
 
 def test_variables_that_rendering_adds_are_not_in_the_run() -> None:

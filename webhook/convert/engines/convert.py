@@ -236,7 +236,7 @@ def _warn(item: Item, rendered: JsonObject, old: str, name: str, notes: Notes) -
     """Note each difference; names that begin with the old one are those of the Run's."""
     given = plain(item)
     metadata = given.get("metadata")
-    if name and isinstance(metadata, dict) and str(metadata.get("name")).startswith(old):
+    if old and isinstance(metadata, dict) and str(metadata.get("name")).startswith(old):
         metadata["name"] = name + str(metadata["name"])[len(old) :]
     for path, message in differences(given, rendered):
         notes.warning(_at(item, path), message)

@@ -331,9 +331,48 @@ def extract_spark(item: Item) -> Converted:
     if _is_second(template, spark_operator.CONTAINER):
         made.spec["mainContainer"] = spark_operator.CONTAINER
     _set_templates(made, {"driver": found}, {"driver": template})
-    if template.value is None:
-        made.spec["template"] = _spark_template(spec, driver)
+    built = _spark_template(spec, driver)
+    if template.value is not None:
+        built = _merge_drafts(_template(template, {}), _named_container(template, built))
+    made.spec["template"] = built
     return made
+
+
+def _named_container(template: Item, built: dict[str, Draft]) -> dict[str, Draft]:
+    """Return the template of a driver's fields with its container at the place of the template's.
+
+    Spark's container is the one of the name, else the first.
+    """
+    containers = find(template, "spec", "containers").elements
+    names_of = [find(each, "name").value for each in containers]
+    at = names_of.index(spark_operator.CONTAINER) if spark_operator.CONTAINER in names_of else 0
+    spec = cast("dict[str, Any]", built["spec"])
+    main, *sidecars = spec["containers"]
+    if names_of:
+        # Rendering makes the sizes of the template's resources: others are a difference.
+        own = find(containers[at], "resources").value
+        main = {k: v for k, v in main.items() if k != "resources" or own is None}
+        main["name"] = names_of[at]
+    merged = [
+        _merge_drafts(dict(each.entries), main) if n == at else each
+        for n, each in enumerate(containers)
+    ]
+    return {**built, "spec": {**spec, "containers": [*(merged or [main]), *sidecars]}}
+
+
+def _merge_drafts(old: Mapping[str, Draft], new: Mapping[str, Draft]) -> dict[str, Draft]:
+    """Return a mapping with the fields of both: of equal ones the new, lists one after another."""
+    result = dict(old)
+    for key, value in new.items():
+        before = result.get(key)
+        first, second = (each.value if isinstance(each, Item) else each for each in (before, value))
+        if isinstance(first, dict) and isinstance(second, dict):
+            result[key] = _merge_drafts(first, second)
+        elif isinstance(first, tuple | list) and isinstance(second, tuple) and key != "containers":
+            result[key] = [*first, *second]
+        else:
+            result[key] = value
+    return result
 
 
 def _spark_template(spec: Item, driver: Item) -> dict[str, Draft]:

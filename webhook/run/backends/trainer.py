@@ -76,7 +76,7 @@ KIND: Final = ObjectKind(
     ),
 )
 _FRAMEWORKS: Final = (None, "pytorch")
-_BY_SSH: Final = ("mpi", "deepspeed")
+_BY_SSH: Final = ("mpi",)
 # EnforceMLPolicy of pkg/runtime/framework/plugins/mpi/mpi.go: the Secret's volume has no mode, so
 # the key is 0644, and the nodes run what their image runs.
 _NO_SSH: Final = (
