@@ -416,7 +416,7 @@ def test_a_note_is_about_what_the_object_means(kind: str) -> None:
         mentions(
             convert_object(written([document])).note,
             words,
-            "restartPolicy is OnFailure (SparkApplication: Never)",
+            "restartPolicy of driver is OnFailure (SparkApplication: Never)",
         )
         return
     document = rendered("dask", WHOLE["dask"][1])
@@ -525,6 +525,16 @@ def test_an_empty_elastic_policy_makes_a_pytorchjob_elastic() -> None:
     run, warnings = converted(document)
     assert "pytorch" not in run["spec"]
     assert any(each.startswith("spec.elasticPolicy: is left out") for each in warnings)
+
+
+def test_processes_that_are_computed_otherwise_are_told() -> None:
+    """A PyTorchJob without a number counts CPUs, too; an MPIJob has one slot."""
+    job = ported("PyTorchJob", Worker=None)
+    words = "nprocPerNode is the GPUs of the main container, else 1 (PyTorchJob: auto)"
+    mentions(convert_object(written([job])).note, words)
+    job["spec"]["nprocPerNode"] = "4"
+    assert "nprocPerNode" not in convert_object(written([job])).note
+    mentions(convert_object(written([OLDER_MPIJOB])).note, "slotsPerWorker is the GPUs")
 
 
 def ported(kind: str, **ports: int | None) -> Json:
@@ -709,6 +719,8 @@ spec:
   mode: cluster
   sparkVersion: 4.0.0
   image: example.invalid/spark:1
+  imagePullPolicy: Always
+  imagePullSecrets: [registry]
   mainApplicationFile: local:///opt/pi.jar
   restartPolicy: {type: OnFailure, onFailureRetries: 5, onFailureRetryInterval: 10}
   driver: {cores: 2, memory: 2g, serviceAccount: spark, labels: {team: a}}
@@ -725,10 +737,12 @@ def test_a_driver_without_a_template_is_made_of_its_fields() -> None:
     template = run["spec"]["template"]
     assert template["metadata"]["labels"] == {"team": "a"}
     assert template["spec"]["serviceAccountName"] == "spark"
+    assert template["spec"]["imagePullSecrets"] == [{"name": "registry"}]
     assert template["spec"]["containers"] == [
         {
             "name": "spark-kubernetes-driver",
             "image": "example.invalid/spark:1",
+            "imagePullPolicy": "Always",
             "resources": {"requests": {"cpu": 2}},
         }
     ]

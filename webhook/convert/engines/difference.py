@@ -82,6 +82,10 @@ _REASONS: Final[Mapping[tuple[str, ...], str]] = {
             *("priorityClassName", "podSecurityContext", "initContainers", "sidecars", "image"),
         )
     },
+    **dict.fromkeys(
+        (("spec", "imagePullPolicy"), ("spec", "imagePullSecrets"), ("spec", "volumes")),
+        "it is in the template of the Run, and executors have none",
+    ),
     ("driver", "memory"): "write the memory of the pod into resources, with Spark's overhead",
     ("elasticPolicy", "metrics"): "the number of replicas of a Run is fixed",
 }

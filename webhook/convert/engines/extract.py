@@ -381,6 +381,8 @@ def _spark_template(spec: Item, driver: Item) -> dict[str, Draft]:
     image = _first(find(driver, "image"), find(spec, "image"))
     if image.value is not None:
         container["image"] = image
+    if find(spec, "imagePullPolicy").value is not None:
+        container["imagePullPolicy"] = find(spec, "imagePullPolicy")
     pod: dict[str, Draft] = {}
     for names_of, target in ((_IN_CONTAINER, container), (_IN_POD, pod)):
         for name, own in names_of.items():
@@ -388,6 +390,8 @@ def _spark_template(spec: Item, driver: Item) -> dict[str, Draft]:
                 target[own] = find(driver, name)
     if "nodeSelector" not in pod and find(spec, "nodeSelector").value is not None:
         pod["nodeSelector"] = find(spec, "nodeSelector")
+    if secrets := find(spec, "imagePullSecrets").elements:
+        pod["imagePullSecrets"] = [{"name": each} for each in secrets]
     if find(spec, "volumes").value is not None:
         pod["volumes"] = find(spec, "volumes")
     cores = {
