@@ -112,6 +112,11 @@ def in_order(document: Json, found: Json) -> Json:
     named = {each.get("name"): n for n, each in enumerate(given)}
     places = {n: named[each["name"]] for n, each in enumerate(jobs) if each["name"] in named}
     free = [n for n in range(len(given)) if n not in places.values() and has_pods(given[n])]
+    called = [n for n in free if given[n].get("name") in ("workers", "node", "nodes")]
+    for n, each in enumerate(jobs):
+        if n not in places and each["name"] == "worker" and called:
+            places[n] = called[0]
+            free.remove(called[0])
     places |= dict(zip((n for n in range(len(jobs)) if n not in places), free, strict=False))
     sorted_jobs: list[Json] = [{}] * len(given)
     for n, place in places.items():
@@ -602,6 +607,21 @@ def test_a_replicated_job_without_pods_takes_no_role(field: str) -> None:
     run, warnings = converted(document)
     assert run["spec"]["replicas"]["worker"] == {"count": worker["replicas"]}
     assert not [each for each in warnings if each.startswith("spec.replicatedJobs[1]")]
+
+
+@pytest.mark.parametrize("leaders", [1, 2])
+def test_a_job_that_is_called_workers_has_the_workers(leaders: int) -> None:
+    """Not the first of several, as in JobSet's own examples; a leader of one pod is the master."""
+    document = rendered("jobset", WHOLE["jobset"][0])
+    (worker,) = document["spec"]["replicatedJobs"]
+    leader = {**copy.deepcopy(worker), "name": "leader", "replicas": leaders}
+    document["spec"]["replicatedJobs"] = [leader, {**worker, "name": "workers"}]
+    run, warnings = converted(document)
+
+    assert run["spec"]["replicas"]["worker"]["count"] == worker["replicas"]
+    assert ("master" in run["spec"]["replicas"]) is (leaders == 1)
+    left_out = f"spec.replicatedJobs[0]: is left out: {NO_ROLE}"
+    assert (left_out in warnings) is (leaders == 2)
 
 
 def test_a_group_without_workers_takes_no_role() -> None:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from webhook.run.backends.training_operator import JobKind
 
 _TEMPLATE_METADATA: Final = ("labels", "annotations", "finalizers")
+# Names of a JobSet's jobs that webhook/sources/jobset.yaml reads as workers, too.
+_CALLED_WORKERS: Final = ("workers", "node", "nodes")
 # Fields of a pod template that a Run sets itself.
 _NOT_IN_TEMPLATE: Final = frozenset({"restartPolicy", "hostname", "subdomain"})
 
@@ -136,9 +138,12 @@ def extract_jobset(item: Item) -> Converted:
     known = ROLES[str(framework) if framework else None].known
     used = [each for each in made.replicas.elements if _has_pods(each)]
     jobs |= {name: each for each in used if (name := find(each, "name").as_text) in known}
-    for each in used:
+    # Those that are called like workers go before others.
+    called = [each for each in used if find(each, "name").as_text in _CALLED_WORKERS]
+    for each in (*called, *(each for each in used if each not in called)):
         if find(each, "name").as_text not in known:
-            role = _role(each, framework, jobs, alone=len(used) == 1)
+            alone = len(used) == 1 or each in called
+            role = _role(each, framework, jobs, alone=alone)
             jobs |= {role: each} if role else {}
     made.roles = jobs
     limits = {role: find(each, "template", "spec", "backoffLimit") for role, each in jobs.items()}
