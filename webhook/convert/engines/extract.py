@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from webhook.run.backends.training_operator import JobKind
 
 _TEMPLATE_METADATA: Final = ("labels", "annotations", "finalizers")
+# Names of a JobSet's jobs that webhook/sources/jobset.yaml reads as workers, too.
+_CALLED_WORKERS: Final = ("workers", "node", "nodes")
 # Fields of a pod template that a Run sets itself.
 _NOT_IN_TEMPLATE: Final = frozenset({"restartPolicy", "hostname", "subdomain"})
 
@@ -136,9 +138,12 @@ def extract_jobset(item: Item) -> Converted:
     known = ROLES[str(framework) if framework else None].known
     used = [each for each in made.replicas.elements if _has_pods(each)]
     jobs |= {name: each for each in used if (name := find(each, "name").as_text) in known}
-    for each in used:
+    # Those that are called like workers go before others.
+    called = [each for each in used if find(each, "name").as_text in _CALLED_WORKERS]
+    for each in (*called, *(each for each in used if each not in called)):
         if find(each, "name").as_text not in known:
-            role = _role(each, framework, jobs, alone=len(used) == 1)
+            alone = len(used) == 1 or each in called
+            role = _role(each, framework, jobs, alone=alone)
             jobs |= {role: each} if role else {}
     made.roles = jobs
     limits = {role: find(each, "template", "spec", "backoffLimit") for role, each in jobs.items()}
@@ -331,9 +336,48 @@ def extract_spark(item: Item) -> Converted:
     if _is_second(template, spark_operator.CONTAINER):
         made.spec["mainContainer"] = spark_operator.CONTAINER
     _set_templates(made, {"driver": found}, {"driver": template})
-    if template.value is None:
-        made.spec["template"] = _spark_template(spec, driver)
+    built = _spark_template(spec, driver)
+    if template.value is not None:
+        built = _merge_drafts(_template(template, {}), _named_container(template, built))
+    made.spec["template"] = built
     return made
+
+
+def _named_container(template: Item, built: dict[str, Draft]) -> dict[str, Draft]:
+    """Return the template of a driver's fields with its container at the place of the template's.
+
+    Spark's container is the one of the name, else the first.
+    """
+    containers = find(template, "spec", "containers").elements
+    names_of = [find(each, "name").value for each in containers]
+    at = names_of.index(spark_operator.CONTAINER) if spark_operator.CONTAINER in names_of else 0
+    spec = cast("dict[str, Any]", built["spec"])
+    main, *sidecars = spec["containers"]
+    if names_of:
+        # Rendering makes the sizes of the template's resources: others are a difference.
+        own = find(containers[at], "resources").value
+        main = {k: v for k, v in main.items() if k != "resources" or own is None}
+        main["name"] = names_of[at]
+    merged = [
+        _merge_drafts(dict(each.entries), main) if n == at else each
+        for n, each in enumerate(containers)
+    ]
+    return {**built, "spec": {**spec, "containers": [*(merged or [main]), *sidecars]}}
+
+
+def _merge_drafts(old: Mapping[str, Draft], new: Mapping[str, Draft]) -> dict[str, Draft]:
+    """Return a mapping with the fields of both: of equal ones the new, lists one after another."""
+    result = dict(old)
+    for key, value in new.items():
+        before = result.get(key)
+        first, second = (each.value if isinstance(each, Item) else each for each in (before, value))
+        if isinstance(first, dict) and isinstance(second, dict):
+            result[key] = _merge_drafts(first, second)
+        elif isinstance(first, tuple | list) and isinstance(second, tuple) and key != "containers":
+            result[key] = [*first, *second]
+        else:
+            result[key] = value
+    return result
 
 
 def _spark_template(spec: Item, driver: Item) -> dict[str, Draft]:
@@ -342,6 +386,8 @@ def _spark_template(spec: Item, driver: Item) -> dict[str, Draft]:
     image = _first(find(driver, "image"), find(spec, "image"))
     if image.value is not None:
         container["image"] = image
+    if find(spec, "imagePullPolicy").value is not None:
+        container["imagePullPolicy"] = find(spec, "imagePullPolicy")
     pod: dict[str, Draft] = {}
     for names_of, target in ((_IN_CONTAINER, container), (_IN_POD, pod)):
         for name, own in names_of.items():
@@ -349,6 +395,8 @@ def _spark_template(spec: Item, driver: Item) -> dict[str, Draft]:
                 target[own] = find(driver, name)
     if "nodeSelector" not in pod and find(spec, "nodeSelector").value is not None:
         pod["nodeSelector"] = find(spec, "nodeSelector")
+    if secrets := find(spec, "imagePullSecrets").elements:
+        pod["imagePullSecrets"] = [{"name": each} for each in secrets]
     if find(spec, "volumes").value is not None:
         pod["volumes"] = find(spec, "volumes")
     cores = {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.dns_names import MAX_LABEL
 from webhook.run.backends.backend import (
+    BY_GPUS,
     FieldMapping,
     ObjectKind,
     add_labels,
@@ -72,6 +73,7 @@ KIND: Final = ObjectKind(
             "",
             place="trainer.numProcPerNode, and the runtime's mlPolicy.torch.numProcPerNode",
             unset=UNSET,
+            native=BY_GPUS,
         ),
     ),
 )
