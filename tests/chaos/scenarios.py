@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.chaos import attacked, killed, outage, overload, rolling, rotated, runs, steady, stopped
+from tests.chaos import (
+    attacked,
+    injected,
+    killed,
+    outage,
+    overload,
+    rolling,
+    rotated,
+    runs,
+    steady,
+    stopped,
+)
 from tests.chaos.stage import Scenario
 
 _PLAYED: Final = (
@@ -19,3 +30,5 @@ _PLAYED: Final = (
     steady.SCENARIO,
 )
 SCENARIOS: Final[dict[str, Scenario]] = {each.name: each for each in _PLAYED}
+# Beside programs of other projects: played by tests/operators, and on no page.
+BESIDE: Final[dict[str, Scenario]] = {each.name: each for each in (injected.SCENARIO,)}
