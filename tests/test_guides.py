@@ -29,7 +29,10 @@ PAGES = [*GUIDES, ROOT / "policies" / "README.md"]
 # Where a block speaks of classes that it does not describe.
 CLASSES = (ROOT / "policies" / "capacity" / "gke-spot.yaml").read_text()
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FOREIGN = ("# Polyaxon\n", "# MLRun\n", "# Kubeflow\n", "# Kyverno\n", "# Gatekeeper\n")
+FOREIGN = tuple(
+    f"# {name}\n"
+    for name in ("Polyaxon", "MLRun", "Kubeflow", "Kyverno", "Gatekeeper", "Argo CD", "Flux")
+)
 
 
 class Block(NamedTuple):

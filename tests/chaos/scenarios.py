@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.chaos import attacked, killed, outage, overload, rolling, rotated, runs, steady, stopped
+from tests.chaos import (
+    attacked,
+    killed,
+    outage,
+    overload,
+    rolling,
+    rotated,
+    runs,
+    steady,
+    stopped,
+    upgraded,
+)
 from tests.chaos.stage import Scenario
 
 _PLAYED: Final = (
     rolling.SCENARIO,
+    upgraded.SCENARIO,
     killed.SCENARIO,
     stopped.SCENARIO,
     rotated.SCENARIO,

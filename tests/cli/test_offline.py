@@ -197,6 +197,24 @@ def test_a_run_is_another_commands_to_show(tmp_path: Path, wording: Wording) -> 
     assert read(tmp_path, f"{POD}---\n{run.replace('fairlead.dev', 'other.dev')}").templates
 
 
+def test_a_delegated_run_is_the_object_that_it_becomes(tmp_path: Path) -> None:
+    """At the place of the Run; what no engine can do is reported there."""
+    run = (
+        "apiVersion: fairlead.dev/v1alpha1\nkind: Run\nmetadata: {name: mnist}\nspec:\n"
+        "  backend: kubeflow\n  framework: pytorch\n"
+        "  template: {spec: {containers: [{name: main, image: i}]}}\n"
+        "  replicas: {master: {}, worker: {count: 2}}\n"
+    )
+    found = read(tmp_path, run)
+    (source,) = found.objects
+    assert source.title == "PyTorchJob/mnist"
+    assert source.place().endswith("o.yaml:1:1")
+    assert [(each.part, each.count) for each in found.templates] == [("master", 1), ("worker", 2)]
+    beside = read(tmp_path, f"{POD}---\n{run.replace('pytorch', 'ray')}")
+    assert [each.source.kind for each in beside.templates] == ["Pod"]
+    mentions(" ".join(beside.problems), "Run/mnist", "ray")
+
+
 def test_a_folder_without_policies_is_an_error(tmp_path: Path) -> None:
     """It is a slip in the path, far more often than it is meant."""
     with pytest.raises(UnreadableInput, match="no policy file"):

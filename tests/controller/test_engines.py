@@ -15,6 +15,7 @@ from webhook.controller.stored_run import StoredRun, store
 from webhook.errors import ClusterError
 from webhook.kube.cache import Cache
 from webhook.run.backends.engines import ENGINES
+from webhook.run.failure import Failure, classify_end
 
 PYTORCH = "kubeflow/pytorch"
 LABELS = ENGINES[PYTORCH].pods
@@ -173,6 +174,64 @@ def test_a_deleted_pod_is_remembered_until_it_is_counted() -> None:
         assert len(watched.pods.gone("uid-job")) == MOST_GONE
         watched.objects.put("lab/mnist", None)
         assert watched.pods.gone("uid-job") == ()
+
+    staged(check)
+
+
+SECOND = "2026-08-01T12:00:05Z"
+
+
+def ending_pod(grace: int | None = None) -> Json:
+    """A worker that failed, with its deletion in the same second if there is a grace period."""
+    state = {"terminated": {"exitCode": 130, "reason": "Error", "finishedAt": SECOND}}
+    pod = engine_pod(
+        "mnist-worker-1", phase="Failed", containerStatuses=[{"name": "pytorch", "state": state}]
+    )
+    if grace is not None:
+        deleted = {"deletionTimestamp": SECOND, "deletionGracePeriodSeconds": grace}
+        pod["metadata"] |= deleted
+    return pod
+
+
+def deleted_while_running() -> Json:
+    """The worker runs, and its deletion with a grace period of 30 s is requested."""
+    pod = ending_pod()
+    pod["metadata"] |= {
+        "deletionTimestamp": "2026-08-01T12:00:35Z",
+        "deletionGracePeriodSeconds": 30,
+    }
+    pod["status"] = {"phase": "Running"}
+    return pod
+
+
+@pytest.mark.parametrize(
+    ("seen", "end"),
+    [
+        ([ending_pod(), ending_pod(0)], "SIGINT"),
+        ([ending_pod(0)], "SIGINT"),
+        ([deleted_while_running(), ending_pod(0)], "Deleted"),
+        ([deleted_while_running()], "Deleted"),
+    ],
+)
+def test_a_pod_that_its_engine_deletes_after_it_failed_is_a_failure(
+    seen: list[Json], end: str
+) -> None:
+    """Both may be in one second: what the watch delivers first decides."""
+
+    async def check(stage: Stage) -> None:
+        stage.put(delegated("mnist"))
+        await stage.settle()
+        watched = watched_with_pod(stage)
+        for raw in seen:
+            put_pod(watched, raw)
+        live = read_pod(LABELS, seen[-1])
+        assert live is not None
+        found = [*watched.pods.of("lab", "uid-job"), watched.pods.judge_live("lab", live)]
+        watched.pods.cache.put("lab/mnist-worker-1", None)
+        for pod in (*found, *watched.pods.gone("uid-job")):
+            failure = classify_end(pod)
+            assert isinstance(failure, Failure)
+            assert failure.reason == end
 
     staged(check)
 

@@ -6,6 +6,7 @@ import shutil
 import sys
 
 from tests.manifests import rendered
+from tests.manifests.chart import write_chart
 from tests.manifests.generated import MANIFESTS, files
 from webhook.sandbox.binaries import obtain_kubectl
 from webhook.sandbox.progress import Lines
@@ -19,7 +20,9 @@ def main() -> None:
         path = MANIFESTS / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    rendered.write(obtain_kubectl(Lines(sys.stderr)))
+    kubectl = obtain_kubectl(Lines(sys.stderr))
+    rendered.write(kubectl)
+    write_chart(kubectl)
 
 
 if __name__ == "__main__":

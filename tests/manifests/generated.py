@@ -44,7 +44,7 @@ def files() -> Mapping[str, str]:
     return found
 
 
-def written(source: str, *documents: Json) -> str:
+def written(source: str, *documents: Json | Sequence[Json]) -> str:
     """YAML documents as a file that is made of `source`."""
     return _MADE.format(source) + "---\n".join(map(_dumped, documents))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.fast_yaml import load_all_yaml
+from tests.manifests.chart import CHART, chart_files
 from tests.manifests.generated import MANIFESTS, files
 from tests.manifests.kustomize import RENDERED
 from tests.manifests.rendered import rendered
@@ -38,3 +39,16 @@ def test_what_fairlead_install_applies_is_what_kustomize_makes(kubectl_path: Pat
     found = {path.name: list(load_all_yaml(path.read_text())) for path in RENDERED.iterdir()}
     stale = [name for name in {*wanted, *found} if wanted.get(name) != found.get(name)]
     assert stale == [], "run: make manifests"
+
+
+def test_the_chart_has_the_objects_of_the_manifests(kubectl_path: Path) -> None:
+    """`make manifests` makes its files again, values and schema among them."""
+    wanted = {name: list(load_all_yaml(text)) for name, text in chart_files(kubectl_path).items()}
+    stale = [
+        name
+        for name, documents in wanted.items()
+        if not (CHART / name).exists()
+        or list(load_all_yaml((CHART / name).read_text())) != documents
+    ]
+    assert stale == [], "run: make manifests"
+    assert {f"files/{path.name}" for path in (CHART / "files").iterdir()} <= set(wanted)

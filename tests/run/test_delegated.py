@@ -428,7 +428,7 @@ def test_a_delegated_run_has_no_plan() -> None:
     """Commands that show pods say what shows them."""
     with pytest.raises(InvalidRun) as caught:
         plan(Engine().run)
-    mentions(str(caught.value), "spec.backend", "fairlead run render --backend kubeflow")
+    mentions(str(caught.value), "spec.backend", "kubeflow", "fairlead run preview")
 
 
 @pytest.mark.parametrize("key", ENGINES)

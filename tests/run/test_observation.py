@@ -82,14 +82,27 @@ def replica_set() -> dict[str, Any]:
     return owner_reference(apiVersion="apps/v1", kind="ReplicaSet", name="lab-1", uid="rs")
 
 
+SERVED = {names.RUN_UID: "run-uid", names.RUN: "lab", "pod-template-hash": "1"}
+
+
 def test_the_pod_of_a_run_that_serves_is_not_a_replica() -> None:
-    """A Deployment makes it, by way of a ReplicaSet: the run is named by our label alone."""
+    """A Deployment makes it, by way of a ReplicaSet."""
     found = read(
-        metadata={"ownerReferences": [replica_set()], "labels": {names.RUN_UID: "run-uid"}},
+        metadata={"ownerReferences": [replica_set()], "labels": SERVED},
         status={"conditions": [condition("PodScheduled", "False", "Unschedulable", "no node")]},
     )
     assert (found.run_uid, found.role, found.unscheduled) == ("run-uid", "", "no node")
     assert observation.pod(raw_pod(metadata={"ownerReferences": [replica_set()]})) is None
+
+
+@pytest.mark.parametrize("copied", [{names.RUN: "other"}, {"pod-template-hash": "2"}])
+def test_a_pod_with_copied_labels_of_a_run_that_serves_is_none_of_its_pods(
+    copied: dict[str, str],
+) -> None:
+    """Another Deployment's template has them."""
+    labels = {**SERVED, **copied}
+    forged = raw_pod(metadata={"ownerReferences": [replica_set()], "labels": labels})
+    assert observation.pod(forged) is None
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Running", "Succeeded", "Failed", "Unknown"])

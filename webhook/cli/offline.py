@@ -5,7 +5,7 @@ Longer than 300 lines: what decisions lack depends on all of their input.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +13,8 @@ from webhook import names
 from webhook.admission.arrival import Cluster
 from webhook.cli.layout import one_line
 from webhook.cli.objects import counted, default_priority_class, read_cluster_file, read_objects
-from webhook.errors import InvalidPod, UnreadableInput
+from webhook.cli.workload_pods import run_of
+from webhook.errors import InvalidPod, InvalidRun, UnreadableInput
 from webhook.identity import identify
 from webhook.placement import nodes as nodes_of
 from webhook.placement import pod as pods
@@ -21,6 +22,8 @@ from webhook.placement.kueue import flavor_of
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.subject import ADDED_VOLUME, volumes
+from webhook.run.backends.engines import delegated_object
+from webhook.run.backends.table import NATIVE
 from webhook.server.folder import read_folder
 from webhook.shortening import first_few
 from webhook.workloads.find import pod_templates, unread
@@ -146,9 +149,7 @@ def read_offline(
     sources = policy_set.sources
     problems: list[str] = []
     found = read_objects(objects, problems)
-    runs = [each for each in found if each.is_own_run]
-    problems += map(_of_run, runs)
-    found = [each for each in found if each not in runs]
+    found = [made for each in found for made in _made_of(each, namespace, problems)]
     templates = [template for each in found for template in pod_templates(each, found, sources)]
     not_read = unread(found, sources)
     if not templates:
@@ -218,12 +219,26 @@ def read_nodes(path: Path) -> list[Node]:
     return found
 
 
-def _of_run(run: Object) -> str:
-    """A line about a Run, which has no pod template."""
-    return (
-        f"{run.place()}: {run.title}: `fairlead run preview -f {run.file}` shows its pods, and who "
-        "places them; leave it out here"
-    )
+def _made_of(source: Object, namespace: str, problems: list[str]) -> Iterator[Object]:
+    """The object itself; for a delegated Run, the object that it becomes, at the Run's place.
+
+    A Run whose pods Fairlead's controller creates has no pod template, and is among the problems.
+    """
+    if not source.is_own_run:
+        yield source
+        return
+    where = f"{source.place()}: {source.title}"
+    spec = source.value.get("spec")
+    if not isinstance(spec, dict) or spec.get("backend") in (None, NATIVE):
+        problems.append(
+            f"{where}: `fairlead run preview -f {source.file}` shows its pods, and who places "
+            "them; leave it out here"
+        )
+        return
+    try:
+        yield replace(source, value=delegated_object(run_of(source.value, namespace)))
+    except InvalidRun as error:
+        problems += [f"{where}: {line}" for line in error.problems]
 
 
 def namespaces_among(objects: Sequence[Object]) -> dict[str, Mapping[str, str]]:

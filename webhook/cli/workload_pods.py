@@ -5,7 +5,7 @@ The pods of a delegated Run are those of the object that it becomes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +17,7 @@ from webhook.policy.findings import path_text
 from webhook.run import template_faults as of_runs
 from webhook.run.backends.engines import delegated_object
 from webhook.run.plan import plan
+from webhook.run.run_documents import placeholder_name, without_nulls
 from webhook.sources import SHIPPED
 from webhook.workloads.find import pod_templates
 from webhook.workloads.object import Object
@@ -30,9 +31,13 @@ if TYPE_CHECKING:
     from webhook.admission.workload_warnings import Pods
     from webhook.placement.shapes import JsonObject
     from webhook.pod_schema.field_checks import Fault
+    from webhook.run.model import Run
     from webhook.run.plan import Plan
     from webhook.sources.table import SourceTable
+    from webhook.workloads.template import PodTemplate
 
+# The API server gives each Run a uid, by which its pods are selected. A Run in a file has no uid.
+_UNSTORED: Final = {"uid": "00000000-0000-0000-0000-000000000000", "resourceVersion": "0"}
 # The place in messages, instead of a file.
 _NO_FILE: Final = "the API server"
 
@@ -120,7 +125,7 @@ def pods_of(
     if _is_run(workload):
         run = typed(workload)
         if run.spec.delegated:
-            return pod_templates(Object(_NO_FILE, delegated_object(run)), sources=sources)
+            return templates_of_run(Object(_NO_FILE, workload), run, sources)
         return _of_run(plan(run))
     source = Object(_NO_FILE, workload)
     templates = pod_templates(source, _objects(beside), sources)
@@ -129,6 +134,29 @@ def pods_of(
     if any(isinstance(labels, dict) and labels.get(names.KUEUE_QUEUE) for labels in about):
         return [_Queued(each) for each in templates]
     return templates
+
+
+def run_of(raw: JsonObject, namespace: str) -> Run:
+    """A Run of a file or of a cluster; `namespace` is for one that names none.
+
+    Raises InvalidRun with all errors.
+    """
+    own = raw.get("metadata")
+    members = own.items() if isinstance(own, dict) else ()
+    known = {key: value for key, value in members if value and key != "managedFields"}
+    metadata = {**_UNSTORED, "namespace": namespace, **known}
+    metadata.setdefault("name", placeholder_name(str(metadata.get("generateName", "run-"))))
+    return typed(without_nulls({**raw, "metadata": metadata}))
+
+
+def templates_of_run(
+    source: Object, run: Run, sources: SourceTable = SHIPPED
+) -> Sequence[PodTemplate]:
+    """The pods of a delegated Run: those of the object that it becomes, at the Run's place.
+
+    Raises InvalidRun.
+    """
+    return pod_templates(replace(source, value=delegated_object(run)), sources=sources)
 
 
 def faults_of(
@@ -142,7 +170,9 @@ def faults_of(
     found: Iterable[Fault]
     if _is_run(workload):
         try:
-            found = of_runs.faults(plan(typed(workload)))
+            run = typed(workload)
+            delegated = run.spec.delegated
+            found = of_runs.written_faults(run) if delegated else of_runs.faults(plan(run))
         except InvalidRun:
             return []
     else:

@@ -100,7 +100,11 @@ class Delegation:
                 lambda raw: read_pod(engine.pods, raw),
                 query={"labelSelector": f"{engine.pods.label}={found.name}"},
             )
-            pods = tuple(pod for pod in listing.items if pod and pod.run_uid == found.uid)
+            pods = tuple(
+                watched.pods.judge_live(run.namespace, pod)
+                for pod in listing.items
+                if pod and pod.run_uid == found.uid
+            )
         return self._observed(run, watched, found, pods, fresh=True)
 
     def _observed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
@@ -90,6 +91,8 @@ class EnginePods:
         self.cache: Cache[OwnedPod] = Cache(lambda raw: read_pod(source, raw))
         self._by_owner = ByRun(self.cache, lambda pod: pod.run_uid)
         self._gone: dict[str, dict[str, OwnedPod]] = {}
+        # Uids of pods that exist.
+        self._ended_first: set[str] = set()
         self.cache.subscribe(self._changed)
         self.reflector = Reflector(
             client,
@@ -101,7 +104,13 @@ class EnginePods:
 
     def of(self, namespace: str, owner: str) -> tuple[OwnedPod, ...]:
         """Return the pods of the object with this uid."""
-        return tuple(self._by_owner.values_of(namespace, owner).values())
+        return tuple(map(self._mark, self._by_owner.values_of(namespace, owner).values()))
+
+    def judge_live(self, namespace: str, pod: OwnedPod) -> OwnedPod:
+        """Return a pod from a live read, with what the watch has shown of its end."""
+        cached = self.cache.get(f"{namespace}/{pod.name}")
+        known = cached if cached and cached.uid == pod.uid else None
+        return replace(pod, ended_first=True) if _ended_first(known, pod) else self._mark(pod)
 
     def gone(self, owner: str) -> tuple[OwnedPod, ...]:
         """Return the deleted pods of the object with this uid that may not be counted yet."""
@@ -121,12 +130,31 @@ class EnginePods:
 
     def _changed(self, change: Change[OwnedPod]) -> None:
         before, after = change.before, change.after
-        if before is None or (after is not None and after.uid == before.uid):
+        same = before is not None and after is not None and after.uid == before.uid
+        if after is not None and _ended_first(before if same else None, after):
+            self._ended_first.add(after.uid)
+        if before is None or same:
             return
         known = self._gone.setdefault(before.run_uid, {})
-        known[before.uid] = before
+        known[before.uid] = self._mark(before)
+        self._ended_first.discard(before.uid)
         if len(known) > MOST_GONE:
             del known[next(iter(known))]
+
+    def _mark(self, pod: OwnedPod) -> OwnedPod:
+        return replace(pod, ended_first=True) if pod.uid in self._ended_first else pod
+
+
+def _ended_first(before: OwnedPod | None, pod: OwnedPod) -> bool:
+    """Return True if the pod had ended before its deletion was requested.
+
+    before: the same pod as it was seen last. The API server gives a pod that has ended no grace
+    period (registry/core/pod, CheckGracefulDelete). A pod that ends because it is deleted is seen
+    with its grace period before.
+    """
+    if not pod.ended:
+        return False
+    return not pod.deleted_at or (pod.half_deleted and not (before and before.deleted_at))
 
 
 def read_pod(source: PodSource, raw: Mapping[str, Any]) -> OwnedPod | None:

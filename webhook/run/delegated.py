@@ -101,7 +101,7 @@ def _count(run: Run, engine: Engine, observed: EngineObserved, now: datetime) ->
     gone: dict[str, list[OwnedPod]] = {role: [] for role in run.spec.roles}
     for pods, by_role in ((observed.pods, there), (observed.gone, gone)):
         for pod in pods:
-            role = role_of(run, engine, pod.role)
+            role = role_of(run.spec.roles, engine, pod.role)
             if role in by_role and pod.index < run.spec.roles[role].count:
                 by_role[role].append(replace(pod, role=role))
     ended = _engine_end(engine, observed.object) is not None
@@ -411,7 +411,7 @@ def _recount(run: Run, engine: Engine, observed: EngineObserved) -> RunStatus:
         pods = [
             pod
             for pod in observed.pods
-            if role_of(run, engine, pod.role) == role and pod.phase not in _ENDED
+            if role_of(run.spec.roles, engine, pod.role) == role and pod.phase not in _ENDED
         ]
         ready = sum(pod.ready for pod in pods if not pod.deleted_at)
         roles[role] = before.model_copy(update={"active": len(pods), "ready": ready})

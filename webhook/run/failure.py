@@ -162,7 +162,7 @@ def _deleted_before_end(pod: OwnedPod) -> Failure | None:
     finished = pod.exit.finished_at if pod.exit else ""
     if pod.disruption is not None and _not_after(pod.disruption[2], finished):
         return _disruption(pod, *pod.disruption[:2])
-    if pod.deleted_at and _not_after(pod.deleted_at, finished):
+    if pod.deleted_at and not pod.ended_first and _not_after(pod.deleted_at, finished):
         return _disruption(pod, "Deleted", "the pod was deleted")
     return None
 

@@ -26,6 +26,7 @@ LONGEST_MESSAGE: Final = 1024
 # Bytes. The kubelet keeps 4,096 bytes of a termination message, or 2,048 of the log. The end is the
 # informative part, and thousands of pods may have one each.
 LONGEST_EXIT_MESSAGE: Final = 2048
+_TEMPLATE_HASH: Final = "pod-template-hash"
 # Normal reasons while a pod starts.
 _STARTING: Final = frozenset({"ContainerCreating", "PodInitializing"})
 
@@ -90,6 +91,12 @@ def engine_pod(
     pod = _read_pod(raw, sys.intern(controller["uid"]), labels[role_label], index, found)
     restarts, previous = found.restarts()
     return replace(pod, restarts=restarts, previous=previous) if restarts else pod
+
+
+def main_container(raw: Mapping[str, Any], containers: Mapping[str, str]) -> str:
+    """Return the name of the pod's main container; `containers` as for `engine_pod`."""
+    controller = controller_of(raw) or {}
+    return Containers(raw, containers.get(controller.get("kind", ""), "")).main
 
 
 def controller_of(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -177,11 +184,20 @@ def deployment(raw: Mapping[str, Any]) -> OwnedDeployment | None:
 
 
 def _served(metadata: Mapping[str, Any]) -> str | None:
-    """Return the uid of the Run whose Deployment created the pod through a ReplicaSet."""
+    """Return the uid of the Run whose Deployment created the pod through a ReplicaSet.
+
+    Labels alone can be copied from a pod of the run to another Deployment's template. The name of a
+    ReplicaSet is that of its Deployment, which is the run's, and the pod's template hash
+    (k8s.io/kubernetes, pkg/controller/deployment/sync.go, getNewReplicaSet).
+    """
     references: list[dict[str, Any]] = metadata.get("ownerReferences") or []
     owned_by = next((each for each in references if each.get("controller")), {})
-    uid: str | None = (metadata.get("labels") or {}).get(names.RUN_UID)
-    return sys.intern(uid) if uid and owned_by.get("kind") == "ReplicaSet" else None
+    labels = metadata.get("labels") or {}
+    uid: str | None = labels.get(names.RUN_UID)
+    replica_set = f"{labels.get(names.RUN)}-{labels.get(_TEMPLATE_HASH)}"
+    if not uid or (owned_by.get("kind"), owned_by.get("name")) != ("ReplicaSet", replica_set):
+        return None
+    return sys.intern(uid)
 
 
 def _replica(name: str, run: str) -> tuple[str, int] | None:
@@ -261,7 +277,8 @@ class Containers:
         annotations = raw["metadata"].get("annotations") or {}
         mains = [each["name"] for each in spec.get("containers") or ()]
         named = main if main in mains else annotations.get(names.DEFAULT_CONTAINER)
-        self._main = named if named in mains else next(iter(mains), "")
+        first: str = next(iter(mains), "")
+        self.main = str(named) if named in mains else first
         # The exit code of a sidecar does not affect the pod's phase (KEP-753).
         sidecars = {
             each["name"]
@@ -287,7 +304,7 @@ class Containers:
     def restarts(self) -> tuple[int, Exit | None]:
         """Return how often the main container was restarted, and how it ended before."""
         for each in self._all:
-            if each["name"] == self._main:
+            if each["name"] == self.main:
                 state = (each.get("lastState") or {}).get("terminated")
                 return each.get("restartCount") or 0, _exit(each["name"], state) if state else None
         return 0, None
@@ -295,7 +312,7 @@ class Containers:
     def running_since(self) -> str:
         """Return the start time of the main container; empty before its start."""
         for each in self._all:
-            if each["name"] == self._main:
+            if each["name"] == self.main:
                 return _started(each)
         return ""
 
@@ -306,7 +323,7 @@ class Containers:
     def exit(self) -> Exit | None:
         """Return the main container's exit if it failed, else the first failure, else its exit."""
         ended = list(self._exits())
-        main = next((each for each in ended if each.container == self._main), None)
+        main = next((each for each in ended if each.container == self.main), None)
         if main is not None and main.code != 0:
             return main
         return next((each for each in ended if each.code != 0), main)

@@ -72,6 +72,14 @@ class OwnedPod:
     """Of a pod that another engine created: how often a kubelet restarted its main container."""
     previous: Exit | None = None
     """Of such a pod: how the main container ended before its latest restart."""
+    ended_first: bool = False
+    """Of such a pod: it had ended before its deletion was requested. The times cannot tell, because
+    they are in seconds: an engine deletes a pod in the second in which it fails."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether its phase is final."""
+        return self.phase in ("Succeeded", "Failed")
 
     @property
     def on_node_since(self) -> str:

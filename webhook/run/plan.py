@@ -289,8 +289,8 @@ def plan(run: Run, *, cluster_domain: str = "") -> Plan:
 
 def _delegated(backend: str) -> str:
     return (
-        f"spec.backend: another engine creates the pods of backend {backend}; to see them, give "
-        f"the output of `fairlead run render --backend {backend}` to `fairlead explain`"
+        f"spec.backend: another engine creates the pods of backend {backend}; `fairlead run "
+        "preview` shows them"
     )
 
 

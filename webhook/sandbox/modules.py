@@ -79,6 +79,8 @@ def cache_key(module: Module) -> str:
     digest = hashlib.sha256()
     for part in ("go.mod", "go.sum"):
         digest.update((module.directory / part).read_bytes())
+    for path in sorted(module.directory.glob("*.go")):
+        digest.update(path.read_bytes())
     digest.update(" ".join(_stamps(module)).encode())
     system = f"{platform.system()}-{platform.machine()}".lower()
     return f"{module.name}-{module.version}-{system}-{digest.hexdigest()[:12]}"
@@ -87,7 +89,7 @@ def cache_key(module: Module) -> str:
 def _stamps(module: Module) -> tuple[str, ...]:
     """Return assignments to the variables that hold the version of the module's programs."""
     version = module.version
-    if module is KUBERNETES:
+    if module.path == KUBERNETES.path:
         major, minor = version.removeprefix("v").split(".")[:2]
         base = "k8s.io/component-base/version"
         return (

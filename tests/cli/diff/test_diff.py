@@ -217,6 +217,16 @@ def test_runs_are_compared_replica_by_replica(folder: Folder) -> None:
     assert (change["namespace"], change["objects"][0]["pods"]) == ("research", "worker × 2")
 
 
+def test_a_delegated_run_is_compared_as_the_object_that_it_becomes(folder: Folder) -> None:
+    """With the pods that the operator creates."""
+    run = RUN.replace("  kind: experiment", "  backend: kubeflow")
+    found = folder.told(run)
+    (change,) = found["changes"]
+    assert found["pods"]["total"] == 3
+    assert change["objects"][0]["object"] == "PyTorchJob/mnist"
+    assert (change["namespace"], change["objects"][0]["pods"]) == ("research", "worker × 2")
+
+
 def test_a_large_run_is_decided_on_up_to_its_thousandth_replica(folder: Folder) -> None:
     """The others are taken to be like it, and counted."""
     found = folder.told(RUN.replace("count: 2", "count: 1500"))

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.run.scripted_cluster import pod_object, run_object
+from tests.cli.run.scripted_cluster import (
+    delegated_run,
+    engine_pod_object,
+    pod_object,
+    run_object,
+    served_pod,
+)
 from tests.wording import Wording, mentions
 from webhook.cli.run.log_reading import (
     LogLines,
@@ -20,15 +26,17 @@ from webhook.cli.run.log_reading import (
     without_pods,
 )
 from webhook.errors import FairleadError
+from webhook.run.backends.engines import pod_reader
 from webhook.run.model import RunStatus
 
+READER = pod_reader(run_object(), ("master", "worker"))
 STATUS = RunStatus.model_validate(
     {"replicas": {"master": {"desired": 1}, "worker": {"desired": 12, "succeededIndexes": "0-3"}}}
 )
 
 
 def names(*pods: dict[str, Any], wanted: LogSelection | None = None) -> list[str]:
-    return [source.name for source in sources_of("mnist", pods, wanted or LogSelection())]
+    return [source.name for source in sources_of(READER, pods, wanted or LogSelection())]
 
 
 def test_logs_come_by_role_and_index() -> None:
@@ -51,13 +59,27 @@ def test_role_and_index_choose(wanted: LogSelection, found: list[str]) -> None:
     assert names(*pods, wanted=wanted) == found
 
 
+def test_logs_of_a_delegated_run_have_the_roles_of_the_run() -> None:
+    """The operator calls a server master, and its main container has the operator's name."""
+    reader = pod_reader(delegated_run(), ("server", "worker"))
+    pods = [engine_pod_object(name) for name in ("worker-1", "master-0")]
+    foreign = engine_pod_object("worker-0", run="other")
+    forged = engine_pod_object("worker-0")
+    forged["metadata"]["ownerReferences"][0]["name"] = "other"
+    found = sources_of(reader, [*pods, foreign, forged], LogSelection())
+    assert [(one.name, one.pod, one.container) for one in found] == [
+        ("server-0", "mnist-master-0", "paddle"),
+        ("worker-1", "mnist-worker-1", "paddle"),
+    ]
+
+
 def test_the_container_is_the_main_one_unless_another_is_asked_for() -> None:
     """As the pod's annotation says, else its first."""
     pod, plain = pod_object("worker-0"), pod_object("worker-1")
     del plain["metadata"]["annotations"]
-    main, first = sources_of("mnist", [pod, plain], LogSelection())
+    main, first = sources_of(READER, [pod, plain], LogSelection())
     assert (main.container, first.container) == ("main", "side")
-    (asked,) = sources_of("mnist", [pod], LogSelection(container="side"))
+    (asked,) = sources_of(READER, [pod], LogSelection(container="side"))
     assert asked.container == "side"
 
 
@@ -73,7 +95,7 @@ def test_the_container_is_the_main_one_unless_another_is_asked_for() -> None:
 def test_a_container_that_waits_has_no_log_yet(state: dict[str, Any], started: bool) -> None:
     """What it waits for is told."""
     pod = pod_object("worker-0", containerStatuses=[{"name": "main", "state": state}])
-    (source,) = sources_of("mnist", [pod], LogSelection())
+    (source,) = sources_of(READER, [pod], LogSelection())
     assert source.started == started
     assert source.why == ("ErrImagePull" if "waiting" in state else "")
 
@@ -82,7 +104,7 @@ def test_a_restarted_container_has_a_log() -> None:
     """While it waits for its next start, too."""
     status = {"name": "main", "restartCount": 1, "state": {"waiting": {"reason": "Crash"}}}
     (source,) = sources_of(
-        "mnist", [pod_object("worker-0", containerStatuses=[status])], LogSelection()
+        READER, [pod_object("worker-0", containerStatuses=[status])], LogSelection()
     )
     assert source.started
 
@@ -91,7 +113,7 @@ def test_of_a_pod_that_says_nothing_of_its_containers_the_phase_counts() -> None
     """A pod that is pending has begun nothing."""
     running = pod_object("worker-0", containerStatuses=[])
     pending = pod_object("worker-1", phase="Pending", containerStatuses=[])
-    assert [one.started for one in sources_of("mnist", [running, pending], LogSelection())] == [
+    assert [one.started for one in sources_of(READER, [running, pending], LogSelection())] == [
         True,
         False,
     ]
@@ -99,7 +121,7 @@ def test_of_a_pod_that_says_nothing_of_its_containers_the_phase_counts() -> None
 
 def test_replicas_without_pods_are_reported_by_role(wording: Wording) -> None:
     """Those that have finished apart from those that should be there."""
-    there = sources_of("mnist", [pod_object("worker-3"), pod_object("worker-5")], LogSelection())
+    there = sources_of(READER, [pod_object("worker-3"), pod_object("worker-5")], LogSelection())
     (finished, why), (missing, why_missing) = without_pods(STATUS, there, LogSelection("worker"))
     assert (finished, missing) == ("worker 0-2", "worker 4,6-11")
     mentions(why, "succeeded", "gone")
@@ -111,10 +133,7 @@ def test_replicas_without_pods_are_reported_by_role(wording: Wording) -> None:
 
 def test_the_pods_of_a_deployment_are_not_replicas_of_a_role() -> None:
     """They are there unless a role or an index is asked for."""
-    pod = pod_object("abc")
-    pod["metadata"]["ownerReferences"] = [
-        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "r", "controller": True}
-    ]
+    pod = served_pod("abc")
     assert names(pod) == ["abc"]
     assert names(pod, wanted=LogSelection(index=0)) == []
 

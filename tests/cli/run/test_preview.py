@@ -62,6 +62,21 @@ spec:
   template: {spec: {containers: [{name: main, image: "mpi:1"}]}}
   replicas: {launcher: {}, worker: {count: 2}}
 """
+DELEGATED = """\
+apiVersion: fairlead.dev/v1alpha1
+kind: Run
+metadata: {name: resnet, namespace: research}
+spec:
+  backend: kubeflow
+  framework: paddle
+  template:
+    spec:
+      containers:
+      - {name: main, image: "resnet:1"}
+  replicas:
+    server: {}
+    worker: {count: 3, restartPolicy: ExitCode}
+"""
 REJECTING = CLASS + policy(
     "no-large-pool",
     "match: {roles: [worker]}, requirements: {nodeSelector: {pool: spot}}",
@@ -295,3 +310,33 @@ def test_the_hash_of_a_notebooks_deployment_is_unknown_and_not_printed(files: Fi
     stderr = files.run("-f", run, "--policies", compared).stderr
     mentions(line_with(stderr, "label pod-template-hash"), "Run/lab", "policy p")
     mentions(line_with(stderr, "type projected"), "Run/lab", "policy p")
+
+
+def test_a_delegated_run_is_shown_with_the_object_and_its_pods(files: Files) -> None:
+    """With the Run's roles, and what the webhook makes of the pods that the operator creates."""
+    run, policies = files.write("run.yaml", DELEGATED), files.folder / "policies.yaml"
+    text = preview(files, "-f", run, "--policies", policies)
+    line_with(text, "PaddleJob", "resnet", "the training operator")
+    line_with(text, "server 0:", "unchanged")
+    line_with(text, "worker 0-2 (3 pods):", "placed", "workers-on-spot")
+    mentions(text, "container", "paddle, resnet:1")
+    (shown,) = json.loads(preview(files, "-f", run, "--policies", policies, "-o", "json"))["runs"]
+    assert (shown["object"]["kind"], shown["service"]) == ("PaddleJob", None)
+    assert [(each["role"], each["indexes"], each["result"]) for each in shown["replicas"]] == [
+        ("server", [0], "unchanged"),
+        ("worker", [0, 1, 2], "placed"),
+    ]
+    made, *pods = load_all_yaml(preview(files, "-f", run, "--policies", policies, "-o", "yaml"))
+    assert made == shown["object"]
+    assert [each["kind"] for each in pods] == ["Pod"] * 4
+    assert pods[1]["spec"]["tolerations"] == shown["replicas"][1]["pod"]["spec"]["tolerations"]
+
+
+def test_what_no_engine_can_do_is_an_error_at_its_line(files: Files) -> None:
+    """As the controller would report it."""
+    run = files.write(
+        "run.yaml", DELEGATED.replace("  framework", "  restartScope: Role\n  framework")
+    )
+    result = files.run("-f", run)
+    assert result.exit_code == 1
+    mentions(str(result.exception), "run.yaml:6:17", "spec.restartScope", "native")

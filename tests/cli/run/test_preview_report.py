@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.policy_tests.writing import CLASS, policy
 from tests.run.runs import a_run, containers, spec_of
 from webhook.admission.arrival import Cluster
 from webhook.cli.run.preview_report import Group, Judge, groups
+from webhook.cli.run.run_files import Planned
 from webhook.policy.load import load
 from webhook.run.plan import plan
 
@@ -14,6 +17,12 @@ def judge(*texts: str) -> Judge:
     """Who decides by these policies."""
     policies = load({"policies.yaml": (CLASS + "".join(texts)).encode()}).policies
     return Judge(policies, Cluster(), lambda _: {})
+
+
+def planned(spec: dict[str, Any]) -> Planned:
+    """A Run of a file, with its plan."""
+    run = a_run("r", spec)
+    return Planned("run.yaml:1:1", run, plan(run))
 
 
 def grouped(count: int, special: int | None, *texts: str) -> list[tuple[list[int], list[str]]]:
@@ -25,7 +34,7 @@ def grouped(count: int, special: int | None, *texts: str) -> list[tuple[list[int
         "framework": "jax",
         "replicas": {"worker": {"count": count, "byIndex": by_index}},
     }
-    found = groups(plan(a_run("r", spec)), judge(*texts))
+    found = groups(planned(spec), judge(*texts))
     return [(each.indexes, list(each.decision.policies if each.decision else ())) for each in found]
 
 
@@ -54,7 +63,7 @@ def test_the_patch_of_a_group_fits_each_of_its_pods() -> None:
         "replicas": {"worker": {"count": 3}},
     }
     everywhere = policy("all", "overrides: {nodeSelector: {a: b}}")
-    (group,) = groups(plan(a_run("r", spec)), judge(everywhere))
+    (group,) = groups(planned(spec), judge(everywhere))
     assert isinstance(group, Group)
     pods = list(group.pods())
     assert [pod["metadata"]["name"] for pod in pods] == ["r-worker-0", "r-worker-1", "r-worker-2"]

@@ -8,19 +8,28 @@ from typing import Any
 
 import pytest
 
-from tests.cli.run.scripted_cluster import pod_object
+from tests.cli.run.scripted_cluster import (
+    delegated_run,
+    engine_pod_object,
+    pod_object,
+    run_object,
+    served_pod,
+)
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from tests.wording import Wording, mentions
 from webhook.cli.run.report import NodeSummary, Replica, fetch_summaries, replicas, summarize_labels
 from webhook.errors import ClusterError
+from webhook.run.backends.engines import pod_reader
 from webhook.run.model import RunStatus
+
+READER = pod_reader(run_object(), ("worker",))
 
 
 def told(*pods: dict[str, Any], **worker: Any) -> list[Replica]:
     """The replicas of a run whose workers are counted so."""
     counts = {"desired": len(pods) or 1, **worker}
     status = RunStatus.model_validate({"replicas": {"worker": counts}})
-    return replicas("mnist", status, pods, {"node-1": NodeSummary("pool", "spot")})
+    return replicas(READER, status, pods, {"node-1": NodeSummary("pool", "spot")})
 
 
 def only(status: dict[str, Any]) -> Replica:
@@ -147,14 +156,11 @@ def test_a_replica_that_runs_again_says_how_often_it_went_down() -> None:
 
 def test_pods_of_a_deployment_come_by_name_with_their_restarts() -> None:
     """A notebook has no replicas of a role; and other people's pods are left out."""
-    served = pod_object("abc-xyz")
-    served["metadata"]["ownerReferences"] = [
-        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "r", "controller": True}
-    ]
+    served = served_pod("abc-xyz")
     served["status"]["containerStatuses"][0]["restartCount"] = 2
     foreign = pod_object("worker-7")
     foreign["metadata"]["ownerReferences"] = []
-    found = replicas("mnist", RunStatus(), [served, foreign], {})
+    found = replicas(READER, RunStatus(), [served, foreign], {})
     assert [(one.name, one.note) for one in found] == [("mnist-abc-xyz", "restarted 2 times")]
 
 
@@ -228,3 +234,23 @@ def test_without_rights_on_nodes_there_is_no_text_about_them(tmp_path: Path) -> 
                 await fetch_summaries(client, {"a"})
 
     asyncio.run(run())
+
+
+def test_pods_of_an_engine_are_replicas_of_the_run() -> None:
+    """By the operator's labels; of two pods of one replica the one that lives counts."""
+    roles = {"server": {"desired": 1}, "worker": {"desired": 2}}
+    status = RunStatus.model_validate({"replicas": roles})
+    ended = engine_pod_object("worker-1", phase="Failed")
+    ended["metadata"] |= {"name": "mnist-worker-1-old", "creationTimestamp": "2026-08-01T12:00:00Z"}
+    container = {"name": "paddle", "restartCount": 2, "state": {"running": {}}}
+    again = engine_pod_object("worker-1", containerStatuses=[container])
+    again["metadata"]["creationTimestamp"] = "2026-08-01T12:00:05Z"
+    pods = [again, engine_pod_object("master-0"), ended]
+    server, missing, worker = replicas(pod_reader(delegated_run(), roles), status, pods, {})
+    assert (server.name, server.pod, server.state) == ("server-0", "mnist-master-0", "Running")
+    assert (missing.name, missing.state) == ("worker-0", "Missing")
+    assert (worker.pod, worker.state, worker.note) == (
+        "mnist-worker-1",
+        "Running",
+        "restarted 2 times",
+    )

@@ -33,7 +33,7 @@ def test_every_run_of_a_file_is_planned_and_other_objects_are_passed_over(tmp_pa
     """Each with its place."""
     text = f"{RUN}---\n{CLAIM}---\n{RUN}"
     found = read(tmp_path, text.replace("NAME", "a", 1).replace("NAME", "b"))
-    assert [each.plan.run.name for each in found] == ["a", "b"]
+    assert [each.run.name for each in found] == ["a", "b"]
     assert [each.place for each in found] == [
         f"{tmp_path}/run.yaml:1:1",
         f"{tmp_path}/run.yaml:11:1",
@@ -44,8 +44,8 @@ def test_a_run_that_names_no_namespace_gets_the_one_asked_for(tmp_path: Path) ->
     """One that names the default namespace stays there."""
     bare = RUN.replace("NAME", "a")
     own = bare.replace("{name: a}", "{name: a, namespace: default}")
-    assert read(tmp_path, bare, "team-a")[0].plan.run.namespace == "team-a"
-    assert read(tmp_path, own, "team-a")[0].plan.run.namespace == "default"
+    assert read(tmp_path, bare, "team-a")[0].run.namespace == "team-a"
+    assert read(tmp_path, own, "team-a")[0].run.namespace == "default"
 
 
 def test_documents_that_cannot_have_pods_are_reported_with_their_line(

@@ -20,6 +20,7 @@ from webhook.admission.engine import decide
 from webhook.cli.demo.text import Line, placement_lines
 from webhook.cli.run.run_files import read_plans
 from webhook.errors import FairleadError, UnreadableInput
+from webhook.run.plan import plan as make_plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -284,7 +285,7 @@ def run_demo(stage: Runner, policies: PolicySet, namespace_labels: Mapping[str, 
     Raises Disagreement if the engine decides differently on a planned pod.
     """
     (planned,) = read_plans([RUN_FILE], NAMESPACE, "")
-    plan = planned.plan
+    plan = make_plan(planned.run)
     ran = stage.run_plan(plan)
     members = []
     for pod in planned_pods(plan):

@@ -14,16 +14,15 @@ from webhook.cli.cluster_surroundings import read_default_class, read_labels
 from webhook.cli.live.missing_stamp import read_configuration
 from webhook.cli.offline import first_pods, labels_of
 from webhook.cli.run.preview_report import first_pods_of
-from webhook.controller.stored_run import typed
+from webhook.cli.workload_pods import run_of, templates_of_run
 from webhook.errors import ClusterError, InvalidRun
 from webhook.identity import identify
 from webhook.placement import nodes as nodes_of
 from webhook.run.plan import plan
-from webhook.run.run_documents import placeholder_name, without_nulls
 from webhook.sources import SHIPPED
 from webhook.workloads.by_kind import KINDS
 from webhook.workloads.find import pod_templates
-from webhook.workloads.object import ANSWERED, from_answer
+from webhook.workloads.object import from_answer
 from webhook.workloads.stored_pod import as_admitted
 
 if TYPE_CHECKING:
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
     from webhook.workloads.object import Object
     from webhook.workloads.template import PodTemplate
 
-# The API server gives each Run a uid, by which its pods are selected. A Run in a file has no uid.
-_UNSTORED = {"uid": "00000000-0000-0000-0000-000000000000", "resourceVersion": "0"}
 _OVER: Final = frozenset({"Complete", "Completed", "Succeeded", "Failed"})
 # The fields of a container that a decision reads.
 _OF_CONTAINERS: Final = ("name", "resources")
@@ -105,17 +102,19 @@ class ComparisonInput:
     pods: Pods
 
 
-def plan_of(raw: JsonObject, namespace: str) -> Plan:
-    """The plan of a Run, of a file or of a cluster; `namespace` is for one that names none.
+def makers_of_run(
+    source: Object, namespace: str, sources: SourceTable = SHIPPED
+) -> Iterator[Template | Planned]:
+    """What creates the pods of a Run: its plan, or the object that it becomes on another engine.
 
-    Raises InvalidRun with all errors.
+    `namespace` is for a Run that names none. Raises InvalidRun with all errors.
     """
-    own = raw.get("metadata")
-    members = own.items() if isinstance(own, dict) else ()
-    known = {key: value for key, value in members if value and key != "managedFields"}
-    metadata = {**_UNSTORED, "namespace": namespace, **known}
-    metadata.setdefault("name", placeholder_name(str(metadata.get("generateName", "run-"))))
-    return plan(typed(without_nulls({**raw, "metadata": metadata})))
+    run = run_of(source.value, namespace)
+    if not run.spec.delegated:
+        yield Planned(source.place(), plan(run))
+        return
+    for template in templates_of_run(source, run, sources):
+        yield Template(template, run.namespace)
 
 
 async def read_facts(client: Client, namespace: str) -> Facts:
@@ -161,7 +160,7 @@ async def read_pods(
             makers += _templates([each], sources, live=False)
             continue
         try:
-            makers.append(Planned(ANSWERED, plan_of(each.value, each.namespace)))
+            makers += makers_of_run(each, each.namespace, sources)
         except InvalidRun as error:
             notes.append(f"{each.title} in {each.namespace} is left out: {error}")
     return Pods(makers, notes)

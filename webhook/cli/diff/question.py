@@ -18,7 +18,7 @@ from webhook.cli.diff.comparison_input import (
     Planned,
     Pods,
     Template,
-    plan_of,
+    makers_of_run,
     read_facts,
     read_pods,
 )
@@ -193,7 +193,7 @@ def pods_of_files(
             makers += [Template(template, within) for template in found]
             continue
         try:
-            makers.append(Planned(each.place(), plan_of(each.value, within)))
+            makers += makers_of_run(each, within, sources)
         except InvalidRun as error:
             problems += [f"{each.place()}: {each.title}: {line}" for line in error.problems]
     if problems:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from webhook.admission.arrival import Cluster
 from webhook.cli.cluster_surroundings import read_classes, read_default_class
 from webhook.cli.decisions import decisions, misshapen, unjudged, unknown_classes
-from webhook.cli.diff.comparison_input import plan_of
 from webhook.cli.explanation import unread_classes
 from webhook.cli.live.finding import Discovery, MakerUnreadable, find, maker_of, pods_of
 from webhook.cli.live.live_pods import Answers, Judge, LivePod, LiveWorkload
@@ -27,8 +26,10 @@ from webhook.cli.offline import (
 )
 from webhook.cli.options import CLUSTER, paths_of
 from webhook.cli.run.preview_report import pod_of
+from webhook.cli.workload_pods import run_of, templates_of_run
 from webhook.errors import ClusterError, FairleadError, InvalidPod, InvalidRun, UnreadableInput
 from webhook.placement import nodes as nodes_of
+from webhook.run.plan import plan
 from webhook.sources import SHIPPED
 from webhook.workloads.find import pod_templates, unread
 from webhook.workloads.object import Object, from_answer
@@ -284,7 +285,10 @@ def templates_of(source: Object, sources: SourceTable = SHIPPED) -> list[PodTemp
     """Its templates, in order; none if it creates no pods. Raises InvalidRun."""
     if not source.is_own_run:
         return pod_templates(source, sources=sources)
-    return list(_of_run(source, plan_of(source.value, source.namespace)))
+    run = run_of(source.value, source.namespace)
+    if run.spec.delegated:
+        return list(templates_of_run(source, run, sources))
+    return list(_of_run(source, plan(run)))
 
 
 def _of_run(source: Object, plan: Plan) -> Iterator[PodTemplate]:

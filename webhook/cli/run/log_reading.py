@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from webhook import names
 from webhook.cli.run.cluster import pods_path
 from webhook.errors import ClusterError, FairleadError
-from webhook.run import observation
 from webhook.run.model.status import format_intervals, parse_intervals
 
 if TYPE_CHECKING:
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     )
 
     from webhook.kube.client import Client
+    from webhook.run.backends.engines import PodReader
     from webhook.run.model import RunStatus
 
 # Number of logs that are read at the same time, and of pieces of each that are buffered.
@@ -138,13 +137,15 @@ def check_selection(run: Mapping[str, Any], status: RunStatus, wanted: LogSelect
         )
 
 
-def sources_of(name: str, pods: Sequence[Mapping[str, Any]], wanted: LogSelection) -> list[Source]:
+def sources_of(
+    reader: PodReader, pods: Sequence[Mapping[str, Any]], wanted: LogSelection
+) -> list[Source]:
     """The selected logs, by role and index; of a Deployment's pods, by name."""
-    found = [(pod, raw) for raw in pods if (pod := observation.pod(raw))]
+    found = [(pod, raw) for raw in pods if (pod := reader.read(raw))]
     found.sort(key=lambda pair: (pair[0].role, pair[0].index, pair[0].name))
     return [
         Source(
-            name=pod.name.removeprefix(f"{name}-"),
+            name=f"{pod.role}-{pod.index}" if pod.role else pod.name.removeprefix(f"{reader.run}-"),
             pod=pod.name,
             uid=pod.uid,
             container=container,
@@ -153,7 +154,7 @@ def sources_of(name: str, pods: Sequence[Mapping[str, Any]], wanted: LogSelectio
         )
         for pod, raw in found
         if _is_selected(pod.role, pod.index, wanted)
-        for container in [wanted.container or _main(raw)]
+        for container in [wanted.container or reader.main_container(raw)]
     ]
 
 
@@ -181,12 +182,6 @@ def _is_selected(role: str, index: int, wanted: LogSelection) -> bool:
     if not role:
         return wanted.role is None and wanted.index is None
     return wanted.role in (None, role) and wanted.index in (None, index)
-
-
-def _main(raw: Mapping[str, Any]) -> str:
-    """The container that `kubectl logs` uses by default."""
-    named = (raw["metadata"].get("annotations") or {}).get(names.DEFAULT_CONTAINER)
-    return str(named or raw["spec"]["containers"][0]["name"])
 
 
 def _started(raw: Mapping[str, Any], container: str) -> bool:

@@ -154,11 +154,13 @@ async def _sources(
 ) -> list[Source]:
     from webhook import names
     from webhook.cli.run.log_reading import sources_of
+    from webhook.run.backends.engines import pod_reader
 
     selector = f"{names.RUN_UID}={run['metadata']['uid']}"
     query = {"labelSelector": selector}
     pods = await client.list(pods_path(namespace), lambda pod: pod, query=query)
-    return sources_of(run["metadata"]["name"], pods.items, wanted)
+    roles = run["spec"].get("replicas") or {}
+    return sources_of(pod_reader(run, roles), pods.items, wanted)
 
 
 async def _now(

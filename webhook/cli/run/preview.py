@@ -116,7 +116,7 @@ def command(
     print_notes(str(each) for planned in plans for each in planned.warnings)
     nodes = read_nodes(nodes_file) if nodes_file else None
     judge = _judge(policies, namespaces_file, plans, nodes)
-    shown = [(planned, groups(planned.plan, judge)) for planned in plans]
+    shown = [(planned, groups(planned, judge)) for planned in plans]
     print_result(
         output,
         json=lambda: {
@@ -125,7 +125,7 @@ def command(
         },
         text=lambda: ["\n\n".join("\n".join(lines(*each, nodes)) for each in shown)],
         yaml=lambda: (
-            manifest for planned, found in shown for manifest in manifests(planned.plan, found)
+            manifest for planned, found in shown for manifest in manifests(planned, found)
         ),
     )
     if _rejected(shown):
@@ -143,8 +143,14 @@ def _judge(
 
     from webhook.admission.arrival import Cluster
     from webhook.cli.objects import read_cluster_file
-    from webhook.cli.offline import labels_of, read_policies, unknown_labels, unknown_values
-    from webhook.cli.run.preview_report import Judge, first_pods_of
+    from webhook.cli.offline import (
+        first_pods,
+        labels_of,
+        read_policies,
+        unknown_labels,
+        unknown_values,
+    )
+    from webhook.cli.run.preview_report import Judge, engine_templates, first_pods_of
     from webhook.placement.nodes import by_name
 
     file = read_cluster_file(namespaces_file) if namespaces_file else None
@@ -153,14 +159,16 @@ def _judge(
         return None
     policy_set = read_policies(policies)
     known = file.namespaces if file else {}
-    used = [(planned.plan.run.namespace, None) for planned in plans]
+    used = [(planned.run.namespace, None) for planned in plans]
     print_notes(unknown_labels(policy_set, used, known, "--namespaces"))
-    made = (pod for planned in plans for pod in first_pods_of(planned.plan))
-    print_notes(unknown_values(policy_set, made))
     default = file.default_priority_class if file else None
     now = datetime.now(UTC)
     cluster = Cluster(default or "", node=by_name(nodes))
-    return Judge(policy_set, cluster, lambda name: labels_of(name, known), now)
+    judge = Judge(policy_set, cluster, lambda name: labels_of(name, known), now)
+    own = (pod for each in plans if each.plan for pod in first_pods_of(each.plan))
+    others = (pod for each in plans for pod in first_pods(engine_templates(each, judge)))
+    print_notes(unknown_values(policy_set, [*own, *others]))
+    return judge
 
 
 def _rejected(shown: Sequence[tuple[Planned, Sequence[Group]]]) -> bool:
@@ -169,7 +177,7 @@ def _rejected(shown: Sequence[tuple[Planned, Sequence[Group]]]) -> bool:
 
     found = False
     for planned, groups in shown:
-        run = planned.plan.run
+        run = planned.run
         for group in groups:
             if group.decision and not group.allowed:
                 found = True

@@ -26,10 +26,13 @@ from webhook.cli.yaml_out import yaml_line
 from webhook.placement import nodes as nodes_of
 from webhook.placement import pod as pods
 from webhook.placement.runtime_class import unread_class
+from webhook.run.backends.engines import PodReader, find_engine
 from webhook.run.effective_settings import effective_settings, setting_rows, settings_document
-from webhook.run.rendezvous.framework import FILES
+from webhook.run.rendezvous.framework import FILES, ReplicaEnv
 from webhook.shortening import apart
+from webhook.sources import SHIPPED
 from webhook.sources.kind_model import UNKNOWN
+from webhook.workloads.find import pod_templates
 from webhook.workloads.template import ranges
 
 if TYPE_CHECKING:
@@ -42,9 +45,10 @@ if TYPE_CHECKING:
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
+    from webhook.run.model import Run
     from webhook.run.plan import Plan
     from webhook.run.pod_template_cache import PodTemplateCache
-    from webhook.run.rendezvous.framework import ReplicaEnv
+    from webhook.workloads.template import PodTemplate
 
 # A longer value is cut in its middle: TF_CONFIG ends with the replica's own place.
 _VALUE: Final = 80
@@ -61,14 +65,9 @@ class Judge:
     labels: Callable[[str], Mapping[str, str]]
     now: datetime | None = None
 
-    def arrival(self, pod: JsonObject) -> Arrival:
-        """A pod as the webhook gets it."""
-        namespace = pod["metadata"]["namespace"]
-        return Arrival(pod, namespace, self.labels(namespace), now=self.now)
-
-    def decision(self, pod: JsonObject) -> Decision:
+    def decision(self, pod: JsonObject, namespace: str, *, led: bool = False) -> Decision:
         """What the webhook would answer, or that no installation sends it such a pod."""
-        arrival = self.arrival(pod)
+        arrival = Arrival(pod, namespace, self.labels(namespace), now=self.now, led=led)
         return as_sent(decide(arrival, self.policies, self.cluster), arrival, None)
 
 
@@ -77,13 +76,17 @@ class Group:
     """Replicas of one role with the same template and the same decision.
 
     pod: the first of them, as the webhook gets it; decision: None without policies.
+    plan, template_cache: None if another engine creates the pods, and `make` returns one by index.
     """
 
-    plan: Plan
+    run: Run
     role: str
-    template_cache: PodTemplateCache
+    main: JsonObject
     pod: JsonObject
     decision: Decision | None
+    make: Callable[[int], JsonObject]
+    plan: Plan | None = None
+    template_cache: PodTemplateCache | None = None
     indexes: list[int] = field(default_factory=list)
 
     @property
@@ -97,31 +100,36 @@ class Group:
         return self.decision is None or self.decision.allowed
 
     def replica_env(self, index: int) -> ReplicaEnv:
-        """The environment of one of them."""
-        return self.plan.replica_env(self.role, index)
+        """The environment of one of them; empty if another engine sets it."""
+        return self.plan.replica_env(self.role, index) if self.plan else ReplicaEnv()
 
     def pods(self) -> Iterator[JsonObject]:
         """All of them, with the patch applied."""
         for index in self.indexes:
-            yield self.patched(pod_of(self.plan, self.role, index))
+            yield self.patched(self.make(index))
 
     def patched(self, pod: JsonObject) -> JsonObject:
         """One of them with the patch applied, without labels whose values are unknown."""
         if self.decision is not None and self.decision.patch:
             patch = copy.deepcopy(list(self.decision.patch))
             pod = jsonpatch.apply_patch(copy.deepcopy(pod), patch)
-        labels = pod["metadata"]["labels"]
+        labels = pod["metadata"].get("labels", {})
         known = {key: value for key, value in labels.items() if value != UNKNOWN}
         return pod if known == labels else {**pod, "metadata": {**pod["metadata"], "labels": known}}
 
 
-def groups(plan: Plan, judge: Judge | None) -> list[Group]:
+def groups(planned: Planned, judge: Judge | None) -> list[Group]:
     """The pods of a run, in the framework's order, equal ones grouped.
 
     Equal replicas after the thousandth are treated like the last one before: policies distinguish
     replicas by index, and no policy lists a thousand.
     """
     found: list[Group] = []
+    plan = planned.plan
+    if plan is None:
+        for template in engine_templates(planned, judge):
+            found += _engine_groups(planned.run, template, judge)
+        return found
     for role, count in plan.gang.counts.items():
         own: list[Group] = []
         last: Group | None = None
@@ -137,14 +145,47 @@ def groups(plan: Plan, judge: Judge | None) -> list[Group]:
     return found
 
 
+def engine_templates(planned: Planned, judge: Judge | None) -> Sequence[PodTemplate]:
+    """The pod templates of the object that a delegated Run becomes; none of another Run."""
+    if planned.made is None:
+        return ()
+    return pod_templates(planned.made, sources=judge.policies.sources if judge else SHIPPED)
+
+
+def _engine_groups(run: Run, template: PodTemplate, judge: Judge | None) -> list[Group]:
+    found: list[Group] = []
+    reader = PodReader(run.name, run.spec.roles, find_engine(run))
+    count = max(template.count or 1, 1)
+    for index in range(count):
+        if index >= MAX_REPLICAS:
+            found[-1].indexes.append(index)
+            continue
+        pod = template.pod(index)
+        decision = judge.decision(pod, run.namespace, led=template.led) if judge else None
+        group = next((each for each in found if _alike(each.decision, decision)), None)
+        if group is None:
+            main = reader.main_container(pod)
+            containers = pod["spec"]["containers"]
+            container = next(each for each in containers if each["name"] == main)
+            role = reader.role(pod) or template.part
+            group = Group(run, role, container, pod, decision, template.pod)
+            found.append(group)
+        group.indexes.append(index)
+    return found
+
+
 def _group(own: list[Group], plan: Plan, role: str, index: int, judge: Judge | None) -> Group:
     """The group of a replica, which is among `own` afterwards."""
     template_cache, pod = plan.template_cache(role, index), pod_of(plan, role, index)
-    decision = judge.decision(pod) if judge else None
+    decision = judge.decision(pod, plan.run.namespace) if judge else None
     for each in own:
         if each.template_cache is template_cache and _alike(each.decision, decision):
             return each
-    group = Group(plan, role, template_cache, pod, decision)
+
+    def make(index: int) -> JsonObject:
+        return pod_of(plan, role, index)
+
+    group = Group(plan.run, role, template_cache.main, pod, decision, make, plan, template_cache)
     own.append(group)
     return group
 
@@ -178,15 +219,15 @@ def pod_of(plan: Plan, role: str, index: int) -> JsonObject:
 
 def lines(planned: Planned, groups: Sequence[Group], nodes: Sequence[Node] | None) -> Iterator[str]:
     """The preview of one run, line by line."""
-    plan = planned.plan
+    run = planned.run
     count = sum(len(group.indexes) for group in groups)
-    framework = f" on {plan.run.spec.framework}" if plan.run.spec.framework else ""
+    framework = f" on {run.spec.framework}" if run.spec.framework else ""
     yield (
-        click.style(f"Run/{plan.run.name} in {plan.run.namespace}: ", bold=True)
-        + f"{plan.run.spec.kind}{framework}, {count} pod{'s' if count > 1 else ''}"
+        click.style(f"Run/{run.name} in {run.namespace}: ", bold=True)
+        + f"{run.spec.kind}{framework}, {count} pod{'s' if count > 1 else ''}"
     )
-    rows = setting_rows(effective_settings(plan.run))
-    yield from table([["from", planned.place], *rows, *_objects(plan)], 2)
+    rows = setting_rows(effective_settings(run))
+    yield from table([["from", planned.place], *rows, *_objects(planned)], 2)
     for group in groups:
         yield ""
         yield from _group_lines(group, nodes)
@@ -194,14 +235,20 @@ def lines(planned: Planned, groups: Sequence[Group], nodes: Sequence[Node] | Non
 
 def subject(group: Group) -> str:
     """Which replicas they are: worker 0-1, 3-6."""
-    if group.plan.run.spec.serving:
+    if group.run.spec.serving:
         return "the Deployment's pod"
     return f"{group.role} {ranges(group.indexes)}"
 
 
-def _objects(plan: Plan) -> Iterator[list[str]]:
+def _objects(planned: Planned) -> Iterator[list[str]]:
     """The objects that are created beside the pods."""
-    run, service = plan.run, plan.service()
+    run, plan = planned.run, planned.plan
+    if plan is None:
+        engine = find_engine(run)
+        if engine and planned.made:
+            yield [engine.kind, f"{run.name}, from which {engine.operator} creates the pods"]
+        return
+    service = plan.service()
     ports = ", ".join(_port(port) for port in service["spec"].get("ports", ()))
     if run.spec.serving:
         yield ["Deployment", f"{run.name}, of one pod, which is recreated"]
@@ -245,7 +292,7 @@ def _rows(group: Group, nodes: Sequence[Node] | None) -> Iterator[list[str]]:
     if group.decision and group.decision.result in ("rejected", "not-sent"):
         yield ["because", group.decision.reason.removeprefix("fairlead: ")]
     pod = group.patched(group.pod)
-    main = group.template_cache.main
+    main = group.main
     yield ["container", f"{main['name']}, {main.get('image')}"]
     if main.get("resources"):
         yield ["resources", yaml_line(main["resources"])]
@@ -254,7 +301,7 @@ def _rows(group: Group, nodes: Sequence[Node] | None) -> Iterator[list[str]]:
         own = {k: v for k, v in metadata.get(member, {}).items() if not k.startswith(_OWN)}
         if own:
             yield [member, yaml_line(own)]
-    if capacity := metadata["annotations"].get(names.CAPACITY):
+    if capacity := metadata.get("annotations", {}).get(names.CAPACITY):
         yield ["capacity", capacity]
     yield from placement_rows(pod["spec"])
     if nodes is not None:
@@ -272,7 +319,7 @@ def _environment(group: Group) -> list[list[str]]:
     first, last = (group.replica_env(index) for index in (group.indexes[0], group.indexes[-1]))
     rows = []
     for name, value in first.env.items():
-        if name in group.template_cache.own:
+        if group.template_cache and name in group.template_cache.own:
             rows.append([name, "the container's own is kept"])
             continue
         rows.append([name, _short(value)])
@@ -282,7 +329,7 @@ def _environment(group: Group) -> list[list[str]]:
             if shown == _short(value):
                 rows[-1][1], shown = apart(value, other, _VALUE)
             rows.append(["", f"{shown} (of {group.role} {group.indexes[-1]})"])
-    main = group.template_cache.main
+    main = group.main
     if first.command and not (main.get("command") or main.get("args")):
         rows.append(["command", " ".join(first.command)])
     return rows
@@ -294,16 +341,21 @@ def _short(value: str) -> str:
     return f"{value[: _VALUE - _END]}…{value[-_END:]}"
 
 
-def manifests(plan: Plan, groups: Sequence[Group]) -> Iterator[JsonObject]:
+def manifests(planned: Planned, groups: Sequence[Group]) -> Iterator[JsonObject]:
     """All objects with the patches applied, in the order of creation, without rejected pods.
 
-    The Secret is left out, because its keys are generated at creation.
+    The Secret is left out, because its keys are generated at creation. The object of a delegated
+    Run is as the controller creates it; its pods have no names, which the engine chooses.
     """
-    if config_map := plan.config_map():
-        yield config_map
-    yield plan.service()
-    if plan.run.spec.serving:
-        yield plan.deployment()
+    plan = planned.plan
+    if planned.made:
+        yield planned.made.value
+    if plan:
+        if config_map := plan.config_map():
+            yield config_map
+        yield plan.service()
+        if plan.run.spec.serving:
+            yield plan.deployment()
     for group in groups:
         if group.allowed:
             yield from group.pods()
@@ -313,20 +365,20 @@ def explanation(
     planned: Planned, groups: Sequence[Group], nodes: Sequence[Node] | None
 ) -> dict[str, Any]:
     """One run: its objects, and for each group of replicas the first pod and its decision."""
-    plan = planned.plan
-    serving = plan.run.spec.serving
+    run, plan = planned.run, planned.plan
     return {
-        "run": plan.run.name,
-        "namespace": plan.run.namespace,
+        "run": run.name,
+        "namespace": run.namespace,
         "place": planned.place,
-        "kind": plan.run.spec.kind,
-        "framework": plan.run.spec.framework,
-        "settings": settings_document(effective_settings(plan.run)),
-        "service": plan.service(),
-        "configMap": plan.config_map(),
-        "secret": plan.keys_secret,
-        "deployment": plan.deployment() if serving else None,
-        "address": plan.needs.address,
+        "kind": run.spec.kind,
+        "framework": run.spec.framework,
+        "settings": settings_document(effective_settings(run)),
+        "object": planned.made.value if planned.made else None,
+        "service": plan.service() if plan else None,
+        "configMap": plan.config_map() if plan else None,
+        "secret": plan.keys_secret if plan else None,
+        "deployment": plan.deployment() if plan and run.spec.serving else None,
+        "address": plan.needs.address if plan else None,
         "replicas": [_group_document(group, nodes) for group in groups],
     }
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from webhook import names
 from webhook.cli.run.cluster import fetch_run, pods_path
 from webhook.errors import ClusterError
-from webhook.run import observation
+from webhook.run.backends.engines import pod_reader
 from webhook.run.effective_settings import effective_settings, settings_document
 from webhook.run.model import Run, RunStatus
 from webhook.run.model.status import parse_intervals
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from webhook.crd.conditions import Condition
     from webhook.kube.client import Client
+    from webhook.run.backends.engines import PodReader
     from webhook.run.effective_settings import EffectiveSetting
     from webhook.run.model.status import RoleStatus
     from webhook.run.observed import OwnedPod
@@ -52,6 +53,7 @@ _FLAGS: Final = {
     "cloud.google.com/gke-spot": "spot",
     "cloud.google.com/gke-preemptible": "preemptible",
 }
+ENDED: Final = ("Succeeded", "Failed")
 # Up to this number, nodes are read one by one; beyond it, in one list.
 _ONE_BY_ONE: Final = 12
 
@@ -90,29 +92,33 @@ class Replica:
 
 
 def replicas(
-    name: str,
+    reader: PodReader,
     status: RunStatus,
     raw_pods: Sequence[Mapping[str, Any]],
     nodes: Mapping[str, NodeSummary],
 ) -> list[Replica]:
-    """Every replica of the run by role, in the status's order, and by index; then other pods."""
-    pods = {
-        (pod.role, pod.index, pod.name): pod for raw in raw_pods if (pod := observation.pod(raw))
-    }
+    """Every replica of the run by role, in the status's order, and by index; then other pods.
+
+    Of several pods of one replica the latest that lives counts. Some engines keep failed pods.
+    """
+    pods: dict[tuple[str, int], list[OwnedPod]] = {}
+    for raw in sorted(raw_pods, key=lambda raw: raw["metadata"].get("creationTimestamp") or ""):
+        if pod := reader.read(raw):
+            pods.setdefault((pod.role, pod.index), []).append(pod)
     restarts = {raw["metadata"]["name"]: _restarts(raw) for raw in raw_pods}
     found = []
     for role, counts in status.replicas.items():
         succeeded = parse_intervals(counts.succeeded_indexes)
         for index in range(counts.desired):
-            pod = pods.pop((role, index, f"{name}-{role}-{index}"), None)
-            if pod is not None:
+            if there := pods.pop((role, index), None):
+                pod = next((pod for pod in reversed(there) if pod.phase not in ENDED), there[-1])
                 one = _with_pod(pod, nodes, _notes(pod))
             elif index in succeeded:
                 one = Replica(role, index, "", "Succeeded")
             else:
                 one = Replica(role, index, "", "Missing")
             found.append(_with_history(one, counts))
-    for pod in pods.values():
+    for pod in (pod for others in pods.values() for pod in others):
         times = restarts[pod.name]
         notes = [*_notes(pod), *([f"restarted {times} times"] if times else [])]
         found.append(_with_pod(pod, nodes, notes))
@@ -165,6 +171,8 @@ def _notes(pod: OwnedPod) -> Iterator[str]:
     if pod.disruption:
         reason, message, _ = pod.disruption
         yield f"disrupted ({reason})" + (f": {message}" if message else "")
+    if pod.restarts:
+        yield f"restarted {pod.restarts} time{'s' if pod.restarts > 1 else ''}"
     if pod.phase == "Failed":
         if pod.exit:
             why = f" ({pod.exit.reason})" if pod.exit.reason else ""
@@ -240,7 +248,7 @@ class Report:
     @property
     def ended(self) -> bool:
         """Whether the run has ended."""
-        return self.status.phase in ("Succeeded", "Failed")
+        return self.status.phase in ENDED
 
     @property
     def telling_conditions(self) -> tuple[Condition, ...]:
@@ -281,7 +289,8 @@ async def fetch(client: Client, namespace: str, name: str) -> Report:
     status = _in_order(
         RunStatus.model_validate(run.get("status") or {}), run["spec"].get("framework")
     )
-    rows = replicas(name, status, pods.items, await fetch_summaries(client, nodes))
+    reader = pod_reader(run, status.replicas)
+    rows = replicas(reader, status, pods.items, await fetch_summaries(client, nodes))
     spec, metadata = run["spec"], run["metadata"]
     return Report(
         namespace=namespace,

@@ -11,10 +11,12 @@ from webhook.cli.decisions import steps
 from webhook.errors import InvalidDocuments, InvalidRun, UnreadableInput
 from webhook.run import run_documents
 from webhook.run.backends.backend import notes
+from webhook.run.backends.engines import delegated_object
 from webhook.run.backends.table import render_run
 from webhook.run.plan import Plan, plan
 from webhook.run.template_faults import faults, written_faults
 from webhook.server.folder import read_folder
+from webhook.workloads.object import Object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -33,10 +35,15 @@ _NO_UID: Final = "00000000-0000-0000-0000-000000000000"
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A Run of a file; `place` is file:line:column."""
+    """A Run of a file; `place` is file:line:column.
+
+    plan: None if another engine creates the pods, from `made`.
+    """
 
     place: str
-    plan: Plan
+    run: Run
+    plan: Plan | None
+    made: Object | None = None
     warnings: tuple[Finding, ...] = ()
 
 
@@ -57,20 +64,26 @@ def read_plans(paths: Sequence[Path], namespace: str, cluster_domain: str) -> li
     found: list[Planned] = []
     findings: list[Finding] = []
     for document in _documents(paths, placeholders=True):
+        line, column = document.locate(())
+        place = f"{document.file}:{line}:{column}"
+        run = _placed(document.model, namespace)
         try:
-            planned = plan(_placed(document.model, namespace), cluster_domain=cluster_domain)
+            if run.spec.delegated:
+                planned, made = None, Object(place, delegated_object(run))
+                checked = [*_faults(document, written_faults(run))]
+            else:
+                planned, made = plan(run, cluster_domain=cluster_domain), None
+                checked = [*_faults(document, faults(planned))]
         except InvalidRun as error:
             wrong = [*_findings(document, error)]
             known = {each.path for each in wrong}
             more = _faults(document, written_faults(document.model))
             findings += wrong + [each for each in more if each.path not in known]
         else:
-            line, column = document.locate(())
-            checked = [*_faults(document, faults(planned))]
             findings += [each for each in checked if each.severity == "error"]
             warnings = [each for each in checked if each.severity == "warning"]
             warnings += _placeholders(document)
-            found.append(Planned(f"{document.file}:{line}:{column}", planned, tuple(warnings)))
+            found.append(Planned(place, run, planned, made, tuple(warnings)))
     if any(each.severity == "error" for each in findings):
         raise InvalidDocuments(sorted(findings))
     return found

@@ -28,8 +28,6 @@ _BY_THE_SERVER: Final = frozenset(
                 "creationTimestamp",
                 "managedFields",
                 "selfLink",
-                "ownerReferences",
-                "finalizers",
                 "deletionTimestamp",
                 "deletionGracePeriodSeconds",
             )
@@ -40,6 +38,8 @@ _BY_THE_SERVER: Final = frozenset(
 _QUANTITIES: Final = ("limits", "requests")
 # Mappings that are compared field by field even if the rendered object has none.
 _SECTIONS: Final = ("runPolicy", "metadata", "spec")
+# Mappings that switch something on even if they are empty.
+_SWITCHES: Final = frozenset({"elasticPolicy", "mpi"})
 _MOST: Final = 60
 _IN_RUN: Final = (
     "its image, command, args, env, resources and numbers are in the Run; write others there"
@@ -59,6 +59,10 @@ _REASONS: Final[Mapping[tuple[str, ...], str]] = {
     ("spec", "restartPolicy"): "pods of a Run never restart in place; a role's restartPolicy does",
     ("restartPolicy",): (
         "a replica that has finished does not run again; without restartPolicy, a failed one does"
+    ),
+    ("metadata", "finalizers"): "the controller that set or reads it does not know the Run",
+    ("metadata", "ownerReferences"): (
+        "write the owner into the Run's metadata if the Run is to be deleted with it"
     ),
     ("template", "metadata", "name"): "the replica has its own name",
     ("template", "metadata", "namespace"): "the Run's namespace is that of its pods",
@@ -101,7 +105,7 @@ def differences(given: Any, rendered: Any, path: Path = ()) -> Iterator[Differen
             here = (*path, key)
             if here in _BY_THE_SERVER or _equal(given.get(key), rendered.get(key), here):
                 continue
-            if _empty(given.get(key)):
+            if _empty(given.get(key)) and not _empty(rendered.get(key)):
                 text = f"{key}: {_short(rendered[key])}"
                 yield Difference(path, f"the Run also means {text}")
             else:
@@ -122,7 +126,8 @@ def differences(given: Any, rendered: Any, path: Path = ()) -> Iterator[Differen
 
 def _equal(given: Any, rendered: Any, path: Path) -> bool:
     if _empty(given) and _empty(rendered):
-        return True
+        switched = path[-1:] and path[-1] in _SWITCHES
+        return not switched or given == rendered
     if given is None or rendered is None or isinstance(given, bool) or isinstance(rendered, bool):
         return given is rendered
     if len(path) > 1 and path[-2] in _QUANTITIES:

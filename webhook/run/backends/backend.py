@@ -8,7 +8,7 @@ Longer than 300 lines: the protocol and the two things that each backend does wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from webhook import names
@@ -86,6 +86,7 @@ class FieldMapping:
     only: the values that the engine supports; empty: all.
     to_engine, to_run: the value in the other system; to_run returns None if there is none.
     unset: what the engine does if the field is unset; empty if it is the same as native.
+    absent: by role, or "", the same for an object, if `unset` depends on the rest of the Run.
     place: where code renders it, in words, if that is not one field of the spec.
     note: how the engine differs, for the docs and for `run render`.
     """
@@ -96,8 +97,13 @@ class FieldMapping:
     to_engine: Callable[[Any], Any] = unchanged
     to_run: Callable[[Any], Any] = unchanged
     unset: str = ""
+    absent: Mapping[str, str] = field(default_factory=dict)
     place: str = ""
     note: str = ""
+
+    def unset_in_object(self, role: str) -> str:
+        """Return what an object means that lacks the field; empty if it is the same as native."""
+        return self.absent.get(role, "") if self.absent else self.unset
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +136,11 @@ def written_fields(run: Run) -> Iterator[tuple[Path, Any]]:
 
 
 def _written(model: Strict, without: Iterable[str] = ()) -> Iterator[tuple[Path, Any]]:
-    for name, field in type(model).model_fields.items():
+    for name, own in type(model).model_fields.items():
         value = getattr(model, name)
         if name in without or name not in model.model_fields_set or value is None:
             continue
-        outer = field.serialization_alias or name
+        outer = own.serialization_alias or name
         if isinstance(value, Strict):
             yield from (((outer, *path), each) for path, each in _written(value))
         else:
@@ -176,6 +182,22 @@ def role_problems(run: Run, kind: ObjectKind) -> Iterator[Problem]:
             known = ", ".join(kind.roles)
             what = f"{kind.kind} has no role {role}, only {known}; rename it, or {NATIVE_CURE}"
             yield Problem(("spec", "replicas", role), what)
+
+
+def kind_problems(
+    run: Run, kind: ObjectKind | None, backend: str, frameworks: str
+) -> Iterator[Problem]:
+    """Yield all problems with roles and fields, or the one that the backend has no kind for it.
+
+    frameworks: those of the backend, in words.
+    """
+    if kind is None:
+        own = quoted(run.spec.framework or "none")
+        what = f"is {own}; backend {backend} runs framework {frameworks}; {NATIVE_CURE}"
+        yield Problem(("spec", "framework"), what)
+    else:
+        yield from role_problems(run, kind)
+        yield from field_problems(run, kind)
 
 
 def notes(run: Run, kind: ObjectKind) -> Iterator[tuple[Path, str]]:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.errors import InvalidRun
 from webhook.policy.findings import path_text
 from webhook.run import manifests
-from webhook.run.backends.backend import NATIVE_CURE
+from webhook.run.backends.backend import NATIVE_CURE, put
 from webhook.run.backends.table import BACKENDS, render_run
 from webhook.run.backends.training_operator import KINDS
-from webhook.run.observation import engine_object
+from webhook.run.observation import controller_of, engine_object, engine_pod, main_container, pod
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from webhook.run.backends.backend import Manifest
     from webhook.run.model import Run
-    from webhook.run.observed import EngineObject
+    from webhook.run.observed import EngineObject, OwnedPod
 
 
 @dataclass(frozen=True)
@@ -140,12 +140,56 @@ def find_engine(run: Run) -> Engine | None:
     return ENGINES.get(f"{run.spec.backend}/{run.spec.framework or ''}")
 
 
-def role_of(run: Run, engine: Engine, label: str) -> str:
-    """Return the Run's role for a value of the pods' role label."""
+def role_of(roles: Collection[str], engine: Engine, label: str) -> str:
+    """Return the role of a Run with these roles for a value of the pods' role label."""
     if engine.kind == "TFJob" and label in ("chief", "master"):
         # The key depends on masterTaskType, and both are one role of the Run.
-        return next((role for role in ("chief", "master") if role in run.spec.roles), label)
+        return next((role for role in ("chief", "master") if role in roles), label)
     return engine.roles.get(label, label)
+
+
+@dataclass(frozen=True)
+class PodReader:
+    """Reads the pods of one Run for people, whoever created them.
+
+    roles: those of the Run. engine: None if Fairlead's own controller creates the pods. Of an
+    engine's pods the controller's name is compared, and not its uid: reading the object would need
+    rights that those who may read pods need not have.
+    """
+
+    run: str
+    roles: Collection[str]
+    engine: Engine | None
+
+    def read(self, raw: Mapping[str, Any]) -> OwnedPod | None:
+        """Return the pod with the Run's role; None for a pod of another object."""
+        if self.engine is None:
+            return pod(raw)
+        source = self.engine.pods
+        found = engine_pod(raw, source.role, source.index, source.containers)
+        if found is None or raw["metadata"]["labels"].get(source.label) != self.run:
+            return None
+        controller = controller_of(raw) or {}
+        if controller["kind"] == self.engine.kind and controller["name"] != self.run:
+            return None
+        return replace(found, role=role_of(self.roles, self.engine, found.role))
+
+    def role(self, raw: Mapping[str, Any]) -> str:
+        """Return the Run's role of an engine's pod; empty without the engine's label."""
+        labels = raw["metadata"].get("labels") or {}
+        if self.engine is None or self.engine.pods.role not in labels:
+            return ""
+        return role_of(self.roles, self.engine, labels[self.engine.pods.role])
+
+    def main_container(self, raw: Mapping[str, Any]) -> str:
+        """Return the name of the container whose log is the replica's."""
+        containers = self.engine.pods.containers if self.engine else {}
+        return main_container(raw, containers)
+
+
+def pod_reader(run: Mapping[str, Any], roles: Collection[str]) -> PodReader:
+    """Return the reader for the pods of a raw Run, whose roles the caller knows."""
+    return PodReader(run["metadata"]["name"], roles, ENGINES.get(engine_key(run["spec"])))
 
 
 def delegated_object(run: Run) -> Manifest:
@@ -168,7 +212,7 @@ def render_delegated(run: Run, engine: Engine) -> Manifest:
         _below(spec, above).pop(last, None)
     if engine.clean:
         *above, last = engine.clean.split(".")
-        _make(spec, above).setdefault(last, "Running")
+        put(spec, engine.clean, _below(spec, above).get(last, "Running"))
     if engine.suspend:
         *above, last = engine.suspend.split(".")
         _below(spec, above).pop(last, None)
@@ -188,12 +232,6 @@ def _below(document: dict[str, Any], path: list[str]) -> dict[str, Any]:
     """Return the mapping at the path; an empty one if it is not there."""
     for step in path:
         document = document.get(step) or {}
-    return document
-
-
-def _make(document: dict[str, Any], path: list[str]) -> dict[str, Any]:
-    for step in path:
-        document = document.setdefault(step, {})
     return document
 
 

@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.dns_names import MAX_LABEL
 from webhook.run.backends.backend import (
-    NATIVE_CURE,
     FieldMapping,
     ObjectKind,
     add_labels,
     container_problems,
-    field_problems,
+    kind_problems,
     make_metadata,
     render_template,
-    role_problems,
 )
 from webhook.run.backends.jobset import exit_code_policy, own_labels
-from webhook.strict import Problem, quoted
+from webhook.strict import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,6 +56,7 @@ KIND: Final = ObjectKind(
             "",
             place="failurePolicy.maxRestarts with restartScope Run, else the Job's backoffLimit",
             unset="3 with restartScope Run, else 6",
+            absent={"": "6"},
         ),
         FieldMapping(
             "replicas.*.restartPolicy",
@@ -90,13 +89,9 @@ class TrainerBackend:
 
     def problems(self, run: Run) -> Sequence[Problem]:
         """Return what a TrainJob cannot do."""
-        if self.kind(run) is None:
-            what = (
-                f"is {quoted(run.spec.framework)}; backend trainer runs framework pytorch, or "
-                f"none; {NATIVE_CURE}"
-            )
-            return [Problem(("spec", "framework"), what)]
-        return [*role_problems(run, KIND), *field_problems(run, KIND), *_name_problems(run)]
+        kind = self.kind(run)
+        own = () if kind is None else _name_problems(run)
+        return [*kind_problems(run, kind, self.name, "pytorch, or none"), *own]
 
     def draft_problems(self, drafts: Drafts) -> Iterator[Problem]:
         """Yield problems with the merged template."""

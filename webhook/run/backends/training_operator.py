@@ -174,6 +174,7 @@ KINDS: Final[Mapping[str, JobKind]] = {
                     "mpiReplicaSpecs.*.restartPolicy",
                     only=("Never", "OnFailure"),
                     unset="the launcher's: OnFailure, the workers': Never",
+                    absent={"launcher": "OnFailure", "worker": "Never"},
                 ),
                 FieldMapping("mpi.implementation", "mpiImplementation"),
                 FieldMapping("mpi.slotsPerWorker", "slotsPerWorker", unset="1"),

@@ -1,0 +1,97 @@
+{{- /* "true" for an object that the values leave out. */ -}}
+{{- define "fairlead.isLeftOut" -}}
+{{- $values := .root.Values }}
+{{- $kind := .object.kind }}
+{{- $name := .object.metadata.name }}
+{{- if and (eq $kind "Namespace") (not $values.namespace.create) }}true
+{{- else if and (eq $kind "ResourceQuota") (not $values.criticalPodsQuota) }}true
+{{- else if and (eq $kind "PodDisruptionBudget") (not (get $values (trimPrefix "fairlead-" $name)).podDisruptionBudget) }}true
+{{- else if and $values.policyFiles (has $kind (list "ClusterRole" "ClusterRoleBinding")) (has $name (list "fairlead-webhook-policies" "fairlead-controller-policies")) }}true
+{{- end }}
+{{- end }}
+
+{{- /* Changes one object in place, and prints nothing. */ -}}
+{{- define "fairlead.change" -}}
+{{- $values := .root.Values }}
+{{- $kind := .object.kind }}
+{{- if eq $kind "CustomResourceDefinition" }}
+{{- $_ := set .object.metadata "annotations" (merge (dict "helm.sh/resource-policy" "keep") (default dict .object.metadata.annotations)) }}
+{{- else if eq $kind "Deployment" }}
+{{- include "fairlead.deployment" . }}
+{{- else if and (eq $kind "ValidatingWebhookConfiguration") $values.policyFiles }}
+{{- $kept := list }}
+{{- range .object.webhooks }}{{ if ne .name "policies.fairlead.dev" }}{{ $kept = append $kept . }}{{ end }}{{ end }}
+{{- $_ := set .object "webhooks" $kept }}
+{{- else if and (eq $kind "ConfigMap") (eq .object.metadata.name "fairlead-policies") }}
+{{- $_ := set .object "data" $values.policyFiles }}
+{{- end }}
+{{- if and (eq $values.certificates "cert-manager") (hasSuffix "WebhookConfiguration" $kind) }}
+{{- $_ := set .object.metadata "annotations" (dict "cert-manager.io/inject-ca-from" "fairlead-system/fairlead-webhook") }}
+{{- end }}
+{{- end }}
+
+{{- define "fairlead.deployment" -}}
+{{- $values := .root.Values }}
+{{- $program := trimPrefix "fairlead-" .object.metadata.name }}
+{{- $own := get $values $program }}
+{{- $pod := .object.spec.template.spec }}
+{{- $container := first $pod.containers }}
+{{- $_ := set .object.spec "replicas" ($own.replicas | int) }}
+{{- $_ := set $container "resources" $own.resources }}
+{{- if $values.image.digest }}
+{{- $_ := set $container "image" (printf "%s@%s" $values.image.repository $values.image.digest) }}
+{{- else }}
+{{- $_ := set $container "image" (printf "%s:%s" $values.image.repository (default .root.Chart.AppVersion $values.image.tag)) }}
+{{- end }}
+{{- with $values.image.pullSecrets }}{{ $_ := set $pod "imagePullSecrets" . }}{{ end }}
+{{- with $own.nodeSelector }}{{ $_ := set $pod "nodeSelector" . }}{{ end }}
+{{- with $own.tolerations }}{{ $_ := set $pod "tolerations" . }}{{ end }}
+{{- if not $own.keepOffSpotNodes }}{{ $_ := unset $pod "affinity" }}{{ end }}
+{{- if not $own.spread }}{{ $_ := unset $pod "topologySpreadConstraints" }}{{ end }}
+{{- if $own.priorityClassName }}
+{{- $_ := set $pod "priorityClassName" $own.priorityClassName }}
+{{- else }}
+{{- $_ := unset $pod "priorityClassName" }}
+{{- end }}
+{{- $arguments := $container.args }}
+{{- if eq $program "webhook" }}
+{{- if $values.policyFiles }}
+{{- $read := list }}
+{{- range $arguments }}{{ $read = append $read (eq . "--policies-from-cluster" | ternary "--policies=/etc/fairlead/policies" .) }}{{ end }}
+{{- $arguments = $read }}
+{{- $_ := set $container "volumeMounts" (append $container.volumeMounts (dict "name" "policies" "mountPath" "/etc/fairlead/policies" "readOnly" true)) }}
+{{- $_ := set $pod "volumes" (append $pod.volumes (dict "name" "policies" "configMap" (dict "name" "fairlead-policies"))) }}
+{{- end }}
+{{- if $values.nodes }}{{ $arguments = append $arguments "--nodes" }}{{ end }}
+{{- else }}
+{{- if eq $values.certificates "controller" }}{{ $arguments = append $arguments "--certificates" }}{{ end }}
+{{- if $values.policyFiles }}{{ $arguments = append $arguments "--no-policy-status" }}{{ end }}
+{{- end }}
+{{- $_ := set $container "args" (concat $arguments $own.extraArgs) }}
+{{- end }}
+
+{{- /*
+The entries of the chosen sources, once. Entries exclude each other: each earlier one gets the
+negation of each mark that comes after it, so that a pod is sent once (docs/decisions/0024).
+*/ -}}
+{{- define "fairlead.entries" -}}
+{{- $chosen := .root.Values.sources }}
+{{- $policy := .root.Values.failurePolicy }}
+{{- $found := .object.webhooks }}
+{{- $pattern := deepCopy (first $found) }}
+{{- range .root.Files.Get "files/sources.yaml" | fromYamlArray }}
+{{- if has .name $chosen }}
+{{- range $mark := .entries }}
+{{- range $found }}
+{{- $_ := set .objectSelector "matchExpressions" (append .objectSelector.matchExpressions $mark.absent) }}
+{{- end }}
+{{- $entry := deepCopy $pattern }}
+{{- $_ := set $entry "name" $mark.name }}
+{{- $_ := set $entry "objectSelector" (dict "matchExpressions" (list $mark.present)) }}
+{{- $found = append $found $entry }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- range $found }}{{ $_ := set . "failurePolicy" $policy }}{{ end }}
+{{- $_ := set .object "webhooks" $found }}
+{{- end }}

@@ -1,0 +1,45 @@
+"""Programs of other projects that only tests need, built from pinned Go modules and cached."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Final
+
+from webhook.sandbox.binaries import build, find_toolchain
+from webhook.sandbox.cache_folder import cache_directory, locked
+from webhook.sandbox.modules import Module, Program, cache_key
+from webhook.sandbox.progress import Lines
+
+_HOME: Final = Path(__file__).parent / "go"
+HELM: Final = Program(
+    "helm", Module("helm", "helm.sh/helm/v4", _HOME), "helm.sh/helm/v4/cmd/helm", 120
+)
+# Its controllers and cainjector; go/cert-manager/main.go has why it is a program of ours.
+CERT_MANAGER: Final = Program(
+    "cert-manager",
+    Module("cert-manager", "github.com/cert-manager/cert-manager", _HOME),
+    ".",
+    180,
+)
+_CURE: Final = "Run the same command again to continue the build where it stopped."
+
+
+def obtain_program(program: Program) -> Path:
+    """Return the program's binary, built on first use. Raises SandboxError if that fails."""
+    cache = cache_directory(os.environ)
+    target = cache / "binaries" / cache_key(program.module) / program.name
+    if target.exists():
+        return target
+    with locked(cache / "build.lock"):
+        if not target.exists():
+            progress = Lines(sys.stderr)
+            toolchain = find_toolchain(os.environ, cache, progress)
+            what = f"building {program.name} {program.module.version}"
+            with progress.step(what, about=program.seconds):
+                build(program, target, toolchain, os.environ, cure=_CURE)
+            if toolchain.scratch:
+                shutil.rmtree(toolchain.scratch, ignore_errors=True)
+    return target

@@ -1,0 +1,49 @@
+"""The real helm, built on first use, and what the chart comes to."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.control_planes import build_before_tests
+from tests.fast_yaml import load_all_yaml
+from tests.go_programs import HELM, obtain_program
+from tests.manifests.chart import CHART
+from tests.manifests.kustomize import Json
+from webhook import names
+
+Template = Callable[[Mapping[str, Any]], tuple[Json, ...]]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build helm before the first test, on the first run ever."""
+    build_before_tests(session, "helm", lambda: obtain_program(HELM))
+
+
+@pytest.fixture(scope="session")
+def helm() -> Path:
+    """The real helm."""
+    return obtain_program(HELM)
+
+
+@pytest.fixture(scope="session")
+def template(helm: Path) -> Template:
+    """Gives the chart's objects with these values."""
+
+    def rendered(values: Mapping[str, Any]) -> tuple[Json, ...]:
+        options = ["--namespace", names.NAMESPACE, "--values", "-"]
+        done = subprocess.run(
+            [helm, "template", "fairlead", CHART, *options],
+            input=json.dumps(values),
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return tuple(each for each in load_all_yaml(done.stdout) if each)
+
+    return rendered

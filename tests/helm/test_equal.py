@@ -1,0 +1,173 @@
+"""The chart and kustomize come to the same objects, for each overlay and each component."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helm.conftest import Template
+from tests.manifests.chart import CHART, with_components
+from tests.manifests.generated import MANIFESTS, OTHERS, ROOT
+from tests.manifests.kustomize import OVERLAYS, Json, of_kind, one, overlay
+from tests.wording import mentions
+from webhook import names
+
+SMALL: Mapping[str, Any] = {
+    "replicas": 1,
+    "priorityClassName": "",
+    "keepOffSpotNodes": False,
+    "spread": False,
+    "podDisruptionBudget": False,
+    # Helm merges values: what the default limits, null takes away.
+    "resources": {"requests": {"cpu": "10m", "memory": "96Mi", "ephemeral-storage": None}},
+}
+FILES = {"capacity.yaml": (ROOT / "policies" / "capacity" / "any-provider.yaml").read_text()}
+FAIL_OPEN = {"failurePolicy": "Ignore"}
+# The values for an overlay.
+VALUES: Mapping[str, Mapping[str, Any]] = {
+    "default": {},
+    "cert-manager": {"certificates": "cert-manager"},
+    "development": {"webhook": SMALL, "controller": SMALL, "criticalPodsQuota": False},
+    "fail-open-guarded": {**FAIL_OPEN, "guards": {"stamp": "warn"}},
+    "fail-open-guarded-deny": {**FAIL_OPEN, "guards": {"stamp": "deny"}},
+    "monitoring": {"monitoring": True},
+}
+SOURCES = tuple(source.name for source in OTHERS)
+# The order in which docs/installing.md has components listed: the highest precedence last.
+IN_ORDER = SOURCES[::-1]
+GUARDED = [part for name in IN_ORDER for part in (f"source-{name}", f"source-{name}/guard-stamp")]
+# Components, and the values for them.
+COMPONENTS: Sequence[tuple[Sequence[str], Mapping[str, Any]]] = [
+    (["nodes"], {"nodes": True}),
+    (["guard-node-names"], {"guards": {"nodeNames": True}}),
+    (["guard-tolerations"], {"guards": {"tolerations": True}}),
+    (["guard-stamp-warn"], {"guards": {"stamp": "warn"}}),
+    (["guard-stamp-deny"], {"guards": {"stamp": "deny"}}),
+    (["fail-open"], FAIL_OPEN),
+    (["monitoring"], {"monitoring": True}),
+    (["backend-kubeflow"], {"backends": ["kubeflow"]}),
+    (["policies-from-files"], {"policyFiles": FILES}),
+    (["nodes", "policies-from-files"], {"nodes": True, "policyFiles": FILES}),
+    *(([f"source-{name}"], {"sources": [name]}) for name in SOURCES),
+    # In another order than the table's, which decides.
+    ([f"source-{name}" for name in IN_ORDER], {"sources": sorted(SOURCES)}),
+    (
+        ["fail-open", "guard-stamp-deny", *GUARDED],
+        {**FAIL_OPEN, "guards": {"stamp": "deny"}, "sources": list(SOURCES)},
+    ),
+]
+
+
+def by_name(objects: Sequence[Json]) -> dict[tuple[str, str, str], Json]:
+    """The objects by kind, namespace and name. None is there twice."""
+    found = {
+        (each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]): each
+        for each in objects
+    }
+    assert len(found) == len(objects)
+    return found
+
+
+def without_policy(objects: Sequence[Json]) -> list[Json]:
+    """The chart's objects without what only Helm reads: each definition is kept on uninstall."""
+    changed = deepcopy(list(objects))
+    for each in of_kind(changed, "CustomResourceDefinition"):
+        assert each["metadata"]["annotations"].pop("helm.sh/resource-policy") == "keep"
+        if not each["metadata"]["annotations"]:
+            del each["metadata"]["annotations"]
+    return changed
+
+
+def whole(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The values, with the namespace as one of the objects."""
+    return {**values, "namespace": {"create": True}}
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_an_overlay_is_a_set_of_values(template: Template, name: str) -> None:
+    """No object more or less, and none that differs."""
+    found = by_name(without_policy(template(whole(VALUES[name]))))
+    wanted = by_name(overlay(name))
+    assert set(found) == set(wanted)
+    for key, each in wanted.items():
+        assert found[key] == each, key
+
+
+@pytest.mark.parametrize(
+    ("components", "values"), COMPONENTS, ids=[" ".join(names[:3]) for names, _ in COMPONENTS]
+)
+def test_a_component_is_a_value(
+    template: Template, kubectl_path: Path, components: Sequence[str], values: Mapping[str, Any]
+) -> None:
+    """Alone and with others, in the default overlay."""
+    found = by_name(without_policy(template(whole(values))))
+    wanted = by_name(with_components(kubectl_path, "default", *components))
+    assert set(found) == set(wanted)
+    for key, each in wanted.items():
+        assert found[key] == each, key
+
+
+def test_every_component_has_a_value() -> None:
+    """A new folder of manifests/components needs its case here."""
+    there = {path.name for path in (MANIFESTS / "components").iterdir()}
+    assert there == {
+        *("certificates", *(name for parts, _ in COMPONENTS for name in parts if "/" not in name))
+    }
+
+
+def test_the_namespace_is_left_to_helm(template: Template) -> None:
+    """`--create-namespace` makes it, and refuses a chart that has it."""
+    assert of_kind(template({}), "Namespace") == []
+
+
+def test_values_of_one_program_reach_that_program_alone(template: Template) -> None:
+    """Image, secrets, nodes, options: each in its place."""
+    own = {
+        "extraArgs": ["--log-level=debug"],
+        "nodeSelector": {"example.com/pool": "system"},
+        "tolerations": [{"key": "example.com/pool", "operator": "Exists"}],
+    }
+    digest = "sha256:" + "0" * 64
+    image = {"repository": "example.invalid/fairlead", "digest": digest}
+    objects = template({"webhook": own, "image": {**image, "pullSecrets": [{"name": "pull"}]}})
+    for name in (names.WEBHOOK, names.CONTROLLER):
+        pod = one(objects, "Deployment", name)["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        assert container["image"] == f"example.invalid/fairlead@{digest}"
+        assert pod["imagePullSecrets"] == [{"name": "pull"}]
+        chosen = name == names.WEBHOOK
+        assert ("--log-level=debug" in container["args"]) == chosen
+        assert (pod.get("nodeSelector") == own["nodeSelector"]) == chosen
+        assert (pod.get("tolerations") == own["tolerations"]) == chosen
+
+
+@pytest.mark.parametrize(
+    ("options", "facts"),
+    [
+        (["--set", "sources={mlrum}"], ["sources", "mlrun"]),
+        (["--set", "failurePolicy=Maybe"], ["failurePolicy", "Ignore"]),
+        (["--set", "webhook.replica=2"], ["webhook", "replica"]),
+        (["--namespace", "elsewhere"], ["elsewhere", names.NAMESPACE]),
+    ],
+    ids=lambda each: each[-1],
+)
+def test_a_wrong_value_is_refused(helm: Path, options: list[str], facts: list[str]) -> None:
+    """With its path and what is allowed; so is another namespace."""
+    options = ["--namespace", names.NAMESPACE, *options]
+    done = subprocess.run(
+        [helm, "template", "fairlead", CHART, *options], capture_output=True, text=True
+    )
+    assert done.returncode != 0
+    mentions(done.stderr, *facts)
+
+
+def test_helm_finds_no_fault_in_the_chart(helm: Path) -> None:
+    """`helm lint --strict`."""
+    options = ["--strict", "--namespace", names.NAMESPACE]
+    done = subprocess.run([helm, "lint", CHART, *options], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,291 @@
+"""Install, upgrade, roll back and uninstall with the real helm, on a real API server."""
+
+from __future__ import annotations
+
+import base64
+import http
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.eventually import eventually
+from tests.helm.conftest import Template
+from tests.manifests.chart import CHART
+from tests.manifests.generated import ROOT
+from tests.manifests.kustomize import Json, of_kind, overlay
+from tests.wording import mentions
+from webhook import names
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
+
+REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
+CONFIGURATION = f"{REGISTRATION}/mutatingwebhookconfigurations/fairlead"
+VALIDATING = f"{REGISTRATION}/validatingwebhookconfigurations/fairlead"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{names.NAMESPACE}/deployments"
+POLICIES = f"/apis/{names.API_VERSION}/{names.POLICY_RESOURCES[names.POLICY_KIND]}"
+SECRETS = f"/api/v1/namespaces/{names.NAMESPACE}/secrets"
+POLICY: Json = {
+    "apiVersion": names.API_VERSION,
+    "kind": names.POLICY_KIND,
+    "metadata": {"name": "mine"},
+    "spec": {"defaults": {"nodeSelector": {"pool": "mine"}}},
+}
+RUN: Json = {
+    "apiVersion": names.API_VERSION,
+    "kind": "Run",
+    "metadata": {"name": "kept"},
+    "spec": {
+        "template": {"spec": {"containers": [{"name": "main", "image": "example.invalid/none"}]}},
+        "replicas": {"worker": {}},
+    },
+}
+BUNDLE = base64.b64encode(b"the keeper's").decode()
+MAX_SECRET = 1 << 20
+PATHS = {
+    "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
+}
+
+
+@dataclass(frozen=True)
+class Release:
+    """The release `fairlead` in a cluster of the module's own."""
+
+    plane: ControlPlane
+    program: Path
+
+    def helm(self, *arguments: str | Path, ok: bool = True) -> str:
+        """Run a command of helm in the namespace; its output, or that of its failure."""
+        done = subprocess.run(
+            [self.program, *arguments, "--namespace", names.NAMESPACE],
+            env={**os.environ, "KUBECONFIG": str(self.plane.kubeconfig)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert (done.returncode == 0) == ok, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def install(self, *options: str) -> str:
+        """Install into a namespace that helm creates."""
+        return self.helm("install", "fairlead", CHART, "--create-namespace", *options)
+
+    def get(self, path: str) -> Json:
+        """An object that exists."""
+        found: Json | None = self.plane.api.get(path)
+        assert found is not None, path
+        return found
+
+    def replicas(self) -> int:
+        """Those of the webhook's Deployment."""
+        return int(self.get(f"{DEPLOYMENTS}/fairlead-webhook")["spec"]["replicas"])
+
+    def entries(self) -> list[str]:
+        """The entries of the mutating configuration."""
+        return [each["name"] for each in self.get(CONFIGURATION)["webhooks"]]
+
+    def bundles(self) -> set[str]:
+        """The caBundles of both configurations."""
+        return {
+            each["clientConfig"].get("caBundle", "")
+            for path in (CONFIGURATION, VALIDATING)
+            for each in self.get(path)["webhooks"]
+        }
+
+    def keep_bundles(self) -> None:
+        """Write the caBundle as the controller does: server-side apply of that field alone."""
+        for path in (CONFIGURATION, VALIDATING):
+            live = self.get(path)
+            wanted = {
+                "apiVersion": live["apiVersion"],
+                "kind": live["kind"],
+                "metadata": {"name": live["metadata"]["name"]},
+                "webhooks": [
+                    {"name": each["name"], "clientConfig": {"caBundle": BUNDLE}}
+                    for each in live["webhooks"]
+                ],
+            }
+            query = "fieldManager=fairlead-certificates&force=true"
+            status, answer = self.plane.api.call(
+                "PATCH", f"{path}?{query}", wanted, content_type="application/apply-patch+yaml"
+            )
+            assert status == http.HTTPStatus.OK, answer
+
+
+@pytest.fixture(scope="module")
+def plane(
+    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """A cluster without Fairlead."""
+    folder = tmp_path_factory.mktemp("helm") / "control-plane"
+    with ControlPlane(folder, binaries, Settings(pools=read_pools(SHIPPED_NODES))) as plane:
+        yield plane
+
+
+@pytest.fixture
+def release(plane: ControlPlane, helm: Path) -> Iterator[Release]:
+    """Without Fairlead before the test; what a test leaves is removed."""
+    found = Release(plane, helm)
+    yield found
+    found.helm("uninstall", "fairlead", "--ignore-not-found", "--wait")
+    for name in definitions(found):
+        plane.api.delete(f"{CRDS}/{name}")
+    eventually("the definitions are gone", lambda: not definitions(found))
+
+
+def definitions(release: Release) -> set[str]:
+    """Fairlead's definitions that are there."""
+    found = release.get(CRDS)["items"]
+    return {each["metadata"]["name"] for each in found if each["spec"]["group"] == names.GROUP}
+
+
+ALL = {each["metadata"]["name"] for each in of_kind(overlay("default"), "CustomResourceDefinition")}
+
+
+def test_from_install_to_uninstall(release: Release) -> None:
+    """Upgrade and rollback change what the values say and leave the caBundle; policies stay."""
+    release.install()
+    assert definitions(release) == ALL
+    assert release.entries() == ["pods-0.fairlead.dev", "namespaces.fairlead.dev"]
+    release.keep_bundles()
+
+    release.helm("upgrade", "fairlead", CHART, "--set", "webhook.replicas=4,sources={mlrun}")
+    assert release.replicas() == 4
+    assert release.entries()[2:] == ["mlrun-0.fairlead.dev"]
+    # The new entry has none before the controller writes it.
+    assert release.bundles() == {BUNDLE, ""}
+
+    release.helm("rollback", "fairlead", "1")
+    assert release.replicas() == 3
+    assert release.entries() == ["pods-0.fairlead.dev", "namespaces.fairlead.dev"]
+    assert release.bundles() == {BUNDLE}
+
+    largest = max(
+        len(json.dumps(each["data"]))
+        for each in release.get(SECRETS)["items"]
+        if each["type"].startswith("helm.sh/release")
+    )
+    assert largest < MAX_SECRET / 2
+
+    release.helm("uninstall", "fairlead")
+    assert release.plane.api.get(CONFIGURATION) is None
+    assert release.plane.api.get(VALIDATING) is None
+    assert release.plane.api.get(f"{DEPLOYMENTS}/fairlead-webhook") is None
+    assert definitions(release) == ALL
+
+
+def test_policies_and_runs_outlive_the_release(release: Release) -> None:
+    """Uninstalled and installed again, with the objects that were there."""
+    release.install()
+    # Nothing serves the webhook here, and without its configuration nothing judges policies.
+    release.plane.api.delete(VALIDATING)
+    release.plane.api.create(POLICIES, POLICY)
+    runs = f"/apis/{names.API_VERSION}/namespaces/default/{names.RUNS}"
+    release.plane.api.create(runs, RUN)
+    before = release.get(f"{POLICIES}/mine"), release.get(f"{runs}/kept")
+    release.helm("upgrade", "fairlead", CHART, "--set", "nodes=true")
+    release.helm("rollback", "fairlead")
+    release.helm("uninstall", "fairlead")
+    assert (release.get(f"{POLICIES}/mine"), release.get(f"{runs}/kept")) == before
+    release.install()
+    assert (release.get(f"{POLICIES}/mine"), release.get(f"{runs}/kept")) == before
+
+
+def test_an_upgrade_upgrades_the_definitions(release: Release, tmp_path: Path) -> None:
+    """From a chart whose definition lacks a field to this one."""
+    older = copied_chart(tmp_path)
+    text = (older / "files" / "crds.yaml").read_text()
+    assert "ttlSecondsAfterFinished:" in text
+    (older / "files" / "crds.yaml").write_text(
+        text.replace("ttlSecondsAfterFinished:", "formerTime:")
+    )
+    release.helm("install", "fairlead", older, "--create-namespace")
+    assert "ttlSecondsAfterFinished" not in fields_of_a_run(release)
+    release.helm("upgrade", "fairlead", CHART)
+    assert "ttlSecondsAfterFinished" in fields_of_a_run(release)
+    assert "formerTime" not in fields_of_a_run(release)
+
+
+def copied_chart(folder: Path) -> Path:
+    """A chart that a test may change."""
+    copy = folder / "fairlead"
+    subprocess.run(["cp", "-r", CHART, copy], check=True)
+    return copy
+
+
+def fields_of_a_run(release: Release) -> Mapping[str, Any]:
+    """The properties of `spec` in the definition of Runs."""
+    (version,) = release.get(f"{CRDS}/runs.{names.GROUP}")["spec"]["versions"]
+    found: Mapping[str, Any] = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    return dict(found["properties"])
+
+
+def test_a_source_is_removed_without_server_side_apply(release: Release) -> None:
+    """Its entry has a caBundle by then, which is another manager's; the guide has the option."""
+    release.install("--set", "sources={mlrun}")
+    release.keep_bundles()
+    refused = release.helm("upgrade", "fairlead", CHART, "--set-json", "sources=[]", ok=False)
+    mentions(refused, "webhooks[2]")
+    release.helm("upgrade", "fairlead", CHART, "--set-json", "sources=[]", "--server-side=false")
+    assert release.entries() == ["pods-0.fairlead.dev", "namespaces.fairlead.dev"]
+    assert release.bundles() == {BUNDLE}
+
+
+def test_objects_of_kubectl_are_taken_over_on_request(release: Release, kubectl_path: Path) -> None:
+    """Without --take-ownership helm refuses, and changes nothing."""
+    kubectl = Kubectl(kubectl_path, release.plane.kubeconfig)
+    kubectl("apply", "--server-side", "-k", str(ROOT / "manifests" / "default"))
+    refused = release.helm("install", "fairlead", CHART, ok=False)
+    mentions(refused, "invalid ownership metadata")
+    release.helm("install", "fairlead", CHART, "--take-ownership", "--force-conflicts")
+    assert release.replicas() == 3
+
+
+def test_gitops_tools_find_no_difference(release: Release, template: Template) -> None:
+    """A server-side dry run of the chart's objects changes none, caBundle and all.
+
+    Flux, and Argo CD with server-side diff, look for drift in this way. Against the chart's own
+    text the live configurations differ in caBundle alone, which docs/guides/argo-cd.md ignores.
+    """
+    release.install()
+    release.keep_bundles()
+    for each in template({}):
+        if each["kind"] not in PATHS:
+            continue
+        path = f"{REGISTRATION}/{PATHS[each['kind']]}/fairlead"
+        live = release.get(path)
+        # The manager of helm's own installation.
+        query = "fieldManager=helm&force=true&dryRun=All"
+        status, answer = release.plane.api.call(
+            "PATCH", f"{path}?{query}", each, content_type="application/apply-patch+yaml"
+        )
+        assert status == http.HTTPStatus.OK, answer
+        assert answer["webhooks"] == live["webhooks"]
+        assert differing(each["webhooks"], live["webhooks"]) == {
+            ".webhooks[].clientConfig.caBundle"
+        }
+    page = (ROOT / "docs" / "guides" / "argo-cd.md").read_text()
+    mentions(page, *PATHS, ".webhooks[]?.clientConfig.caBundle")
+
+
+def differing(wanted: Any, live: Any, path: str = ".webhooks") -> set[str]:
+    """The paths at which the live object has another value, or one that is not wanted."""
+    if isinstance(wanted, list) and isinstance(live, list) and len(wanted) == len(live):
+        pairs = zip(wanted, live, strict=True)
+        mark = "[]" if wanted and isinstance(wanted[0], dict) else ""
+        return {found for one, other in pairs for found in differing(one, other, path + mark)}
+    if isinstance(wanted, dict) and isinstance(live, dict):
+        return {
+            found
+            for key in {*wanted, *live}
+            for found in differing(wanted.get(key), live.get(key), f"{path}.{key}")
+        }
+    return set() if wanted == live else {path}
