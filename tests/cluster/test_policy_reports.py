@@ -8,9 +8,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.cluster.kyverno import policy_report_definition
 from tests.cluster.manifests import pod
+from tests.cluster.paths import home
 from tests.cluster.policy_rule_cases import path_of
 from tests.cluster.rooms import Json, Room
 from tests.control_planes import StartControlPlane
@@ -19,6 +21,7 @@ from tests.server.serving import readiness
 from tests.wording import mentions
 from webhook import names
 from webhook.controller.policies.report_documents import OWNER, collection
+from webhook.installation.manifests import objects_of, rights_to_reports
 from webhook.policy.crd import custom_resource_definitions
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.api import install_definition
@@ -101,7 +104,7 @@ def site(
         # Before there is a webhook.
         early = pod("early", labels=WORKER, nodeSelector={POOL: "on-demand"})
         plane.api.create("/api/v1/namespaces/bypassed/pods", early)
-        install_owner(plane)
+        install_rights(plane)
         for name, spec in POLICIES.items():
             create(plane, names.POLICY_KIND, name, spec)
         until = to_second(datetime.now(UTC) + timedelta(hours=1))
@@ -120,20 +123,28 @@ def site(
         yield Site(plane, begin(plane), kubectl_for(plane))
 
 
-def install_owner(plane: ControlPlane) -> None:
-    """Create the ClusterRole of the component; the controller here is an administrator anyway."""
-    role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": OWNER},
-    }
-    plane.api.create(_OWNERS, role)
+def install_rights(plane: ControlPlane) -> None:
+    """Create the roles and bindings of the controller, and those of the component."""
+    rights = [each for each in objects_of("default") if "Role" in each["kind"]]
+    for each in (*rights, *rights_to_reports()):
+        subjects = [subject["name"] for subject in each.get("subjects", ())]
+        if each["kind"].endswith("Role") or names.CONTROLLER in subjects:
+            where = home(each, names.NAMESPACE)
+            assert plane.api.call("POST", where, each)[0] in (201, 409)
 
 
 def begin(plane: ControlPlane) -> SandboxController:
-    """Start a controller that writes reports."""
+    """Start a controller that writes reports, as its ServiceAccount."""
+    account = f"/api/v1/namespaces/{names.NAMESPACE}/serviceaccounts"
+    plane.api.call("POST", account, {"metadata": {"name": names.CONTROLLER}})
+    token = plane.api.create(f"{account}/{names.CONTROLLER}/token", {"spec": {}})["status"]["token"]
+    config = yaml.safe_load(plane.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token}
+    kubeconfig = plane.layout.directory / "controller.kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(config))
     options = (*OPTIONS, "--lease-namespace", names.NAMESPACE)
-    return start_controller(plane, name="reports-controller", options=options)
+    name = "reports-controller"
+    return start_controller(plane, name=name, kubeconfig=kubeconfig, options=options)
 
 
 def create(plane: ControlPlane, kind: str, name: str, spec: Json) -> None:
@@ -267,7 +278,7 @@ def test_removing_the_component_removes_the_reports(site: Site) -> None:
     site.controller.process.stop()
     site.plane.api.delete(f"{_OWNERS}/{OWNER}")
     eventually("no report is left", lambda: not site.plane.api.get(collection())["items"])
-    install_owner(site.plane)
+    install_rights(site.plane)
     site.controller = begin(site.plane)
     site.until("owned", pass_=1)
 
@@ -279,6 +290,8 @@ def test_without_the_definition_the_cure_is_named_and_statuses_are_written(
     definitions = [*custom_resource_definitions().values(), custom_resource_definition()]
     small = Settings(components=("etcd", "kube-apiserver"), definitions=definitions)
     plane = start_control_plane(small)
+    plane.create_namespace(names.NAMESPACE)
+    install_rights(plane)
     create(plane, names.POLICY_KIND, "pool", POLICIES["pool"])
     controller = begin(plane)
     eventually("the cure is named", lambda: "does not serve policyreports" in state(controller))
