@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -12,12 +13,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from click.testing import CliRunner, Result
 
 from tests.cluster.rooms import LOOK, Json, NewNamespace, Room, Running, stamp
 from tests.cluster.scenes import ALONE, SOON, TEMPLATE, Scene, run_manifest
 from tests.eventually import eventually
 from tests.wording import mentions
 from webhook import names
+from webhook.cli import fairlead
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import (
@@ -45,6 +48,14 @@ metadata: {{name: to-a-pool}}
 spec:
   overrides:
     nodeSelector: {{{POOL}: on-demand}}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {{name: workers-elsewhere}}
+spec:
+  match: {{roles: [worker], podSelector: {{matchLabels: {{rejected: "yes"}}}}}}
+  requirements:
+    nodeSelector: {{zone: b}}
 """
 KILLS: Final = 20
 JOB: Final = "training.kubeflow.org/job-name"
@@ -315,6 +326,88 @@ def test_a_failure_that_the_operator_finds_permanent_ends_the_run(room: Room) ->
     assert run.role("worker")["failed"] == 1
     run.until("no pod runs", lambda: not run.live())
     assert run.object() is not None
+
+
+def test_the_commands_show_the_pods_of_a_delegated_run(room: Room, policy_folder: Path) -> None:
+    """With the Run's roles: a server is the operator's master."""
+    run = play(room, SHAPES[2])
+    run.until_all_run()
+    where = ("-n", room.name, "--kubeconfig", str(room.plane.kubeconfig))
+
+    def call(*arguments: str) -> Result:
+        return CliRunner().invoke(fairlead, [*arguments, *where])
+
+    shown = json.loads(call("run", "status", run.name, "-o", "json").stdout)["replicas"]
+    assert [(each["name"], each["pod"], each["state"]) for each in shown] == [
+        (f"{role}-{index}", f"{run.name}-{label}-{index}", "Running")
+        for role, label in (("server", "master"), ("worker", "worker"))
+        for index in (0, 1)
+    ]
+    # Simulated nodes have no kubelet that would answer: each log that was asked for is named.
+    asked = call("run", "logs", run.name, "--role", "server").stderr
+    assert [line.partition(":")[0] for line in asked.splitlines()] == ["server-0", "server-1"]
+    assert "no pod" not in asked
+    said = call("explain", f"run/{run.name}", "-o", "json", "--policies", str(policy_folder))
+    assert said.exit_code == 0, said.output
+    (found,) = json.loads(said.stdout)["objects"]
+    assert len(found["pods"]) == len(run.shape.pods)
+
+
+def created_reason(run: Delegated, reason: str) -> str:
+    """Wait until the condition Created has this reason; its message."""
+    run.until(f"Created is {reason}", lambda: run.condition("Created").get("reason") == reason)
+    message: str = run.condition("Created")["message"]
+    return message
+
+
+def test_pods_that_a_policy_rejects_are_reported(room: Room) -> None:
+    """The operator's object shows no condition; its Events name the policy."""
+    asked = {"labels": {"rejected": "yes"}, "nodeSelector": {"zone": "a"}}
+    run = play(room, PYTORCH, environment=asked)
+    mentions(
+        created_reason(run, "Rejected"),
+        "PyTorchJob train",
+        "2 pods",
+        "workers-elsewhere",
+        "nodeSelector[zone]",
+        "the training operator",
+    )
+    assert run.status["phase"] != "Running"
+    run.until("an Event says so", lambda: "Rejected" in [one["reason"] for one in run.events()])
+
+
+@pytest.mark.timeout(300)  # the operator backs off before it tries again
+def test_pods_beyond_a_quota_are_reported_until_they_are_there(room: Room) -> None:
+    """With the API server's words."""
+    few = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}}
+    room.create({**few, "spec": {"hard": {"pods": "1"}}})
+    room.kubectl("wait", "--for=jsonpath={.status.hard.pods}=1", "resourcequota/few")
+    run = play(room, PYTORCH)
+    mentions(created_reason(run, "QuotaExceeded"), "2 pods", "exceeded quota: few", "raise")
+    room.patch("resourcequotas", "few", {"spec": {"hard": {"pods": "9"}}})
+    created = "all pods are there"
+    run.until(created, lambda: run.condition("Created").get("reason") == "AllCreated", budget=180)
+    run.until_all_run()
+
+
+def test_a_changed_object_is_left_and_reported(room: Room) -> None:
+    """Whoever changes it: the operator goes on with the object, and the Run says how it differs."""
+    run = play(room, PYTORCH)
+    run.until_all_run()
+    replicas = {"pytorchReplicaSpecs": {"Worker": {"replicas": 1}}}
+    room.patch(run.path, run.name, {"spec": replicas})
+    run.until("the edit is reported", lambda: run.condition("Edited").get("status") == "True")
+    mentions(
+        run.condition("Edited")["message"],
+        "spec.pytorchReplicaSpecs.Worker.replicas: 1, the Run wants 2",
+        "kubectl delete pytorchjob train",
+    )
+    found = run.object()
+    assert found is not None
+    assert found["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] == 1
+    room.delete(run.path, run.name)
+    run.until("it is undone", lambda: run.condition("Edited").get("status") == "False")
+    run.until_all_run()
 
 
 def test_a_deleted_run_leaves_nothing(room: Room) -> None:

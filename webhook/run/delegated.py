@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from webhook import names
 from webhook.crd.conditions import ConditionUpdate
 from webhook.run.actions import (
+    Announcement,
     CreateEngineObject,
     DeleteEngineObject,
     DeleteRun,
@@ -20,6 +20,14 @@ from webhook.run.actions import (
     SuspendEngineObject,
 )
 from webhook.run.backends.engines import role_of
+from webhook.run.engine_report import (
+    SILENCE,
+    edited_condition,
+    engine_hindrance,
+    rejected_pods,
+    seconds_of_silence,
+    seconds_until_events,
+)
 from webhook.run.facts import DownReplica, PodOnLostNode, RoleFacts
 from webhook.run.failure import OOM_KILLED, Failure, classify_end
 from webhook.run.model import RoleStatus
@@ -27,7 +35,6 @@ from webhook.run.model.status import format_intervals, parse_intervals
 from webhook.run.observed import Observed
 from webhook.run.progress import (
     CREATED,
-    Hindrance,
     active_status,
     describe_progress,
     ended_status,
@@ -40,7 +47,7 @@ from webhook.run.verdict import Verdict, deadline
 from webhook.times import elapsed, to_microsecond
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
 
     from webhook.run.actions import Action
@@ -49,8 +56,6 @@ if TYPE_CHECKING:
     from webhook.run.observed import EngineObject, EngineObserved, OwnedPod
 
 _ENDED: Final = ("Succeeded", "Failed")
-# Seconds after which an object without conditions and pods is reported.
-SILENCE: Final = 60.0
 # Uids of counted pods that are gone, kept in the status of a role: another process may still
 # remember those pods.
 MOST_GONE: Final = 500
@@ -333,56 +338,47 @@ def _reconcile_active(
         actions = (CreateEngineObject(),)
     elif found.suspended and run.status.phase == "Suspended":
         actions = (SuspendEngineObject(found.uid, suspend=False),)
+    missing = sum(
+        index not in one.there and index not in one.succeeded
+        for one in counts.facts.values()
+        for index in range(one.spec.count)
+    )
+    look = seconds_until_events(observed, missing, now)
+    if look == 0.0:
+        return Outcome(run.status, look_up_events=True)
     status = update_totals(run, counted.roles, counted, now)
-    report = Observed(refusals=observed.refusals)
+    rejected = rejected_pods(engine, observed, missing)
+    report = Observed(refusals=observed.refusals or rejected)
     progress = describe_progress(counts.facts, counted, Steps(), report, status.last_failure)
-    silence = None if found is None else _seconds_of_silence(found, observed, now)
-    hindrance = progress.hindrance or _engine_hindrance(run, engine, found, silence)
+    hindrance = progress.hindrance or engine_hindrance(run, engine, observed, now)
     message, conditions = progress.message, progress.conditions
     if hindrance and not progress.hindrance:
         message = hindrance.message
         created = ConditionUpdate(CREATED, "False", *hindrance)
         conditions = (created, *(each for each in conditions if each.type != CREATED))
+    edited = edited_condition(run, engine, observed)
+    conditions += (edited,) if edited else ()
     status = active_status(run, status, progress.phase, message, conditions, now)
-    wait = None if silence is None or silence > SILENCE else SILENCE - silence + 0.1
+    silence = seconds_of_silence(observed, now)
+    waits = [] if silence is None or silence > SILENCE else [SILENCE - silence + 0.1]
+    waits += [] if look is None else [look]
     return Outcome(
         status,
         actions,
-        announcements=make_announcements(run, status, counted.down, hindrance),
-        after=seconds_until_due(run, wait, counted, now),
+        announcements=(
+            *make_announcements(run, status, counted.down, hindrance),
+            *_announce_edit(run, edited),
+        ),
+        after=seconds_until_due(run, min(waits, default=None), counted, now),
     )
 
 
-def _seconds_of_silence(
-    found: EngineObject, observed: EngineObserved, now: datetime
-) -> float | None:
-    """Return for how long the engine has not reported anything; None if it has."""
-    if found.conditions or observed.pods or not found.created:
-        return None
-    return max(0.0, elapsed(found.created, now))
-
-
-def _engine_hindrance(
-    run: Run, engine: Engine, found: EngineObject | None, silence: float | None
-) -> Hindrance | None:
-    """Return why the engine's object makes no pods, as far as it can be known."""
-    if found is None:
-        return None
-    name = f"{engine.kind} {found.name}"
-    if found.deleted:
-        return Hindrance("Terminating", f"waiting until {name} is gone")
-    if found.suspended and run.status.phase != "Suspended":
-        queue = (run.metadata.labels or {}).get(names.KUEUE_QUEUE)
-        who = f"queue {queue} has not admitted it" if queue else "another client has suspended it"
-        return Hindrance("BackendSuspended", f"{name} is suspended: {who}")
-    if silence is not None and silence > SILENCE:
-        return Hindrance(
-            "BackendSilent",
-            f"{name} has no pods and no status after {SILENCE:.0f} s: check that "
-            f"{engine.operator} runs and watches this namespace, and read the Events of the "
-            f"object (kubectl describe {engine.kind.lower()} {found.name} -n {run.namespace})",
-        )
-    return None
+def _announce_edit(run: Run, edited: ConditionUpdate | None) -> Iterator[Announcement]:
+    """Yield one Event for each edit, not for each reconcile."""
+    if edited and edited.status == "True":
+        known = {each.type: each.message for each in run.status.conditions}
+        if known.get(edited.type) != edited.message:
+            yield Announcement("Warning", edited.reason, edited.message)
 
 
 def _reconcile_ended(run: Run, engine: Engine, observed: EngineObserved, now: datetime) -> Outcome:

@@ -672,6 +672,15 @@ def test_another_runtime_than_the_trainjob_names_is_an_error(
     mentions(str(error), *facts)
 
 
+def test_a_trainjob_with_mpi_is_an_error_with_the_cure() -> None:
+    """Its two jobs are not one role, and an empty policy has defaults."""
+    runtime, job = all_rendered("trainer", WHOLE["trainer"][1])
+    runtime["spec"]["mlPolicy"]["mpi"] = {}
+    (error,) = convert_object(written([job, runtime])).errors
+
+    mentions(str(error), "spec.mlPolicy.mpi", "framework mpi", "launcher and worker")
+
+
 def test_variables_of_a_trainjob_are_those_of_its_container() -> None:
     """They replace those of the runtime with the same name."""
     runtime, job = all_rendered("trainer", WHOLE["trainer"][1])

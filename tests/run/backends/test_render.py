@@ -161,6 +161,11 @@ def test_overrides_of_single_replicas_are_refused(backend: str) -> None:
         ("dask", {"framework": "dask", "replicas": {"scheduler": {}}}, "needs a driver"),
         ("trainer", {"framework": "jax", "replicas": {"worker": {}}}, "pytorch, or none"),
         ("trainer", {"replicas": MASTER_AND_WORKERS}, "no role master, only worker"),
+        (
+            "trainer",
+            {"framework": "mpi", "replicas": {"launcher": {}, "worker": {}}},
+            "use backend kubeflow, which writes an MPIJob",
+        ),
         ("kuberay", {"framework": "jax", "replicas": {"worker": {}}}, "framework ray only"),
         (
             "kuberay",

@@ -39,7 +39,7 @@ _QUANTITIES: Final = ("limits", "requests")
 # Mappings that are compared field by field even if the rendered object has none.
 _SECTIONS: Final = ("runPolicy", "metadata", "spec")
 # Mappings that switch something on even if they are empty.
-_SWITCHES: Final = frozenset({"elasticPolicy", "mpi"})
+_SWITCHES: Final = frozenset({"elasticPolicy"})
 _MOST: Final = 60
 _IN_RUN: Final = (
     "its image, command, args, env, resources and numbers are in the Run; write others there"

@@ -131,6 +131,13 @@ def _check_runtime(job: Item, runtime: Item | None, notes: Notes) -> None:
     if (own := _title(runtime)) != wanted:
         what = f"is {wanted}, and the runtime here is {own}; add {wanted}, or name the other one"
         notes.error(at, what)
+    mpi = find(runtime, "spec", "mlPolicy", "mpi")
+    if mpi.value is not None:
+        what = (
+            "a TrainJob with MPI is a launcher and nodes, by images for Trainer's own SSH; write a "
+            "Run of framework mpi, with the roles launcher and worker"
+        )
+        notes.error(mpi, what)
     jobs = find(runtime, "spec", "template", "spec", "replicatedJobs")
     if len(jobs.elements) > 1 and trainer_job(runtime).value is None:
         named = ", ".join(find(each, "name").as_text for each in jobs.elements)

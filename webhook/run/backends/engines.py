@@ -75,7 +75,7 @@ class Engine:
 
     def read(self, raw: Mapping[str, Any]) -> EngineObject | None:
         """Return the object; None if no Run owns it."""
-        return engine_object(raw, self.suspend)
+        return engine_object(raw, self.suspend, self.templates)
 
 
 _TRAINING_PODS: Final = PodSource(
@@ -202,8 +202,8 @@ def delegated_object(run: Run) -> Manifest:
 def render_delegated(run: Run, engine: Engine) -> Manifest:
     """Return the object that the controller creates. Raises InvalidRun with all problems.
 
-    Fairlead itself acts on the end of the run. Its pods have the Run's uid as a label, by which the
-    controller watches them.
+    Fairlead itself acts on the end of the run. Its pods have labels with the Run's uid, by which
+    the controller watches them, and with its kind, which the engine's own labels do not tell.
     """
     (manifest,) = render_run(run, BACKENDS[engine.backend])
     spec = manifest["spec"]
@@ -216,10 +216,10 @@ def render_delegated(run: Run, engine: Engine) -> Manifest:
     if engine.suspend:
         *above, last = engine.suspend.split(".")
         _below(spec, above).pop(last, None)
+    own = {names.RUN_UID: run.metadata.uid, names.KIND: run.spec.kind}
     for replica in _below(spec, engine.templates.split(".")).values():
         metadata = replica["template"].setdefault("metadata", {})
-        own = {**metadata.get("labels", {}), names.RUN_UID: run.metadata.uid}
-        metadata["labels"] = own
+        metadata["labels"] = {**metadata.get("labels", {}), **own}
     meta = manifests.metadata(run, run.name)
     written = manifest["metadata"]
     meta["labels"] = {**written.get("labels", {}), **meta["labels"]}

@@ -76,6 +76,13 @@ KIND: Final = ObjectKind(
     ),
 )
 _FRAMEWORKS: Final = (None, "pytorch")
+_BY_SSH: Final = ("mpi", "deepspeed")
+# EnforceMLPolicy of pkg/runtime/framework/plugins/mpi/mpi.go: the Secret's volume has no mode, so
+# the key is 0644, and the nodes run what their image runs.
+_NO_SSH: Final = (
+    "Trainer 2.1 mounts the SSH key with mode 0644, which ssh refuses if its user is root, and "
+    "starts no sshd in the nodes; use backend kubeflow, which writes an MPIJob, or native"
+)
 
 
 class TrainerBackend:
@@ -90,6 +97,8 @@ class TrainerBackend:
     def problems(self, run: Run) -> Sequence[Problem]:
         """Return what a TrainJob cannot do."""
         kind = self.kind(run)
+        if run.spec.framework in _BY_SSH:
+            return [Problem(("spec", "framework"), f"is {run.spec.framework!r}; {_NO_SSH}")]
         own = () if kind is None else _name_problems(run)
         return [*kind_problems(run, kind, self.name, "pytorch, or none"), *own]
 
