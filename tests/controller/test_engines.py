@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 
 import pytest
 
 from tests.controller.runs import Api, Json, raw_run, refused, run
 from webhook import names
-from webhook.controller.delegation import engine_refusal
+from webhook.controller.delegation import Delegation, engine_refusal
 from webhook.controller.engines import MOST_GONE, Engines, Watched, read_pod
+from webhook.controller.observed_state import ObservedState
+from webhook.controller.owned_objects import Objects
+from webhook.controller.refusals import Refusals
 from webhook.controller.stored_run import StoredRun, store
 from webhook.errors import ClusterError
 from webhook.kube.cache import Cache
 from webhook.run.backends.engines import ENGINES
 from webhook.run.failure import Failure, classify_end
+from webhook.times import to_second
 
+NOW: Final = datetime(2026, 11, 24, 9, tzinfo=UTC)
 PYTORCH = "kubeflow/pytorch"
 LABELS = ENGINES[PYTORCH].pods
 
@@ -232,6 +238,47 @@ def test_a_pod_that_its_engine_deletes_after_it_failed_is_a_failure(
             failure = classify_end(pod)
             assert isinstance(failure, Failure)
             assert failure.reason == end
+
+    staged(check)
+
+
+def test_events_are_read_while_pods_are_missing_and_not_with_each_change() -> None:
+    """The API server reads Events from etcd; without the right to list them there are none."""
+
+    async def check(stage: Stage) -> None:
+        stage.put(delegated("mnist"))
+        await stage.settle()
+        watched = stage.engines.watched(PYTORCH)
+        assert watched is not None
+        raw = engine_object()
+        raw["metadata"]["creationTimestamp"] = to_second(NOW)
+        raw["spec"] = {}
+        watched.objects.replace({"lab/mnist": ENGINES[PYTORCH].read(raw)}, "7")  # type: ignore[dict-item]
+        watched.pods.cache.replace({}, "7")
+        event = {"type": "Warning", "reason": "FailedCreatePod", "message": "exceeded quota: q"}
+        api, known = Api(), ObservedState()
+        api.answers["list", "events"] = {"items": [{**event, "lastTimestamp": to_second(NOW)}]}
+        objects = Objects(api.client, api.writer, known)
+        delegation = Delegation(
+            api.client, api.writer, stage.engines, known.nodes, objects, Refusals()
+        )
+        found = run(backend="kubeflow", framework="pytorch", replicas={"master": {}})
+
+        async def reason_after(seconds: float) -> str:
+            now = NOW + timedelta(seconds=seconds)
+            decided = await delegation.decide(found, PYTORCH, ENGINES[PYTORCH], now)
+            assert decided is not None
+            return next(each.reason for each in decided[1].status.conditions)
+
+        assert await reason_after(1) == "Creating"
+        assert api.named("list") == []
+        for seconds in (2, 2.5, 3.9):
+            assert await reason_after(seconds) == "QuotaExceeded"
+        assert api.named("list") == ["events"]
+        assert await reason_after(4.1) == "QuotaExceeded"
+        assert api.named("list") == ["events"] * 2
+        api.answers["list", "events"] = refused(403, "Forbidden")
+        assert await reason_after(9) == "Creating"
 
     staged(check)
 

@@ -85,11 +85,10 @@ class Engine:
             if outcome.look_up:
                 self.observed = replace(self.live or self.observed, fresh=True)
                 outcome = reconcile_delegated(self.run, self.engine, self.observed, self.now)
-                self.observed = replace(self.observed, fresh=False)
             if outcome.look_up_events:
                 self.observed = replace(self.observed, events=self.events)
                 outcome = reconcile_delegated(self.run, self.engine, self.observed, self.now)
-                self.observed = replace(self.observed, events=None)
+            self.observed = replace(self.observed, events=None, fresh=False)
             assert not outcome.look_up
             assert not outcome.look_up_events
             self.outcome = outcome
@@ -401,7 +400,12 @@ def test_rejected_pods_are_reported_with_the_reason_and_the_cure(
 ) -> None:
     """From the Events of the object; other Events are no reason."""
     engine = Engine().look()
-    raw = {"type": "Warning", "reason": kind, "message": words, "lastTimestamp": "2026-11-24T09Z"}
+    raw = {
+        "type": "Warning",
+        "reason": kind,
+        "message": words,
+        "lastTimestamp": "2026-11-24T09:00:02Z",
+    }
     event = engine_event(raw)
     assert event is not None
     assert engine_event({**raw, "type": "Normal"}) is None
@@ -418,6 +422,18 @@ def test_rejected_pods_are_reported_with_the_reason_and_the_cure(
         engine.pod(name)
     assert engine.look().condition("Created").reason == "AllCreated"
     assert engine.outcome.after is None
+
+
+def test_an_event_from_before_all_pods_were_there_is_no_reason() -> None:
+    """A pod that is replaced later is not rejected; one that is rejected then is."""
+    engine = Engine().look()
+    engine.events = (EngineEvent("QuotaExceeded", "exceeded quota: few", to_second(engine.now)),)
+    assert engine.later(3).condition("Created").reason == "QuotaExceeded"
+    engine.runs().later(60)
+    engine.goes("worker-1").look().later(3)
+    assert engine.condition("Created").reason == "Creating"
+    engine.events += (EngineEvent("Rejected", "denied the request", to_second(engine.now)),)
+    assert engine.later(60).condition("Created").reason == "Rejected"
 
 
 def edited(engine: Engine, change: Callable[[Any], object]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,8 +22,9 @@ from webhook.run.actions import (
 )
 from webhook.run.backends.engines import render_delegated
 from webhook.run.delegated import reconcile_delegated
-from webhook.run.engine_report import describe_edits
+from webhook.run.engine_report import describe_edits, pause_of_events
 from webhook.run.observed import EngineObserved, Refusal
+from webhook.times import elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 _NO_KIND: Final = "could not find the requested resource"
 # Versions of objects of which is kept what others changed.
 _MOST_EDITS: Final = 10_000
+# Objects of which the Events that were read last are kept.
+_MOST_READ: Final = 1_000
 _STRICT: Final = {"fieldValidation": "Strict"}
 
 
@@ -68,6 +72,8 @@ class Delegation:
         self._objects = objects
         self._refusals = refusals
         self._edits: Recent[tuple[str, int], str] = Recent(_MOST_EDITS)
+        # By the object's uid: until when they are not read again, and the Events.
+        self._events: Recent[str, tuple[datetime, tuple[EngineEvent, ...]]] = Recent(_MOST_READ)
 
     async def decide(
         self, run: Run, key: str, engine: Engine, now: datetime
@@ -84,10 +90,22 @@ class Delegation:
             observed = await self._live(run, engine, watched)
             outcome = reconcile_delegated(run, engine, observed, now)
         if outcome.look_up_events and observed.object:
-            events = await self._read_events(run.namespace, observed.object)
+            events = await self._events_of(run.namespace, observed.object, now)
             observed = replace(observed, events=events)
             outcome = reconcile_delegated(run, engine, observed, now)
         return observed, outcome
+
+    async def _events_of(
+        self, namespace: str, found: EngineObject, now: datetime
+    ) -> tuple[EngineEvent, ...]:
+        """As `_read_events`; what was read stays for a pause, however often the run changes."""
+        known = self._events.get(found.uid)
+        if known and now < known[0]:
+            return known[1]
+        events = await self._read_events(namespace, found)
+        pause = timedelta(seconds=pause_of_events(elapsed(found.created, now)))
+        self._events.put(found.uid, (now + pause, events))
+        return events
 
     async def _read_events(self, namespace: str, found: EngineObject) -> tuple[EngineEvent, ...]:
         """Return why pods of the object were not created, the latest last."""

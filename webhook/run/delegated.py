@@ -367,7 +367,7 @@ def _reconcile_active(
     if look == 0.0:
         return Outcome(run.status, look_up_events=True)
     status = update_totals(run, counted.roles, counted, now)
-    rejected = rejected_pods(engine, observed, missing)
+    rejected = rejected_pods(run, engine, observed, missing, now)
     report = Observed(refusals=observed.refusals or rejected)
     progress = describe_progress(counts.facts, counted, Steps(), report, status.last_failure)
     hindrance = progress.hindrance or engine_hindrance(run, engine, observed, now)

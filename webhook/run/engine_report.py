@@ -10,9 +10,9 @@ from webhook.crd.conditions import ConditionUpdate
 from webhook.errors import InvalidRun
 from webhook.run.backends.engines import render_delegated
 from webhook.run.observed import Refusal
-from webhook.run.progress import Hindrance
+from webhook.run.progress import CREATED, Hindrance
 from webhook.shortening import cut
-from webhook.times import elapsed
+from webhook.times import elapsed, parse_time, to_second
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +27,8 @@ SILENCE: Final = 60.0
 # Seconds that an engine has to create pods before Events are read for the reason.
 FIRST_LOOK: Final = 2.0
 EDITED: Final = "Edited"
+# Seconds by which an Event may be older than the moment at which its pod was missed.
+_SLACK: Final = 5.0
 # Characters of an Event, so that the cure after it is not cut off.
 _LONGEST: Final = 320
 _LONGEST_VALUE: Final = 60
@@ -57,7 +59,12 @@ def seconds_until_events(observed: EngineObserved, missing: int, now: datetime) 
     age = elapsed(found.created, now)
     if age < FIRST_LOOK:
         return FIRST_LOOK - age
-    return 0.0 if observed.events is None else min(SILENCE, max(FIRST_LOOK, age))
+    return 0.0 if observed.events is None else pause_of_events(age)
+
+
+def pause_of_events(age: float) -> float:
+    """Return the seconds from a read of an object's Events, at this age, to the next."""
+    return min(SILENCE, max(FIRST_LOOK, age))
 
 
 def engine_hindrance(
@@ -85,16 +92,31 @@ def engine_hindrance(
     return None
 
 
-def rejected_pods(engine: Engine, observed: EngineObserved, missing: int) -> tuple[Refusal, ...]:
-    """Return why the engine cannot create the missing pods, from the latest Event about it."""
+def rejected_pods(
+    run: Run, engine: Engine, observed: EngineObserved, missing: int, now: datetime
+) -> tuple[Refusal, ...]:
+    """Return why the engine cannot create the missing pods, from the latest Event about it.
+
+    An Event from before all pods were there is about other pods than the missing ones.
+    """
     if not (missing and observed.object and observed.events):
         return ()
     event = observed.events[-1]
+    since = _missing_since(run, observed.object, now)
+    if not event.seen or elapsed(since, parse_time(event.seen)) < -_SLACK:
+        return ()
     cure = _CURES.get(event.reason, "change what the message names")
     pods = "1 pod is" if missing == 1 else f"{missing} pods are"
     words = cut(event.message, _LONGEST)
     message = f"{pods} not created: {words}; {cure}; {engine.operator} then tries again"
     return (Refusal(f"{engine.kind} {observed.object.name}", event.reason, message),)
+
+
+def _missing_since(run: Run, found: EngineObject, now: datetime) -> str:
+    created = next((each for each in run.status.conditions if each.type == CREATED), None)
+    if created is None:
+        return max(run.status.start_time or "", found.created)
+    return to_second(now) if created.status == "True" else created.last_transition_time
 
 
 def describe_edits(run: Run, engine: Engine, found: EngineObject) -> str:
