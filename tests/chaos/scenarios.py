@@ -6,6 +6,7 @@ from typing import Final
 
 from tests.chaos import (
     attacked,
+    injected,
     killed,
     outage,
     overload,
@@ -31,3 +32,5 @@ _PLAYED: Final = (
     steady.SCENARIO,
 )
 SCENARIOS: Final[dict[str, Scenario]] = {each.name: each for each in _PLAYED}
+# Beside programs of other projects: played by tests/operators, and on no page.
+BESIDE: Final[dict[str, Scenario]] = {each.name: each for each in (injected.SCENARIO,)}

@@ -27,7 +27,6 @@ from webhook.cli.offline import labels_of, unknown_labels
 from webhook.cli.options import CLUSTER
 from webhook.errors import ClusterError, InvalidPod
 from webhook.identity import identify
-from webhook.placement import pod as pods
 from webhook.placement.node_groups import NodeGroups
 from webhook.workloads.object import ANSWERED, Object
 
@@ -383,10 +382,7 @@ def _findings(
     if "unplaced" in search.kinds and live.unstamped:
         reason = reader.unstamped([live])[live.pod.namespace, live.pod.name]
         yield Finding("unplaced", live, owner, f"{reason.reason}; cure: {reason.cure}")
-    if prospects is not None and live.is_run and not stored["spec"].get("nodeName"):
-        # As it is stored: the scheduler judges this text, and not what policies would make of it.
-        as_it_is = live.today.decision._replace(
-            result="unchanged", placement=pods.parse_pod(stored), policies=(), trace=()
-        )
-        if text := prospects.unplaceable(stored, as_it_is, reader.policies):
+    if prospects is not None and live.is_run:
+        text = prospects.unplaceable_as_stored(stored, live.today.decision, reader.policies)
+        if text:
             yield Finding("no-node", live, owner, text)
