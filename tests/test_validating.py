@@ -43,7 +43,7 @@ def test_every_kind_of_kubeflow_whose_pods_are_known_is_looked_at() -> None:
 
 def test_what_another_workload_has_made_is_left_out() -> None:
     """Its maker was commented on: a Deployment, and not its ReplicaSet as well."""
-    (condition,) = entry(validating.WORKLOADS)["matchConditions"]
+    condition, _ = entry(validating.WORKLOADS)["matchConditions"]
     assert "o.controller" in condition["expression"]
 
 

@@ -21,6 +21,11 @@ POLICIES_PATH: Final = "/validate"
 WORKLOADS_PATH: Final = "/foresee"
 POLICIES: Final = f"policies.{names.GROUP}"
 WORKLOADS: Final = f"workloads.{names.GROUP}"
+_MORE_THAN_STATUS: Final = (
+    "oldObject == null || object.?status == oldObject.?status || object.?spec != oldObject.?spec"
+    " || object.metadata.?labels != oldObject.metadata.?labels"
+    " || object.metadata.?annotations != oldObject.metadata.?annotations"
+)
 
 
 def webhooks(
@@ -98,6 +103,8 @@ def _workloads(
                 "expression": "!has(object.metadata.ownerReferences) || "
                 "!object.metadata.ownerReferences.exists(o, has(o.controller) && o.controller)",
             },
+            # Argo's controller writes the status of a Workflow with the rest of the object.
+            {"name": "more-than-its-status", "expression": _MORE_THAN_STATUS},
         ],
         "matchPolicy": "Equivalent",
         "failurePolicy": "Ignore",

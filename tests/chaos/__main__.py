@@ -9,7 +9,7 @@ import random
 import sys
 from pathlib import Path
 
-from tests.chaos import isolation, play, tables
+from tests.chaos import isolation, play, tables, upgraded
 from tests.chaos.results import Results
 from tests.chaos.scenarios import BESIDE, SCENARIOS
 from tests.chaos.stage import Scenario
@@ -30,6 +30,8 @@ def main() -> None:
         if arguments.outside is None:
             # Before the namespace, which has no way to where modules are downloaded from.
             obtain_binaries(ALL, _lines)
+            if upgraded.SCENARIO in _chosen(arguments):
+                upgraded.earlier(_lines)
             inside = isolation.command(sys.argv[1:])
             os.execvp(inside[0], inside)  # noqa: S606  (no shell is wanted)
         isolation.furnish(arguments.outside)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import itertools
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -56,7 +57,10 @@ class Probe:
 
 @dataclass
 class Arena:
-    """What a scenario plays in. `replicas` are those that are in service, the oldest first."""
+    """What a scenario plays in. `replicas` are those that are in service, the oldest first.
+
+    New ones are of the version that is installed for `python`.
+    """
 
     stage: Stage
     plane: ControlPlane
@@ -64,6 +68,7 @@ class Arena:
     wire: Wire
     options: Sequence[str | Path]
     authority: bytes = b""
+    python: str | Path = sys.executable
     replicas: list[Replica] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _loads: Iterator[int] = field(default_factory=itertools.count)
@@ -72,7 +77,7 @@ class Arena:
         """Start one more replica, on the next address, in nobody's service yet."""
         number = next(self._numbers)
         address = ADDRESSES[number % len(ADDRESSES)]
-        return replica.start(self.plane, f"webhook-{number}", address, self.options)
+        return replica.start(self.plane, f"webhook-{number}", address, self.options, self.python)
 
     def admit(self, each: Replica) -> float:
         """Once it is ready, put it into service; when it was ready."""
@@ -177,8 +182,16 @@ def arena(stage: Stage, *, settings: Settings | None = None) -> Iterator[Arena]:
 
 
 @contextmanager
-def served(stage: Stage, count: int = REPLICAS, options: Sequence[str] = ()) -> Iterator[Arena]:
-    """The arena with so many replicas in service, whose certificate never changes."""
+def served(
+    stage: Stage,
+    count: int = REPLICAS,
+    options: Sequence[str] = (),
+    prepare: Callable[[Arena], None] = lambda _arena: None,
+) -> Iterator[Arena]:
+    """The arena with so many replicas in service, whose certificate never changes.
+
+    `prepare` is called before the first of them starts.
+    """
     tls = stage.directory / "tls"
     tls.mkdir(parents=True)
     now = datetime.now(UTC)
@@ -189,6 +202,7 @@ def served(stage: Stage, count: int = REPLICAS, options: Sequence[str] = ()) -> 
     (tls / "tls.crt").write_bytes(leaf.certificate)
     (tls / "tls.key").write_bytes(leaf.private_key)
     with arena(stage) as place:
+        prepare(place)
         certificate = ("--cert", tls / "tls.crt", "--key", tls / "tls.key")
         place.options = (*place.options, *certificate, *options)
         place.authority = authority.certificate

@@ -88,12 +88,18 @@ class Replica:
         return time.monotonic()
 
 
-def start(plane: ControlPlane, name: str, address: str, options: Sequence[str | Path]) -> Replica:
-    """Start a replica; does not wait for it."""
+def start(
+    plane: ControlPlane,
+    name: str,
+    address: str,
+    options: Sequence[str | Path],
+    python: str | Path = sys.executable,
+) -> Replica:
+    """Start a replica of the version that is installed for `python`; does not wait for it."""
     process = plane.start_process(
         name,
         [
-            *(sys.executable, "-c", "from webhook.cli import main; main()", "serve"),
+            *(python, "-c", "from webhook.cli import main; main()", "serve"),
             *("--kubeconfig", plane.kubeconfig, "--host", address),
             *("--port", str(PORT), "--health-port", str(HEALTH_PORT)),
             *options,

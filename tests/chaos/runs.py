@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from tests.chaos.births import Births
@@ -31,25 +33,27 @@ KILLED: Final = "leaders killed"
 RESTARTED: Final = "API servers restarted"
 COMPACTED: Final = "histories compacted"
 
-_NAMESPACE: Final = "lab"
-_WORKERS: Final = 39
-_CONTROLLERS: Final = ("one", "two")
+NAMESPACE: Final = "lab"
+WORKERS: Final = 39
+CONTROLLERS: Final = ("one", "two")
 # Short, so that a new leader need not be waited for.
 _ELECTION: Final = ("--lease-duration", "3", "--renew-deadline", "2", "--retry-period", "0.3")
 
 
 @dataclass
-class _House:
+class House:
     """A control plane with nodes, and two controllers of which one leads."""
 
     plane: ControlPlane
     births: Births
     controllers: dict[str, SandboxController] = field(default_factory=dict)
 
-    def start(self, name: str) -> None:
-        """Start a controller."""
-        options = ("--namespace", _NAMESPACE, *_ELECTION)
-        self.controllers[name] = start_controller(self.plane, name=name, options=options)
+    def start(self, name: str, python: str | Path = sys.executable) -> None:
+        """Start a controller of the version that is installed for `python`."""
+        options = ("--namespace", NAMESPACE, *_ELECTION)
+        self.controllers[name] = start_controller(
+            self.plane, name=name, options=options, python=python
+        )
 
     def kill_leader(self) -> None:
         """Kill whoever leads; another one takes its place in the queue."""
@@ -77,7 +81,7 @@ class _House:
 
     def create(self, name: str) -> None:
         """A run of one master and its workers."""
-        replicas = {"master": {}, "worker": {"count": _WORKERS}}
+        replicas = {"master": {}, "worker": {"count": WORKERS}}
         manifest = run_manifest(name, framework="pytorch", replicas=replicas)
         self.plane.api.create(self._runs(), manifest)
 
@@ -87,7 +91,7 @@ class _House:
 
     def wait_whole(self, name: str) -> None:
         """Wait until the run says that all of its replicas run."""
-        wanted = f"{_WORKERS + 1}/{_WORKERS + 1}"
+        wanted = f"{WORKERS + 1}/{WORKERS + 1}"
 
         def whole() -> bool | None:
             run = self.plane.api.get(self._runs(name)) or {}
@@ -97,7 +101,7 @@ class _House:
 
     def pods(self, name: str) -> list[dict[str, Any]]:
         """The run's pods that are there."""
-        path = f"/api/v1/namespaces/{_NAMESPACE}/pods?labelSelector={names.RUN}={name}"
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector={names.RUN}={name}"
         items: list[dict[str, Any]] = self.plane.api.get(path)["items"]
         return items
 
@@ -110,7 +114,7 @@ class _House:
         return [name for name, port in ports.items() if metric(port, "fairlead_leader") == 1]
 
     def _runs(self, name: str = "") -> str:
-        path = f"/apis/{names.API_VERSION}/namespaces/{_NAMESPACE}/{names.RUNS}"
+        path = f"/apis/{names.API_VERSION}/namespaces/{NAMESPACE}/{names.RUNS}"
         return f"{path}/{name}" if name else path
 
     def _until(self, what: str, found: Callable[[], Any]) -> Any:
@@ -128,10 +132,10 @@ def play(stage: Stage) -> Tally:
     settings = Settings(pools=read_pools(SHIPPED_NODES), extra_arguments=etcd.KEEP_HISTORY)
     with ControlPlane(stage.directory / "state", stage.binaries, settings) as plane:
         install_run_api(plane.api)
-        plane.create_namespace(_NAMESPACE)
-        with Births(plane, _NAMESPACE) as births:
-            house = _House(plane, births)
-            for name in _CONTROLLERS:
+        plane.create_namespace(NAMESPACE)
+        with Births(plane, NAMESPACE) as births:
+            house = House(plane, births)
+            for name in CONTROLLERS:
                 house.start(name)
             for number in range(stage.rounds):
                 _round(house, stage, number, tally)
@@ -139,10 +143,10 @@ def play(stage: Stage) -> Tally:
     return tally
 
 
-def _round(house: _House, stage: Stage, number: int, tally: Tally) -> None:
+def _round(house: House, stage: Stage, number: int, tally: Tally) -> None:
     name = f"run-{number}"
     house.create(name)
-    house.wait_begun(name, stage.chance.randrange(0, _WORKERS))
+    house.wait_begun(name, stage.chance.randrange(0, WORKERS))
     what, happens = (
         (KILLED, house.kill_leader),
         (RESTARTED, house.restart_api_server),
@@ -152,14 +156,19 @@ def _round(house: _House, stage: Stage, number: int, tally: Tally) -> None:
     happens()
     tally.count(what)
     house.wait_whole(name)
+    tally.count(RUNS)
+    count_replicas(house, name, tally)
+    house.delete(name)
+
+
+def count_replicas(house: House, name: str, tally: Tally) -> None:
+    """Count the run's replicas, and which of them are missing or were created twice."""
     created = Counter(house.births.of(f"{name}-"))
     there = {each["metadata"]["name"] for each in house.pods(name)}
-    wanted = {f"{name}-master-0", *(f"{name}-worker-{index}" for index in range(_WORKERS))}
-    tally.count(RUNS)
+    wanted = {f"{name}-master-0", *(f"{name}-worker-{index}" for index in range(WORKERS))}
     tally.count(REPLICAS, len(wanted))
     tally.count(MISSING, len(wanted - there))
     tally.count(TWICE, created.total() - len(wanted))
-    house.delete(name)
 
 
 def broken(tally: Tally) -> list[str]:

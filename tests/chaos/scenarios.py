@@ -16,11 +16,13 @@ from tests.chaos import (
     serviced,
     steady,
     stopped,
+    upgraded,
 )
 from tests.chaos.stage import Scenario
 
 _PLAYED: Final = (
     rolling.SCENARIO,
+    upgraded.SCENARIO,
     killed.SCENARIO,
     stopped.SCENARIO,
     rotated.SCENARIO,

@@ -112,5 +112,5 @@ def test_an_unknown_scenario_is_reported_with_the_known_ones(wording: Wording) -
         [sys.executable, "-m", "tests.chaos", "nonsense"], capture_output=True, text=True
     )
     assert done.returncode == 1
-    mentions(done.stderr, "no scenario nonsense", "rolling, kill")
+    mentions(done.stderr, "no scenario nonsense", "rolling, upgrade, kill")
     wording(done.stderr)

@@ -250,6 +250,86 @@ def test_a_training_job_is_known_by_what_its_operator_adds(
     mentions(warning, f"PyTorchJob train in {module_room.name}", *REASON)
 
 
+STEPS = {
+    "workflows.argoproj.io": (
+        "Workflow",
+        "v1alpha1",
+        {
+            "entrypoint": "main",
+            "podMetadata": {"labels": {names.RUN: "r"}},
+            "templates": [
+                {"name": "main", "container": {"image": "i"}, "nodeSelector": {POOL: "other"}}
+            ],
+        },
+    ),
+    "taskruns.tekton.dev": (
+        "TaskRun",
+        "v1",
+        {"taskRef": {"name": "train"}, "podTemplate": {"nodeSelector": {POOL: "other"}}},
+    ),
+    "pipelineruns.tekton.dev": (
+        "PipelineRun",
+        "v1",
+        {
+            "taskRunTemplate": {"podTemplate": {"nodeSelector": {POOL: "other"}}},
+            "pipelineSpec": {"tasks": [{"name": "train", "taskRef": {"name": "train"}}]},
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("definition", STEPS)
+def test_an_author_of_steps_is_warned_of_and_its_controller_is_not_asked(
+    module_room: Room,
+    control_plane: ControlPlane,
+    replicas: tuple[Running, Running],
+    definition: str,
+) -> None:
+    """Argo's controller writes the status of a Workflow with the whole object."""
+    kind, version, spec = STEPS[definition]
+    plural, _, group = definition.partition(".")
+    crd = json.loads(json.dumps(PYTORCH_JOBS))
+    crd["metadata"]["name"] = definition
+    crd["spec"] |= {
+        "group": group,
+        "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+    }
+    crd["spec"]["versions"][0]["name"] = version
+    made: Json = {
+        "apiVersion": f"{group}/{version}",
+        "kind": kind,
+        "metadata": {"name": "steps", "labels": {names.RUN: "r"}},
+        "spec": spec,
+    }
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    control_plane.api.create(path, crd)
+    served = f"/apis/{group}/{version}/namespaces/{module_room.name}/{plural}"
+    try:
+        module_room.kubectl("wait", "--for=condition=Established", f"crd/{definition}")
+        eventually("they are served", lambda: control_plane.api.call("GET", served)[0] == 200)
+        (warning,) = told(module_room, made)
+        mentions(warning, f"{kind} steps in {module_room.name}", *REASON)
+        module_room.create(made)
+        before = asked_of_workloads(replicas[1])
+
+        def patch(**change: Any) -> str:
+            merge = ("patch", plural, "steps", "--type=merge", "-p", json.dumps(change))
+            return module_room.kubectl.run(*merge).stderr
+
+        assert patch(status={"phase": "Running"}) == patch(status={"phase": "Succeeded"}) == ""
+        assert asked_of_workloads(replicas[1]) == before
+        # Pods of Tekton have the labels of their object.
+        patch(metadata={"labels": {"phase": "Succeeded"}}, status={"phase": "Failed"})
+        assert asked_of_workloads(replicas[1]) == before + 1
+    finally:
+        control_plane.api.call("DELETE", f"{path}/{definition}")
+
+
+def asked_of_workloads(replica: Running) -> float:
+    """How many workloads the webhook was asked about."""
+    return replica.metric("fairlead_admission_requests_total", result="foreseen")
+
+
 @pytest.mark.usefixtures("replicas", "run_api")
 def test_a_runs_author_gets_warnings_about_its_replicas(module_room: Room) -> None:
     """By the plan that the controller goes by."""

@@ -77,10 +77,62 @@ def test_what_ships_already_is_an_error_and_used_instead(
     ]
 
 
-def warned(*texts: str) -> list[str]:
-    """The warnings about these files."""
+def warned(*texts: str, kind: Kind = Kind.SAME_MARK) -> list[str]:
+    """The warnings of a kind about these files."""
     files = {f"{at}.yaml": text.encode() for at, text in enumerate(texts)}
-    return [str(each) for each in load(files).warnings if each.kind is Kind.SAME_MARK]
+    return [str(each) for each in load(files).warnings if each.kind is kind]
+
+
+@pytest.mark.parametrize(
+    ("label", "whose"),
+    [
+        ("app", "all kinds of applications"),
+        ("app.kubernetes.io/name", "all kinds of applications"),
+        ("batch.kubernetes.io/job-name", "Jobs"),
+        ("pod-template-hash", "Deployments"),
+    ],
+)
+def test_a_mark_that_pods_of_all_kinds_have_is_a_warning(label: str, whose: str) -> None:
+    """It says whose pods would become part of a run; a value makes it narrow."""
+    text = SOURCE.replace("acme.example.com/job", label)
+    (found,) = warned(text, kind=Kind.GENERAL_MARK)
+    mentions(found, "identity.marks[0]", label, whose, "add a value", "Acme training")
+    narrow = text.replace(
+        f"[{{label: {label}}}]\n    run", f"[{{label: {label}, value: x}}]\n    run"
+    )
+    assert narrow != text
+    assert warned(narrow, kind=Kind.GENERAL_MARK) == []
+    assert warned(SOURCE, kind=Kind.GENERAL_MARK) == []
+
+
+def test_pods_that_get_no_mark_are_a_warning() -> None:
+    """They are of no run, whatever the source says of their role."""
+    assert warned(SOURCE, kind=Kind.PODS_WITHOUT_MARK) == []
+    boss = '{acme.example.com/job: "{name}", acme.example.com/part: boss}'
+    (found,) = warned(
+        SOURCE.replace(boss, "{acme.example.com/part: boss}"), kind=Kind.PODS_WITHOUT_MARK
+    )
+    mentions(found, "spec.kinds[0].pods[0]", "Training", "acme.example.com/job", "adds")
+    # Another value than the mark's is no mark; a placeholder may be.
+    for value, count in (("other", 2), ("hand", 1), ('"{.part}"', 0)):
+        marked = SOURCE.replace(
+            "marks: [{label: acme.example.com/job}]",
+            "marks: [{label: acme.example.com/part, value: hand}]",
+        ).replace("part: hand\n          acme", f"part: {value}\n          acme")
+        marked = marked.replace("part: boss}", f"part: {value if count != 1 else 'boss'}}}")
+        assert len(warned(marked, kind=Kind.PODS_WITHOUT_MARK)) == count
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "count"), [("jobset.x-k8s.io", "JobSet", 0), ("apps", "Deployment", 1)]
+)
+def test_pods_of_another_kind_have_the_marks_of_its_system(
+    group: str, kind: str, count: int
+) -> None:
+    """A JobSet's have one; a Deployment's have none."""
+    start = SOURCE.index("    pods:\n") + len("    pods:\n")
+    text = SOURCE[:start] + LIKE.replace("GROUP", group).replace("KIND", kind)
+    assert len(warned(text, kind=Kind.PODS_WITHOUT_MARK)) == count
 
 
 def test_a_mark_of_two_sources_is_a_warning_with_the_order() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,7 +12,9 @@ import pytest
 
 from tests.run.runs import UID, a_run, containers, spec_of
 from tests.wording import mentions
+from webhook import names
 from webhook.errors import InvalidRun
+from webhook.identity import identify
 from webhook.run.actions import (
     Action,
     Announcement,
@@ -22,17 +26,30 @@ from webhook.run.actions import (
 )
 from webhook.run.backends.engines import (
     ENGINES,
+    delegated_object,
     engine_key,
     find_engine,
     render_delegated,
     undelegated_problems,
 )
 from webhook.run.backends.table import BACKENDS
-from webhook.run.delegated import MOST_GONE, SILENCE, reconcile_delegated
+from webhook.run.delegated import MOST_GONE, reconcile_delegated
+from webhook.run.engine_report import FIRST_LOOK, SILENCE, describe_edits
 from webhook.run.model import Condition, RoleStatus, Run, RunSpec, RunStatus
-from webhook.run.observed import EngineObject, EngineObserved, Exit, NodeHealth, OwnedPod, Refusal
+from webhook.run.observation import engine_event
+from webhook.run.observed import (
+    EngineEvent,
+    EngineObject,
+    EngineObserved,
+    Exit,
+    NodeHealth,
+    OwnedPod,
+    Refusal,
+)
 from webhook.run.plan import plan
 from webhook.times import to_second
+from webhook.workloads.find import pod_templates
+from webhook.workloads.object import Object
 
 BEGIN = datetime(2026, 11, 24, 9, tzinfo=UTC)
 WORKERS = {"master": {"restartPolicy": "ExitCode"}, "worker": {"count": 2}}
@@ -55,6 +72,7 @@ class Engine:
         self.engine = found
         self.observed = EngineObserved()
         self.live: EngineObserved | None = None
+        self.events: tuple[EngineEvent, ...] = ()
         self.now = BEGIN
         self.did: list[Action] = []
         self.told: list[Announcement] = []
@@ -68,7 +86,12 @@ class Engine:
                 self.observed = replace(self.live or self.observed, fresh=True)
                 outcome = reconcile_delegated(self.run, self.engine, self.observed, self.now)
                 self.observed = replace(self.observed, fresh=False)
+            if outcome.look_up_events:
+                self.observed = replace(self.observed, events=self.events)
+                outcome = reconcile_delegated(self.run, self.engine, self.observed, self.now)
+                self.observed = replace(self.observed, events=None)
             assert not outcome.look_up
+            assert not outcome.look_up_events
             self.outcome = outcome
             self.told += outcome.announcements
             self.did += outcome.actions
@@ -290,6 +313,46 @@ def test_suspension_is_handed_down_once_and_costs_nothing() -> None:
     assert (engine.status.disruptions, engine.status.restarts) == (0, 0)
 
 
+def test_pods_that_go_because_a_queue_suspends_the_object_are_no_disruption() -> None:
+    """Kueue has evicted the workload; it counts again once the queue admits it."""
+    engine = Engine().runs()
+    engine.object(suspended=True)
+    for name in ("master-0", "worker-0", "worker-1"):
+        engine.pod(name, deleted_at=to_second(engine.now))
+    engine.look().object(suspended=False)
+    for name in ("master-0", "worker-0", "worker-1"):
+        engine.goes(name).pod(name, uid=f"again-{name}", deleted_at="")
+    engine.look()
+    assert engine.phase == "Running"
+    assert (engine.status.disruptions, engine.status.last_failure) == (0, None)
+    engine.pod("worker-1", deleted_at=to_second(engine.now)).look()
+    assert engine.status.disruptions == 1
+
+
+def test_pods_of_a_resumed_run_live_though_its_status_was_not_written() -> None:
+    """The controller ends after it resumed the object: the pods that are there then are new."""
+    engine = Engine(backoffLimit=0).runs().spec(suspend=True)
+    for name in ("master-0", "worker-0", "worker-1"):
+        engine.goes(name)
+    engine.look()
+    suspended = engine.run.status
+    engine.spec(suspend=False).pod("master-0", uid="new-0").pod("worker-0", uid="new-1")
+    engine.run = engine.run.model_copy(update={"status": suspended})
+    engine.look().pod("worker-1", uid="new-2").look()
+    assert engine.phase == "Running"
+    assert (engine.status.restarts, engine.status.disruptions) == (0, 0)
+    assert engine.fails("worker-0").look().condition("Failed").reason == "BackoffLimitExceeded"
+
+
+def test_pods_that_outlive_a_suspension_count_again() -> None:
+    """The run is resumed before the engine has deleted any pod."""
+    engine = Engine(backoffLimit=0).runs().spec(suspend=True).object(suspended=True)
+    engine.spec(suspend=False).look()
+    assert engine.phase == "Running"
+    engine.look()
+    assert engine.fails("worker-0").look().condition("Failed").reason == "BackoffLimitExceeded"
+
+
 def test_a_run_that_is_suspended_from_its_start_has_no_object() -> None:
     """It is created when the run is resumed."""
     engine = Engine(suspend=True).look()
@@ -312,14 +375,96 @@ def test_the_suspension_of_a_queue_is_reported_and_left_alone() -> None:
 def test_a_silent_engine_is_reported_after_a_minute() -> None:
     """With the cure; a word of it ends that."""
     engine = Engine().look()
-    assert engine.outcome.after == pytest.approx(SILENCE + 0.1)
-    assert engine.later(SILENCE - 1).status.phase == "Pending"
+    assert engine.outcome.after == FIRST_LOOK
+    assert engine.later(50).outcome.after == pytest.approx(SILENCE - 50 + 0.1)
+    assert engine.later(SILENCE - 51).status.phase == "Pending"
     assert not any(each.reason == "BackendSilent" for each in engine.told)
     engine.later(2)
     assert engine.condition("Created").reason == "BackendSilent"
     mentions(engine.status.message, "the training operator", "kubectl describe pytorchjob mnist")
     assert sum(each.reason == "BackendSilent" for each in engine.later(60).told) == 1
     assert engine.reports("Created").condition("Created").reason != "BackendSilent"
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "reason", "cure"),
+    [
+        ('admission webhook "w" denied the request: p1', "FailedCreatePod", "Rejected", "policy"),
+        ("Policy p1 rejects it", "PlacementRejected", "Rejected", "policy"),
+        ("pods is forbidden: exceeded quota: q", "FailedCreatePod", "QuotaExceeded", "quota"),
+        ('violates PodSecurity "restricted"', "FailedCreate", "PodSecurity", "template"),
+        ("no such service account", "FailedCreate", "Failed", "message"),
+    ],
+)
+def test_rejected_pods_are_reported_with_the_reason_and_the_cure(
+    words: str, kind: str, reason: str, cure: str
+) -> None:
+    """From the Events of the object; other Events are no reason."""
+    engine = Engine().look()
+    raw = {"type": "Warning", "reason": kind, "message": words, "lastTimestamp": "2026-11-24T09Z"}
+    event = engine_event(raw)
+    assert event is not None
+    assert engine_event({**raw, "type": "Normal"}) is None
+    assert engine_event({**raw, "reason": "BackOff"}) is None
+    engine.events = (event,)
+    assert engine.status.phase == "Pending"
+    assert engine.later(FIRST_LOOK).condition("Created").reason == reason
+    mentions(engine.status.message, "PyTorchJob mnist", "3 pods", words, cure)
+    assert engine.pod("master-0").look().condition("Created").reason == reason
+    mentions(engine.status.message, "2 pods")
+    engine.later(30)
+    assert sum(each.reason == reason for each in engine.told) == 1
+    for name in ("worker-0", "worker-1"):
+        engine.pod(name)
+    assert engine.look().condition("Created").reason == "AllCreated"
+    assert engine.outcome.after is None
+
+
+def edited(engine: Engine, change: Callable[[Any], object]) -> str:
+    """What is said of the rendered object after this change of its replicas."""
+    made = render_delegated(engine.run, engine.engine)
+    owner = {"kind": "Run", "apiVersion": "fairlead.dev/v1alpha1", "name": "mnist", "uid": UID}
+    made["metadata"] |= {"uid": "u", "ownerReferences": [{**owner, "controller": True}]}
+    made = json.loads(json.dumps(made))
+    change(made["spec"]["pytorchReplicaSpecs"])
+    first, later = (
+        engine.engine.read({**made, "metadata": {**made["metadata"], "generation": generation}})
+        for generation in (1, 2)
+    )
+    assert first is not None
+    assert later is not None
+    assert describe_edits(engine.run, engine.engine, first) == ""
+    return describe_edits(engine.run, engine.engine, later)
+
+
+def test_what_others_change_in_the_object_is_reported_and_left() -> None:
+    """A count or a template; what they add is no change. Nothing is done about it."""
+    engine = Engine().runs()
+    done = len(engine.did)
+    said = edited(engine, lambda each: each["Worker"].update(replicas=5))
+    assert said == "spec.pytorchReplicaSpecs.Worker.replicas: 5, the Run wants 2"
+    engine.observed = replace(engine.observed, edits=said)
+    engine.look()
+    assert engine.condition("Edited").status == "True"
+    mentions(engine.condition("Edited").message, said, "kubectl delete pytorchjob mnist")
+    assert engine.later(9).status.phase == "Running"
+    assert [each.reason for each in engine.told].count("ObjectEdited") == 1
+    assert len(engine.did) == done
+    engine.observed = replace(engine.observed, edits="")
+    assert engine.look().condition("Edited").status == "False"
+
+    def add(replicas: Any) -> None:
+        template = replicas["Worker"]["template"]
+        template["spec"]["nodeSelector"] = {"flavor": "spot"}
+        template["spec"]["tolerations"] = [{"operator": "Exists"}]
+        template["metadata"]["labels"]["added"] = "yes"
+
+    assert edited(engine, add) == ""
+    image = edited(
+        engine, lambda each: each["Master"]["template"]["spec"]["containers"][0].pop("image")
+    )
+    mentions(image, "Master.template.spec.containers[0].image: nothing")
+    mentions(edited(engine, dict.clear), "spec.pytorchReplicaSpecs.Master: nothing")
 
 
 def test_a_refusal_is_in_the_status_and_the_object_is_tried_again() -> None:
@@ -422,6 +567,53 @@ def test_a_framework_without_an_engine_is_a_problem_with_a_cure(
     (problem,) = undelegated_problems(run)
     assert problem.startswith(f"{path}: ")
     mentions(problem, "native")
+
+
+ROLES = {
+    "tensorflow": ("chief", "worker", "ps", "evaluator"),
+    "pytorch": ("master", "worker"),
+    "paddle": ("server", "worker"),
+    "xgboost": ("master", "worker"),
+    "jax": ("worker",),
+}
+
+
+@pytest.mark.parametrize("framework", ROLES)
+@pytest.mark.parametrize("kind", ["job", "experiment", "build"])
+def test_policies_match_the_pods_as_those_of_a_native_run(framework: str, kind: str) -> None:
+    """By kind, framework, role, index and coordinator; a label of the template does not win.
+
+    Paddle's servers differ: they are the operator's masters, which lead.
+    """
+    roles = ROLES[framework]
+    several = {role: {"count": 2} for role in roles if role in ("worker", "ps", "server")}
+    template = spec_of(containers("main"))
+    template["metadata"] = {"labels": {names.KIND: "service"}}
+    spec = {
+        "kind": kind,
+        "framework": framework,
+        "replicas": {role: several.get(role, {}) for role in roles},
+        "template": template,
+    }
+    native = plan(a_run("mnist", spec))
+    made = delegated_object(a_run("mnist", {**spec, "backend": "kubeflow"}))
+    pods = {}
+    for each in pod_templates(Object("run.yaml", made)):
+        for index in range(each.count or 1):
+            metadata = each.pod(index)["metadata"]
+            found = identify(metadata["labels"], {}, {}, led=each.led)
+            assert found is not None
+            pods[found.role, found.replica_index] = found
+    for role, count in native.gang.counts.items():
+        for index in range(count):
+            metadata = native.pod(role, index, 0)["metadata"]
+            wanted = identify(metadata["labels"], metadata["annotations"], {})
+            assert wanted is not None
+            if role == "server":
+                wanted = wanted._replace(role="master", coordinator=True)
+            there = pods.pop((wanted.role, index))
+            assert there == wanted._replace(source="kubeflow-training")
+    assert not pods
 
 
 def test_a_delegated_run_has_no_plan() -> None:

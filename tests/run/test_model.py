@@ -71,7 +71,7 @@ def said(**spec: Any) -> list[str]:
         (
             {"framework": "tensorflow", "replicas": {"master": {}, "chief": {}}},
             "replicas.chief",
-            ("of master", "one of the two"),
+            ("chief and master", "one of the two"),
         ),
         (
             {"replicas": {"worker": {"count": 3, "byIndex": [{"index": 3}]}}},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +11,7 @@ from webhook.controller.engines import read_pod
 from webhook.controller.informers import collection
 from webhook.controller.refusals import name_taken, refusal
 from webhook.errors import ClusterError, NotLeading
+from webhook.recent import Recent
 from webhook.run import observation
 from webhook.run.actions import (
     CreateEngineObject,
@@ -19,6 +21,7 @@ from webhook.run.actions import (
 )
 from webhook.run.backends.engines import render_delegated
 from webhook.run.delegated import reconcile_delegated
+from webhook.run.engine_report import describe_edits
 from webhook.run.observed import EngineObserved, Refusal
 
 if TYPE_CHECKING:
@@ -34,10 +37,12 @@ if TYPE_CHECKING:
     from webhook.run.actions import Action, Outcome
     from webhook.run.backends.engines import Engine
     from webhook.run.model import Run
-    from webhook.run.observed import EngineObject, OwnedPod
+    from webhook.run.observed import EngineEvent, EngineObject, OwnedPod
 
 # Without the kind's group the API server answers a plain 404; with it, a Status with these words.
 _NO_KIND: Final = "could not find the requested resource"
+# Versions of objects of which is kept what others changed.
+_MOST_EDITS: Final = 10_000
 _STRICT: Final = {"fieldValidation": "Strict"}
 
 
@@ -62,6 +67,7 @@ class Delegation:
         self._nodes = nodes
         self._objects = objects
         self._refusals = refusals
+        self._edits: Recent[tuple[str, int], str] = Recent(_MOST_EDITS)
 
     async def decide(
         self, run: Run, key: str, engine: Engine, now: datetime
@@ -77,7 +83,26 @@ class Delegation:
         if outcome.look_up:
             observed = await self._live(run, engine, watched)
             outcome = reconcile_delegated(run, engine, observed, now)
+        if outcome.look_up_events and observed.object:
+            events = await self._read_events(run.namespace, observed.object)
+            observed = replace(observed, events=events)
+            outcome = reconcile_delegated(run, engine, observed, now)
         return observed, outcome
+
+    async def _read_events(self, namespace: str, found: EngineObject) -> tuple[EngineEvent, ...]:
+        """Return why pods of the object were not created, the latest last."""
+        try:
+            listing = await self._client.list(
+                collection("/api/v1", "events", namespace),
+                observation.engine_event,
+                query={"fieldSelector": f"involvedObject.uid={found.uid},type=Warning"},
+            )
+        except ClusterError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+            # An installation of an earlier version: the Run reports what the object shows.
+            return ()
+        return tuple(sorted(filter(None, listing.items), key=lambda each: each.seen))
 
     def forget_counted(self, run: Run, key: str, observed: EngineObserved) -> None:
         """Forget the deleted pods that the stored status has counted."""
@@ -125,7 +150,13 @@ class Delegation:
             nodes=self._nodes.health({pod.node for pod in pods if pod.node}),
             refusals=self._refusals.refusals_of(run.metadata.uid),
             fresh=fresh,
+            edits=self._describe_edits(run, watched.engine, found) if found else "",
         )
+
+    def _describe_edits(self, run: Run, engine: Engine, found: EngineObject) -> str:
+        """As `describe_edits`; comparing costs a rendering, so each version is compared once."""
+        key = (found.uid, hash(found.templates))
+        return self._edits.get_or_make(key, lambda: describe_edits(run, engine, found))
 
     async def _read(self, run: Run, engine: Engine, watched: Watched) -> EngineObject | None:
         path = _path(run, engine, run.name)

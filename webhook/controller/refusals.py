@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.backoff import CREATION_DELAYS
 from webhook.kube.rate_limit import Backoff
+from webhook.run.observation import REFUSED_BY
 from webhook.run.observed import Refusal
 
 if TYPE_CHECKING:
@@ -17,15 +18,6 @@ if TYPE_CHECKING:
     from webhook.errors import ClusterError
 
 NAME_TAKEN: Final = "NameTaken"
-# Prefixes of the messages of admission plugins, with the reason for each (from the sources of
-# ResourceQuota, PodSecurity, the webhook dispatcher and ValidatingAdmissionPolicy).
-_WORDS: Final = (
-    ("exceeded quota:", "QuotaExceeded"),
-    ("failed quota:", "QuotaExceeded"),
-    ("violates PodSecurity", "PodSecurity"),
-    ("denied the request", "Rejected"),
-    ("denied request:", "Rejected"),
-)
 # Transient errors, which a retry resolves.
 _PASSING: Final = (
     HTTPStatus.CONFLICT,
@@ -41,7 +33,7 @@ def refusal(name: str, error: ClusterError) -> Refusal | None:
     if error.status is None or error.status in _PASSING:
         return None
     words = error.words or str(error)
-    for part, reason in _WORDS:
+    for part, reason in REFUSED_BY:
         if part in words:
             return Refusal(name, reason, words)
     if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from webhook.policy.findings import Finding, Path
     from webhook.policy.policy_documents import Document
     from webhook.sources.kind_model import PodKind
-    from webhook.sources.marks import Source
     from webhook.sources.table import SourceTable
 
 # Fairlead's own row is above, and the row of whole namespaces is below all others.
@@ -42,7 +41,7 @@ def table_of(documents: Sequence[Document]) -> SourceTable:
     What ships has precedence over what is added: a system of a name that ships is left out, and so
     is a kind that ships with its pods (`ship_already` reports both).
     """
-    systems = [_system(each) for each in _of_sources(documents)]
+    systems = [own_system(each) for each in sources_among(documents)]
     return SHIPPED.with_systems(
         replace(each, kinds=tuple(kind for kind in each.kinds if _key(kind) not in _DESCRIBED))
         for each in systems
@@ -60,7 +59,7 @@ def ship_already(documents: Sequence[Document]) -> Iterator[Finding]:
 
     A stored set still serves with them: an error would stop it at the upgrade.
     """
-    for each in _of_sources(documents):
+    for each in sources_among(documents):
         name = each.model.name
         if name in _SHIPPED_NAMES:
             what = (
@@ -81,33 +80,6 @@ def ship_already(documents: Sequence[Document]) -> Iterator[Finding]:
                 yield each.finding(path, what, kind=Kind.SHIPS_ALREADY, about=about)
 
 
-def same_marks(documents: Sequence[Document]) -> Iterator[Finding]:
-    """Yield a warning for each mark that another source has, too, with whose pods they are."""
-    table = table_of(documents)
-    order = {row.name: place for place, row in enumerate(table.rows)}
-    for each in _of_sources(documents):
-        for number, mark in enumerate(marks_of(each.model)):
-            others = [
-                row
-                for row in table.rows
-                if row.name != each.model.name and any(_meet(mark, its) for its in row.marks)
-            ]
-            for other in others:
-                if each.model.name in order:
-                    path = ("spec", "identity", "marks", number)
-                    what = _whose(mark, each.model, other, order)
-                    yield each.finding(path, what, "warning", kind=Kind.SAME_MARK, about=other.name)
-
-
-def _whose(mark: Mark, model: RunSource, other: Source, order: Mapping[str, int]) -> str:
-    first, second = sorted((model.name, other.name), key=order.__getitem__)
-    return (
-        f"the source {other.name} has the mark {mark}, too: a pod with it belongs to {first}, and "
-        f"{second} adds only what {first} does not tell; give the two sources different "
-        "precedences in the order that you mean"
-    )
-
-
 def marks_of(model: RunSource) -> list[Mark]:
     """Return the labels of pods that mark them."""
     identity = model.spec.identity
@@ -118,15 +90,9 @@ def marks_of(model: RunSource) -> list[Mark]:
     ]
 
 
-def _meet(one: Mark, other: Mark) -> bool:
-    """Whether some label is both marks."""
-    same = one.value == other.value or None in (one.value, other.value)
-    return one.key == other.key and not other.namespace and same
-
-
 def source_faults(documents: Sequence[Document]) -> Iterator[Finding]:
     """Yield what a document RunSource may not say, by itself or beside the others."""
-    sources = _of_sources(documents)
+    sources = sources_among(documents)
     described: dict[_Key, str] = {}
     made = _made_by(sources)
     for each in sources:
@@ -230,10 +196,12 @@ def _key(kind: PodKind) -> _Key:
     return kind.group, kind.kind
 
 
-def _of_sources(documents: Sequence[Document]) -> list[Any]:
+def sources_among(documents: Sequence[Document]) -> list[Any]:
+    """Return the documents RunSource."""
     return [each for each in documents if isinstance(each.model, RunSource)]
 
 
-def _system(document: Any) -> System:
+def own_system(document: Any) -> System:
+    """Return the system that a document RunSource describes."""
     model: RunSource = document.model
     return system(model.name, model.spec.model_dump(by_alias=True, exclude_unset=True))

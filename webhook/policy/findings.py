@@ -33,6 +33,8 @@ class Kind(StrEnum):
     WRITES_MARK = "writes-mark"  # a label that only later versions read as a mark
     SHIPS_ALREADY = "ships-already"  # a source that is one of Fairlead's own, perhaps of late
     SAME_MARK = "same-mark"  # of two sources
+    GENERAL_MARK = "general-mark"  # one that pods of other systems have, too
+    PODS_WITHOUT_MARK = "pods-without-mark"  # of a kind that a source describes
     NEVER_APPLIED = "never-applied"
     DROPPED_BESIDE = "dropped-beside"
     EQUAL_PRIORITY = "equal-priority"

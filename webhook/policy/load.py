@@ -11,13 +11,14 @@ from webhook.placement import capacity
 from webhook.placement.capacity import CapacityClass, InvalidClass
 from webhook.policy import compile as compiling
 from webhook.policy import policy_documents
-from webhook.policy.added_sources import same_marks, source_faults, table_of
+from webhook.policy.added_sources import source_faults, table_of
 from webhook.policy.findings import Kind, path_text
 from webhook.policy.model import ALL, PlacementException, PlacementPolicy
 from webhook.policy.model import CapacityClass as CapacityClassDocument
 from webhook.policy.policy_set import Compiler, PolicySet, content_hash
 from webhook.policy.run_source import RunSource
 from webhook.policy.selectors import compile_selector
+from webhook.policy.source_warnings import source_warnings
 from webhook.strict import guess
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def judge_documents(
             *wrong_classes,
             *unknown_classes(good, known),
             *source_faults(good),
-            *same_marks(good),
+            *source_warnings(good),
             *written_and_read(good),
             *unknown_policies(good, {name for kind, name in named if kind == POLICY_KIND}),
         ]

@@ -150,6 +150,8 @@ class Outcome:
     pods to its pods, and calls the function again before anything else.
     look_up_nodes: nodes to read live. The caller adds their names to `Observed.nodes_read`, and
     the nodes to its nodes, and calls the function again.
+    look_up_events: the Events of the engine's object are to be read. The caller adds them to
+    `EngineObserved.events`, and calls the function again.
     actions: in this order; creations of pods may run concurrently, after everything else.
     status: written last if it differs from the run's.
     after: seconds until the next reconcile is needed without an event; None if never.
@@ -159,5 +161,6 @@ class Outcome:
     actions: tuple[Action, ...] = ()
     look_up: frozenset[str] = frozenset()
     look_up_nodes: frozenset[str] = frozenset()
+    look_up_events: bool = False
     announcements: tuple[Announcement, ...] = ()
     after: float | None = None

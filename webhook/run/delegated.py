@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from webhook import names
 from webhook.crd.conditions import ConditionUpdate
 from webhook.run.actions import (
+    Announcement,
     CreateEngineObject,
     DeleteEngineObject,
     DeleteRun,
@@ -20,6 +20,14 @@ from webhook.run.actions import (
     SuspendEngineObject,
 )
 from webhook.run.backends.engines import role_of
+from webhook.run.engine_report import (
+    SILENCE,
+    edited_condition,
+    engine_hindrance,
+    rejected_pods,
+    seconds_of_silence,
+    seconds_until_events,
+)
 from webhook.run.facts import DownReplica, PodOnLostNode, RoleFacts
 from webhook.run.failure import OOM_KILLED, Failure, classify_end
 from webhook.run.model import RoleStatus
@@ -27,7 +35,6 @@ from webhook.run.model.status import format_intervals, parse_intervals
 from webhook.run.observed import Observed
 from webhook.run.progress import (
     CREATED,
-    Hindrance,
     active_status,
     describe_progress,
     ended_status,
@@ -40,7 +47,7 @@ from webhook.run.verdict import Verdict, deadline
 from webhook.times import elapsed, to_microsecond
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
 
     from webhook.run.actions import Action
@@ -49,8 +56,6 @@ if TYPE_CHECKING:
     from webhook.run.observed import EngineObject, EngineObserved, OwnedPod
 
 _ENDED: Final = ("Succeeded", "Failed")
-# Seconds after which an object without conditions and pods is reported.
-SILENCE: Final = 60.0
 # Uids of counted pods that are gone, kept in the status of a role: another process may still
 # remember those pods.
 MOST_GONE: Final = 500
@@ -105,8 +110,10 @@ def _count(run: Run, engine: Engine, observed: EngineObserved, now: datetime) ->
             if role in by_role and pod.index < run.spec.roles[role].count:
                 by_role[role].append(replace(pod, role=role))
     ended = _engine_end(engine, observed.object) is not None
-    # While a run is suspended, and until its pods are gone, the engine deletes them for it.
-    quiet = run.spec.suspend or run.status.phase == "Suspended"
+    # While a run is suspended, by its author or by its queue, and until its pods are gone, the
+    # engine deletes them for it.
+    suspended = observed.object is not None and observed.object.suspended
+    quiet = run.spec.suspend or suspended or run.status.phase == "Suspended"
     facts = {
         role: _role_facts(run, role, there[role], gone[role], observed, count_deleted=not ended)
         for role in run.spec.roles
@@ -114,7 +121,7 @@ def _count(run: Run, engine: Engine, observed: EngineObserved, now: datetime) ->
     if quiet:
         facts = {role: replace(one, down=()) for role, one in facts.items()}
     roles = {
-        role: _role_status(one, [*there[role], *gone[role]], now, quiet=quiet)
+        role: _role_status(run, one, there[role], gone[role], now, quiet=quiet)
         for role, one in facts.items()
     }
     down = sorted((each for one in facts.values() for each in one.down), key=lambda one: one.order)
@@ -148,10 +155,8 @@ def _role_facts(
             lost[pod.index] = PodOnLostNode(pod, node)
         if end == "Succeeded":
             succeeded.add(pod.index)
-        elif pod.uid in counted:
-            ended[pod.index] = pod
         elif isinstance(end, Failure):
-            if count_deleted or end.reason != "Deleted":
+            if pod.uid not in counted and (count_deleted or end.reason != "Deleted"):
                 down.append(DownReplica(role, pod.index, pod.name, end, pod))
             ended[pod.index] = pod
         else:
@@ -197,11 +202,17 @@ def _restarted(pod: OwnedPod, before: RoleStatus) -> Failure | None:
 
 
 def _role_status(
-    facts: RoleFacts, pods: Iterable[OwnedPod], now: datetime, *, quiet: bool
+    run: Run,
+    facts: RoleFacts,
+    there: Iterable[OwnedPod],
+    gone: Iterable[OwnedPod],
+    now: datetime,
+    *,
+    quiet: bool,
 ) -> RoleStatus:
     before, down = facts.before, facts.down
-    listed = list(pods)
-    restarts = {pod.uid: pod.restarts for pod in listed if pod.restarts}
+    present, past = list(there), list(gone)
+    restarts = {pod.uid: pod.restarts for pod in (*present, *past) if pod.restarts}
     container = sum(
         max(1, restarts.get(each.pod.uid, 0) - before.counted_restarts.get(each.pod.uid, 0))
         if each.pod and each.pod.uid in restarts
@@ -211,11 +222,22 @@ def _role_status(
     )
     uids = {each.pod.uid for each in down if each.pod and facts.alive.get(each.index) != each.pod}
     if quiet:
-        uids |= {pod.uid for pod in listed}
-    present = {pod.uid for pod in facts.there.values()}
-    kept = [uid for uid in before.counted_uids if uid in present]
-    past = [uid for uid in before.counted_uids if uid not in present]
+        # After the run is resumed, the engine creates pods before the status says so.
+        uids |= {pod.uid for pod in past}
+        uids |= {pod.uid for pod in present if run.spec.suspend or pod.deleted_at or pod.ended}
+    known = {pod.uid for pod in present}
+    # Pods that outlived a suspension count again once all replicas run.
+    again = run.status.phase == "Running" and not quiet
+    alive = {pod.uid for pod in facts.alive.values()} if again else set()
+    kept = [uid for uid in before.counted_uids if uid in known and uid not in alive]
+    old = [uid for uid in before.counted_uids if uid not in known]
     disruptions = sum(each.failure.disruption for each in down)
+    failures = len(down) - disruptions
+    recovering, back = _recovering(facts, now)
+    # A replica that never runs again was not restarted. A kubelet may restart a container twice
+    # between two looks.
+    restarted = sum(row.failures + row.disruptions for row in back.values())
+    restarted += container - failures
     return before.model_copy(
         update={
             "desired": facts.spec.count,
@@ -228,16 +250,18 @@ def _role_status(
             "active_indexes": format_intervals(facts.alive),
             "failed": before.failed + container,
             "disruptions": before.disruptions + disruptions,
-            "restarts": before.restarts + container + disruptions,
-            "counted_uids": tuple(dict.fromkeys((*past[-MOST_GONE:], *kept, *sorted(uids)))),
+            "restarts": before.restarts + restarted,
+            "counted_uids": tuple(dict.fromkeys((*old[-MOST_GONE:], *kept, *sorted(uids)))),
             "counted_restarts": restarts,
-            "recovering": () if quiet else to_entries(_recovering(facts, now)),
+            "recovering": () if quiet else to_entries(recovering),
         }
     )
 
 
-def _recovering(facts: RoleFacts, now: datetime) -> dict[int, BackoffState]:
-    """Return the replicas that went down and do not run again yet."""
+def _recovering(
+    facts: RoleFacts, now: datetime
+) -> tuple[dict[int, BackoffState], dict[int, BackoffState]]:
+    """Return the replicas that went down and do not run again yet, and those that do now."""
     rows = {
         index: backoff_state(entry)
         for index, entry in entries_by_index(facts.before.recovering).items()
@@ -250,12 +274,13 @@ def _recovering(facts: RoleFacts, now: datetime) -> dict[int, BackoffState]:
             disruptions=row.disruptions + disrupted,
             since=to_microsecond(now),
         )
-    return {
+    back = {
         index: row
         for index, row in rows.items()
-        if index not in facts.succeeded
-        and not (index in facts.alive and facts.alive[index].phase == "Running")
+        if index in facts.succeeded
+        or (index in facts.alive and facts.alive[index].phase == "Running")
     }
+    return {index: row for index, row in rows.items() if index not in back}, back
 
 
 def _engine_end(engine: Engine, found: EngineObject | None) -> str | None:
@@ -333,56 +358,47 @@ def _reconcile_active(
         actions = (CreateEngineObject(),)
     elif found.suspended and run.status.phase == "Suspended":
         actions = (SuspendEngineObject(found.uid, suspend=False),)
+    missing = sum(
+        index not in one.there and index not in one.succeeded
+        for one in counts.facts.values()
+        for index in range(one.spec.count)
+    )
+    look = seconds_until_events(observed, missing, now)
+    if look == 0.0:
+        return Outcome(run.status, look_up_events=True)
     status = update_totals(run, counted.roles, counted, now)
-    report = Observed(refusals=observed.refusals)
+    rejected = rejected_pods(engine, observed, missing)
+    report = Observed(refusals=observed.refusals or rejected)
     progress = describe_progress(counts.facts, counted, Steps(), report, status.last_failure)
-    silence = None if found is None else _seconds_of_silence(found, observed, now)
-    hindrance = progress.hindrance or _engine_hindrance(run, engine, found, silence)
+    hindrance = progress.hindrance or engine_hindrance(run, engine, observed, now)
     message, conditions = progress.message, progress.conditions
     if hindrance and not progress.hindrance:
         message = hindrance.message
         created = ConditionUpdate(CREATED, "False", *hindrance)
         conditions = (created, *(each for each in conditions if each.type != CREATED))
+    edited = edited_condition(run, engine, observed)
+    conditions += (edited,) if edited else ()
     status = active_status(run, status, progress.phase, message, conditions, now)
-    wait = None if silence is None or silence > SILENCE else SILENCE - silence + 0.1
+    silence = seconds_of_silence(observed, now)
+    waits = [] if silence is None or silence > SILENCE else [SILENCE - silence + 0.1]
+    waits += [] if look is None else [look]
     return Outcome(
         status,
         actions,
-        announcements=make_announcements(run, status, counted.down, hindrance),
-        after=seconds_until_due(run, wait, counted, now),
+        announcements=(
+            *make_announcements(run, status, counted.down, hindrance),
+            *_announce_edit(run, edited),
+        ),
+        after=seconds_until_due(run, min(waits, default=None), counted, now),
     )
 
 
-def _seconds_of_silence(
-    found: EngineObject, observed: EngineObserved, now: datetime
-) -> float | None:
-    """Return for how long the engine has not reported anything; None if it has."""
-    if found.conditions or observed.pods or not found.created:
-        return None
-    return max(0.0, elapsed(found.created, now))
-
-
-def _engine_hindrance(
-    run: Run, engine: Engine, found: EngineObject | None, silence: float | None
-) -> Hindrance | None:
-    """Return why the engine's object makes no pods, as far as it can be known."""
-    if found is None:
-        return None
-    name = f"{engine.kind} {found.name}"
-    if found.deleted:
-        return Hindrance("Terminating", f"waiting until {name} is gone")
-    if found.suspended and run.status.phase != "Suspended":
-        queue = (run.metadata.labels or {}).get(names.KUEUE_QUEUE)
-        who = f"queue {queue} has not admitted it" if queue else "another client has suspended it"
-        return Hindrance("BackendSuspended", f"{name} is suspended: {who}")
-    if silence is not None and silence > SILENCE:
-        return Hindrance(
-            "BackendSilent",
-            f"{name} has no pods and no status after {SILENCE:.0f} s: check that "
-            f"{engine.operator} runs and watches this namespace, and read the Events of the "
-            f"object (kubectl describe {engine.kind.lower()} {found.name} -n {run.namespace})",
-        )
-    return None
+def _announce_edit(run: Run, edited: ConditionUpdate | None) -> Iterator[Announcement]:
+    """Yield one Event for each edit, not for each reconcile."""
+    if edited and edited.status == "True":
+        known = {each.type: each.message for each in run.status.conditions}
+        if known.get(edited.type) != edited.message:
+            yield Announcement("Warning", edited.reason, edited.message)
 
 
 def _reconcile_ended(run: Run, engine: Engine, observed: EngineObserved, now: datetime) -> Outcome:

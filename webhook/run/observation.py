@@ -7,8 +7,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
+
 from webhook import names
-from webhook.run.observed import EngineObject, Exit, OwnedDeployment, OwnedPod
+from webhook.run.observed import EngineEvent, EngineObject, Exit, OwnedDeployment, OwnedPod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,6 +28,19 @@ LONGEST_MESSAGE: Final = 1024
 # Bytes. The kubelet keeps 4,096 bytes of a termination message, or 2,048 of the log. The end is the
 # informative part, and thousands of pods may have one each.
 LONGEST_EXIT_MESSAGE: Final = 2048
+# Events about pods that are not created: by the webhook of Fairlead; by the operators of Kubeflow;
+# by the controllers of Jobs and ReplicaSets.
+_BY_POLICY: Final = "PlacementRejected"
+_NOT_CREATED: Final = (_BY_POLICY, "FailedCreatePod", "FailedCreate")
+# Prefixes of the messages of admission plugins, with the reason for each (from the sources of
+# ResourceQuota, PodSecurity, the webhook dispatcher and ValidatingAdmissionPolicy).
+REFUSED_BY: Final = (
+    ("exceeded quota:", "QuotaExceeded"),
+    ("failed quota:", "QuotaExceeded"),
+    ("violates PodSecurity", "PodSecurity"),
+    ("denied the request", "Rejected"),
+    ("denied request:", "Rejected"),
+)
 _TEMPLATE_HASH: Final = "pod-template-hash"
 # Normal reasons while a pod starts.
 _STARTING: Final = frozenset({"ContainerCreating", "PodInitializing"})
@@ -105,32 +120,52 @@ def controller_of(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return next((each for each in references if each.get("controller")), None)
 
 
-def engine_object(raw: Mapping[str, Any], suspend: str) -> EngineObject | None:
+def engine_object(raw: Mapping[str, Any], suspend: str, templates: str) -> EngineObject | None:
     """Return an engine's object; None if no Run owns it.
 
     suspend: the dotted path of the field that suspends it; empty if there is none.
+    templates: the dotted path of its counts and pod templates.
     """
     found = owner(raw)
     if found is None:
         return None
     metadata, status = raw["metadata"], raw.get("status") or {}
-    value: Any = raw.get("spec") or {}
-    for step in filter(None, suspend.split(".")):
-        value = value.get(step) if isinstance(value, dict) else None
+    spec = raw.get("spec") or {}
+    # The first generation is what was created. The API server counts changes of the spec.
+    changed = (metadata.get("generation") or 0) > 1
     return EngineObject(
         name=metadata["name"],
         uid=metadata["uid"],
         run_uid=found[1],
         created=metadata.get("creationTimestamp") or "",
         deleted=bool(metadata.get("deletionTimestamp")),
-        suspended=bool(suspend) and value is True,
+        suspended=bool(suspend) and _below(spec, suspend) is True,
         completed=bool(status.get("completionTime")),
         conditions={
             each["type"]: (each.get("reason") or "", _text(each.get("message")))
             for each in status.get("conditions") or ()
             if _is_true(each)
         },
+        templates=orjson.dumps(_below(spec, templates)) if changed else b"",
     )
+
+
+def engine_event(raw: Mapping[str, Any]) -> EngineEvent | None:
+    """Return the Event if a pod could not be created; None for any other."""
+    if raw.get("type") != "Warning" or raw.get("reason") not in _NOT_CREATED:
+        return None
+    message = raw.get("message") or ""
+    reason = next((reason for words, reason in REFUSED_BY if words in message), "Failed")
+    if raw["reason"] == _BY_POLICY:
+        reason = "Rejected"
+    seen = (raw.get("series") or {}).get("lastObservedTime") or raw.get("lastTimestamp")
+    return EngineEvent(reason, message, seen or raw.get("eventTime") or "")
+
+
+def _below(value: Any, path: str) -> Any:
+    for step in filter(None, path.split(".")):
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
 
 
 def _read_pod(

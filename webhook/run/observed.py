@@ -153,6 +153,8 @@ class EngineObject(NamedTuple):
 
     conditions: by type; only those that are True, with reason and message.
     completed: the status has a completion time. suspended: the spec says so.
+    templates: its counts and pod templates as JSON text, if its spec was changed after its
+    creation; else empty.
     """
 
     name: str
@@ -163,6 +165,16 @@ class EngineObject(NamedTuple):
     suspended: bool = False
     completed: bool = False
     conditions: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    templates: bytes = b""
+
+
+class EngineEvent(NamedTuple):
+    """An Event about a pod that an engine could not create. seen: RFC 3339."""
+
+    reason: str
+    """As that of a Refusal: QuotaExceeded, PodSecurity, Rejected or Failed."""
+    message: str
+    seen: str
 
 
 class Refusal(NamedTuple):
@@ -232,6 +244,8 @@ class EngineObserved:
     pods: those that it owns, directly or through others; gone: pods that are deleted, as they were
     last seen. The role is that of the Run.
     fresh: object and pods were read live for this call.
+    events: why pods of the object were rejected, the latest last; None if they were not read.
+    edits: what others changed in the object; empty for nothing.
     """
 
     object: EngineObject | None = None
@@ -240,3 +254,5 @@ class EngineObserved:
     nodes: Mapping[str, NodeHealth] | None = None
     refusals: tuple[Refusal, ...] = ()
     fresh: bool = False
+    events: tuple[EngineEvent, ...] | None = None
+    edits: str = ""

@@ -242,13 +242,17 @@ def start_controller(
     name: str = CONTROLLER_NAME,
     kubeconfig: Path | None = None,
     options: Sequence[str] = (),
+    python: str | Path = sys.executable,
 ) -> SandboxController:
     """Run `fairlead controller`, as the administrator by default, where Runs are served already.
 
-    `options` are more flags. Returns once its caches are filled. Raises SandboxError, with the end
-    of its log, if it exits, or is not ready in time.
+    `options` are more flags. Its version is the one that is installed for `python`. Returns once
+    its caches are filled. Raises SandboxError, with the end of its log, if it exits, or is not
+    ready in time.
     """
-    controller = launch_controller(plane, name=name, kubeconfig=kubeconfig, options=options)
+    controller = launch_controller(
+        plane, name=name, kubeconfig=kubeconfig, options=options, python=python
+    )
     wait_until(
         "the controller's caches",
         lambda: controller.ready,
@@ -265,13 +269,14 @@ def launch_controller(
     name: str = CONTROLLER_NAME,
     kubeconfig: Path | None = None,
     options: Sequence[str] = (),
+    python: str | Path = sys.executable,
 ) -> SandboxController:
     """Start the controller without waiting for it."""
     port = free_ports(["health"])["health"]
     process = plane.start_process(
         name,
         [
-            *(sys.executable, "-c", "from webhook.cli import main; main()", "controller"),
+            *(python, "-c", "from webhook.cli import main; main()", "controller"),
             *("--kubeconfig", kubeconfig or plane.kubeconfig),
             *("--host", "127.0.0.1", "--health-port", str(port)),
             *options,

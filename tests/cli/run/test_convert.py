@@ -82,6 +82,18 @@ def test_strict_fails_for_warnings(convert: Convert) -> None:
     assert (result.exit_code, result.stdout) == (1, "")
 
 
+def test_strict_fails_for_defaults_that_differ(convert: Convert) -> None:
+    """And prints them, where a file without a warning has such."""
+    Path("tf.yaml").write_text(
+        "{apiVersion: kubeflow.org/v1, kind: TFJob, metadata: {name: a}, spec: {tfReplicaSpecs: "
+        "{Chief: {template: {spec: {containers: [{name: tensorflow, image: i}]}}}}}}"
+    )
+    result = convert("-f", "tf.yaml", "--strict")
+    assert (result.exit_code, result.stdout) == (1, "")
+    mentions(result.stderr, "note:", "cleanPodPolicy is Running (TFJob: None)")
+    assert convert("-f", "tf.yaml").exit_code == 0
+
+
 def test_a_given_image_produces_no_warning_about_building(convert: Convert) -> None:
     """The options name the Run and its image."""
     result = convert("-f", "job.yml", "-P", "lr=0.1", "--image", "own:1", "--name", "nightly")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.run.backends.runs import WHOLE, Json, a_run, all_rendered, model, rendered
 from tests.wording import mentions
 from webhook.convert.engines import convert_object, is_engine_object
-from webhook.convert.engines.convert import CONVERTIBLE
+from webhook.convert.engines.documents import CONVERTIBLE
 from webhook.policy.findings import Finding
 from webhook.run.backends.backend import Drafts
 from webhook.run.backends.batch_job import render_batch_job
@@ -95,6 +95,41 @@ def flat(finding: Finding) -> str:
     return f"{path}.{added.group(1)}".lstrip(".") if added else path
 
 
+def stored(document: Json) -> Json:
+    """The object with the one default of a definition that the Run has, too."""
+    pod = document["spec"].get("job", {}).get("spec") if document["kind"] == "DaskJob" else None
+    if isinstance(pod, dict) and not pod.get("restartPolicy"):
+        document = copy.deepcopy(document)
+        document["spec"]["job"]["spec"]["restartPolicy"] = "OnFailure"
+    return document
+
+
+def in_order(document: Json, found: Json) -> Json:
+    """The rendered object with the jobs of a JobSet at the places of those that they are of."""
+    if document["kind"] != "JobSet" or not found:
+        return found
+    given, jobs = document["spec"]["replicatedJobs"], found["spec"]["replicatedJobs"]
+    named = {each.get("name"): n for n, each in enumerate(given)}
+    places = {n: named[each["name"]] for n, each in enumerate(jobs) if each["name"] in named}
+    free = [n for n in range(len(given)) if n not in places.values() and has_pods(given[n])]
+    called = [n for n in free if given[n].get("name") in ("workers", "node", "nodes")]
+    for n, each in enumerate(jobs):
+        if n not in places and each["name"] == "worker" and called:
+            places[n] = called[0]
+            free.remove(called[0])
+    places |= dict(zip((n for n in range(len(jobs)) if n not in places), free, strict=False))
+    sorted_jobs: list[Json] = [{}] * len(given)
+    for n, place in places.items():
+        sorted_jobs[place] = jobs[n]
+    return {**found, "spec": {**found["spec"], "replicatedJobs": sorted_jobs}}
+
+
+def has_pods(job: Json) -> bool:
+    """Whether a replicated job makes pods."""
+    spec = job.get("template", {}).get("spec", {})
+    return 0 not in (job.get("replicas"), spec.get("parallelism"), spec.get("completions"))
+
+
 def unsaid(documents: list[Json]) -> list[tuple[str, Path]]:
     """The differences after a conversion that no warning is about, by kind."""
     found = convert_object(written(documents))
@@ -104,7 +139,8 @@ def unsaid(documents: list[Json]) -> list[tuple[str, Path]]:
     warned = [flat(each) for each in found.warnings]
     result = []
     for document in documents:
-        before, after = leaves(document), leaves(rendered_again.get(document["kind"], {}))
+        whole = in_order(document, rendered_again.get(document["kind"], {}))
+        before, after = leaves(stored(document)), leaves(whole)
         result += [
             (document["kind"], path)
             for path in {*before, *after}
@@ -365,6 +401,36 @@ def test_what_is_lost_is_named_with_line_and_column() -> None:
     assert restart.startswith("job.yaml:14:7: warning: spec.tfReplicaSpecs.Worker.restartPolicy: ")
 
 
+def test_a_name_that_is_too_long_is_told_so() -> None:
+    """It is valid; but pods need room for their own part."""
+    long = TFJOB.replace("name: dist", f"name: {'a' * 63}")
+    found = [each for each in warnings_in(long) if "metadata.name" in each]
+
+    (told,) = found
+    mentions(told, "has 63 characters", "the Run is called", "--name")
+    assert "is not valid" not in told
+
+
+@pytest.mark.parametrize("kind", ["DaskJob", "SparkApplication"])
+def test_a_note_is_about_what_the_object_means(kind: str) -> None:
+    """Not about what a Run would be rendered to."""
+    if kind == "SparkApplication":
+        document = yaml.safe_load(SPARK)
+        del document["spec"]["restartPolicy"]
+        words = "backoffLimit is 3 (SparkApplication: 0)"
+        mentions(
+            convert_object(written([document])).note,
+            words,
+            "restartPolicy of driver is OnFailure (SparkApplication: Never)",
+        )
+        return
+    document = rendered("dask", WHOLE["dask"][1])
+    del document["spec"]["job"]["spec"]["restartPolicy"]
+    found = convert_object(written([document]))
+    assert "restartPolicy" not in found.note
+    assert found.warnings == ()
+
+
 def test_a_note_lists_the_defaults_that_differ() -> None:
     """What the object does not set means something else in a Run."""
     found = convert_object({"job.yaml": TFJOB.encode()})
@@ -378,6 +444,198 @@ def test_a_note_lists_the_defaults_that_differ() -> None:
     whole = rendered("kubeflow", WHOLE["kubeflow"][0])
     del whole["spec"]["tfReplicaSpecs"]["PS"], whole["spec"]["tfReplicaSpecs"]["Evaluator"]
     assert convert_object(written([whole])).note == ""
+
+
+def test_roles_of_an_operator_may_be_written_in_lower_case() -> None:
+    """The operator changes them itself; nothing is lost."""
+    whole = rendered("kubeflow", WHOLE["kubeflow"][0])
+    written_so = whole["spec"]["tfReplicaSpecs"]
+    whole["spec"]["tfReplicaSpecs"] = {key.lower(): each for key, each in written_so.items()}
+    run, warnings = converted(whole)
+
+    assert warnings == []
+    assert run["spec"]["replicas"].keys() >= {"worker", "ps"}
+
+
+OLDER_MPIJOB: Json = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "MPIJob",
+    "metadata": {"name": "mpi"},
+    "spec": {
+        "mpiReplicaSpecs": {
+            "Launcher": {"template": {"spec": {"containers": [{"name": "mpi", "image": "i"}]}}},
+            "Worker": {
+                "replicas": 2,
+                "template": {"spec": {"containers": [{"name": "mpi", "image": "i"}]}},
+            },
+        }
+    },
+}
+
+
+def test_the_older_mpijob_enters_its_workers_otherwise() -> None:
+    """By kubectl exec; in a Run the images need SSH, and the workers run sshd."""
+    document = copy.deepcopy(OLDER_MPIJOB)
+    note = convert_object(written([document])).note
+    mentions(note, "SSH", "kubectl exec", "workers without a command run sshd")
+    mentions(note, "restartPolicy is OnFailure (MPIJob: Never)")
+    (worker,) = document["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+    worker["command"] = ["sleep", "infinity"]
+    mentions(convert_object(written([document])).note, "the command of the workers must start sshd")
+
+
+def test_fields_of_the_older_mpijob_alone_are_in_the_run() -> None:
+    """Its main container, and cleanPodPolicy outside runPolicy, which goes before it."""
+    document = copy.deepcopy(OLDER_MPIJOB)
+    document["spec"] |= {"cleanPodPolicy": "All", "mainContainer": "mpi"}
+    run, warnings = converted(document)
+    assert (run["spec"]["cleanPodPolicy"], warnings) == ("All", [])
+
+    document["spec"]["runPolicy"] = {"cleanPodPolicy": "None"}
+    for replica in document["spec"]["mpiReplicaSpecs"].values():
+        replica["template"]["spec"]["containers"].insert(0, {"name": "log", "image": "log"})
+    run, warnings = converted(document)
+    assert run["spec"]["mainContainer"] == "mpi"
+    assert run["spec"]["cleanPodPolicy"] == "None"
+    assert not [each for each in warnings if each.startswith("spec.mainContainer")]
+
+
+def test_owners_and_finalizers_of_the_object_are_not_those_of_the_run() -> None:
+    """Both are written by somebody who knows the object, and not the Run."""
+    document = rendered("kubeflow", WHOLE["kubeflow"][1])
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "b"}
+    document["metadata"] |= {"ownerReferences": [owner], "finalizers": ["example.com/a"]}
+    _, warnings = converted(document)
+
+    for field in ("ownerReferences", "finalizers"):
+        assert any(each.startswith(f"metadata.{field}: is left out") for each in warnings)
+
+
+def test_an_empty_elastic_policy_makes_a_pytorchjob_elastic() -> None:
+    """With as many workers as there are; with a master it is left out, and that is said."""
+    worker = {
+        "replicas": 2,
+        "template": {"spec": {"containers": [{"name": "pytorch", "image": "i"}]}},
+    }
+    document: Json = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "elastic"},
+        "spec": {"elasticPolicy": {}, "pytorchReplicaSpecs": {"Worker": worker}},
+    }
+    run, _ = converted(document)
+    assert run["spec"]["pytorch"] == {"elastic": {"minReplicas": 2}}
+
+    document["spec"]["pytorchReplicaSpecs"]["Master"] = {**worker, "replicas": 1}
+    run, warnings = converted(document)
+    assert "pytorch" not in run["spec"]
+    assert any(each.startswith("spec.elasticPolicy: is left out") for each in warnings)
+
+
+def test_processes_that_are_computed_otherwise_are_told() -> None:
+    """A PyTorchJob without a number counts CPUs, too; an MPIJob has one slot."""
+    job = ported("PyTorchJob", Worker=None)
+    words = "nprocPerNode is the GPUs of the main container, else 1 (PyTorchJob: auto)"
+    mentions(convert_object(written([job])).note, words)
+    job["spec"]["nprocPerNode"] = "4"
+    assert "nprocPerNode" not in convert_object(written([job])).note
+    mentions(convert_object(written([OLDER_MPIJOB])).note, "slotsPerWorker is the GPUs")
+
+
+def ported(kind: str, **ports: int | None) -> Json:
+    """A job whose main containers have the operator's port, by key of the replicas."""
+    framework = {"TFJob": "tensorflow", "PyTorchJob": "pytorch"}[kind]
+    port = f"{kind.lower()}-port"
+    replicas = {
+        key: {
+            "template": {
+                "spec": {
+                    "containers": [
+                        {
+                            "name": framework,
+                            "image": "i",
+                            **({"ports": [{"name": port, "containerPort": n}]} if n else {}),
+                        }
+                    ]
+                }
+            }
+        }
+        for key, n in ports.items()
+    }
+    field = {"TFJob": "tfReplicaSpecs", "PyTorchJob": "pytorchReplicaSpecs"}[kind]
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": kind,
+        "metadata": {"name": "ports"},
+        "spec": {field: replicas},
+    }
+
+
+def test_ports_that_differ_between_roles_of_a_tfjob_are_told() -> None:
+    """A Run has one port for all roles, and 2222 if it is unset."""
+    run, warnings = converted(ported("TFJob", Chief=3333, Worker=2222))
+    assert "tensorflow" not in run["spec"]
+    (about,) = [each for each in warnings if "containerPort" in each]
+    mentions(about, "Chief", "is the port of chief", "have one, 2222", "spec.tensorflow.port")
+    run, warnings = converted(ported("TFJob", Chief=3333, Worker=3333))
+    assert run["spec"]["tensorflow"] == {"port": 3333}
+    assert not [each for each in warnings if "containerPort" in each]
+    run, warnings = converted(ported("TFJob", Chief=3333, Worker=None))
+    assert any("is the port of chief" in each for each in warnings)
+
+
+def test_the_port_of_a_pytorchjob_is_the_masters() -> None:
+    """Workers have it from the master, whatever theirs is."""
+    run, _ = converted(ported("PyTorchJob", Master=5000, Worker=None))
+    assert run["spec"]["pytorch"] == {"port": 5000}
+
+
+@pytest.mark.parametrize("field", ["replicas", "parallelism"])
+def test_a_replicated_job_without_pods_takes_no_role(field: str) -> None:
+    """And one with the name of a role has it, wherever it is in the list."""
+    document = rendered("jobset", WHOLE["jobset"][0])
+    (worker,) = document["spec"]["replicatedJobs"]
+    idle = copy.deepcopy(worker)
+    idle["name"] = "spare"
+    (idle if field == "replicas" else idle["template"]["spec"])[field] = 0
+    document["spec"]["replicatedJobs"] = [idle, worker]
+    run, warnings = converted(document)
+
+    assert run["spec"]["replicas"] == {"worker": {"count": worker["replicas"]}}
+    assert warnings == [f"spec.replicatedJobs[0]: is left out: {NO_ROLE}"]
+    document["spec"]["replicatedJobs"] = [{**copy.deepcopy(worker), "name": "eval"}, worker]
+    run, warnings = converted(document)
+    assert run["spec"]["replicas"]["worker"] == {"count": worker["replicas"]}
+    assert not [each for each in warnings if each.startswith("spec.replicatedJobs[1]")]
+
+
+@pytest.mark.parametrize("leaders", [1, 2])
+def test_a_job_that_is_called_workers_has_the_workers(leaders: int) -> None:
+    """Not the first of several, as in JobSet's own examples; a leader of one pod is the master."""
+    document = rendered("jobset", WHOLE["jobset"][0])
+    (worker,) = document["spec"]["replicatedJobs"]
+    leader = {**copy.deepcopy(worker), "name": "leader", "replicas": leaders}
+    document["spec"]["replicatedJobs"] = [leader, {**worker, "name": "workers"}]
+    run, warnings = converted(document)
+
+    assert run["spec"]["replicas"]["worker"]["count"] == worker["replicas"]
+    assert ("master" in run["spec"]["replicas"]) is (leaders == 1)
+    left_out = f"spec.replicatedJobs[0]: is left out: {NO_ROLE}"
+    assert (left_out in warnings) is (leaders == 2)
+
+
+def test_a_group_without_workers_takes_no_role() -> None:
+    """The first group of a RayCluster that has some is the role worker."""
+    documents = all_rendered("kuberay", WHOLE["kuberay"][0])
+    groups = documents[0]["spec"]["workerGroupSpecs"]
+    idle = {**copy.deepcopy(groups[0]), "groupName": "spare", "replicas": 0}
+    documents[0]["spec"]["workerGroupSpecs"] = [idle, *groups]
+    run, warnings = converted(*documents)
+
+    assert run["spec"]["replicas"]["worker"]["count"] == groups[0]["replicas"]
+    assert warnings == [
+        "spec.workerGroupSpecs[0]: is left out: the role worker is the first group that has workers"
+    ]
 
 
 def test_a_jobset_of_pods_becomes_a_jobset_of_jobs() -> None:
@@ -405,6 +663,9 @@ def test_the_values_of_a_trainjob_win_over_its_runtime() -> None:
     assert "spec.trainer.image: is left out: its image" in " ".join(warnings)
 
 
+NO_ROLE = "it has no pods, or there is no role left for it"
+
+
 def test_the_label_says_which_job_of_a_runtime_trains() -> None:
     """The one of the runtimes of Trainer 2.1 that fetches a dataset comes first."""
     runtime, job = all_rendered("trainer", WHOLE["trainer"][1])
@@ -417,7 +678,8 @@ def test_the_label_says_which_job_of_a_runtime_trains() -> None:
 
     main = run["spec"]["template"]["spec"]["containers"][0]
     assert main["image"] == "example.invalid/none"
-    assert f"{at}[0].name: is 'dataset-initializer', and becomes 'node' in the Run" in warnings
+    assert f"{at}[0]: is left out: {NO_ROLE}" in warnings
+    assert f"{at}[1].name: is 'train', and becomes 'node' in the Run" in warnings
     del jobs[0]["template"]["metadata"]
     found = convert_object(written([job, runtime]))
     (error,) = found.errors
@@ -445,6 +707,15 @@ def test_another_runtime_than_the_trainjob_names_is_an_error(
     mentions(str(error), *facts)
 
 
+def test_a_trainjob_with_mpi_is_an_error_with_the_cure() -> None:
+    """Its two jobs are not one role, and an empty policy has defaults."""
+    runtime, job = all_rendered("trainer", WHOLE["trainer"][1])
+    runtime["spec"]["mlPolicy"]["mpi"] = {}
+    (error,) = convert_object(written([job, runtime])).errors
+
+    mentions(str(error), "spec.mlPolicy.mpi", "framework mpi", "launcher and worker")
+
+
 def test_variables_of_a_trainjob_are_those_of_its_container() -> None:
     """They replace those of the runtime with the same name."""
     runtime, job = all_rendered("trainer", WHOLE["trainer"][1])
@@ -468,6 +739,8 @@ spec:
   mode: cluster
   sparkVersion: 4.0.0
   image: example.invalid/spark:1
+  imagePullPolicy: Always
+  imagePullSecrets: [registry]
   mainApplicationFile: local:///opt/pi.jar
   restartPolicy: {type: OnFailure, onFailureRetries: 5, onFailureRetryInterval: 10}
   driver: {cores: 2, memory: 2g, serviceAccount: spark, labels: {team: a}}
@@ -484,15 +757,56 @@ def test_a_driver_without_a_template_is_made_of_its_fields() -> None:
     template = run["spec"]["template"]
     assert template["metadata"]["labels"] == {"team": "a"}
     assert template["spec"]["serviceAccountName"] == "spark"
+    assert template["spec"]["imagePullSecrets"] == [{"name": "registry"}]
     assert template["spec"]["containers"] == [
         {
             "name": "spark-kubernetes-driver",
             "image": "example.invalid/spark:1",
+            "imagePullPolicy": "Always",
             "resources": {"requests": {"cpu": 2}},
         }
     ]
     for path in ("driver.memory", "executor.cores", "restartPolicy.onFailureRetryInterval"):
         assert any(each.startswith(f"spec.{path}: is left out") for each in warnings)
+
+
+def test_the_fields_of_a_driver_are_in_its_template_too() -> None:
+    """Spark sets them beside the template: the image, variables, tolerations and labels."""
+    document = yaml.safe_load(SPARK)
+    document["spec"]["driver"] |= {
+        "env": [{"name": "A", "value": "1"}],
+        "tolerations": [{"key": "b", "operator": "Exists"}],
+        "template": {
+            "metadata": {"labels": {"own": "label"}},
+            "spec": {
+                "tolerations": [{"key": "a", "operator": "Exists"}],
+                "containers": [
+                    {"name": "log", "image": "log"},
+                    {"name": "spark-kubernetes-driver", "env": [{"name": "B", "value": "2"}]},
+                ],
+            },
+        },
+    }
+    run, _ = converted(document)
+
+    template = run["spec"]["template"]
+    log, main = template["spec"]["containers"]
+    assert log == {"name": "log", "image": "log"}
+    assert main["image"] == "example.invalid/spark:1"
+    assert [each["name"] for each in main["env"]] == ["B", "A"]
+    assert [each["key"] for each in template["spec"]["tolerations"]] == ["a", "b"]
+    assert template["metadata"]["labels"] == {"own": "label", "team": "a"}
+
+
+def test_an_object_with_a_generated_name_has_that_of_its_file() -> None:
+    """It has no name yet."""
+    document = rendered("jobset", WHOLE["jobset"][0])
+    del document["metadata"]["name"]
+    document["metadata"]["generateName"] = "train-"
+    run, warnings = converted(document)
+
+    assert run["metadata"]["name"] == "job"
+    assert any(each.startswith("metadata.generateName: is left out") for each in warnings)
 
 
 def test_variables_that_rendering_adds_are_not_in_the_run() -> None:
@@ -509,6 +823,20 @@ def test_variables_that_rendering_adds_are_not_in_the_run() -> None:
         ("apiVersion: kubeflow.org/v1\nkind: TFjob\n", "did you mean 'TFJob'?"),
         (f"{TFJOB}---\n{TFJOB}", "is one document more"),
         ("apiVersion: kubeflow.org/v1\nkind: [a\n", ""),
+        ("kind: TFJob\nspec: {}\n", "apiVersion: is missing; of TFJob want kubeflow.org/v1"),
+        ("kind: Job\nspec: {}\n", "apiVersion: is missing; of Job want batch/v1"),
+        ("apiVersion: kubeflow.org/v1\n", "kind: is missing; want one of TFJob"),
+        ("apiVersion: v1\nkind: List\nitems: []\n", "it holds several objects; give one of them"),
+        ("apiVersion: a\nkind: TFJobList\nitems: []\n", "several objects; give one of them"),
+        (
+            "apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {name: a}\n",
+            "spec.tfReplicaSpecs: is missing or empty; it describes the pods of a TFJob",
+        ),
+        (TFJOB.replace("replicas: 4", "replicas: 0"), "remove the role"),
+        (
+            TFJOB.replace("PS:", "Chief:").replace("Worker:", "Master:"),
+            "spec.tfReplicaSpecs.Chief: chief and master are names of one role; keep one",
+        ),
         (
             "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\n",
             "its runtime ClusterTrainingRuntime/ is not here; add it as a document of its own",

@@ -161,6 +161,11 @@ def test_overrides_of_single_replicas_are_refused(backend: str) -> None:
         ("dask", {"framework": "dask", "replicas": {"scheduler": {}}}, "needs a driver"),
         ("trainer", {"framework": "jax", "replicas": {"worker": {}}}, "pytorch, or none"),
         ("trainer", {"replicas": MASTER_AND_WORKERS}, "no role master, only worker"),
+        (
+            "trainer",
+            {"framework": "mpi", "replicas": {"launcher": {}, "worker": {}}},
+            "use backend kubeflow, which writes an MPIJob",
+        ),
         ("kuberay", {"framework": "jax", "replicas": {"worker": {}}}, "framework ray only"),
         (
             "kuberay",
@@ -289,8 +294,12 @@ def test_the_service_of_a_dask_scheduler_has_endpoints(ports: list[Json]) -> Non
     scheduler = rendered("dask", run)["spec"]["cluster"]["spec"]["scheduler"]
 
     named = {each["name"]: each["containerPort"] for each in ports}
-    targets = [each["targetPort"] for each in scheduler["service"]["ports"]]
+    # A Service without a target port has its own number as the target.
+    targets = [each.get("targetPort", each["port"]) for each in scheduler["service"]["ports"]]
     assert [named.get(each, each) for each in targets] == [8786, 8787]
+    assert all(
+        isinstance(each.get("targetPort", ""), str) for each in scheduler["service"]["ports"]
+    )
     back, warnings = convert_back(rendered("dask", run))
     assert (warnings, rendered("dask", back)) == ([], rendered("dask", run))
 

@@ -52,7 +52,7 @@ _MARK: Final = "warning:"
     metavar="NAME=VALUE",
     help="A param's value, as of polyaxon run -P. May be given more than once.",
 )
-@click.option("--strict", is_flag=True, help="Fail for warnings, too.")
+@click.option("--strict", is_flag=True, help="Fail for warnings and notes, too.")
 @output_option("How to print the Run.", ("yaml", "json"))
 @click.pass_context
 def command(
@@ -87,7 +87,8 @@ def command(
     \b
     Exit codes:
       0  the Run is printed
-      1  errors (with --strict: or warnings), and nothing is printed, or a file cannot be read
+      1  errors (with --strict: or warnings, or notes), and nothing is printed, or a file cannot
+         be read
       2  wrong usage
     """
     wanted = _conversion_options(name, image, params)
@@ -95,9 +96,9 @@ def command(
     for finding in result.findings:
         click.echo(_line(finding), err=True)
     found = result.document
-    if found is None or (strict and result.warnings):
-        context.exit(FAILED)
     print_notes([result.note] if result.note else [])
+    if found is None or (strict and (result.warnings or result.note)):
+        context.exit(FAILED)
     print_result(output, json=lambda: found, yaml=lambda: [found])
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.convert.engines.difference import differences
+from webhook.convert.engines.documents import CONVERTIBLE, JOBS, kind_of, select
 from webhook.convert.engines.extract import (
     extract_batch_job,
     extract_dask,
@@ -15,13 +16,13 @@ from webhook.convert.engines.extract import (
     extract_spark,
     extract_train_job,
     find,
-    trainer_job,
+    operator_port,
     without_env,
 )
 from webhook.convert.polyaxon.complete import complete
 from webhook.convert.polyaxon.convert import Converted, read_file
 from webhook.convert.polyaxon.draft import Notes
-from webhook.convert.polyaxon.item import Item, Origin, plain
+from webhook.convert.polyaxon.item import Item, plain
 from webhook.run.backends import (
     batch_job,
     dask_operator,
@@ -30,17 +31,17 @@ from webhook.run.backends import (
     spark_operator,
     trainer,
 )
-from webhook.run.backends.backend import Drafts, field_key
+from webhook.run.backends.backend import Drafts, field_key, written_fields
 from webhook.run.backends.dask_operator import DaskBackend
 from webhook.run.backends.jobset import JobSetBackend
 from webhook.run.backends.kuberay import KubeRayBackend
 from webhook.run.backends.spark_operator import SparkBackend
 from webhook.run.backends.trainer import TrainerBackend
-from webhook.run.backends.training_operator import KINDS, READ_ONLY, render_job
+from webhook.run.backends.training_operator import MPIJOB_V1, render_job
 from webhook.run.effective_settings import effective_settings
 from webhook.run.native_default import format_value
-from webhook.run.plan import drafts
-from webhook.strict import guess, quoted
+from webhook.run.plan import drafts, make_gang
+from webhook.workloads.template import at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -48,14 +49,20 @@ if TYPE_CHECKING:
     from webhook.convert.polyaxon.complete import Complete
     from webhook.convert.polyaxon.draft import Converted as Made
     from webhook.placement.shapes import JsonObject
-    from webhook.run.backends.backend import ObjectKind
+    from webhook.policy.findings import Path
     from webhook.run.backends.training_operator import JobKind
     from webhook.run.model import Run
 
 _Extract: TypeAlias = "Callable[[Item, Item | None], Made]"
 _Render: TypeAlias = "Callable[[Drafts], Sequence[JsonObject]]"
-_JOBS: Final[Mapping[tuple[str, str], JobKind]] = {
-    (each.api_version, each.kind): each for each in (*KINDS.values(), *READ_ONLY)
+# Where the pods of a kind are described.
+_PODS_AT: Final[Mapping[str, Path]] = {
+    **{each.kind: ("spec", each.replicas) for each in JOBS.values()},
+    batch_job.KIND.kind: ("spec", "template"),
+    jobset.KIND.kind: ("spec", "replicatedJobs"),
+    trainer.KIND.kind: ("spec", "template", "spec", "replicatedJobs"),
+    kuberay.JOB.kind: ("spec", "rayClusterSpec"),
+    spark_operator.KIND.kind: ("spec", "driver"),
 }
 # By kind: how to extract the Run of an object and its companion, and how to render it again.
 _OTHERS: Final[Mapping[tuple[str, str], tuple[_Extract, _Render]]] = {
@@ -85,47 +92,6 @@ _OTHERS: Final[Mapping[tuple[str, str], tuple[_Extract, _Render]]] = {
         SparkBackend().render,
     ),
 }
-# A kind -> the kinds of an object that belongs to it, in another document.
-_COMPANIONS: Final = {
-    trainer.KIND.kind: (trainer.RUNTIME, f"Cluster{trainer.RUNTIME}"),
-    kuberay.KIND.kind: (batch_job.KIND.kind,),
-}
-_KINDS: Final[Mapping[tuple[str, str], ObjectKind]] = {
-    (each.api_version, each.kind): each
-    for each in (
-        *_JOBS.values(),
-        batch_job.KIND,
-        jobset.KIND,
-        dask_operator.KIND,
-        trainer.KIND,
-        kuberay.KIND,
-        kuberay.JOB,
-        spark_operator.KIND,
-    )
-}
-# Kinds that are no single run: what to do instead.
-_REFUSED: Final = {
-    "RayCronJob": "it makes runs by a schedule; convert its jobTemplate as a RayJob",
-    "ScheduledSparkApplication": "it makes runs by a schedule; convert its template as a "
-    "SparkApplication",
-    "CronJob": "it makes runs by a schedule; convert its jobTemplate as a Job",
-    "DaskCluster": "it has no program; convert the DaskJob that uses it",
-    "TrainingRuntime": "it is no run; give it beside a TrainJob",
-    "ClusterTrainingRuntime": "it is no run; give it beside a TrainJob",
-}
-# All kinds that can be converted, as (apiVersion, kind).
-CONVERTIBLE: Final = (*_JOBS, *_OTHERS)
-_API_VERSION: Final = "apiVersion"
-
-
-def is_engine_object(files: Mapping[str, bytes]) -> bool:
-    """Return True if a document of the files has an apiVersion, as no Polyaxonfile has."""
-    notes = Notes()
-    return any(
-        _API_VERSION in item.entries
-        for file, content in files.items()
-        for item in read_file(file, content, notes)
-    )
 
 
 def convert_object(files: Mapping[str, bytes], name: str = "") -> Converted:
@@ -135,115 +101,64 @@ def convert_object(files: Mapping[str, bytes], name: str = "") -> Converted:
     """
     notes = Notes()
     items = [item for file, text in files.items() for item in read_file(file, text, notes)]
-    found = None if notes.errors else _select(items, files, notes)
+    found = None if notes.errors else select(items, files, notes)
     if found is None or notes.errors:
         return Converted(None, None, notes.in_order)
     done = _convert(*found, name, notes)
     if done is None:
         return Converted(None, None, notes.in_order)
-    note = _compare_defaults(done.run, _key(found[0]))
+    note = _compare_defaults(done.run, kind_of(found[0]))
     return Converted(done.document, done.run, notes.in_order, note)
 
 
-def _key(item: Item) -> tuple[str, str]:
-    return find(item, _API_VERSION).as_text, find(item, "kind").as_text
-
-
 def _compare_defaults(run: Run, key: tuple[str, str]) -> str:
-    """Return a note about unset fields that mean something else in a Run; "" if there are none."""
-    fields = {each.run: each.unset for each in _KINDS[key].fields if each.unset}
+    """Return a note about what the file leaves out, and a Run means otherwise; "" if nothing."""
+    fields = {each.run: each for each in CONVERTIBLE[key].fields}
     found: dict[str, None] = {}
     for each in effective_settings(run):
         path = tuple(each.path.removeprefix("spec.").split("."))
-        unset = fields.get(field_key(path))
+        mapping = fields.get(field_key(path))
+        unset = mapping.unset_in_object(each.role) if mapping else ""
         value = format_value(each.value)
-        if unset and unset != value and not each.written:
-            found[f"{path[-1]} is {value} ({key[1]}: {unset})"] = None
-    if not found:
-        return ""
-    return f"the file does not set these, and in a Run their defaults differ: {', '.join(found)}"
+        if mapping and unset and unset != value and not each.written:
+            what = f"{path[-1]} of {each.role}" if mapping.absent and each.role else path[-1]
+            found[f"{what} is {value} ({key[1]}: {unset})"] = None
+    written = {field_key(path) for path, _ in written_fields(run)}
+    for name, mapping in fields.items():
+        if mapping.native and name not in written:
+            last = name.rpartition(".")[2]
+            found[f"{last} is {mapping.native} ({key[1]}: {mapping.unset})"] = None
+    texts = []
+    if found:
+        what = "the file does not set these, and in a Run their defaults differ: "
+        texts.append(what + ", ".join(found))
+    if key == (MPIJOB_V1.api_version, MPIJOB_V1.kind):
+        texts.append(_compare_entry(run))
+    return "; ".join(texts)
 
 
-def _select(
-    items: list[Item], files: Mapping[str, bytes], notes: Notes
-) -> tuple[Item, Item | None] | None:
-    """Return the object and its companion; None, and an error, if there are not just these."""
-    if not items:
-        notes.error(Origin(next(iter(files)), (1, 1), (1, 1)), "it has no object")
-        return None
-    main = next((each for each in items if find(each, "kind").value in _COMPANIONS), items[0])
-    others = [each for each in items if each is not main]
-    kinds = _COMPANIONS.get(str(find(main, "kind").value), ())
-    possible = [each for each in others if find(each, "kind").value in kinds]
-    wanted = _runtime_title(main)
-    companion = next(
-        (each for each in possible if _title(each) == wanted), next(iter(possible), None)
+def _compare_entry(run: Run) -> str:
+    """Return how the launcher of a Run reaches its workers, and that of the older MPIJob."""
+    text = (
+        "the launcher of a Run enters the workers by SSH (MPIJob v1: kubectl exec), so the images "
+        "need ssh and sshd"
     )
-    for item in others:
-        if item is not companion:
-            notes.error(item, "is one document more; a Run is made of one object")
-    _check_kind(main, notes)
-    if find(main, "kind").value == trainer.KIND.kind:
-        _check_runtime(main, companion, notes)
-    return main, companion
-
-
-def _title(item: Item) -> str:
-    return f"{find(item, 'kind').as_text}/{find(item, 'metadata', 'name').as_text}"
-
-
-def _runtime_title(job: Item) -> str:
-    """Return kind and name of a TrainJob's runtime; its kind is that of all namespaces if unset."""
-    reference = find(job, "spec", "runtimeRef")
-    kind = find(reference, "kind").value
-    return f"{kind or f'Cluster{trainer.RUNTIME}'}/{find(reference, 'name').as_text}"
-
-
-def _check_runtime(job: Item, runtime: Item | None, notes: Notes) -> None:
-    """Note an error unless the runtime is the one that the TrainJob names, and has one trainer."""
-    at = find(job, "spec", "runtimeRef")
-    at, wanted = (job if at.value is None else at), _runtime_title(job)
-    if runtime is None:
-        notes.error(at, f"its runtime {wanted} is not here; add it as a document of its own")
-        return
-    if (own := _title(runtime)) != wanted:
-        what = f"is {wanted}, and the runtime here is {own}; add {wanted}, or name the other one"
-        notes.error(at, what)
-    jobs = find(runtime, "spec", "template", "spec", "replicatedJobs")
-    if len(jobs.elements) > 1 and trainer_job(runtime).value is None:
-        named = ", ".join(find(each, "name").as_text for each in jobs.elements)
-        what = (
-            f"one of {named} must have the label {trainer.STEP}: {trainer.TRAINER} in "
-            "template.metadata, by which Trainer knows the job that trains; label it"
-        )
-        notes.error(jobs, what)
-
-
-def _check_kind(item: Item, notes: Notes) -> None:
-    """Note an error unless the kind is known in this version."""
-    version, kind = find(item, _API_VERSION), find(item, "kind")
-    if (version.value, kind.value) in CONVERTIBLE:
-        return
-    kinds = tuple(dict.fromkeys(each for _, each in CONVERTIBLE))
-    versions = [known for known, each in CONVERTIBLE if each == kind.value]
-    if versions:
-        what = f"is {quoted(version.value)}; of {kind.value} want {' or '.join(versions)}"
-        notes.error(version if version.value is not None else item, what)
-        return
-    if cure := _REFUSED.get(str(kind.value)):
-        notes.error(kind, f"is {kind.value}: {cure}")
-        return
-    hint = guess(str(kind.value), kinds)
-    at = kind if kind.value is not None else item
-    notes.error(at, f"{quoted(kind.value)} is not one of {', '.join(kinds)}{hint}")
+    worker = _drafts(run).roles.get("worker")
+    if worker is None:
+        return text
+    if worker.container.get("command"):
+        return f"{text}, and the command of the workers must start sshd: change or remove it"
+    return f"{text}; workers without a command run sshd (MPIJob v1: sleep)"
 
 
 def _convert(item: Item, companion: Item | None, name: str, notes: Notes) -> Complete | None:
-    key = _key(item)
-    job = _JOBS.get(key)
+    key = kind_of(item)
+    job = JOBS.get(key)
     made = extract_job(item, job) if job is not None else _OTHERS[key][0](item, companion)
-    if made.replicas is None or made.replicas.value is None:
-        made.replicas = item
+    if made.replicas is None or made.replicas.is_empty:
+        what = f"is missing or empty; it describes the pods of a {key[1]}"
+        notes.error(companion or item, what, below=_PODS_AT.get(key[1], ("spec",)))
+        return None
     done = complete(made, item, name, notes)
     if done is not None and key[1] == jobset.KIND.kind and done.run.spec.framework:
         found = _drafts(done.run)
@@ -253,7 +168,16 @@ def _convert(item: Item, companion: Item | None, name: str, notes: Notes) -> Com
         return None
     found = _drafts(done.run)
     rendered = [render_job(found, job)] if job is not None else [*_OTHERS[key][1](found)]
-    old = find(item, "metadata", "name").as_text
+    old, name = find(item, "metadata", "name").as_text, done.run.name
+    for each in rendered:
+        _put_in_place(each, made.roles)
+    if job is not None:
+        _spell_as(plain(item), rendered[0], job, done.run)
+        _warn_ports(job, made, done.run, notes)
+    elif key[1] == dask_operator.KIND.kind:
+        own = at(plain(item), ("spec", "job", "spec"))
+        if not own.get("restartPolicy"):
+            dask_operator.leave_out_default(rendered[0])
     by_kind = {each["kind"]: each for each in rendered}
     main = by_kind.pop(key[1])
     _warn(item, main, old, name, notes)
@@ -265,11 +189,60 @@ def _convert(item: Item, companion: Item | None, name: str, notes: Notes) -> Com
     return done
 
 
+def _put_in_place(rendered: JsonObject, roles: Mapping[str, Item]) -> None:
+    """Give the entries of lists the positions of the given ones from which their roles are."""
+    lists: dict[Path, dict[str, int]] = {}
+    for role, item in roles.items():
+        *path, last = item.origin.path
+        if isinstance(last, int):
+            lists.setdefault(tuple(path), {})[role] = last
+    for where, positions in lists.items():
+        entries = at(rendered, where)
+        if isinstance(entries, list):
+            named = {each.get("name", each.get("groupName")): each for each in entries}
+            placed: list[Any] = [None] * (max(positions.values()) + 1)
+            for role, position in positions.items():
+                placed[position] = named.get(role, entries[0])
+            at(rendered, where[:-1])[where[-1]] = placed
+
+
+def _spell_as(given: JsonObject, rendered: JsonObject, kind: JobKind, run: Run) -> None:
+    """Write the rendered object as the given one is written, where both mean the same.
+
+    The operators take keys of replicas in any case. The older MPIJob has a second place for
+    cleanPodPolicy, and a field for the main container, which is rendered as the first one.
+    """
+    own, spec = given["spec"], rendered["spec"]
+    keys = {str(key).lower(): key for key in own[kind.replicas]}
+    spec[kind.replicas] = {
+        keys.get(key.lower(), key): each for key, each in spec[kind.replicas].items()
+    }
+    if kind is MPIJOB_V1:
+        policy = spec.get("runPolicy", {})
+        if own.get("cleanPodPolicy") and not at(own, ("runPolicy", "cleanPodPolicy")):
+            spec["cleanPodPolicy"] = policy.pop("cleanPodPolicy", None)
+        if own.get("mainContainer"):
+            containers = {each.container["name"] for each in _drafts(run).roles.values()}
+            spec["mainContainer"] = containers.pop() if len(containers) == 1 else None
+
+
+def _warn_ports(kind: JobKind, made: Made, run: Run, notes: Notes) -> None:
+    """Note each port of a TFJob's role that a Run, which has one for all roles, does not use."""
+    if kind.kind != "TFJob":
+        return
+    used = make_gang(run, [*_drafts(run).roles.values()], "").port
+    for role, replica in made.roles.items():
+        port = operator_port(find(replica, "template"), kind)
+        if port.value not in (None, used):
+            what = f"is the port of {role}, and the replicas of a Run have one, {used}"
+            notes.warning(port, f"{what}: set spec.{kind.framework}.port")
+
+
 def _warn(item: Item, rendered: JsonObject, old: str, name: str, notes: Notes) -> None:
-    """Note each difference; names that begin with the old one are those of the new one."""
+    """Note each difference; names that begin with the old one are those of the Run's."""
     given = plain(item)
     metadata = given.get("metadata")
-    if name and isinstance(metadata, dict) and str(metadata.get("name")).startswith(old):
+    if old and isinstance(metadata, dict) and str(metadata.get("name")).startswith(old):
         metadata["name"] = name + str(metadata["name"])[len(old) :]
     for path, message in differences(given, rendered):
         notes.warning(_at(item, path), message)

@@ -28,8 +28,6 @@ _BY_THE_SERVER: Final = frozenset(
                 "creationTimestamp",
                 "managedFields",
                 "selfLink",
-                "ownerReferences",
-                "finalizers",
                 "deletionTimestamp",
                 "deletionGracePeriodSeconds",
             )
@@ -40,6 +38,8 @@ _BY_THE_SERVER: Final = frozenset(
 _QUANTITIES: Final = ("limits", "requests")
 # Mappings that are compared field by field even if the rendered object has none.
 _SECTIONS: Final = ("runPolicy", "metadata", "spec")
+# Mappings that switch something on even if they are empty.
+_SWITCHES: Final = frozenset({"elasticPolicy"})
 _MOST: Final = 60
 _IN_RUN: Final = (
     "its image, command, args, env, resources and numbers are in the Run; write others there"
@@ -60,6 +60,13 @@ _REASONS: Final[Mapping[tuple[str, ...], str]] = {
     ("restartPolicy",): (
         "a replica that has finished does not run again; without restartPolicy, a failed one does"
     ),
+    ("metadata", "generateName"): "the Run has the name of the file; --name sets another name",
+    ("workerGroupSpecs",): "the role worker is the first group that has workers",
+    ("replicatedJobs",): "it has no pods, or there is no role left for it",
+    ("metadata", "finalizers"): "the controller that set or reads it does not know the Run",
+    ("metadata", "ownerReferences"): (
+        "write the owner into the Run's metadata if the Run is to be deleted with it"
+    ),
     ("template", "metadata", "name"): "the replica has its own name",
     ("template", "metadata", "namespace"): "the Run's namespace is that of its pods",
     ("spec", "trainer"): _IN_RUN,
@@ -75,6 +82,10 @@ _REASONS: Final[Mapping[tuple[str, ...], str]] = {
             *("priorityClassName", "podSecurityContext", "initContainers", "sidecars", "image"),
         )
     },
+    **dict.fromkeys(
+        (("spec", "imagePullPolicy"), ("spec", "imagePullSecrets"), ("spec", "volumes")),
+        "it is in the template of the Run, and executors have none",
+    ),
     ("driver", "memory"): "write the memory of the pod into resources, with Spark's overhead",
     ("elasticPolicy", "metrics"): "the number of replicas of a Run is fixed",
 }
@@ -101,7 +112,7 @@ def differences(given: Any, rendered: Any, path: Path = ()) -> Iterator[Differen
             here = (*path, key)
             if here in _BY_THE_SERVER or _equal(given.get(key), rendered.get(key), here):
                 continue
-            if _empty(given.get(key)):
+            if _empty(given.get(key)) and not _empty(rendered.get(key)):
                 text = f"{key}: {_short(rendered[key])}"
                 yield Difference(path, f"the Run also means {text}")
             else:
@@ -122,7 +133,8 @@ def differences(given: Any, rendered: Any, path: Path = ()) -> Iterator[Differen
 
 def _equal(given: Any, rendered: Any, path: Path) -> bool:
     if _empty(given) and _empty(rendered):
-        return True
+        switched = path[-1:] and path[-1] in _SWITCHES
+        return not switched or given == rendered
     if given is None or rendered is None or isinstance(given, bool) or isinstance(rendered, bool):
         return given is rendered
     if len(path) > 1 and path[-2] in _QUANTITIES:
@@ -136,8 +148,9 @@ def _empty(value: Any) -> bool:
 
 
 def _reason(path: Path) -> str:
+    entry = path[:-1] if isinstance(path[-1], int) else path
     for end, reason in _REASONS.items():
-        if path[-len(end) :] == end:
+        if entry[-len(end) :] == end:
             return reason
     return "a Run has no counterpart"
 

@@ -22,6 +22,7 @@ from webhook.run.backends import (
     spark_operator,
     trainer,
 )
+from webhook.run.backends.training_operator import MPIJOB_V1
 from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from webhook.run.backends.training_operator import JobKind
 
 _TEMPLATE_METADATA: Final = ("labels", "annotations", "finalizers")
+# Names of a JobSet's jobs that webhook/sources/jobset.yaml reads as workers, too.
+_CALLED_WORKERS: Final = ("workers", "node", "nodes")
 # Fields of a pod template that a Run sets itself.
 _NOT_IN_TEMPLATE: Final = frozenset({"restartPolicy", "hostname", "subdomain"})
 
@@ -45,6 +48,7 @@ def extract_job(item: Item, kind: JobKind) -> Converted:
     roles |= {"chief": "chief", "master": "master"} if kind.kind == "TFJob" else {}
     templates: dict[str, Item] = {}
     found: dict[str, dict[str, Draft]] = {}
+    parts: dict[str, Item] = {}
     for key, replica in entries(replicas).items():
         role = roles.get(key.lower())
         if role is None or role in found or replica.value is None:
@@ -53,15 +57,28 @@ def extract_job(item: Item, kind: JobKind) -> Converted:
             _settings(made, kind)["masterTaskType"] = "master"
         found[role] = _replica(replica, ("Never", "OnFailure", "ExitCode"))
         templates[role] = find(replica, "template")
+        parts[role] = replica
+    made.roles = parts
     _set_port(made, kind, templates)
+    if kind is MPIJOB_V1:
+        _read_older_mpijob(made, spec, templates)
     elastic = find(spec, "elasticPolicy")
-    if elastic.value and kind.framework == "pytorch":
+    if elastic.value is not None and kind.framework == "pytorch":
         _complete_elastic(made, kind, elastic, found)
     _drop_empty_settings(made, kind)
     if kind.container and any(_is_second(each, kind.container) for each in templates.values()):
         made.spec["mainContainer"] = kind.container
     _set_templates(made, found, templates)
     return made
+
+
+def _read_older_mpijob(made: Converted, spec: Item, templates: Mapping[str, Item]) -> None:
+    """Set the main container, and the policy at its older place, which the newer one replaces."""
+    policy, main = find(spec, "cleanPodPolicy"), find(spec, "mainContainer")
+    if policy.value is not None:
+        made.spec.setdefault("cleanPodPolicy", policy)
+    if any(_is_second(each, main.as_text) for each in templates.values()):
+        made.spec["mainContainer"] = main
 
 
 def extract_batch_job(item: Item) -> Converted:
@@ -91,11 +108,14 @@ def extract_dask(item: Item) -> Converted:
             continue
         sections[role] = section
         found[role] = _replica(section, ()) if role == "worker" else {}
+    made.roles = sections
     if "driver" in sections:
         # The definition's default, where a Run's driver is rendered with Never.
         policy = find(sections["driver"], "spec", "restartPolicy")
         if policy.value != "Never":
-            found["driver"]["restartPolicy"] = policy if policy.value else "OnFailure"
+            found["driver"]["restartPolicy"] = (
+                policy if policy.value else dask_operator.DRIVER_DEFAULT
+            )
     _set_templates(made, found, sections)
     return made
 
@@ -115,10 +135,17 @@ def extract_jobset(item: Item) -> Converted:
     if restarts.value is not None:
         made.spec |= {"restartScope": "Run", "backoffLimit": restarts}
     jobs: dict[str, Item] = {}
-    for each in made.replicas.elements:
-        role = _role(each, framework, jobs, alone=len(made.replicas.elements) == 1)
-        if role:
-            jobs[role] = each
+    known = ROLES[str(framework) if framework else None].known
+    used = [each for each in made.replicas.elements if _has_pods(each)]
+    jobs |= {name: each for each in used if (name := find(each, "name").as_text) in known}
+    # Those that are called like workers go before others.
+    called = [each for each in used if find(each, "name").as_text in _CALLED_WORKERS]
+    for each in (*called, *(each for each in used if each not in called)):
+        if find(each, "name").as_text not in known:
+            alone = len(used) == 1 or each in called
+            role = _role(each, framework, jobs, alone=alone)
+            jobs |= {role: each} if role else {}
+    made.roles = jobs
     limits = {role: find(each, "template", "spec", "backoffLimit") for role, each in jobs.items()}
     own = [each for each in limits.values() if each.value]
     if restarts.value is None:
@@ -154,6 +181,7 @@ def extract_train_job(item: Item, runtime: Item) -> Converted:
     own, policy = find(item, "spec", "trainer"), find(runtime, "spec", "mlPolicy")
     jobset_spec = find(runtime, "spec", "template", "spec")
     made.replicas = find(jobset_spec, "replicatedJobs")
+    made.roles = {"worker": trainer_job(runtime)}
     job = find(trainer_job(runtime), "template", "spec")
     if find(policy, "torch").value is not None:
         made.spec["framework"] = "pytorch"
@@ -234,11 +262,10 @@ def extract_ray(item: Item, driver: Item | None) -> Converted:
     made.replicas = spec = find(item, "spec")
     found: dict[str, dict[str, Draft]] = {"head": {}}
     templates = {"head": find(spec, "headGroupSpec", "template")}
-    groups = find(spec, "workerGroupSpecs").elements
-    if groups:
-        count = find(groups[0], "replicas")
+    if group := _worker_group(made, spec):
+        count = find(group, "replicas")
         found["worker"] = {} if count.value is None else {"count": count}
-        templates["worker"] = find(groups[0], "template")
+        templates["worker"] = find(group, "template")
     if driver is not None:
         found["driver"] = {}
         templates["driver"] = find(driver, "spec", "template")
@@ -261,6 +288,14 @@ def extract_ray(item: Item, driver: Item | None) -> Converted:
             _strip(template, own)
             _join_templates(made)
     return made
+
+
+def _worker_group(made: Converted, cluster: Item) -> Item | None:
+    """Return the first group with workers, which is the role worker."""
+    groups = find(cluster, "workerGroupSpecs").elements
+    group = next((each for each in groups if find(each, "replicas").value != 0), None)
+    made.roles = {} if group is None else {"worker": group}
+    return group
 
 
 # Fields of a SparkApplication's driver that are fields of its container, or of its pod.
@@ -301,9 +336,48 @@ def extract_spark(item: Item) -> Converted:
     if _is_second(template, spark_operator.CONTAINER):
         made.spec["mainContainer"] = spark_operator.CONTAINER
     _set_templates(made, {"driver": found}, {"driver": template})
-    if template.value is None:
-        made.spec["template"] = _spark_template(spec, driver)
+    built = _spark_template(spec, driver)
+    if template.value is not None:
+        built = _merge_drafts(_template(template, {}), _named_container(template, built))
+    made.spec["template"] = built
     return made
+
+
+def _named_container(template: Item, built: dict[str, Draft]) -> dict[str, Draft]:
+    """Return the template of a driver's fields with its container at the place of the template's.
+
+    Spark's container is the one of the name, else the first.
+    """
+    containers = find(template, "spec", "containers").elements
+    names_of = [find(each, "name").value for each in containers]
+    at = names_of.index(spark_operator.CONTAINER) if spark_operator.CONTAINER in names_of else 0
+    spec = cast("dict[str, Any]", built["spec"])
+    main, *sidecars = spec["containers"]
+    if names_of:
+        # Rendering makes the sizes of the template's resources: others are a difference.
+        own = find(containers[at], "resources").value
+        main = {k: v for k, v in main.items() if k != "resources" or own is None}
+        main["name"] = names_of[at]
+    merged = [
+        _merge_drafts(dict(each.entries), main) if n == at else each
+        for n, each in enumerate(containers)
+    ]
+    return {**built, "spec": {**spec, "containers": [*(merged or [main]), *sidecars]}}
+
+
+def _merge_drafts(old: Mapping[str, Draft], new: Mapping[str, Draft]) -> dict[str, Draft]:
+    """Return a mapping with the fields of both: of equal ones the new, lists one after another."""
+    result = dict(old)
+    for key, value in new.items():
+        before = result.get(key)
+        first, second = (each.value if isinstance(each, Item) else each for each in (before, value))
+        if isinstance(first, dict) and isinstance(second, dict):
+            result[key] = _merge_drafts(first, second)
+        elif isinstance(first, tuple | list) and isinstance(second, tuple) and key != "containers":
+            result[key] = [*first, *second]
+        else:
+            result[key] = value
+    return result
 
 
 def _spark_template(spec: Item, driver: Item) -> dict[str, Draft]:
@@ -312,6 +386,8 @@ def _spark_template(spec: Item, driver: Item) -> dict[str, Draft]:
     image = _first(find(driver, "image"), find(spec, "image"))
     if image.value is not None:
         container["image"] = image
+    if find(spec, "imagePullPolicy").value is not None:
+        container["imagePullPolicy"] = find(spec, "imagePullPolicy")
     pod: dict[str, Draft] = {}
     for names_of, target in ((_IN_CONTAINER, container), (_IN_POD, pod)):
         for name, own in names_of.items():
@@ -319,6 +395,8 @@ def _spark_template(spec: Item, driver: Item) -> dict[str, Draft]:
                 target[own] = find(driver, name)
     if "nodeSelector" not in pod and find(spec, "nodeSelector").value is not None:
         pod["nodeSelector"] = find(spec, "nodeSelector")
+    if secrets := find(spec, "imagePullSecrets").elements:
+        pod["imagePullSecrets"] = [{"name": each} for each in secrets]
     if find(spec, "volumes").value is not None:
         pod["volumes"] = find(spec, "volumes")
     cores = {
@@ -353,11 +431,10 @@ def extract_ray_job(item: Item) -> Converted:
     head = find(cluster, "headGroupSpec", "template")
     found: dict[str, dict[str, Draft]] = {"head": {}, "driver": {}}
     templates = {"head": head}
-    groups = find(cluster, "workerGroupSpecs").elements
-    if groups:
-        count = find(groups[0], "replicas")
+    if group := _worker_group(made, cluster):
+        count = find(group, "replicas")
         found["worker"] = {} if count.value is None else {"count": count}
-        templates["worker"] = find(groups[0], "template")
+        templates["worker"] = find(group, "template")
     own = find(spec, "submitterPodTemplate")
     templates["driver"] = own if own.value is not None else head
     _set_templates(made, found, templates)
@@ -449,18 +526,21 @@ def _of_replicated_job(made: Converted, job: Item, limit: Item) -> dict[str, Dra
 
 
 def _role(job: Item, framework: Any, taken: Mapping[str, Item], *, alone: bool) -> str:
-    """Return the role for a replicated job, or "" if there is none left.
+    """Return the role for a replicated job without the name of one; "" if there is none left.
 
-    Its own name if that is a role; else master for one pod beside others, and worker.
+    Master for one pod beside others, else worker.
     """
     free = [role for role in ROLES[framework].known if role not in taken]
-    name = find(job, "name").as_text
-    if name in free:
-        return name
     counts = (find(job, "replicas"), find(job, "template", "spec", "completions"))
     single = not alone and all(each.value in (None, 1) for each in counts)
     wanted = ("master", "worker") if single else ("worker",)
     return next((role for role in wanted if role in free), "")
+
+
+def _has_pods(job: Item) -> bool:
+    counts = ((), ("template", "spec"), ("template", "spec"))
+    fields = ("replicas", "parallelism", "completions")
+    return all(find(job, *path, name).value != 0 for path, name in zip(counts, fields, strict=True))
 
 
 def _begin(item: Item, kind: ObjectKind) -> Converted:
@@ -519,16 +599,24 @@ def _drop_empty_settings(made: Converted, kind: ObjectKind) -> None:
 
 
 def _set_port(made: Converted, kind: JobKind, templates: Mapping[str, Item]) -> None:
-    """Set the framework's port if all main containers have the operator's."""
-    found: list[Item] = []
-    for template in templates.values():
-        containers = find(template, "spec", "containers").elements
-        main = next((c for c in containers if find(c, "name").value == kind.container), None)
-        ports = find(main, "ports").elements if main is not None else ()
-        own = [each for each in ports if kind.port and find(each, "name").value == kind.port]
-        found += [find(own[0], "containerPort")] if own else []
-    if found and len(found) == len(templates) and len({each.value for each in found}) == 1:
-        _settings(made, kind)["port"] = found[0]
+    """Set the framework's port: of a TFJob if all roles have it, else that of the first role."""
+    found = {role: operator_port(each, kind) for role, each in templates.items()}
+    if kind.kind != "TFJob":
+        first = next((role for role in kind.roles if role in found), "")
+        found = {role: each for role, each in found.items() if role == first}
+    if len({each.value for each in found.values()}) == 1:
+        (port, *_) = found.values()
+        if port.value is not None:
+            _settings(made, kind)["port"] = port
+
+
+def operator_port(template: Item, kind: JobKind) -> Item:
+    """Return the number of the main container's port by which the operator connects the roles."""
+    containers = find(template, "spec", "containers").elements
+    main = next((c for c in containers if find(c, "name").value == kind.container), None)
+    ports = find(main, "ports").elements if main is not None else ()
+    own = [each for each in ports if kind.port and find(each, "name").value == kind.port]
+    return find(own[0], "containerPort") if own else _NOTHING
 
 
 def _complete_elastic(

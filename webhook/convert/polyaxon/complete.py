@@ -35,6 +35,11 @@ _KEY: Final = "[key]"
 _RENAMED: Final = (
     "is not a valid Kubernetes name; the Run is called {name}: --name sets another name"
 )
+_TOO_LONG: Final = (
+    "has {length} characters, and {most} leave room for the names of the pods; the Run is called "
+    "{name}: --name sets another name"
+)
+_NO_PODS: Final = "a Run has no role without replicas: remove the role"
 _REPLICAS: Final = ("spec", "replicas")
 # The beginning of a Polyaxon template.
 _LEFT_AS_IT_IS: Final = "{{"
@@ -91,9 +96,14 @@ def complete(made: Converted, document: Item, name: str, notes: Notes) -> Comple
 def _metadata(made: Converted, document: Item, name: str, notes: Notes) -> dict[str, Draft]:
     if not name:
         own = made.name.as_text if made.name is not None else ""
-        name = run_name(own or file_name(document.origin.file), _longest_suffix(made.spec))
+        suffix = _longest_suffix(made.spec)
+        name = run_name(own or file_name(document.origin.file), suffix)
         if made.name is not None and name != own:
-            notes.warning(made.name, _RENAMED.format(name=name), key=False)
+            most = MAX_LABEL - suffix
+            cut = own.startswith(name) and len(own) > most
+            text = _TOO_LONG if cut else _RENAMED
+            what = text.format(name=name, length=len(own), most=most)
+            notes.warning(made.name, what, key=False)
     annotations = {**made.annotations, **non_empty(**{_DESCRIPTION: made.description})}
     return non_empty(
         name=name, namespace=made.namespace, labels=dict(made.labels), annotations=annotations
@@ -129,7 +139,9 @@ class _Refused:
             path, at_key = path[:-1], True
         found = source(self.draft, path)
         written = found[0].text if found is not None and not found[1] and not at_key else ""
-        self.add_error(path, sentence(line, written or None), key=at_key)
+        text = sentence(line, written or None)
+        none = path[-1:] == ("count",) and line["input"] == 0
+        self.add_error(path, f"{text}; {_NO_PODS}" if none else text, key=at_key)
 
     def problem(self, problem: str) -> None:
         """Report one error of the plan, such as `spec.template.spec.volumes[0]: …`."""
@@ -165,7 +177,8 @@ class _Refused:
             item, left = found
             self.notes.error(item, message, below=left, key=key and not left)
         elif path[:2] == _REPLICAS and len(path) <= len(_REPLICAS) + 1 and self.made.replicas:
-            self.notes.error(self.made.replicas, message)
+            role = self.made.roles.get(str(path[-1]))
+            self.notes.error(self.made.replicas if role is None else role, message)
         else:
             near = within(self.draft, path) or self.made.replicas or self.document
             self.notes.error(near, f"in the Run, {path_text(path)}: {message}")

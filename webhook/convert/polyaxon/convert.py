@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _SEVERAL: Final = "is one {what} more; a Run is made of one, and {first} is one already"
 _MIXED: Final = "is of the old schema, and {first} is a component or an operation; give one alone"
-_NOTHING: Final = "it has no Polyaxonfile"
+_NOTHING: Final = "it has no Polyaxonfile, and no object of another engine"
 _COMMAND_LINE: Final = "--param"
 _NOT_DELEGATED: Final = "is left out, and Fairlead runs the replicas itself"
 # Larger files are not written by hand.

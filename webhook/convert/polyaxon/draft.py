@@ -102,6 +102,7 @@ class Converted:
     """spec: of the Run. name, namespace, description: as the document has them, if it does.
 
     replicas: the section that describes the replicas, for what is wrong with them as a whole.
+    roles: the part of it that describes each role, as far as the document has one.
     labels, annotations: of the Run itself.
     backend: where the document names the engine that a Run is delegated to.
     """
@@ -111,6 +112,7 @@ class Converted:
     namespace: Item | None = None
     description: Item | None = None
     replicas: Item | None = None
+    roles: Mapping[str, Item] = field(default_factory=dict)
     labels: Mapping[str, Draft] = field(default_factory=dict)
     annotations: Mapping[str, Draft] = field(default_factory=dict)
     backend: Item | None = None

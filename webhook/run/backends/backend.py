@@ -8,7 +8,7 @@ Longer than 300 lines: the protocol and the two things that each backend does wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from webhook import names
@@ -31,6 +31,8 @@ _STRUCTURE: Final = frozenset(
 )
 _ANY_ROLE: Final = "*"
 NATIVE_CURE: Final = "use Fairlead's own controller (backend native)"
+# What a Run takes for the processes of a replica if nothing sets them.
+BY_GPUS: Final = "the GPUs of the main container, else 1"
 _CURE: Final = f"remove it, or {NATIVE_CURE}"
 # Annotations that name a container, and prefixes of annotations whose key ends with its name.
 _NAMING: Final = (names.DEFAULT_CONTAINER, "kubectl.kubernetes.io/default-logs-container")
@@ -86,6 +88,8 @@ class FieldMapping:
     only: the values that the engine supports; empty: all.
     to_engine, to_run: the value in the other system; to_run returns None if there is none.
     unset: what the engine does if the field is unset; empty if it is the same as native.
+    absent: by role, or "", the same for an object, if `unset` depends on the rest of the Run.
+    native: what a Run means without the field, in words, if that is computed.
     place: where code renders it, in words, if that is not one field of the spec.
     note: how the engine differs, for the docs and for `run render`.
     """
@@ -96,8 +100,14 @@ class FieldMapping:
     to_engine: Callable[[Any], Any] = unchanged
     to_run: Callable[[Any], Any] = unchanged
     unset: str = ""
+    absent: Mapping[str, str] = field(default_factory=dict)
+    native: str = ""
     place: str = ""
     note: str = ""
+
+    def unset_in_object(self, role: str) -> str:
+        """Return what an object means that lacks the field; empty if it is the same as native."""
+        return self.absent.get(role, "") if self.absent else self.unset
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +140,11 @@ def written_fields(run: Run) -> Iterator[tuple[Path, Any]]:
 
 
 def _written(model: Strict, without: Iterable[str] = ()) -> Iterator[tuple[Path, Any]]:
-    for name, field in type(model).model_fields.items():
+    for name, own in type(model).model_fields.items():
         value = getattr(model, name)
         if name in without or name not in model.model_fields_set or value is None:
             continue
-        outer = field.serialization_alias or name
+        outer = own.serialization_alias or name
         if isinstance(value, Strict):
             yield from (((outer, *path), each) for path, each in _written(value))
         else:
@@ -176,6 +186,22 @@ def role_problems(run: Run, kind: ObjectKind) -> Iterator[Problem]:
             known = ", ".join(kind.roles)
             what = f"{kind.kind} has no role {role}, only {known}; rename it, or {NATIVE_CURE}"
             yield Problem(("spec", "replicas", role), what)
+
+
+def kind_problems(
+    run: Run, kind: ObjectKind | None, backend: str, frameworks: str
+) -> Iterator[Problem]:
+    """Yield all problems with roles and fields, or the one that the backend has no kind for it.
+
+    frameworks: those of the backend, in words.
+    """
+    if kind is None:
+        own = quoted(run.spec.framework or "none")
+        what = f"is {own}; backend {backend} runs framework {frameworks}; {NATIVE_CURE}"
+        yield Problem(("spec", "framework"), what)
+    else:
+        yield from role_problems(run, kind)
+        yield from field_problems(run, kind)
 
 
 def notes(run: Run, kind: ObjectKind) -> Iterator[tuple[Path, str]]:

@@ -12,13 +12,12 @@ from webhook.dns_names import MAX_LABEL
 from webhook.run.backends.backend import (
     FieldMapping,
     ObjectKind,
-    field_problems,
+    kind_problems,
     make_metadata,
     render_template,
-    role_problems,
 )
 from webhook.run.rendezvous.dask import PORT
-from webhook.strict import Problem, quoted
+from webhook.strict import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,6 +30,8 @@ DASHBOARD: Final = 8787
 # The longest names that the operator makes: a worker's Deployment with a hash of ten characters,
 # whose pods have two more parts, of ten and five.
 _SUFFIX: Final = len("-default-worker-0123456789")
+# The restartPolicy of a driver without one, by the definition.
+DRIVER_DEFAULT: Final = "OnFailure"
 KIND: Final = ObjectKind(
     api_version="kubernetes.dask.org/v1",
     kind="DaskJob",
@@ -47,6 +48,8 @@ KIND: Final = ObjectKind(
             "",
             only=("Never", "OnFailure"),
             unset="the driver's: Never",
+            # The definition's default, which the extracted driver has; others always restart.
+            absent={"driver": DRIVER_DEFAULT},
             place="the driver's: job.spec.restartPolicy; others: OnFailure only",
         ),
         FieldMapping("dask.port", "", only=(PORT,)),
@@ -70,12 +73,9 @@ class DaskBackend:
 
     def problems(self, run: Run) -> Sequence[Problem]:
         """Return what a DaskJob cannot do."""
-        if self.kind(run) is None:
-            what = (
-                f"is {quoted(run.spec.framework or 'none')}; backend dask runs framework dask only"
-            )
-            return [Problem(("spec", "framework"), what)]
-        return [*role_problems(run, KIND), *field_problems(run, KIND), *_own_problems(run)]
+        kind = self.kind(run)
+        own = () if kind is None else _own_problems(run)
+        return [*kind_problems(run, kind, self.name, "dask only"), *own]
 
     def draft_problems(self, drafts: Drafts) -> Iterator[Problem]:  # noqa: ARG002
         """Yield nothing: a DaskJob takes every template."""
@@ -94,7 +94,7 @@ class DaskBackend:
                 section["replicas"] = replica.count
             section |= _with_text_quantities(render_template(draft, first=True))
             if role == "driver":
-                # The definition's default, OnFailure, would start the program again and again.
+                # The definition's default would start the program again and again.
                 policy = (
                     replica.restart_policy
                     if "restart_policy" in replica.model_fields_set
@@ -105,6 +105,13 @@ class DaskBackend:
         scheduler["service"] = _service(run.name, scheduler["spec"]["containers"])
         meta = make_metadata(run)
         return [{"apiVersion": KIND.api_version, "kind": KIND.kind, "metadata": meta, "spec": spec}]
+
+
+def leave_out_default(manifest: Manifest) -> None:
+    """Remove the driver's restartPolicy from a DaskJob if it is the definition's default."""
+    pod = manifest["spec"]["job"]["spec"]
+    if pod["restartPolicy"] == DRIVER_DEFAULT:
+        del pod["restartPolicy"]
 
 
 def _with_text_quantities(template: JsonObject) -> JsonObject:
@@ -131,7 +138,8 @@ def _with_text(container: JsonObject) -> JsonObject:
 def _service(name: str, containers: Sequence[JsonObject]) -> JsonObject:
     """Return the scheduler's Service, which the definition requires.
 
-    A port of a container is targeted by its name; without one of that name, by Dask's number.
+    A port of a container is targeted by its name. Without one of that name there is no target, so
+    that the Service has Dask's number: the definition has texts only, and a Service no text "8786".
     """
     named = {port.get("name") for each in containers for port in each.get("ports") or ()}
     return {
@@ -142,7 +150,7 @@ def _service(name: str, containers: Sequence[JsonObject]) -> JsonObject:
                 "name": port,
                 "protocol": "TCP",
                 "port": number,
-                "targetPort": port if port in named else number,
+                **({"targetPort": port} if port in named else {}),
             }
             for port, number in (("tcp-comm", PORT), ("http-dashboard", DASHBOARD))
         ],

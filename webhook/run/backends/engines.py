@@ -9,7 +9,7 @@ from webhook import names
 from webhook.errors import InvalidRun
 from webhook.policy.findings import path_text
 from webhook.run import manifests
-from webhook.run.backends.backend import NATIVE_CURE
+from webhook.run.backends.backend import NATIVE_CURE, put
 from webhook.run.backends.table import BACKENDS, render_run
 from webhook.run.backends.training_operator import KINDS
 from webhook.run.observation import controller_of, engine_object, engine_pod, main_container, pod
@@ -75,7 +75,7 @@ class Engine:
 
     def read(self, raw: Mapping[str, Any]) -> EngineObject | None:
         """Return the object; None if no Run owns it."""
-        return engine_object(raw, self.suspend)
+        return engine_object(raw, self.suspend, self.templates)
 
 
 _TRAINING_PODS: Final = PodSource(
@@ -202,8 +202,8 @@ def delegated_object(run: Run) -> Manifest:
 def render_delegated(run: Run, engine: Engine) -> Manifest:
     """Return the object that the controller creates. Raises InvalidRun with all problems.
 
-    Fairlead itself acts on the end of the run. Its pods have the Run's uid as a label, by which the
-    controller watches them.
+    Fairlead itself acts on the end of the run. Its pods have labels with the Run's uid, by which
+    the controller watches them, and with its kind, which the engine's own labels do not tell.
     """
     (manifest,) = render_run(run, BACKENDS[engine.backend])
     spec = manifest["spec"]
@@ -212,14 +212,14 @@ def render_delegated(run: Run, engine: Engine) -> Manifest:
         _below(spec, above).pop(last, None)
     if engine.clean:
         *above, last = engine.clean.split(".")
-        _make(spec, above).setdefault(last, "Running")
+        put(spec, engine.clean, _below(spec, above).get(last, "Running"))
     if engine.suspend:
         *above, last = engine.suspend.split(".")
         _below(spec, above).pop(last, None)
+    own = {names.RUN_UID: run.metadata.uid, names.KIND: run.spec.kind}
     for replica in _below(spec, engine.templates.split(".")).values():
         metadata = replica["template"].setdefault("metadata", {})
-        own = {**metadata.get("labels", {}), names.RUN_UID: run.metadata.uid}
-        metadata["labels"] = own
+        metadata["labels"] = {**metadata.get("labels", {}), **own}
     meta = manifests.metadata(run, run.name)
     written = manifest["metadata"]
     meta["labels"] = {**written.get("labels", {}), **meta["labels"]}
@@ -232,12 +232,6 @@ def _below(document: dict[str, Any], path: list[str]) -> dict[str, Any]:
     """Return the mapping at the path; an empty one if it is not there."""
     for step in path:
         document = document.get(step) or {}
-    return document
-
-
-def _make(document: dict[str, Any], path: list[str]) -> dict[str, Any]:
-    for step in path:
-        document = document.setdefault(step, {})
     return document
 
 

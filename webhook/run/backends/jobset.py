@@ -64,6 +64,7 @@ KIND: Final = ObjectKind(
             "",
             place="failurePolicy.maxRestarts with restartScope Run, else each Job's backoffLimit",
             unset="3 with restartScope Run, else 6",
+            absent={"": "6"},
             note="with restartScope Replica the limit is that of each replica, not of all together",
         ),
         FieldMapping(

@@ -15,14 +15,13 @@ from webhook.run.backends.backend import (
     FieldMapping,
     ObjectKind,
     add_labels,
-    field_problems,
+    kind_problems,
     make_metadata,
     render_fields,
     render_template,
-    role_problems,
 )
 from webhook.run.rendezvous.ray import CLIENT_PORT, DASHBOARD_PORT, PORT
-from webhook.strict import Problem, quoted
+from webhook.strict import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,7 +47,14 @@ KIND: Final = ObjectKind(
     },
     fields=(
         FieldMapping("restartScope", "", only=("Replica",)),
-        FieldMapping("backoffLimit", "", place="the driver's Job", unset="6", note=_STAYS),
+        FieldMapping(
+            "backoffLimit",
+            "",
+            place="the driver's Job",
+            unset="6",
+            absent={"": "6 for the driver, no limit for the cluster"},
+            note=_STAYS,
+        ),
         FieldMapping("activeDeadlineSeconds", "", place="the driver's Job", note=_STAYS),
         FieldMapping(
             "replicas.*.restartPolicy",
@@ -104,11 +110,9 @@ class KubeRayBackend:
 
     def problems(self, run: Run) -> Sequence[Problem]:
         """Return what a RayCluster cannot do."""
-        if self.kind(run) is None:
-            own = quoted(run.spec.framework or "none")
-            what = f"is {own}; backend kuberay runs framework ray only"
-            return [Problem(("spec", "framework"), what)]
-        return [*role_problems(run, KIND), *field_problems(run, KIND), *_own_problems(run)]
+        kind = self.kind(run)
+        own = () if kind is None else _own_problems(run)
+        return [*kind_problems(run, kind, self.name, "ray only"), *own]
 
     def draft_problems(self, drafts: Drafts) -> Iterator[Problem]:
         """Yield a problem if only one of head and workers starts Ray itself."""

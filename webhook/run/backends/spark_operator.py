@@ -15,13 +15,12 @@ from webhook.run.backends.backend import (
     FieldMapping,
     ObjectKind,
     container_problems,
-    field_problems,
+    kind_problems,
     make_metadata,
     render_fields,
     render_template,
-    role_problems,
 )
-from webhook.strict import Problem, quoted
+from webhook.strict import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -56,6 +55,7 @@ KIND: Final = ObjectKind(
             "",
             place="restartPolicy.onFailureRetries, with type OnFailure",
             unset="3 with restartPolicy OnFailure, else 0",
+            absent={"": "0"},
             note="the operator counts drivers that failed, each with new executors",
         ),
         FieldMapping(
@@ -64,6 +64,7 @@ KIND: Final = ObjectKind(
             only=("Never", "OnFailure"),
             place="restartPolicy.type",
             unset="Never, or OnFailure with backoffLimit",
+            absent={"driver": "Never"},
         ),
         FieldMapping("ttlSecondsAfterFinished", "timeToLiveSeconds"),
         FieldMapping("cleanPodPolicy", "", only=("Running",)),
@@ -89,11 +90,9 @@ class SparkBackend:
 
     def problems(self, run: Run) -> Sequence[Problem]:
         """Return what a SparkApplication cannot do, and what it needs and the Run lacks."""
-        if self.kind(run) is None:
-            own = quoted(run.spec.framework or "none")
-            what = f"is {own}; backend spark runs framework spark only"
-            return [Problem(("spec", "framework"), what)]
-        return [*role_problems(run, KIND), *field_problems(run, KIND), *_missing(run)]
+        kind = self.kind(run)
+        own = () if kind is None else _missing(run)
+        return [*kind_problems(run, kind, self.name, "spark only"), *own]
 
     def draft_problems(self, drafts: Drafts) -> Iterator[Problem]:
         """Yield problems with the driver's merged template."""

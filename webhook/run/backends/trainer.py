@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.dns_names import MAX_LABEL
 from webhook.run.backends.backend import (
-    NATIVE_CURE,
+    BY_GPUS,
     FieldMapping,
     ObjectKind,
     add_labels,
     container_problems,
-    field_problems,
+    kind_problems,
     make_metadata,
     render_template,
-    role_problems,
 )
 from webhook.run.backends.jobset import exit_code_policy, own_labels
-from webhook.strict import Problem, quoted
+from webhook.strict import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,6 +57,7 @@ KIND: Final = ObjectKind(
             "",
             place="failurePolicy.maxRestarts with restartScope Run, else the Job's backoffLimit",
             unset="3 with restartScope Run, else 6",
+            absent={"": "6"},
         ),
         FieldMapping(
             "replicas.*.restartPolicy",
@@ -73,10 +73,17 @@ KIND: Final = ObjectKind(
             "",
             place="trainer.numProcPerNode, and the runtime's mlPolicy.torch.numProcPerNode",
             unset=UNSET,
+            native=BY_GPUS,
         ),
     ),
 )
 _FRAMEWORKS: Final = (None, "pytorch")
+# EnforceMLPolicy of pkg/runtime/framework/plugins/mpi/mpi.go: the Secret's volume has no mode, so
+# the key is 0644, and the nodes run what their image runs.
+_NO_SSH: Final = (
+    "Trainer 2.1 mounts the SSH key with mode 0644, which ssh refuses if its user is root, and "
+    "starts no sshd in the nodes; use backend kubeflow, which writes an MPIJob, or native"
+)
 
 
 class TrainerBackend:
@@ -90,13 +97,11 @@ class TrainerBackend:
 
     def problems(self, run: Run) -> Sequence[Problem]:
         """Return what a TrainJob cannot do."""
-        if self.kind(run) is None:
-            what = (
-                f"is {quoted(run.spec.framework)}; backend trainer runs framework pytorch, or "
-                f"none; {NATIVE_CURE}"
-            )
-            return [Problem(("spec", "framework"), what)]
-        return [*role_problems(run, KIND), *field_problems(run, KIND), *_name_problems(run)]
+        kind = self.kind(run)
+        if run.spec.framework == "mpi":
+            return [Problem(("spec", "framework"), f"is {run.spec.framework!r}; {_NO_SSH}")]
+        own = () if kind is None else _name_problems(run)
+        return [*kind_problems(run, kind, self.name, "pytorch, or none"), *own]
 
     def draft_problems(self, drafts: Drafts) -> Iterator[Problem]:
         """Yield problems with the merged template."""

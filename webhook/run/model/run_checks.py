@@ -66,7 +66,7 @@ def _wrong_roles(framework: str | None, replicas: object) -> Iterator[Problem]:
             yield Problem(("replicas",), f"{of} needs a {' or a '.join(some)}")
     for newer, older in roles.newer.items():
         if newer in replicas and older in replicas:
-            what = f"is the newer name of {older}; keep one of the two"
+            what = f"{newer} and {older} are names of one role; keep one of the two"
             yield Problem(("replicas", newer), what)
 
 

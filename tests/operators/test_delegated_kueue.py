@@ -1,0 +1,209 @@
+"""A delegated Run in a queue of Kueue: both operators are real, and Kueue suspends the object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.cluster.rooms import LOOK, Json, NewNamespace, Room, Running
+from tests.cluster.scenes import ALONE, SOON, TEMPLATE, Scene, run_manifest
+from tests.eventually import eventually
+from tests.operators import checks, queues
+from tests.operators.queues import POOL
+from tests.wording import mentions
+from webhook import names
+from webhook.run.crd import custom_resource_definition
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.fairlead import start_controller, start_webhook, stop_webhook
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.operators.build import BuiltOperator
+from webhook.sandbox.operators.install import install_operator, start_operator
+from webhook.sandbox.operators.plan import plan_installation
+from webhook.sandbox.operators.table import operators
+from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
+
+pytest_plugins = ["tests.cluster.webhook_fixtures"]
+pytestmark = pytest.mark.usefixtures("both_operators", "running", "delegating_controller")
+
+POLICIES: Final = f"""
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {{name: on-demand}}
+spec: {{overrides: {{nodeSelector: {{{POOL}: on-demand}}, labels: {{team: research}}}}}}
+"""
+SIZE: Final = {"master": 1, "worker": 2}
+KEEPS: Final = {names.KUEUE: names.KUEUE_KEEP}
+
+
+@pytest.fixture(scope="module")
+def control_plane(
+    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """Not the one that all tests share: the operators' webhooks judge their kinds."""
+    directory = tmp_path_factory.mktemp("queued") / "state"
+    settings = Settings(pools=read_pools(SHIPPED_NODES), definitions=[custom_resource_definition()])
+    with ControlPlane(directory, binaries, settings) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="module")
+def cluster_kubectl(
+    control_plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
+) -> Kubectl:
+    """The real kubectl for it."""
+    return kubectl_for(control_plane)
+
+
+@pytest.fixture(scope="module")
+def both_operators(
+    control_plane: ControlPlane,
+    cluster_kubectl: Kubectl,
+    training_operator_built: BuiltOperator,
+    kueue_built: BuiltOperator,
+) -> Iterator[None]:
+    """The training operator, and Kueue with queues; Kueue finds the other's definitions."""
+    built = {"training-operator": training_operator_built, "kueue": kueue_built}
+    for name, each in built.items():
+        installation = plan_installation(operators()[name], each)
+        install_operator(control_plane, cluster_kubectl, installation)
+        start_operator(control_plane, cluster_kubectl, installation)
+    cluster_kubectl.create(*queues.of_admins())
+    checks.begin(cluster_kubectl)
+    yield
+    for name in built:
+        control_plane.stop_component(name)
+
+
+@pytest.fixture(scope="module")
+def running(control_plane: ControlPlane, policy_folder: Path) -> Iterator[Running]:
+    """The webhook, for the pods of the operator too."""
+    webhook = start_webhook(control_plane, policy_folder, sources=["kubeflow-training"])
+    try:
+        yield Running(webhook, policy_folder)
+    finally:
+        stop_webhook(control_plane, webhook)
+
+
+@pytest.fixture(scope="module")
+def delegating_controller(control_plane: ControlPlane) -> Iterator[None]:
+    """The controller runs."""
+    controller = start_controller(control_plane, options=(*ALONE, *SOON))
+    yield
+    control_plane.stop_component(controller.name)
+
+
+@pytest.fixture
+def room(new_namespace: NewNamespace) -> Room:
+    """A namespace with its queues, in which flavors win."""
+    made = new_namespace(KEEPS)
+    made.kubectl.create(*queues.of_namespaces())
+    return made
+
+
+def play(room: Room, queue: str, **spec: Any) -> Scene:
+    """A PyTorch run for a queue, each of whose replicas asks for one CPU."""
+    container = {**TEMPLATE["spec"]["containers"][0], "resources": {"requests": {"cpu": "1"}}}
+    manifest = run_manifest(
+        "train",
+        backend="kubeflow",
+        framework="pytorch",
+        replicas={role: {"count": count} for role, count in SIZE.items()},
+        **{"template": {"spec": {"containers": [container]}}, **spec},
+    )
+    manifest["metadata"]["labels"] = {names.KUEUE_QUEUE: queue}
+    room.create(manifest)
+    return Scene(room, "train")
+
+
+def job(room: Room) -> Json:
+    """The operator's object."""
+    return room.get("pytorchjobs", "train")
+
+
+def pods(room: Room) -> list[Json]:
+    """The pods of it that are not going."""
+    listed = room.items("pods", "training.kubeflow.org/job-name=train")
+    return [each for each in listed if "deletionTimestamp" not in each["metadata"]]
+
+
+def until_all_run(run: Scene) -> None:
+    """Wait until the run is Running with all replicas."""
+    whole = f"{sum(SIZE.values())}/{sum(SIZE.values())}"
+    run.until(
+        "all replicas run",
+        lambda: (run.status.get("phase"), run.status.get("replicasReady")) == ("Running", whole),
+    )
+
+
+def test_an_admitted_run_runs_on_its_flavor(room: Room) -> None:
+    """The queue's label is on the object; what Kueue adds to it is left."""
+    run = play(room, "gpu")
+    until_all_run(run)
+    assert job(room)["metadata"]["labels"][names.KUEUE_QUEUE] == "gpu"
+    seen = pods(room)
+    assert len(seen) == sum(SIZE.values())
+    for pod in seen:
+        assert pod["spec"]["nodeSelector"][POOL] == "gpu"
+        assert pod["metadata"]["labels"]["team"] == "research"
+    assert job(room)["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["nodeSelector"]
+    # What others add is no edit.
+    assert not run.condition("Edited")
+
+
+def test_a_run_without_quota_says_which_queue_holds_it_and_starts_with_quota(
+    room: Room, control_plane: ControlPlane
+) -> None:
+    """No failure is counted and no pod made, for as long as it waits."""
+    run = play(room, "one")
+    run.until("its queue is named", lambda: "queue one" in str(run.status.get("message")))
+    mentions(str(run.status["message"]), "PyTorchJob train", "suspended", "queue one")
+    assert pods(room) == []
+    assert run.status["phase"] != "Failed"
+    api = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/one"
+    queue = control_plane.api.get(api)
+    groups = queue["spec"]["resourceGroups"]
+    try:
+        more = [
+            {**group, "flavors": [_with_quota(flavor, "10") for flavor in group["flavors"]]}
+            for group in groups
+        ]
+        control_plane.api.patch(api, {"spec": {"resourceGroups": more}})
+        until_all_run(run)
+    finally:
+        control_plane.api.patch(api, {"spec": {"resourceGroups": groups}})
+    assert run.role("worker").get("failed", 0) == 0
+
+
+def test_a_run_that_kueue_evicts_waits_and_comes_back_without_a_failure(
+    room: Room, control_plane: ControlPlane
+) -> None:
+    """An admin stops the queue: the pods go, and the run says why; then they come back."""
+    run = play(room, "either")
+    until_all_run(run)
+    api = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/either"
+    control_plane.api.patch(api, {"spec": {"stopPolicy": "HoldAndDrain"}})
+    try:
+        eventually("its pods are gone", lambda: not pods(room), period=LOOK)
+        run.until("its queue is named", lambda: "queue either" in str(run.status.get("message")))
+        assert run.status["phase"] not in ("Failed", "Succeeded")
+    finally:
+        control_plane.api.patch(api, {"spec": {"stopPolicy": "None"}})
+    until_all_run(run)
+    assert {role: run.role(role).get("failed", 0) for role in SIZE} == dict.fromkeys(SIZE, 0)
+    assert "lastFailure" not in run.status
+
+
+def test_the_runs_own_suspension_outlasts_kueues_admission(room: Room) -> None:
+    """`suspend` of the Run is kept, and lifting it hands the object back to the queue."""
+    run = play(room, "gpu", suspend=True)
+    run.until_phase("Suspended")
+    assert pods(room) == []
+    room.kubectl("patch", "run", "train", "--type=merge", "-p", '{"spec": {"suspend": false}}')
+    until_all_run(run)
+
+
+def _with_quota(flavor: Json, quota: str) -> Json:
+    return {**flavor, "resources": [{**flavor["resources"][0], "nominalQuota": quota}]}

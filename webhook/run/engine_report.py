@@ -1,0 +1,156 @@
+"""Why an engine makes no pods of its object, and what others changed in that object."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from webhook import names
+from webhook.crd.conditions import ConditionUpdate
+from webhook.errors import InvalidRun
+from webhook.run.backends.engines import render_delegated
+from webhook.run.observed import Refusal
+from webhook.run.progress import Hindrance
+from webhook.shortening import cut
+from webhook.times import elapsed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from webhook.run.backends.engines import Engine
+    from webhook.run.model import Run
+    from webhook.run.observed import EngineObject, EngineObserved
+
+# Seconds after which an object without conditions and pods is reported.
+SILENCE: Final = 60.0
+# Seconds that an engine has to create pods before Events are read for the reason.
+FIRST_LOOK: Final = 2.0
+EDITED: Final = "Edited"
+# Characters of an Event, so that the cure after it is not cut off.
+_LONGEST: Final = 320
+_LONGEST_VALUE: Final = 60
+_MOST_PATHS: Final = 3
+_CURES: Final = {
+    "QuotaExceeded": "free or raise the quota",
+    "PodSecurity": "change the Run's template, or the namespace's pod security level",
+    "Rejected": "change the Run or the policy that the message names",
+}
+
+
+def seconds_of_silence(observed: EngineObserved, now: datetime) -> float | None:
+    """Return for how long the engine has not reported anything; None if it has."""
+    found = observed.object
+    if found is None or found.conditions or observed.pods or not found.created:
+        return None
+    return max(0.0, elapsed(found.created, now))
+
+
+def seconds_until_events(observed: EngineObserved, missing: int, now: datetime) -> float | None:
+    """Return the seconds until the object's Events are to be read; None if its pods are there.
+
+    Each pause is as long as the object has existed, up to a minute: engines back off likewise.
+    """
+    found = observed.object
+    if not missing or found is None or found.deleted or found.suspended or not found.created:
+        return None
+    age = elapsed(found.created, now)
+    if age < FIRST_LOOK:
+        return FIRST_LOOK - age
+    return 0.0 if observed.events is None else min(SILENCE, max(FIRST_LOOK, age))
+
+
+def engine_hindrance(
+    run: Run, engine: Engine, observed: EngineObserved, now: datetime
+) -> Hindrance | None:
+    """Return why the engine's object makes no pods, as far as it can be known."""
+    found = observed.object
+    if found is None:
+        return None
+    name = f"{engine.kind} {found.name}"
+    if found.deleted:
+        return Hindrance("Terminating", f"waiting until {name} is gone")
+    if found.suspended and run.status.phase != "Suspended":
+        queue = (run.metadata.labels or {}).get(names.KUEUE_QUEUE)
+        who = f"queue {queue} has not admitted it" if queue else "another client has suspended it"
+        return Hindrance("BackendSuspended", f"{name} is suspended: {who}")
+    silence = seconds_of_silence(observed, now)
+    if silence is not None and silence > SILENCE:
+        return Hindrance(
+            "BackendSilent",
+            f"{name} has no pods and no status after {SILENCE:.0f} s: check that "
+            f"{engine.operator} runs and watches this namespace, and read the Events of the "
+            f"object (kubectl describe {engine.kind.lower()} {found.name} -n {run.namespace})",
+        )
+    return None
+
+
+def rejected_pods(engine: Engine, observed: EngineObserved, missing: int) -> tuple[Refusal, ...]:
+    """Return why the engine cannot create the missing pods, from the latest Event about it."""
+    if not (missing and observed.object and observed.events):
+        return ()
+    event = observed.events[-1]
+    cure = _CURES.get(event.reason, "change what the message names")
+    pods = "1 pod is" if missing == 1 else f"{missing} pods are"
+    words = cut(event.message, _LONGEST)
+    message = f"{pods} not created: {words}; {cure}; {engine.operator} then tries again"
+    return (Refusal(f"{engine.kind} {observed.object.name}", event.reason, message),)
+
+
+def describe_edits(run: Run, engine: Engine, found: EngineObject) -> str:
+    """Return what others changed in the object's counts and pod templates; empty for nothing.
+
+    What they added is no change: operators and queues add defaults, labels and tolerations.
+    """
+    if not found.templates:
+        return ""
+    try:
+        wanted: Any = render_delegated(run, engine)
+    except InvalidRun:
+        # An earlier version rendered it. What it wanted is not known.
+        return ""
+    path = ("spec", *engine.templates.split("."))
+    for step in path:
+        wanted = wanted.get(step) or {}
+    differences = list(_differences(wanted, json.loads(found.templates), ".".join(path)))
+    more = len(differences) - _MOST_PATHS
+    rest = f"; and {more} more" if more > 0 else ""
+    return "; ".join(differences[:_MOST_PATHS]) + rest
+
+
+def _differences(wanted: Any, there: Any, path: str) -> Iterator[str]:
+    """Yield the paths whose value is not the wanted one, with both values."""
+    match wanted, there:
+        case dict(), dict():
+            for key, value in wanted.items():
+                yield from _differences(value, there.get(key), f"{path}.{key}")
+        case list(), list() if len(there) >= len(wanted):
+            for index, value in enumerate(wanted):
+                yield from _differences(value, there[index], f"{path}[{index}]")
+        case _ if (wanted or None) != (there or None):
+            yield f"{path}: {_text(there)}, the Run wants {_text(wanted)}"
+
+
+def _text(value: Any) -> str:
+    return "nothing" if value is None else cut(json.dumps(value), _LONGEST_VALUE)
+
+
+def edited_condition(run: Run, engine: Engine, observed: EngineObserved) -> ConditionUpdate | None:
+    """Return whether others changed the object; None if nobody ever did.
+
+    The engine and its other clients own the object once it is created: an autoscaler changes
+    counts, and a queue changes templates. Fairlead neither reverts nor adopts an edit.
+    """
+    if observed.object and observed.edits:
+        return ConditionUpdate(
+            EDITED,
+            "True",
+            "ObjectEdited",
+            f"{engine.kind} {observed.object.name} was changed, and is not as the Run wants it: "
+            f"{observed.edits}; Fairlead leaves it so; to undo it, delete the object (kubectl "
+            f"delete {engine.kind.lower()} {observed.object.name} -n {run.namespace}): it is "
+            "created again, with new pods",
+        )
+    if any(each.type == EDITED and each.status == "True" for each in run.status.conditions):
+        return ConditionUpdate(EDITED, "False", "AsTheRun", "the object is as the Run wants it")
+    return None
