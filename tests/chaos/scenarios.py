@@ -13,6 +13,7 @@ from tests.chaos import (
     rolling,
     rotated,
     runs,
+    serviced,
     steady,
     stopped,
     upgraded,
@@ -32,5 +33,7 @@ _PLAYED: Final = (
     steady.SCENARIO,
 )
 SCENARIOS: Final[dict[str, Scenario]] = {each.name: each for each in _PLAYED}
-# Beside programs of other projects: played by tests/operators, and on no page.
-BESIDE: Final[dict[str, Scenario]] = {each.name: each for each in (injected.SCENARIO,)}
+# In short forms only, and on no page.
+BESIDE: Final[dict[str, Scenario]] = {
+    each.name: each for each in (injected.SCENARIO, serviced.SCENARIO)
+}
