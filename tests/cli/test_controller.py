@@ -96,6 +96,14 @@ def test_a_holder_must_give_up_before_another_may_begin() -> None:
     assert "--retry-period < --renew-deadline < --lease-duration" in result.output
 
 
+def test_reports_require_the_status_of_policies() -> None:
+    """Policies in files, and a controller of one namespace, have no reports."""
+    for options in (["--no-policy-status"], ["--namespace", "lab"]):
+        result = CliRunner().invoke(command, ["--policy-reports", *options])
+        assert result.exit_code == 2
+        mentions(result.output, "--policy-reports requires --policy-status")
+
+
 def settings_of(monkeypatch: pytest.MonkeyPatch, *options: str) -> ControllerSettings:
     """What the command hands over to be run."""
     handed: list[ControllerSettings] = []
@@ -116,10 +124,11 @@ def test_every_option_reaches_the_controller(monkeypatch: pytest.MonkeyPatch) ->
     waits = ("--restart-backoff-first=0.1", "--restart-backoff-longest=40", "--incident-window=7")
     certificates = ("--certificates", "--certificate-settle=3", "--certificate-name=n")
     status = ("--policy-status", "--policy-status-interval=9", "--webhook-replica=h:81")
+    reports = ("--policy-reports", "--policy-reports-interval=8")
     names = ("--lease-namespace=l", "--lease-name=m", "--identity=i", "--cluster-domain=d")
     rest = ("--burst=60", "--workers=2", "--nodes", "--webhook-configuration=w", "--host=::1")
     more = ("--kubeconfig=k", "--namespace=lab", "--no-leader-election", "--health-port=80")
-    options = (*numbers, *waits, *certificates, *status, *names, *rest, *more)
+    options = (*numbers, *waits, *certificates, *status, *reports, *names, *rest, *more)
     assert settings_of(monkeypatch, *options) == ControllerSettings(
         kubeconfig=Path("k"),
         namespace="lab",
@@ -143,6 +152,8 @@ def test_every_option_reaches_the_controller(monkeypatch: pytest.MonkeyPatch) ->
         certificate_names=("n",),
         policy_status=True,
         policy_status_interval=9,
+        policy_reports=True,
+        policy_reports_interval=8,
         webhook_replicas=(("h", 81),),
         webhook_configuration="w",
         host="::1",

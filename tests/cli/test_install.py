@@ -54,6 +54,13 @@ def test_every_overlay_can_be_chosen(overlay: str) -> None:
     assert listed(overlay)[0]["kind"] == "CustomResourceDefinition"
 
 
+def test_reports_are_not_for_policies_in_files() -> None:
+    """The status of policies, which they rest on, is of objects."""
+    refused = install("--dry-run", "--policy-reports", "--policies-from-files")
+    assert refused.exit_code == 2
+    mentions(refused.output, "--policy-reports", "leave out", "--policies-from-files")
+
+
 def test_overlays_are_joined() -> None:
     """What is in both is there once."""
 

@@ -44,6 +44,7 @@ GUARDED = [part for name in IN_ORDER for part in (f"source-{name}", f"source-{na
 # Components, and the values for them.
 COMPONENTS: Sequence[tuple[Sequence[str], Mapping[str, Any]]] = [
     (["nodes"], {"nodes": True}),
+    (["policy-reports"], {"policyReports": True}),
     (["guard-node-names"], {"guards": {"nodeNames": True}}),
     (["guard-tolerations"], {"guards": {"tolerations": True}}),
     (["guard-stamp-warn"], {"guards": {"stamp": "warn"}}),

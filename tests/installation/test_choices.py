@@ -13,13 +13,14 @@ from webhook.installation.choices import Choices, adapted, configuration_of, is_
 from webhook.installation.manifests import (
     CONFIG_MAP,
     NODES,
+    POLICY_REPORTS,
     WEBHOOK,
     every_key,
     has_argument,
     objects_of,
     takes_files,
 )
-from webhook.installation.object_kinds import VALIDATING
+from webhook.installation.object_kinds import DEPLOYMENT, VALIDATING, key_of
 from webhook.installation.policy_objects import GIVEN, SHIPPED, is_still, of_key
 from webhook.interception import DEFAULT_SOURCES, webhooks
 from webhook.policy.load import load
@@ -134,6 +135,21 @@ def test_nodes_are_watched_where_that_was_chosen(from_files: bool) -> None:
     }
     assert more < every_key()
     assert list(made) == sorted(made, key=lambda key: key.rank)
+
+
+def test_reports_are_written_where_that_was_chosen() -> None:
+    """One argument more of the controller; its rights are removed where it is not chosen."""
+    without = adapted(objects_of("default"), Choices())
+    made = adapted(objects_of("default"), Choices(reports=True))
+    controller = key_of(DEPLOYMENT, names.CONTROLLER, names.NAMESPACE)
+    assert not has_argument(without[controller], POLICY_REPORTS)
+    assert has_argument(made[controller], POLICY_REPORTS)
+    more = made.keys() - without.keys()
+    assert {str(key) for key in more} == {
+        "ClusterRole fairlead-controller-policy-reports",
+        "ClusterRoleBinding fairlead-controller-policy-reports",
+    }
+    assert more < every_key()
 
 
 def test_policies_from_files_are_in_a_config_map() -> None:

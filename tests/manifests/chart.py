@@ -28,6 +28,7 @@ COMPONENTS: Final = {
     "certificates": "certificates",
     "monitoring": "monitoring",
     "nodes": "nodes",
+    "policy-reports": "policy-reports",
     "guard-stamp": "guard-stamp-warn",
     "guard-node-names": "guard-node-names",
     "guard-tolerations": "guard-tolerations",

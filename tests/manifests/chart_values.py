@@ -83,6 +83,12 @@ def chart_values(base: Sequence[Json]) -> list[Value]:
         ),
         Value("nodes", "Warn about pods that no node admits; reads nodes.", _FLAG, False),
         Value(
+            "policyReports",
+            "Write a PolicyReport in each namespace with pods of runs; needs policies as objects.",
+            _FLAG,
+            False,
+        ),
+        Value(
             "monitoring",
             "ServiceMonitor, alerts and dashboard; needs the Prometheus operator.",
             _FLAG,

@@ -10,7 +10,8 @@ from tests.fast_yaml import load_all_yaml
 from tests.manifests.generated import MANIFESTS, ROOT, written
 from tests.manifests.kustomize import OVERLAYS, RENDERED, Json, kustomized, of_kind
 
-NODES: Final = MANIFESTS / "components" / "nodes" / "rights.yaml"
+# Rights that are chosen in addition to an overlay, besides those to other engines.
+CHOSEN: Final = ("nodes", "policy-reports")
 CLASSES: Final = ROOT / "policies" / "capacity" / "any-provider.yaml"
 DEFINITION: Final = "CustomResourceDefinition"
 
@@ -19,7 +20,7 @@ def rendered(kubectl: Path) -> Mapping[str, list[Json]]:
     """The objects of each file; the definitions, which every overlay has, once for all.
 
     And the classes, which none of them has, for an installation to bring where there are none; and
-    the rights to see nodes and to use other engines, for one that asks for them.
+    the rights to see nodes, to write reports and to use other engines, for one that asks for them.
     """
     made = {name: kustomized(kubectl, MANIFESTS / name) for name in OVERLAYS}
     found = {
@@ -29,10 +30,10 @@ def rendered(kubectl: Path) -> Mapping[str, list[Json]]:
     return {
         "crds.yaml": of_kind(made["default"], DEFINITION),
         "classes.yaml": [each for each in load_all_yaml(CLASSES.read_text()) if each],
-        "nodes.yaml": list(load_all_yaml(NODES.read_text())),
         **{
             f"{folder.name}.yaml": list(load_all_yaml((folder / "rights.yaml").read_text()))
-            for folder in sorted((MANIFESTS / "components").glob("backend-*"))
+            for folder in sorted((MANIFESTS / "components").iterdir())
+            if folder.name in CHOSEN or folder.name.startswith("backend-")
         },
         **found,
     }

@@ -405,6 +405,7 @@ def test_every_kustomization_is_reached() -> None:
         "monitoring",
         "nodes",
         "policies-from-files",
+        "policy-reports",
     }
 
 

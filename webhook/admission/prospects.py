@@ -180,6 +180,18 @@ class Prospects:
             self._explanations.put(question, explanation)
         return explanation
 
+    def unplaceable_as_stored(
+        self, stored: JsonObject, decision: Decision, policies: PolicySet
+    ) -> str:
+        """Return why no node could admit the stored pod as it is; empty if one could, or if bound.
+
+        `decision` is any decision on it. The scheduler judges what is stored, not what policies
+        would make of it, so no condition is attributed to a policy.
+        """
+        placement = pods.parse_pod(stored)
+        as_it_is = decision._replace(result="unchanged", placement=placement, policies=(), trace=())
+        return self.unplaceable(stored, as_it_is, policies)
+
     def _is_admitted(self, key: bytes, pod: PodPlacement, requested: Mapping[str, int]) -> bool:
         known = self._admitted.get(key)
         if known is None:

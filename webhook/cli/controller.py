@@ -213,6 +213,21 @@ class ControllerSettings:
         help="Minimum time between writes of the pods that a policy matched. Changes of the "
         "policy itself are written at once.",
     )
+    policy_reports: bool = setting(
+        "--policy-reports",
+        is_flag=True,
+        help="Write a policy report (PolicyReport of wgpolicyk8s.io/v1alpha2) in each namespace "
+        "with pods of runs: effects of policies under Audit, pods without a stamp or a node, "
+        "exceptions in use. Requires --policy-status.",
+    )
+    policy_reports_interval: float = setting(
+        "--policy-reports-interval",
+        type=Number(0.2, 86400),
+        default=300.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Time between two passes over all pods for --policy-reports.",
+    )
     webhook_replicas: tuple[tuple[str, int], ...] = setting(
         "--webhook-replica",
         multiple=True,
@@ -292,6 +307,11 @@ def command(settings: ControllerSettings) -> None:
         raise click.UsageError(
             f"{_option_text('restart_backoff_first')} is more than "
             f"{_option_text('restart_backoff_longest')}: want first <= longest"
+        )
+    if settings.policy_reports and not settings.writes_policy_status:
+        raise click.UsageError(
+            "--policy-reports requires --policy-status: reports are about the policies in the "
+            "cluster, and pods of all namespaces"
         )
     from webhook.cli import controller_process
     from webhook.server.logs import configure

@@ -174,7 +174,13 @@ def _make_reporter(settings: ControllerSettings, client: Client, writer: Writer)
         named = [(f"{host}:{port}", host, port) for host, port in settings.webhook_replicas]
         return [Replica(name, name, host, port, leaving=False) for name, host, port in named]
 
-    return PolicyReporter(client, writer, replicas, interval=settings.policy_status_interval)
+    return PolicyReporter(
+        client,
+        writer,
+        replicas,
+        interval=settings.policy_status_interval,
+        reports=settings.policy_reports_interval if settings.policy_reports else None,
+    )
 
 
 def watch_parts(

@@ -80,6 +80,13 @@ if TYPE_CHECKING:
     "objects; without this option they are removed. Repeatable.",
 )
 @click.option(
+    "--policy-reports",
+    "reports",
+    is_flag=True,
+    help="Make the controller write a policy report in each namespace with pods of runs. Grants "
+    "the rights to do so; without this option they are removed, and the reports with them.",
+)
+@click.option(
     "--webhook-url",
     default="",
     metavar="URL",
@@ -108,6 +115,7 @@ def command(
     from_files: bool,
     nodes: bool,
     backends: tuple[str, ...],
+    reports: bool,
     webhook_url: str,
     webhook_ca: Path | None,
     dry_run: bool,
@@ -147,6 +155,11 @@ def command(
         raise click.UsageError("give --webhook-url and --webhook-ca together")
     if webhook_url and not webhook_url.startswith("https://"):
         raise click.BadParameter("want https://HOST:PORT/PATH", param_hint="--webhook-url")
+    if reports and from_files:
+        raise click.UsageError(
+            "--policy-reports is about policies that are objects of the cluster; leave out "
+            "--policies-from-files"
+        )
     if output == "yaml" and not dry_run:
         raise click.UsageError("-o yaml requires --dry-run; for programs there is -o json")
     from webhook.cli.install_files import files_of, sources_of
@@ -165,6 +178,7 @@ def command(
         webhook_ca.read_bytes() if webhook_ca else b"",
         source_files,
         backends=tuple(dict.fromkeys(backends)),
+        reports=reports,
     )
     overlaid = _overlaid(overlay_names)
     trouble = ""

@@ -17,6 +17,7 @@ from webhook.installation.manifests import (
     with_backends,
     with_nodes,
     with_policies,
+    with_policy_reports,
 )
 from webhook.installation.object_kinds import (
     CONFIGURATION,
@@ -53,6 +54,7 @@ class Choices:
     from_files: the policies are files of a ConfigMap, not objects of the cluster.
     nodes: the webhook watches the nodes, and warns about pods that none of them admits.
     backends: engines to which the controller may give Runs.
+    reports: the controller writes policy reports.
     source_files: more policy files, with the systems of --source FILE.
     stored: documents RunSource that the webhook reads already.
     url, authority: for a webhook outside the cluster, its address and the PEM of its authority.
@@ -68,6 +70,7 @@ class Choices:
     source_files: Mapping[str, str] = field(default_factory=dict)
     stored: Sequence[Document] = ()
     backends: tuple[str, ...] = ()
+    reports: bool = False
 
     @property
     def names_unknown_source(self) -> bool:
@@ -103,6 +106,8 @@ def adapted(objects: Iterable[Json], choices: Choices) -> dict[Key, Json]:
             _set_image(each, choices.image)
     if choices.nodes:
         found = with_nodes(found)
+    if choices.reports:
+        found = with_policy_reports(found)
     found = with_backends(found, choices.backends)
     table = choices.table()
     found = _with_files(found, choices) if choices.from_files else _with_objects(found, choices)

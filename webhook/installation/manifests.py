@@ -31,6 +31,8 @@ _DEFINITIONS: Final = "crds"
 _CLASSES: Final = "classes"
 # The rights of the component `nodes`, which is chosen in addition to an overlay.
 _NODES: Final = "nodes"
+# The controller's rights of the component `policy-reports`.
+_REPORTS: Final = "policy-reports"
 # The prefix of the components with the controller's rights to other engines.
 _BACKEND: Final = "backend-"
 DEFAULT: Final = "default"
@@ -44,13 +46,14 @@ _RIGHTS: Final = (f"{names.WEBHOOK}-policies", f"{names.CONTROLLER}-policies")
 # Objects that the webhook does not use get no status.
 _NO_STATUS: Final = "--no-policy-status"
 NODES: Final = "--nodes"
+POLICY_REPORTS: Final = "--policy-reports"
 # A ConfigMap holds 1 MiB (k8s.io/api/core/v1, MaxSecretSize); some of it is metadata.
 MAX_BYTES: Final = 1_000_000
 
 
 def overlays() -> tuple[str, ...]:
     """The overlays' names: the default first, then in alphabetical order."""
-    others = {_DEFINITIONS, _CLASSES, _NODES}
+    others = {_DEFINITIONS, _CLASSES, _NODES, _REPORTS}
     found = {each for each in _files() if not each.startswith(_BACKEND)} - others
     return tuple(sorted(found, key=lambda name: (name != DEFAULT, name)))
 
@@ -79,6 +82,11 @@ def rights_to_nodes() -> list[dict[str, Any]]:
     return [*_load_overlay(_NODES)]
 
 
+def rights_to_reports() -> list[dict[str, Any]]:
+    """The objects of the component `policy-reports`, shared as those of an overlay are."""
+    return [*_load_overlay(_REPORTS)]
+
+
 def rights_to_backend(name: str) -> list[dict[str, Any]]:
     """The objects of the component of one engine, shared as those of an overlay are."""
     return [*_load_overlay(f"{_BACKEND}{name}")]
@@ -88,7 +96,7 @@ def rights_to_backend(name: str) -> list[dict[str, Any]]:
 def every_key() -> frozenset[Key]:
     """Every object of any overlay, and of the components with rights."""
     rights = (f"{_BACKEND}{name}" for name in backends())
-    everything = (_DEFINITIONS, _NODES, *rights, *overlays())
+    everything = (_DEFINITIONS, _NODES, _REPORTS, *rights, *overlays())
     return frozenset(key for name in everything for key in in_order(_load_overlay(name)))
 
 
@@ -198,6 +206,12 @@ def with_nodes(objects: Mapping[Key, Json]) -> dict[Key, Json]:
     """The objects for a webhook that watches nodes: its argument, and the right to do so."""
     changed = {WEBHOOK: with_argument(objects[WEBHOOK], NODES)}
     return in_order([*{**objects, **changed}.values(), *rights_to_nodes()])
+
+
+def with_policy_reports(objects: Mapping[Key, Json]) -> dict[Key, Json]:
+    """The objects for a controller that writes policy reports: its argument, and its rights."""
+    changed = {_CONTROLLER: with_argument(objects[_CONTROLLER], POLICY_REPORTS)}
+    return in_order([*{**objects, **changed}.values(), *rights_to_reports()])
 
 
 def with_backends(objects: Mapping[Key, Json], chosen: Sequence[str]) -> dict[Key, Json]:

@@ -65,6 +65,7 @@
 {{- if $values.nodes }}{{ $arguments = append $arguments "--nodes" }}{{ end }}
 {{- else }}
 {{- if eq $values.certificates "controller" }}{{ $arguments = append $arguments "--certificates" }}{{ end }}
+{{- if $values.policyReports }}{{ $arguments = append $arguments "--policy-reports" }}{{ end }}
 {{- if $values.policyFiles }}{{ $arguments = append $arguments "--no-policy-status" }}{{ end }}
 {{- end }}
 {{- $_ := set $container "args" (concat $arguments $own.extraArgs) }}

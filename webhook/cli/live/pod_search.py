@@ -11,7 +11,7 @@ import orjson
 from webhook import names
 from webhook.admission.prospects import Prospects
 from webhook.cli.cluster_surroundings import read_labels
-from webhook.cli.decisions import unknown_classes
+from webhook.cli.decisions import placement_of, unknown_classes
 from webhook.cli.live.asking import Reader, made_by, node_list, policy_set
 from webhook.cli.live.finding import (
     Discovery,
@@ -27,7 +27,6 @@ from webhook.cli.offline import labels_of, unknown_labels
 from webhook.cli.options import CLUSTER
 from webhook.errors import ClusterError, InvalidPod
 from webhook.identity import identify
-from webhook.placement import pod as pods
 from webhook.placement.node_groups import NodeGroups
 from webhook.workloads.object import ANSWERED, Object
 
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.cli.decisions import Replicas
-    from webhook.cli.live.live_pods import LivePod
+    from webhook.cli.live.live_pods import Difference, LivePod
     from webhook.cli.live.missing_stamp import Why
     from webhook.cli.options import Where
     from webhook.kube.client import Client
@@ -76,12 +75,22 @@ class Owner(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A pod of one kind of findings; `live` has its differences, `text` the reason otherwise."""
+    """A pod of one kind of findings, with the reason: `differences`, or `text`.
+
+    `stamp_set` is the set of its stamp, `author` the source of what its author wrote, and `unsure`
+    has the fields, as (policy, field), whose value of the policy is unknown. It keeps no part of
+    the pod itself, which may be large.
+    """
 
     kind: Kind
-    live: LivePod
+    namespace: str
+    name: str
     owner: Owner
-    text: str = ""
+    text: str
+    differences: Sequence[Difference]
+    stamp_set: str
+    author: str
+    unsure: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +338,8 @@ def _judge_all(
     nodes: Sequence[Node] | None,
     unknown: list[str],
 ) -> tuple[list[Finding], set[str], list[Replicas]]:
-    """The findings, the hashes of all stamps, and today's decision for each kind of template."""
+    """The findings, the hashes of all stamps, and a decision for each namespace and
+    classes."""
     prospects = Prospects(NodeGroups(nodes)) if nodes is not None else None
     findings: list[Finding] = []
     hashes: set[str] = set()
@@ -354,39 +364,55 @@ def _judge_all(
         owner = owners.top(each, pod)
         if live.stamp:
             hashes.add(live.stamp.set_hash)
-        decided.setdefault((each.namespace, owner, live.today.decision.policies), live.today)
-        findings += _findings(live, pod.value, owner, reader, search, prospects)
+        placement = placement_of(live.today)
+        classes = placement and (placement.priority_class_name, placement.runtime_class_name)
+        decided.setdefault((each.namespace, classes), live.today)
+        findings += [
+            _finding(kind, live, owner, text)
+            for kind, text in _findings(live, pod.value, reader, search, prospects)
+        ]
     return sorted(findings, key=_order), hashes, list(decided.values())
 
 
 def _order(found: Finding) -> tuple[str, ...]:
-    return (found.live.pod.namespace, str(found.owner), found.kind, found.live.pod.name)
+    return (found.namespace, str(found.owner), found.kind, found.name)
+
+
+def _finding(kind: Kind, live: LivePod, owner: Owner, text: str) -> Finding:
+    return Finding(
+        kind,
+        live.pod.namespace,
+        live.pod.name,
+        owner,
+        text,
+        () if text else live.differences,
+        live.stamp.set_hash if live.stamp else "",
+        live.origin.evidence,
+        live.origin.unsure,
+    )
 
 
 def _findings(
     live: LivePod,
     stored: JsonObject,
-    owner: Owner,
     reader: Reader,
     search: Search,
     prospects: Prospects | None,
-) -> Iterator[Finding]:
+) -> Iterator[tuple[Kind, str]]:
+    """The kinds of findings about a pod, each with the reason if it is not a difference."""
     if "otherwise" in search.kinds and not live.unread:
         if not live.today.decision.allowed:
             text = f"it would be rejected: {live.today.decision.reason}"
-            yield Finding("otherwise", live, owner, text)
+            yield "otherwise", text
         elif live.today.refusals:
             text = f"the API server would refuse it: {'; '.join(live.today.refusals)}"
-            yield Finding("otherwise", live, owner, text)
+            yield "otherwise", text
         elif live.differences:
-            yield Finding("otherwise", live, owner)
+            yield "otherwise", ""
     if "unplaced" in search.kinds and live.unstamped:
         reason = reader.unstamped([live])[live.pod.namespace, live.pod.name]
-        yield Finding("unplaced", live, owner, f"{reason.reason}; cure: {reason.cure}")
-    if prospects is not None and live.is_run and not stored["spec"].get("nodeName"):
-        # As it is stored: the scheduler judges this text, and not what policies would make of it.
-        as_it_is = live.today.decision._replace(
-            result="unchanged", placement=pods.parse_pod(stored), policies=(), trace=()
-        )
-        if text := prospects.unplaceable(stored, as_it_is, reader.policies):
-            yield Finding("no-node", live, owner, text)
+        yield "unplaced", f"{reason.reason}; cure: {reason.cure}"
+    if prospects is not None and live.is_run:
+        text = prospects.unplaceable_as_stored(stored, live.today.decision, reader.policies)
+        if text:
+            yield "no-node", text

@@ -44,7 +44,7 @@ def lines(found: Found) -> Iterator[str]:
                 [click.style(head, bold=True) for head in _HEADS],
                 *(
                     [
-                        one_line(row.first.live.pod.namespace),
+                        one_line(row.first.namespace),
                         one_line(str(row.first.owner)),
                         str(len(row.names)),
                         click.style(row.first.kind, fg="yellow"),
@@ -71,22 +71,20 @@ def _pods(count: int) -> str:
 def _basis(found: Found, kind: str) -> str:
     if kind == "otherwise":
         return f" (policy set {found.policies.hash[:HASH_LENGTH]})"
-    return f" (of {len(found.nodes or ())})" if kind == "no-node" else ""
+    return f" (of {len(found.nodes or ())} nodes)" if kind == "no-node" else ""
 
 
 def owner_lines(found: Found) -> Iterator[str]:
     """Each owner once: its namespace, and its name in the form that kubectl takes."""
-    yield from dict.fromkeys(
-        one_line(f"{each.live.pod.namespace} {each.owner}") for each in found.findings
-    )
+    yield from dict.fromkeys(one_line(f"{each.namespace} {each.owner}") for each in found.findings)
 
 
 def _rows(found: Found) -> list[_Row]:
     rows: dict[tuple[object, ...], _Row] = {}
     for each in found.findings:
-        reason = each.text or "; ".join(map(_difference_text, each.live.differences))
-        key = (each.live.pod.namespace, each.owner, each.kind, reason)
-        rows.setdefault(key, _Row(each, reason)).names.append(each.live.pod.name)
+        reason = each.text or "; ".join(map(_difference_text, each.differences))
+        key = (each.namespace, each.owner, each.kind, reason)
+        rows.setdefault(key, _Row(each, reason)).names.append(each.name)
     return list(rows.values())
 
 
@@ -116,17 +114,15 @@ def document(found: Found) -> dict[str, Any]:
 
 
 def _document(each: Finding) -> dict[str, Any]:
-    live, owner = each.live, each.owner
+    owner = each.owner
     return {
-        "namespace": live.pod.namespace,
-        "name": live.pod.name,
+        "namespace": each.namespace,
+        "name": each.name,
         "finding": each.kind,
         "reason": harmless(each.text) or None,
         "owner": {"group": owner.group, "kind": owner.kind, "name": owner.name},
-        "stampSet": live.stamp.set_hash if live.stamp else None,
-        "author": live.origin.evidence,
-        "differences": [difference._asdict() for difference in live.differences]
-        if each.kind == "otherwise"
-        else [],
-        "unsure": [{"policy": policy, "field": name} for policy, name in live.origin.unsure],
+        "stampSet": each.stamp_set or None,
+        "author": each.author,
+        "differences": [difference._asdict() for difference in each.differences],
+        "unsure": [{"policy": policy, "field": name} for policy, name in each.unsure],
     }

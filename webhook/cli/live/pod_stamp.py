@@ -171,7 +171,7 @@ def _bare(pod: Object, own: PodPlacement, author: PodPlacement) -> Object:
     """The pod with this placement, and without its status and its node."""
     value = copy.deepcopy({key: each for key, each in pod.value.items() if key != "status"})
     operations = copy.deepcopy(patch.operations(value, own, author))
-    value = jsonpatch.apply_patch(value, operations)
+    value = jsonpatch.apply_patch(value, operations, in_place=True)
     # A patch takes no affinity away: no policy does.
     value["spec"]["affinity"] = copy.deepcopy(patch.affinity_of({}, author))
     value["spec"]["nodeName"] = author.node_name

@@ -14,6 +14,7 @@ import aiohttp
 from webhook import names
 from webhook.controller.policies.policy_judging import Judging
 from webhook.controller.policies.replica_metrics import report_of
+from webhook.controller.policies.report_writer import PodReports
 from webhook.controller.policies.status_writer import INTERVAL, StatusWriter, StoredObjects
 from webhook.errors import ClusterError
 from webhook.kube.node_view import NodeView
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import NoReturn
 
-    from webhook.controller.policies.status_writer import Writes
+    from webhook.controller.policies.report_writer import Writes
     from webhook.kube.client import Client
     from webhook.kube.webhook_replicas import Replica
     from webhook.policy.reporting.decision_counts import Report
@@ -58,7 +59,8 @@ class PolicyReporter:
     """Writes the statuses of policies and capacity classes.
 
     `replicas` returns the webhook's replicas; `interval` is the time between the writes of one
-    object's counts, in seconds. `clock` is the wall clock, in UTC.
+    object's counts, in seconds. With `reports`, the time between two passes over all pods in
+    seconds, it also writes policy reports. `clock` is the wall clock, in UTC.
     """
 
     def __init__(
@@ -68,12 +70,14 @@ class PolicyReporter:
         replicas: Callable[[], Awaitable[Sequence[Replica]]],
         *,
         interval: float = INTERVAL,
+        reports: float | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._client = client
         self._writer = writer
         self._replicas = replicas
         self._interval = interval
+        self._reports = reports
         self._clock = clock
         self._tenure: _Tenure | None = None
 
@@ -86,7 +90,7 @@ class PolicyReporter:
         """Write statuses until cancelled. Errors are logged, so that the controller continues."""
         # A new one each time: counts continue from the values in the statuses.
         tenure = self._tenure = _Tenure(
-            self._client, self._writer, self._replicas, self._interval, self._clock
+            self._client, self._writer, self._replicas, self._interval, self._clock, self._reports
         )
         try:
             await tenure.run()
@@ -104,6 +108,7 @@ class _Tenure:
         replicas: Callable[[], Awaitable[Sequence[Replica]]],
         interval: float,
         clock: Callable[[], datetime],
+        reports: float | None,
     ) -> None:
         self._replicas = replicas
         self._interval = interval
@@ -112,6 +117,16 @@ class _Tenure:
         self._nodes = NodeView(client)
         self._statuses = StatusWriter(writer, self._objects, self._due, interval=interval)
         self._judging = Judging(self._objects, self._nodes, self._statuses.wake, clock)
+        self._reports = None
+        if reports is not None:
+            self._reports = PodReports(
+                client,
+                writer,
+                lambda: self._judging.acceptance.policies,
+                self._nodes,
+                interval=reports,
+                clock=clock,
+            )
         self._client = client
         self._configuration: Mapping[str, Any] | None = None
         self._ledger = Ledger()
@@ -129,6 +144,7 @@ class _Tenure:
                     self._judging.survey,
                     self._poll_replicas,
                     self._write,
+                    *([self._reports.run] if self._reports else []),
                 ):
                     group.create_task(_always(part))
         finally:
@@ -162,7 +178,9 @@ class _Tenure:
             self._replicas_trouble,
             self._nodes.trouble(),
             self._statuses.trouble,
+            self._reports.trouble if self._reports else "",
         )
+        parts += [self._reports.state] if self._reports else []
         return "; ".join([*parts, *filter(None, troubles)])
 
     async def _write(self) -> None:

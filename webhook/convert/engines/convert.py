@@ -6,19 +6,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.convert.engines.difference import differences
 from webhook.convert.engines.documents import CONVERTIBLE, JOBS, kind_of, select
-from webhook.convert.engines.extract import (
+from webhook.convert.engines.jobsets import extract_jobset, extract_train_job
+from webhook.convert.engines.operator_jobs import (
     extract_batch_job,
     extract_dask,
     extract_job,
-    extract_jobset,
-    extract_ray,
-    extract_ray_job,
-    extract_spark,
-    extract_train_job,
-    find,
     operator_port,
-    without_env,
 )
+from webhook.convert.engines.parts import find, without_env
+from webhook.convert.engines.ray import extract_ray, extract_ray_job
+from webhook.convert.engines.spark import extract_spark
 from webhook.convert.polyaxon.complete import complete
 from webhook.convert.polyaxon.convert import Converted, read_file
 from webhook.convert.polyaxon.draft import Notes

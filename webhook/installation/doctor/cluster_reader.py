@@ -20,7 +20,15 @@ from webhook.installation.doctor.cluster_state import (
 )
 from webhook.installation.doctor.permission_checks import WANTED, needed
 from webhook.installation.doctor.pod_checks import find_unplaced
-from webhook.installation.manifests import NODES, from_files, has_argument, objects_of, with_nodes
+from webhook.installation.manifests import (
+    NODES,
+    POLICY_REPORTS,
+    from_files,
+    has_argument,
+    objects_of,
+    with_nodes,
+    with_policy_reports,
+)
 from webhook.installation.object_kinds import (
     CONFIGURATION,
     CRD,
@@ -279,6 +287,8 @@ class Reader:
             objects = from_files(objects)
         if names.WEBHOOK in deployments and has_argument(deployments[names.WEBHOOK], NODES):
             objects = with_nodes(objects)
+        if has_argument(deployments[names.CONTROLLER], POLICY_REPORTS):
+            objects = with_policy_reports(objects)
         wanted = needed(objects.values())
         questions = [
             (account, right)

@@ -1,0 +1,306 @@
+"""`fairlead controller --policy-reports`: reports by Kyverno's definition, in a real cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cluster.kyverno import policy_report_definition
+from tests.cluster.manifests import pod
+from tests.cluster.paths import home
+from tests.cluster.policy_rule_cases import path_of
+from tests.cluster.rooms import Json, Room
+from tests.control_planes import StartControlPlane
+from tests.eventually import eventually
+from tests.server.serving import readiness
+from tests.wording import mentions
+from webhook import names
+from webhook.controller.policies.report_documents import OWNER, collection
+from webhook.installation.manifests import objects_of, rights_to_reports
+from webhook.policy.crd import custom_resource_definitions
+from webhook.run.crd import custom_resource_definition
+from webhook.sandbox.api import install_definition
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.fairlead import SandboxController, start_controller, start_webhook
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
+from webhook.times import to_second
+
+POOL = "cloud.google.com/gke-nodepool"
+WORKER = {names.RUN: "r", names.ROLE: "worker"}
+OPTIONS = ("--no-leader-election", "--policy-reports", "--policy-reports-interval", "0.4")
+_OWNERS = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+POLICIES: dict[str, Json] = {
+    "pool": {
+        "match": {"roles": ["worker"]},
+        "defaults": {"nodeSelector": {POOL: "on-demand"}},
+    },
+    "strict": {
+        "enforcement": "Audit",
+        "match": {"podSelector": {"matchLabels": {"want": "strict"}}},
+        "requirements": {"nodeSelector": {POOL: "gpu"}},
+    },
+    "tier": {
+        "enforcement": "Audit",
+        "match": {"podSelector": {"matchLabels": {"want": "tier"}}},
+        "overrides": {"labels": {"tier": "batch"}},
+    },
+}
+
+
+@dataclass
+class Site:
+    """A cluster whose controller writes policy reports; the webhook places pods in it."""
+
+    plane: ControlPlane
+    controller: SandboxController
+    kubectl: Kubectl
+
+    def room(self, name: str) -> Room:
+        """A new namespace."""
+        self.plane.create_namespace(name)
+        return Room(self.plane, self.kubectl.within(name), name)
+
+    def report(self, namespace: str) -> Json | None:
+        """The report of a namespace; None if there is none."""
+        found: Json | None = self.plane.api.get(f"{collection(namespace)}/fairlead")
+        return found
+
+    def until(self, namespace: str, **summary: int) -> Json:
+        """Wait until the report has these counts, and return it."""
+
+        def counted() -> bool:
+            found = (self.report(namespace) or {}).get("summary", {})
+            return all(found.get(key.rstrip("_")) == count for key, count in summary.items())
+
+        eventually(f"the report has {summary}", counted, explain=lambda: self.report(namespace))
+        found = self.report(namespace)
+        assert found is not None
+        return found
+
+
+@pytest.fixture(scope="module")
+def site(
+    binaries: Mapping[str, Path],
+    kubectl_for: Callable[[ControlPlane], Kubectl],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Site]:
+    """A control plane of the module's own, because the reports are about all namespaces."""
+    definitions = [
+        *custom_resource_definitions().values(),
+        custom_resource_definition(),
+        policy_report_definition(),
+    ]
+    settings = Settings(pools=read_pools(SHIPPED_NODES), definitions=definitions)
+    directory = tmp_path_factory.mktemp("reports") / "state"
+    with ControlPlane(directory, binaries, settings) as plane:
+        plane.create_namespace(names.NAMESPACE)
+        plane.create_namespace("bypassed")
+        # Before there is a webhook.
+        early = pod("early", labels=WORKER, nodeSelector={POOL: "on-demand"})
+        plane.api.create("/api/v1/namespaces/bypassed/pods", early)
+        install_rights(plane)
+        for name, spec in POLICIES.items():
+            create(plane, names.POLICY_KIND, name, spec)
+        until = to_second(datetime.now(UTC) + timedelta(hours=1))
+        create(
+            plane,
+            names.EXCEPTION_KIND,
+            "anna",
+            {
+                "policies": ["pool"],
+                "match": {"podSelector": {"matchLabels": {"want": "free"}}},
+                "until": until,
+                "reason": "Anna looks for a leak.",
+            },
+        )
+        start_webhook(plane, None)
+        yield Site(plane, begin(plane), kubectl_for(plane))
+
+
+def install_rights(plane: ControlPlane) -> None:
+    """Create the roles and bindings of the controller, and those of the component."""
+    rights = [each for each in objects_of("default") if "Role" in each["kind"]]
+    for each in (*rights, *rights_to_reports()):
+        subjects = [subject["name"] for subject in each.get("subjects", ())]
+        if each["kind"].endswith("Role") or names.CONTROLLER in subjects:
+            where = home(each, names.NAMESPACE)
+            assert plane.api.call("POST", where, each)[0] in (201, 409)
+
+
+def begin(plane: ControlPlane) -> SandboxController:
+    """Start a controller that writes reports, as its ServiceAccount."""
+    account = f"/api/v1/namespaces/{names.NAMESPACE}/serviceaccounts"
+    plane.api.call("POST", account, {"metadata": {"name": names.CONTROLLER}})
+    token = plane.api.create(f"{account}/{names.CONTROLLER}/token", {"spec": {}})["status"]["token"]
+    config = yaml.safe_load(plane.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token}
+    kubeconfig = plane.layout.directory / "controller.kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(config))
+    options = (*OPTIONS, "--lease-namespace", names.NAMESPACE)
+    name = "reports-controller"
+    return start_controller(plane, name=name, kubeconfig=kubeconfig, options=options)
+
+
+def create(plane: ControlPlane, kind: str, name: str, spec: Json) -> None:
+    """Create a policy or an exception."""
+    manifest = {
+        "apiVersion": names.API_VERSION,
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+    plane.api.create(path_of(kind) + "?fieldValidation=Strict", manifest)
+
+
+def rows(report: Json) -> set[tuple[str, str, str, str]]:
+    """Policy, rule, result and pod of each result."""
+    return {
+        (each["policy"], each["rule"], each["result"], each["resources"][0]["name"])
+        for each in report["results"]
+    }
+
+
+def test_a_report_has_every_kind_of_result(site: Site) -> None:
+    """Audit that rejects or changes, an exception, no node; and the pods without any result."""
+    room = site.room("research")
+    room.create(pod("well", labels=WORKER))
+    room.create(pod("refused", labels={**WORKER, "want": "strict"}))
+    room.create(pod("changed", labels={**WORKER, "want": "tier"}))
+    room.create(pod("free", labels={**WORKER, "want": "free"}))
+    room.create(pod("lost", labels=WORKER, nodeSelector={"pool": "typo"}))
+    room.create(pod("foreign", labels={"app": "x"}))
+    report = site.until("research", pass_=1, fail=2, warn=1, skip=1, error=0)
+    assert rows(report) == {
+        ("fairlead.dev/no-node", "nodes", "fail", "lost"),
+        ("strict", "audit", "fail", "refused"),
+        ("tier", "audit", "warn", "changed"),
+        ("pool", "exception", "skip", "free"),
+    }
+    texts = {each["policy"]: each["message"] for each in report["results"]}
+    mentions(texts["fairlead.dev/no-node"], "pool=typo", "matches none")
+    mentions(texts["strict"], "under Audit", "would reject", POOL, "gpu")
+    mentions(texts["tier"], "under Audit", "labels[tier]")
+    mentions(texts["pool"], "exception anna", "Anna looks for a leak.")
+    assert {each["source"] for each in report["results"]} == {"fairlead"}
+    shown = " ".join(site.kubectl("get", "polr", "-A").split())
+    mentions(shown, "PASS FAIL WARN ERROR SKIP", "research fairlead", "1 2 1 0 1")
+
+
+def test_a_pod_that_came_through_unplaced_is_a_failure(site: Site) -> None:
+    """With the command that gives the reason."""
+    report = site.until("bypassed", fail=1, pass_=0)
+    assert rows(report) == {("fairlead.dev/unplaced", "stamp", "fail", "early")}
+    mentions(report["results"][0]["message"], "no stamp", "fairlead pods --unplaced")
+
+
+def test_a_report_that_is_up_to_date_is_not_written_again(site: Site) -> None:
+    """Several passes later it has the same version; a new result keeps the older timestamps."""
+    room = site.room("quiet")
+    room.create(pod("lost-a", labels=WORKER, nodeSelector={"pool": "typo"}))
+    before = site.until("quiet", fail=1)
+    site.room("later").create(pod("lost", labels=WORKER, nodeSelector={"pool": "typo"}))
+    # Written in a later pass than the one that wrote `before`.
+    site.until("later", fail=1)
+    again = site.report("quiet")
+    assert again is not None
+    assert again["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+    room.create(pod("lost-b", labels=WORKER, nodeSelector={"pool": "typo"}))
+    after = site.until("quiet", fail=2)
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["results"][0] == before["results"][0]
+
+
+def test_what_others_add_to_a_report_stays_and_what_they_change_is_restored(site: Site) -> None:
+    """Labels of others are kept; edited counts are not."""
+    site.room("edited").create(pod("well", labels=WORKER))
+    site.until("edited", pass_=1)
+    edit = {"metadata": {"labels": {"team": "a"}}, "summary": {"pass": 7}}
+    site.plane.api.patch(f"{collection('edited')}/fairlead", edit)
+    report = site.until("edited", pass_=1)
+    assert report["metadata"]["labels"]["team"] == "a"
+
+
+def test_a_report_ends_with_the_last_pod_of_a_run_or_the_namespace(site: Site) -> None:
+    """No trouble is left behind by either."""
+    room = site.room("short")
+    room.create(pod("well", labels=WORKER))
+    site.until("short", pass_=1)
+    room.delete("pods", "well", now=True)
+    eventually("the report is gone", lambda: site.report("short") is None)
+    site.room("gone").create(pod("well", labels=WORKER))
+    site.until("gone", pass_=1)
+    site.plane.api.delete("/api/v1/namespaces/gone")
+    eventually(
+        "the namespace is gone", lambda: site.plane.api.get("/api/v1/namespaces/gone") is None
+    )
+    site.room("next").create(pod("well", labels=WORKER))
+    site.until("next", pass_=1)
+    mentions(state(site.controller), "policy reports")
+    assert "policy reports are not written" not in state(site.controller)
+
+
+def test_another_s_report_of_that_name_stays_and_is_named(site: Site) -> None:
+    """Reports of other namespaces are written as before."""
+    room = site.room("foreign")
+    theirs = {
+        "apiVersion": "wgpolicyk8s.io/v1alpha2",
+        "kind": "PolicyReport",
+        "metadata": {"name": "fairlead"},
+    }
+    site.plane.api.create(collection("foreign"), theirs)
+    room.create(pod("well", labels=WORKER))
+    eventually("it is named", lambda: "not Fairlead's" in state(site.controller))
+    site.room("beside").create(pod("well", labels=WORKER))
+    site.until("beside", pass_=1)
+    assert (site.report("foreign") or {}).get("results") is None
+    site.plane.api.delete(f"{collection('foreign')}/fairlead")
+    site.until("foreign", pass_=1)
+
+
+def state(controller: SandboxController) -> str:
+    """What the controller says at /readyz of statuses and reports; it is ready whatever that is."""
+    status, detail = readiness(controller.health_port)
+    assert status == 200
+    return str(detail["conditions"]["policy-status"]["reason"])
+
+
+def test_removing_the_component_removes_the_reports(site: Site) -> None:
+    """Its ClusterRole owns them; the garbage collector deletes them without Fairlead."""
+    site.room("owned").create(pod("well", labels=WORKER))
+    report = site.until("owned", pass_=1)
+    assert [each["name"] for each in report["metadata"]["ownerReferences"]] == [OWNER]
+    site.controller.process.stop()
+    site.plane.api.delete(f"{_OWNERS}/{OWNER}")
+    eventually("no report is left", lambda: not site.plane.api.get(collection())["items"])
+    install_rights(site.plane)
+    site.controller = begin(site.plane)
+    site.until("owned", pass_=1)
+
+
+def test_without_the_definition_the_cure_is_named_and_statuses_are_written(
+    start_control_plane: StartControlPlane,
+) -> None:
+    """And once it is there, reports are written without a restart."""
+    definitions = [*custom_resource_definitions().values(), custom_resource_definition()]
+    small = Settings(components=("etcd", "kube-apiserver"), definitions=definitions)
+    plane = start_control_plane(small)
+    plane.create_namespace(names.NAMESPACE)
+    install_rights(plane)
+    create(plane, names.POLICY_KIND, "pool", POLICIES["pool"])
+    controller = begin(plane)
+    eventually("the cure is named", lambda: "does not serve policyreports" in state(controller))
+    mentions(state(controller), "Kyverno's chart", "remove --policy-reports")
+
+    def accepted() -> bool:
+        stored = plane.api.get(f"{path_of(names.POLICY_KIND)}/pool")
+        return bool((stored.get("status") or {}).get("conditions"))
+
+    eventually("the policy has a status", accepted)
+    install_definition(plane.api, policy_report_definition())
+    eventually("the trouble is over", lambda: "does not serve" not in state(controller))

@@ -1,0 +1,255 @@
+"""Keep a policy report in each namespace with pods of runs, while this process leads."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from webhook.admission.arrival import Cluster
+from webhook.admission.prospects import Prospects
+from webhook.controller.policies.pod_results import JudgedPod, World, judge_pod
+from webhook.controller.policies.report_documents import (
+    NAME,
+    OWNER,
+    RESOURCE,
+    SELECTOR,
+    VERSION,
+    collection,
+    differs,
+    report,
+)
+from webhook.controller.policies.status_writer import Writes as StatusWrites
+from webhook.errors import ClusterError, NotLeading
+from webhook.placement import nodes as placement_nodes
+from webhook.placement.node_groups import NodeGroups
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import NoReturn
+
+    from webhook.controller.policies.policy_judging import Nodes
+    from webhook.kube.client import Client
+    from webhook.policy.policy_set import PolicySet
+
+    Json = dict[str, Any]
+
+_logger = logging.getLogger(__name__)
+
+# Seconds between two passes over all pods.
+REPORT_INTERVAL: Final = 300.0
+# Seconds until the next look for policies and nodes that are not known yet.
+_SOON: Final = 0.5
+# Pods in one page; each page is judged in a thread, and then forgotten.
+_PAGE: Final = "500"
+# Seconds between two writes. Runs use hundreds of writes per second of the same limit.
+_SPACING: Final = 0.2
+_PODS: Final = "/api/v1/pods"
+_NAMESPACES: Final = "/api/v1/namespaces"
+_OWNERS: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
+_NO_DEFINITION: Final = (
+    f"policy reports are not written: the cluster does not serve {RESOURCE} of {VERSION}; "
+    "install its definition (Kyverno's chart has it), or remove --policy-reports"
+)
+
+
+class Writes(StatusWrites, Protocol):
+    """The required methods of kube.writer.Writer, with those that write statuses."""
+
+    async def create(self, path: str, body: Mapping[str, Any], *, query: Any = None) -> Json:
+        """Create an object, as Client.create does."""
+
+    async def replace(self, path: str, body: Mapping[str, Any], *, query: Any = None) -> Json:
+        """Replace an object, as Client.replace does."""
+
+    async def delete(
+        self, path: str, body: Mapping[str, Any] | None = None, *, query: Any = None
+    ) -> Json:
+        """Delete an object, as Client.delete does."""
+
+
+class PodReports:
+    """Writes the reports. `policies` returns the set in force, None before it is known.
+
+    `interval` is the time between two passes in seconds; `clock` is the wall clock, in UTC.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        writer: Writes,
+        policies: Callable[[], PolicySet | None],
+        nodes: Nodes,
+        *,
+        interval: float = REPORT_INTERVAL,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._writer = writer
+        self._policies = policies
+        self._nodes = nodes
+        self._interval = interval
+        self._clock = clock
+        self.trouble = ""
+        self.state = "no policy report written yet"
+
+    async def run(self) -> NoReturn:
+        """Write reports until cancelled. An error ends one pass, and shows in `trouble`."""
+        while True:
+            policies = self._policies()
+            if policies is None or self._waits_for_nodes():
+                await asyncio.sleep(_SOON)
+                continue
+            try:
+                await self.write_all(policies)
+                self._note("")
+            except NotLeading:
+                self._note("")
+            except ClusterError as error:
+                self._note(str(error))
+            await asyncio.sleep(self._interval)
+
+    async def write_all(self, policies: PolicySet) -> None:
+        """Judge all pods once, and write each report that differs. Raises ClusterError."""
+        stored = await self._stored()
+        labels, ending = await self._namespaces()
+        owner = await self._owner()
+        world = World(policies, labels, await self._cluster(), self._clock(), self._prospects())
+        pods = await self._judge_pods(world)
+        now = int(self._clock().timestamp())
+        written, refused = 0, ""
+        for namespace in sorted({*pods, *stored} - ending):
+            before = stored.get(namespace)
+            found = pods.get(namespace)
+            wanted = (
+                report(namespace, found, before=before, owner=owner, now=now) if found else None
+            )
+            try:
+                changed = await self._write(namespace, wanted, before)
+            except ClusterError as error:
+                refused = refused or f"the report of namespace {namespace}: {error}"
+                changed = True
+            if changed:
+                written += 1
+                await asyncio.sleep(_SPACING)
+        self.state = f"{len(pods)} policy reports, {written} of them changed last time"
+        if refused:
+            raise ClusterError(refused)
+
+    async def _write(self, namespace: str, wanted: Json | None, before: Json | None) -> bool:
+        """Create, replace or delete a report, or leave it as it is; return whether it changed."""
+        path = f"{collection(namespace)}/{NAME}"
+        try:
+            if wanted is None:
+                if before is not None:
+                    uid = before["metadata"]["uid"]
+                    await self._writer.delete(path, {"preconditions": {"uid": uid}})
+                return before is not None
+            if before is None:
+                await self._writer.create(collection(namespace), wanted)
+                return True
+            if not differs(wanted, before):
+                return False
+            await self._writer.replace(path, _onto(wanted, before))
+        except ClusterError as error:
+            if error.reason == "AlreadyExists":
+                text = f"{RESOURCE}/{NAME} exists, and is not Fairlead's; delete or rename it"
+                raise ClusterError(text, status=error.status) from error
+            # The namespace or the report is gone, or somebody has written: the next pass sees it.
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+                raise
+            _logger.debug("policy report of %s: %s", namespace, error)
+        return True
+
+    async def _stored(self) -> dict[str, Json]:
+        try:
+            found = await self._client.list(
+                collection(), lambda each: each, query={"labelSelector": SELECTOR}
+            )
+        except ClusterError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                raise ClusterError(_NO_DEFINITION, status=error.status) from error
+            raise
+        ours = (each for each in found.items if each["metadata"]["name"] == NAME)
+        return {each["metadata"]["namespace"]: each for each in ours}
+
+    async def _namespaces(self) -> tuple[dict[str, Mapping[str, str]], set[str]]:
+        """The labels of all namespaces, and those that are being deleted."""
+        ending: set[str] = set()
+
+        def keep(raw: Json) -> tuple[str, Mapping[str, str]]:
+            metadata = raw["metadata"]
+            if metadata.get("deletionTimestamp"):
+                ending.add(metadata["name"])
+            return metadata["name"], metadata.get("labels") or {}
+
+        return dict((await self._client.list(_NAMESPACES, keep)).items), ending
+
+    async def _owner(self) -> Json | None:
+        """The reference to the ClusterRole of the component; None if there is none."""
+        try:
+            found = await self._client.get(f"{_OWNERS}/{OWNER}")
+        except ClusterError as error:
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+                raise
+            return None
+        return {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "name": OWNER,
+            "uid": found["metadata"]["uid"],
+        }
+
+    async def _cluster(self) -> Cluster:
+        """The default PriorityClass; an enforced policy may depend on it."""
+        listed = await self._client.list(
+            _CLASSES, lambda each: each["metadata"]["name"] if each.get("globalDefault") else ""
+        )
+        nodes = self._nodes.nodes()
+        default = next(filter(None, listed.items), "")
+        return Cluster(default, node=placement_nodes.by_name(nodes))
+
+    def _waits_for_nodes(self) -> bool:
+        return self._nodes.nodes() is None and not self._nodes.trouble()
+
+    def _prospects(self) -> Prospects | None:
+        nodes = self._nodes.nodes()
+        return None if nodes is None else Prospects(NodeGroups(nodes))
+
+    async def _judge_pods(self, world: World) -> dict[str, list[JudgedPod]]:
+        found: dict[str, list[JudgedPod]] = defaultdict(list)
+        query = {"limit": _PAGE}
+        while True:
+            page = await self._client.get(_PODS, query=query)
+            for pod in await asyncio.to_thread(_judge, page.get("items") or (), world):
+                found[pod.namespace].append(pod)
+            position = (page.get("metadata") or {}).get("continue")
+            if not position:
+                return dict(found)
+            query = {"limit": _PAGE, "continue": position}
+
+    def _note(self, trouble: str) -> None:
+        if trouble and trouble != self.trouble:
+            _logger.warning("policy reports: %s", trouble)
+        self.trouble = trouble
+
+
+def _judge(items: Sequence[Json], world: World) -> list[JudgedPod]:
+    return [found for pod in items if (found := judge_pod(pod, world)) is not None]
+
+
+def _onto(wanted: Json, before: Mapping[str, Any]) -> Json:
+    """The wanted report with the metadata that others added to the stored one."""
+    live, metadata = before["metadata"], wanted["metadata"]
+    merged = {
+        **{key: each for key, each in live.items() if key != "managedFields"},
+        **metadata,
+        "labels": {**(live.get("labels") or {}), **metadata["labels"]},
+    }
+    if "ownerReferences" not in metadata:
+        merged.pop("ownerReferences", None)
+    return {**wanted, "metadata": merged}
