@@ -17,7 +17,7 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile 
 # Without cached bytecode every program that a test starts compiles its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-unit test-all test-beyond test-operators test-laws golden fuzz lint format lock audit sbom wheel image bench chaos manifests clean
+.PHONY: help demo test test-unit test-all test-beyond test-operators test-versions test-laws golden fuzz lint format lock audit sbom wheel image bench chaos manifests clean
 
 help:
 	@echo 'make demo     set up, then show the webhook at work'
@@ -26,6 +26,7 @@ help:
 	@echo 'make test-all   make test, and models, schemas and chaos held against the real thing'
 	@echo 'make test-beyond  what make test-all has beyond make test'
 	@echo 'make test-operators  the tests beside operators of other projects, which are built on first use'
+	@echo 'make test-versions  the cluster tests against each version of docs/reference/versions.md'
 	@echo 'make test-laws  the laws and the machine of runs: FAIRLEAD_EXAMPLES=… for more cases'
 	@echo '              WORKERS=0 runs tests in one process, SEED=… with the order and the random cases of an earlier run'
 	@echo 'make fuzz     a million random reviews: FAIRLEAD_FUZZ_CASES=… for another number'
@@ -69,6 +70,11 @@ test-beyond: $(STAMP)
 
 test-operators: $(STAMP)
 	$(PYTEST) --tier operators
+
+# Hours on first use, when each version is built. VERSIONS=1.33.4 for some of them.
+test-versions: VERSIONS ?=
+test-versions: $(STAMP)
+	$(BIN)/python -m tests.versions $(VERSIONS)
 
 # The laws, and the controller in a world of faults, with FAIRLEAD_EXAMPLES random cases for each.
 test-laws: export FAIRLEAD_EXAMPLES ?= many

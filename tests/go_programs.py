@@ -16,14 +16,14 @@ from webhook.sandbox.cache_folder import cache_directory, locked
 from webhook.sandbox.modules import Module, Program, cache_key
 from webhook.sandbox.progress import Lines
 
-_HOME: Final = Path(__file__).parent / "go"
+HOME: Final = Path(__file__).parent / "go"
 HELM: Final = Program(
-    "helm", Module("helm", "helm.sh/helm/v4", _HOME), "helm.sh/helm/v4/cmd/helm", 120
+    "helm", Module("helm", "helm.sh/helm/v4", HOME), "helm.sh/helm/v4/cmd/helm", 120
 )
 # Its controllers and cainjector; go/cert-manager/main.go has why it is a program of ours.
 CERT_MANAGER: Final = Program(
     "cert-manager",
-    Module("cert-manager", "github.com/cert-manager/cert-manager", _HOME),
+    Module("cert-manager", "github.com/cert-manager/cert-manager", HOME),
     ".",
     180,
 )

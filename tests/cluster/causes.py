@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,6 +10,8 @@ from webhook.crd.rules import Rule
 from webhook.sandbox.control_plane import ControlPlane
 
 Json = dict[str, Any]
+# Up to Kubernetes 1.33 the type of an object or a list is before a rule's message.
+_BEFORE = re.compile(r'Invalid value: (?:"(?:object|array)": )?')
 
 
 def causes(plane: ControlPlane, path: str, whole: Json) -> list[tuple[str, str]]:
@@ -17,7 +20,12 @@ def causes(plane: ControlPlane, path: str, whole: Json) -> list[tuple[str, str]]
     if status == 201:
         return []
     found = answer["details"]["causes"]
-    return [(cause["field"], cause["message"].removeprefix("Invalid value: ")) for cause in found]
+    return [(cause["field"], rule_message(cause["message"])) for cause in found]
+
+
+def rule_message(cause: str) -> str:
+    """Return the message of a rule without what the API server writes before it."""
+    return _BEFORE.sub("", cause, count=1)
 
 
 def message_with(words: str, rules: Iterable[Rule]) -> str:

@@ -61,9 +61,12 @@ def test_a_malformed_text_is_rejected_with_the_expected_form(
     policy_api: ControlPlane, form: Form
 ) -> None:
     """With the text itself, and no regular expression for a person to read."""
-    said = f"{json.dumps(form.value)}: {message_with(form.words, EVERY_RULE)}"
+    message = message_with(form.words, EVERY_RULE)
 
-    assert problems(policy_api, form.broken) == [(form.field, said)]
+    ((field, said),) = problems(policy_api, form.broken)
+    assert field == form.field
+    # Up to Kubernetes 1.33 the text's type is in the place of the text.
+    assert said in (f"{json.dumps(form.value)}: {message}", f'"string": {message}')
     assert problems(policy_api, form.kept) == []
 
 

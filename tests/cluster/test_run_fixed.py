@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.causes import message_with
+from tests.cluster.causes import message_with, rule_message
 from tests.policy.examples import GONE, changed
 from tests.run.whole_runs import ALL, OTHERS, TENSORFLOW, a_run
 from webhook import names
@@ -50,9 +50,7 @@ class Stored:
         if status == 200:
             return []
         causes = answer["details"]["causes"]
-        return [
-            (cause["field"], cause["message"].removeprefix("Invalid value: ")) for cause in causes
-        ]
+        return [(cause["field"], rule_message(cause["message"])) for cause in causes]
 
     def _of(self, run: Json) -> Json:
         key = json.dumps(run, sort_keys=True)

@@ -19,6 +19,7 @@ from webhook.installation.manifests import (
 from webhook.installation.object_kinds import CONFIGURATION, CRD, DEPLOYMENT, VALIDATING, key_of
 from webhook.installation.policy_objects import of_key
 from webhook.installation.probe import ANSWERS, probe, probe_policy
+from webhook.installation.server_version import check_server
 from webhook.installation.stored_policies import read_policies
 from webhook.installation.waiting import Patience
 from webhook.installation.webhook_configuration import intercept
@@ -73,6 +74,7 @@ class Installer:
         installation has applied them. `own_policies`: the user has chosen the policies.
         """
         self._done = []
+        await check_server(self._client, self._progress)
         guards = {key: each for key, each in objects.items() if is_stamp_guard(key)}
         late = {*guards, *(key for key in objects if key.kind.name in (CONFIGURATION, VALIDATING))}
         first = {key: each for key, each in objects.items() if key not in late and not of_key(key)}

@@ -31,7 +31,18 @@ from webhook.interception import webhooks
 )
 def test_the_cluster_has_to_be_new_enough(server: str, right: bool) -> None:
     """What cannot be read is not judged."""
-    assert [each.severity for each in versions(seen(server=server))] == ([] if right else ["error"])
+    severities = [each.severity for each in versions(seen(server=server))]
+    assert ("error" not in severities) == right
+
+
+@pytest.mark.parametrize(("server", "lacks"), [("v1.35.9", True), ("v1.36.0", False), ("", False)])
+def test_a_feature_that_the_cluster_lacks_is_a_note(server: str, lacks: bool) -> None:
+    """With the version that it needs, and what to do without it."""
+    found = list(versions(seen(server=server)))
+    assert [each.severity for each in found] == (["note"] if lacks else [])
+    for each in found:
+        mentions(each.what, server, "export map", "1.36")
+        mentions(each.cure, "webhook")
 
 
 @pytest.mark.parametrize(

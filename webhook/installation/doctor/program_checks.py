@@ -9,25 +9,23 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import names
 from webhook.installation import rollout
 from webhook.installation.doctor.cluster_state import Finding, ReadKind, error, note, warning
+from webhook.installation.server_version import NEEDED, find_shortage, missing_features
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from webhook.installation.doctor.cluster_state import ClusterState
 
-# ValidatingAdmissionPolicy is v1, and a preStop hook may sleep (Kubernetes' changelogs).
-NEEDED: Final = (1, 30)
 _RELEASE: Final = re.compile(r"v?(\d+\.\d+\.\d+)")
 
 
 def versions(state: ClusterState) -> Iterator[Finding]:
     """The cluster is new enough, and all parts of Fairlead have one version."""
-    found = re.match(r"v(\d+)\.(\d+)", state.server)
-    if found and (int(found[1]), int(found[2])) < NEEDED:
+    if shortage := find_shortage(state.server):
         wanted = ".".join(map(str, NEEDED))
-        yield error(
-            f"the cluster has Kubernetes {state.server}", f"Fairlead needs {wanted} or newer"
-        )
+        yield error(shortage, f"Fairlead needs {wanted} or newer")
+    else:
+        yield from (note(*each) for each in missing_features(state.server))
     images = {name: _tag(each) for name, each in sorted(state.deployments.items())}
     if len(set(images.values())) > 1:
         shown = ", ".join(f"{name} is {tag}" for name, tag in images.items())

@@ -1,0 +1,59 @@
+"""What a cluster's version of Kubernetes lacks for Fairlead (docs/reference/versions.md)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from webhook.errors import InstallationError
+
+if TYPE_CHECKING:
+    from webhook.installation.waiting import Progress
+    from webhook.kube.client import Client
+
+# ValidatingAdmissionPolicy is v1, and a preStop hook may sleep (Kubernetes' changelogs).
+NEEDED: Final = (1, 30)
+# Features that need a later version, and what to do without them.
+_LATER: Final = (
+    (
+        (1, 36),
+        "`fairlead export map` prints MutatingAdmissionPolicy v1, which the cluster does not serve",
+        "use the webhook there, which needs no such policy",
+    ),
+)
+
+
+def find_shortage(server: str) -> str:
+    """Return why Fairlead does not work with this version, such as v1.29.9; empty if it does."""
+    found = _parsed(server)
+    if found is None or found >= NEEDED:
+        return ""
+    return f"the cluster has Kubernetes {server}"
+
+
+def missing_features(server: str) -> list[tuple[str, str]]:
+    """Return each feature that this version lacks, with what to do; none for an unknown version."""
+    found = _parsed(server)
+    return [
+        (f"Kubernetes {server}: {what}; it needs {'.'.join(map(str, since))}", cure)
+        for since, what, cure in _LATER
+        if found is not None and found < since
+    ]
+
+
+async def check_server(client: Client, progress: Progress) -> None:
+    """Note what the cluster's version lacks.
+
+    Raises InstallationError if Fairlead does not work with it, and ClusterError.
+    """
+    server = str((await client.get("/version")).get("gitVersion", ""))
+    if shortage := find_shortage(server):
+        wanted = ".".join(map(str, NEEDED))
+        raise InstallationError(f"{shortage}; Fairlead needs {wanted} or newer")
+    for what, cure in missing_features(server):
+        progress.note(f"{what}; {cure}")
+
+
+def _parsed(server: str) -> tuple[int, int] | None:
+    found = re.match(r"v(\d+)\.(\d+)", server)
+    return (int(found[1]), int(found[2])) if found else None
