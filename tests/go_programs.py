@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
-from webhook.sandbox.binaries import build, find_toolchain
+from webhook.errors import SandboxError
+from webhook.sandbox.binaries import build, find_toolchain, go_environment
 from webhook.sandbox.cache_folder import cache_directory, locked
 from webhook.sandbox.modules import Module, Program, cache_key
 from webhook.sandbox.progress import Lines
@@ -43,3 +46,18 @@ def obtain_program(program: Program) -> Path:
             if toolchain.scratch:
                 shutil.rmtree(toolchain.scratch, ignore_errors=True)
     return target
+
+
+def module_source(program: Program) -> Path:
+    """Return the folder of its module's source. Raises SandboxError if it cannot be downloaded."""
+    toolchain = find_toolchain(os.environ, cache_directory(os.environ), Lines(sys.stderr))
+    done = subprocess.run(
+        [toolchain.go, "mod", "download", "-json", program.module.path],
+        cwd=program.module.directory,
+        env=go_environment(toolchain, os.environ),
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise SandboxError(f"{program.module.path} cannot be downloaded: {done.stdout}")
+    return Path(json.loads(done.stdout)["Dir"])

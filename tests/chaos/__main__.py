@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.chaos import isolation, play, tables, upgraded
 from tests.chaos.results import Results
-from tests.chaos.scenarios import SCENARIOS
+from tests.chaos.scenarios import BESIDE, SCENARIOS
 from tests.chaos.stage import Scenario
 from webhook.errors import SandboxError
 from webhook.sandbox.binaries import ALL, obtain_binaries
@@ -24,7 +24,7 @@ _lines = Lines(sys.stderr)
 def main() -> None:
     """Play the scenarios, in a network namespace of their own; exit code 1 if a rule is broken."""
     arguments = _parser().parse_args()
-    if unknown := sorted(set(arguments.scenarios) - set(SCENARIOS)):
+    if unknown := sorted(set(arguments.scenarios) - set(SCENARIOS) - set(BESIDE)):
         sys.exit(f"no scenario {', '.join(unknown)}: want some of {', '.join(SCENARIOS)}")
     try:
         if arguments.outside is None:
@@ -96,7 +96,8 @@ def _long(arguments: argparse.Namespace) -> list[str]:
 
 
 def _chosen(arguments: argparse.Namespace) -> list[Scenario]:
-    return [SCENARIOS[name] for name in arguments.scenarios or SCENARIOS]
+    known = {**SCENARIOS, **BESIDE}
+    return [known[name] for name in arguments.scenarios or SCENARIOS]
 
 
 def _directory(arguments: argparse.Namespace) -> Path:

@@ -6,12 +6,14 @@ from typing import Final
 
 from tests.chaos import (
     attacked,
+    injected,
     killed,
     outage,
     overload,
     rolling,
     rotated,
     runs,
+    serviced,
     steady,
     stopped,
     upgraded,
@@ -31,3 +33,7 @@ _PLAYED: Final = (
     steady.SCENARIO,
 )
 SCENARIOS: Final[dict[str, Scenario]] = {each.name: each for each in _PLAYED}
+# In short forms only, and on no page.
+BESIDE: Final[dict[str, Scenario]] = {
+    each.name: each for each in (injected.SCENARIO, serviced.SCENARIO)
+}

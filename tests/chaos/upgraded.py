@@ -111,18 +111,12 @@ def _pip(python: str | Path, *arguments: str | Path) -> None:
 
 
 def put_definitions(api: Api, wanted: Sequence[dict[str, Any]]) -> None:
-    """Put the definitions in the place of those before, as `kubectl apply` does."""
-    new = []
+    """Put the definitions in the place of those before, as `kubectl apply --server-side` does."""
     for each in wanted:
-        path = f"{_DEFINITIONS}/{each['metadata']['name']}"
-        there = api.get(path)
-        if there is None:
-            new.append(each)
-            continue
-        status, answer = api.call("PUT", path, {**there, "spec": each["spec"]})
-        if status != 200:
+        path = f"{_DEFINITIONS}/{each['metadata']['name']}?fieldManager=chaos&force=true"
+        status, answer = api.call("PATCH", path, each, content_type="application/apply-patch+yaml")
+        if status not in (200, 201):
             raise SandboxError(f"the definition cannot be changed: {answer}")
-    install_definitions(api, new)
 
 
 def play(stage: Stage) -> Tally:

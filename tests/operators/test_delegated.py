@@ -8,16 +8,16 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.cluster.rooms import LOOK, Json, NewNamespace, Room, Running, stamp
+from tests.cluster.rooms import LOOK, NewNamespace, Room, Running, stamp
 from tests.cluster.scenes import ALONE, SOON, TEMPLATE, Scene, run_manifest
 from tests.eventually import eventually
+from tests.operators.delegated import PYTORCH, SHAPES, Delegated, Shape, play
 from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
@@ -58,127 +58,10 @@ spec:
     nodeSelector: {{zone: b}}
 """
 KILLS: Final = 20
-JOB: Final = "training.kubeflow.org/job-name"
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A run of one framework. resource: of its object; deciding: the replica whose end ends it."""
-
-    framework: str
-    resource: str
-    container: str
-    replicas: Mapping[str, int]
-    deciding: str
-    failing: str
-
-    def __str__(self) -> str:
-        return self.framework
-
-    @property
-    def pods(self) -> list[str]:
-        """All of its pods."""
-        label = {"server": "master"} if self.framework == "paddle" else {}
-        return [
-            f"{label.get(role, role)}-{index}"
-            for role, count in self.replicas.items()
-            for index in range(count)
-        ]
-
-
-SHAPES: Final = (
-    Shape(
-        "tensorflow",
-        "tfjobs",
-        "tensorflow",
-        {"chief": 1, "worker": 7, "ps": 3},
-        "chief-0",
-        "worker-6",
-    ),
-    Shape("pytorch", "pytorchjobs", "pytorch", {"master": 1, "worker": 2}, "master-0", "worker-1"),
-    Shape("paddle", "paddlejobs", "paddle", {"server": 2, "worker": 2}, "", "worker-1"),
-    Shape("xgboost", "xgboostjobs", "xgboost", {"master": 1, "worker": 2}, "master-0", "worker-0"),
-    Shape("jax", "jaxjobs", "jax", {"worker": 3}, "", "worker-2"),
-)
-PYTORCH: Final = SHAPES[1]
-
-
-@dataclass(frozen=True)
-class Delegated(Scene):
-    """A run whose pods the operator makes."""
-
-    shape: Shape
-
-    def pods(self) -> dict[str, Json]:
-        """Its pods by what comes after the run's name."""
-        listed = self.room.items("pods", f"{JOB}={self.name}")
-        return {each["metadata"]["name"].removeprefix(f"{self.name}-"): each for each in listed}
-
-    def object(self) -> Json | None:
-        """The operator's object."""
-        return self.room.find(self.path, self.name)
-
-    @property
-    def path(self) -> str:
-        """Its resource, as Room takes it."""
-        return self.shape.resource
-
-    def ends(
-        self, replica: str, code: int, reason: str = "", message: str = "", **status: Any
-    ) -> None:
-        """The replica's program ends with this code."""
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        word = reason or ("Error" if code else "Completed")
-        ended = {"exitCode": code, "reason": word, "message": message, "finishedAt": now}
-        container = {
-            "name": self.shape.container,
-            "image": "example.invalid/none",
-            "imageID": "",
-            "ready": False,
-            "restartCount": 0,
-            "state": {"terminated": ended},
-        }
-        phase = "Failed" if code else "Succeeded"
-        self.patch_status(replica, {"phase": phase, "containerStatuses": [container], **status})
-
-    def until_all_run(self) -> dict[str, Json]:
-        """Wait until all replicas run, and the status says so."""
-        self.until_running(*self.shape.pods)
-        self.until_whole(len(self.shape.pods))
-        return self.live()
-
-    def until_whole(self, count: int) -> None:
-        """Wait until the run is Running with so many replicas."""
-        self.until(
-            f"{count} replicas run",
-            lambda: (
-                self.status.get("phase") == "Running"
-                and self.status.get("replicasReady") == f"{count}/{count}"
-            ),
-        )
-
-    def succeeds(self) -> None:
-        """All replicas that decide end with 0."""
-        deciding = self.shape.deciding
-        for replica in [deciding] if deciding else self.shape.pods:
-            self.ends(replica, 0)
-
-
-def play(room: Room, shape: Shape, name: str = "train", **spec: Any) -> Delegated:
-    """Create a delegated run in the room."""
-    replicas = {
-        role: {"count": count, "restartPolicy": "ExitCode"}
-        for role, count in shape.replicas.items()
-    }
-    whole = {
-        "backend": "kubeflow",
-        "framework": shape.framework,
-        "replicas": replicas,
-        "template": TEMPLATE,
-        **spec,
-    }
-    room.create(run_manifest(name, **whole))
-    return Delegated(room, name, shape)
+GUIDE: Final = Path(__file__).parents[2] / "docs" / "guides" / "engines.md"
+BACKENDS: Final = ("native", "kubeflow")
+# Seconds for which the pods of an ended run do not change before they count as left.
+STILL: Final = 2.0
 
 
 @pytest.fixture(scope="module")
@@ -482,3 +365,139 @@ def test_a_controller_that_is_killed_twenty_times_loses_and_doubles_nothing(
     assert len(run.pods()) == len(PYTORCH.pods)
     run.succeeds()
     run.until_phase("Succeeded")
+
+
+def begin(room: Room, backend: str, **spec: Any) -> Scene:
+    """A run of a master and two workers that runs."""
+    if backend == "native":
+        replicas = {
+            role: {"count": count, "restartPolicy": "ExitCode"}
+            for role, count in PYTORCH.replicas.items()
+        }
+        whole = {"framework": "pytorch", "replicas": replicas, "template": TEMPLATE, **spec}
+        room.create(run_manifest("train", **whole))
+        run = Scene(room, "train")
+    else:
+        run = play(room, PYTORCH, **spec)
+    whole_again(run)
+    return run
+
+
+def whole_again(run: Scene) -> None:
+    """Wait until all replicas run."""
+    run.until_running(*PYTORCH.pods)
+    run.until_whole(len(PYTORCH.pods))
+
+
+def settled(run: Scene, replica: str, before: str) -> str:
+    """Wait until the run has ended, or runs again with another pod of the replica; what it says."""
+
+    def there() -> bool:
+        pod = run.live().get(replica)
+        phase = run.status["phase"]
+        return phase == "Failed" or (
+            pod is not None
+            and pod["metadata"]["uid"] != before
+            and (phase, run.status["replicasReady"]) == ("Running", "3/3")
+        )
+
+    run.until(f"{replica} is replaced, or the run has failed", there)
+    return reported(run)
+
+
+def reported(run: Scene) -> str:
+    """Phase, reason and counts, as a cell of the table."""
+    status, phase = run.status, run.status["phase"]
+    reason = run.condition(phase).get("reason") if phase in ("Failed", "Succeeded") else ""
+    failed = sum(role["failed"] for role in status["replicas"].values())
+    counts = f"failed {failed}, disruptions {status['disruptions']}, restarts {status['restarts']}"
+    left = f"; {len(remaining(run))} pods run" if phase in ("Failed", "Succeeded") else ""
+    return f"{phase}{f' ({reason})' if reason else ''}; {counts}{left}"
+
+
+def remaining(run: Scene) -> frozenset[str]:
+    """The pods that run for a while after the end."""
+    found: frozenset[str] = frozenset(run.live())
+    since = time.monotonic()
+
+    def still() -> bool:
+        nonlocal found, since
+        if (now := frozenset(run.live())) != found:
+            found, since = now, time.monotonic()
+        return time.monotonic() - since > STILL
+
+    eventually("the pods do not change", still)
+    return found
+
+
+def exits(code: int, reason: str = "", **spec: Any) -> Callable[[Room, str], Iterator[str]]:
+    """A worker of a run exits with this code."""
+
+    def scene(room: Room, backend: str) -> Iterator[str]:
+        run = begin(room, backend, **spec)
+        before = run.live()["worker-1"]["metadata"]["uid"]
+        run.ends("worker-1", code, reason)
+        yield settled(run, "worker-1", before)
+
+    return scene
+
+
+def a_life(room: Room, backend: str) -> Iterator[str]:
+    """One run from its first pod to its time to live."""
+    run = begin(room, backend, ttlSecondsAfterFinished=8)
+    yield reported(run)
+    before = run.live()["worker-0"]["metadata"]["uid"]
+    room.delete("pods", "train-worker-0", now=True)
+    yield settled(run, "worker-0", before)
+    run.set(suspend=True)
+    run.until_phase("Suspended")
+    run.until("no pod is left", lambda: not run.pods())
+    yield reported(run)
+    run.set(suspend=False)
+    whole_again(run)
+    yield reported(run)
+    run.ends("master-0", 0)
+    run.until_phase("Succeeded")
+    yield reported(run)
+    eventually("the Run is gone", lambda: not room.find(names.RUNS, "train"))
+    eventually("its pods are gone", lambda: not room.pods())
+    yield "no Run, no pod"
+
+
+def past_the_deadline(room: Room, backend: str) -> Iterator[str]:
+    """A run that takes too long."""
+    run = begin(room, backend, activeDeadlineSeconds=8)
+    run.until_phase("Failed")
+    yield reported(run)
+
+
+SCENES: Final = (
+    (
+        a_life,
+        (
+            "all pods run",
+            "then a worker's pod is deleted",
+            "then `suspend: true`",
+            "then `suspend: false`",
+            "then the master exits with 0",
+            "then `ttlSecondsAfterFinished` passes",
+        ),
+    ),
+    (exits(137), ("a worker exits with 137",)),
+    (exits(137, "OOMKilled"), ("a worker exceeds its memory limit",)),
+    (exits(2), ("a worker exits with 2",)),
+    (exits(137, backoffLimit=0), ("a worker exits with 137, `backoffLimit: 0`",)),
+    (past_the_deadline, ("`activeDeadlineSeconds` passes",)),
+)
+
+
+@pytest.mark.timeout(600)  # twelve runs, one after the other
+def test_the_table_of_the_guide_is_what_both_do(new_namespace: NewNamespace) -> None:
+    """A run of PyTorch with restartPolicy ExitCode: what happens, and what the Run then reports."""
+    lines = ["| what happens | native | `backend: kubeflow` |", "|---|---|---|"]
+    for scene, titles in SCENES:
+        native, delegated = (list(scene(new_namespace({}), each)) for each in BACKENDS)
+        for title, one, other in zip(titles, native, delegated, strict=True):
+            lines.append(f"| {title} | {one} | {'the same' if one == other else other} |")
+    table = "\n".join(lines)
+    assert table in GUIDE.read_text(), f"write this table into the guide:\n{table}"

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cluster.rooms import NewNamespace
 from tests.cluster.scenes import ALONE, SOON, TEMPLATE
-from tests.operators.test_delegated import PYTORCH, Delegated, play
+from tests.operators.delegated import PYTORCH, Delegated, play
 from tests.wording import mentions
 from webhook import names
 from webhook.installation.manifests import objects_of, rights_to_backend

@@ -236,6 +236,30 @@ def test_the_engine_makes_the_pods_that_preview_shows(
             assert comparable(pod.env[name], engine) == comparable(same.env[name], engine), name
 
 
+@pytest.mark.usefixtures("running")
+def test_the_service_of_a_dask_scheduler_leads_to_its_ports(room: Room) -> None:
+    """By Dask's numbers: its container names no port, and a Service finds none by a name."""
+    for each in all_rendered("dask", WHOLE["dask"][1]):
+        room.create(each)
+
+    def service() -> Json | None:
+        found = {each["metadata"]["name"]: each for each in room.items("services")}
+        return found.get("mnist-scheduler")
+
+    found = eventually("its Service is there", service)
+    assert found is not None
+    assert [each["targetPort"] for each in found["spec"]["ports"]] == [8786, 8787]
+    (scheduler,) = eventually(
+        "its scheduler is there",
+        lambda: [
+            each
+            for each in room.pods()
+            if found["spec"]["selector"].items() <= each["metadata"]["labels"].items()
+        ],
+    )
+    assert not [each for each in scheduler["spec"]["containers"] if each.get("ports")]
+
+
 @pytest.mark.parametrize("run", WHOLE["spark"])
 def test_the_definition_of_spark_takes_a_rendered_run(room: Room, run: Json) -> None:
     """Strictly: no field is unknown. A field that is none is refused, so the check works."""

@@ -313,6 +313,46 @@ def test_suspension_is_handed_down_once_and_costs_nothing() -> None:
     assert (engine.status.disruptions, engine.status.restarts) == (0, 0)
 
 
+def test_pods_that_go_because_a_queue_suspends_the_object_are_no_disruption() -> None:
+    """Kueue has evicted the workload; it counts again once the queue admits it."""
+    engine = Engine().runs()
+    engine.object(suspended=True)
+    for name in ("master-0", "worker-0", "worker-1"):
+        engine.pod(name, deleted_at=to_second(engine.now))
+    engine.look().object(suspended=False)
+    for name in ("master-0", "worker-0", "worker-1"):
+        engine.goes(name).pod(name, uid=f"again-{name}", deleted_at="")
+    engine.look()
+    assert engine.phase == "Running"
+    assert (engine.status.disruptions, engine.status.last_failure) == (0, None)
+    engine.pod("worker-1", deleted_at=to_second(engine.now)).look()
+    assert engine.status.disruptions == 1
+
+
+def test_pods_of_a_resumed_run_live_though_its_status_was_not_written() -> None:
+    """The controller ends after it resumed the object: the pods that are there then are new."""
+    engine = Engine(backoffLimit=0).runs().spec(suspend=True)
+    for name in ("master-0", "worker-0", "worker-1"):
+        engine.goes(name)
+    engine.look()
+    suspended = engine.run.status
+    engine.spec(suspend=False).pod("master-0", uid="new-0").pod("worker-0", uid="new-1")
+    engine.run = engine.run.model_copy(update={"status": suspended})
+    engine.look().pod("worker-1", uid="new-2").look()
+    assert engine.phase == "Running"
+    assert (engine.status.restarts, engine.status.disruptions) == (0, 0)
+    assert engine.fails("worker-0").look().condition("Failed").reason == "BackoffLimitExceeded"
+
+
+def test_pods_that_outlive_a_suspension_count_again() -> None:
+    """The run is resumed before the engine has deleted any pod."""
+    engine = Engine(backoffLimit=0).runs().spec(suspend=True).object(suspended=True)
+    engine.spec(suspend=False).look()
+    assert engine.phase == "Running"
+    engine.look()
+    assert engine.fails("worker-0").look().condition("Failed").reason == "BackoffLimitExceeded"
+
+
 def test_a_run_that_is_suspended_from_its_start_has_no_object() -> None:
     """It is created when the run is resumed."""
     engine = Engine(suspend=True).look()

@@ -110,8 +110,10 @@ def _count(run: Run, engine: Engine, observed: EngineObserved, now: datetime) ->
             if role in by_role and pod.index < run.spec.roles[role].count:
                 by_role[role].append(replace(pod, role=role))
     ended = _engine_end(engine, observed.object) is not None
-    # While a run is suspended, and until its pods are gone, the engine deletes them for it.
-    quiet = run.spec.suspend or run.status.phase == "Suspended"
+    # While a run is suspended, by its author or by its queue, and until its pods are gone, the
+    # engine deletes them for it.
+    suspended = observed.object is not None and observed.object.suspended
+    quiet = run.spec.suspend or suspended or run.status.phase == "Suspended"
     facts = {
         role: _role_facts(run, role, there[role], gone[role], observed, count_deleted=not ended)
         for role in run.spec.roles
@@ -119,7 +121,7 @@ def _count(run: Run, engine: Engine, observed: EngineObserved, now: datetime) ->
     if quiet:
         facts = {role: replace(one, down=()) for role, one in facts.items()}
     roles = {
-        role: _role_status(one, [*there[role], *gone[role]], now, quiet=quiet)
+        role: _role_status(run, one, there[role], gone[role], now, quiet=quiet)
         for role, one in facts.items()
     }
     down = sorted((each for one in facts.values() for each in one.down), key=lambda one: one.order)
@@ -153,10 +155,8 @@ def _role_facts(
             lost[pod.index] = PodOnLostNode(pod, node)
         if end == "Succeeded":
             succeeded.add(pod.index)
-        elif pod.uid in counted:
-            ended[pod.index] = pod
         elif isinstance(end, Failure):
-            if count_deleted or end.reason != "Deleted":
+            if pod.uid not in counted and (count_deleted or end.reason != "Deleted"):
                 down.append(DownReplica(role, pod.index, pod.name, end, pod))
             ended[pod.index] = pod
         else:
@@ -202,11 +202,17 @@ def _restarted(pod: OwnedPod, before: RoleStatus) -> Failure | None:
 
 
 def _role_status(
-    facts: RoleFacts, pods: Iterable[OwnedPod], now: datetime, *, quiet: bool
+    run: Run,
+    facts: RoleFacts,
+    there: Iterable[OwnedPod],
+    gone: Iterable[OwnedPod],
+    now: datetime,
+    *,
+    quiet: bool,
 ) -> RoleStatus:
     before, down = facts.before, facts.down
-    listed = list(pods)
-    restarts = {pod.uid: pod.restarts for pod in listed if pod.restarts}
+    present, past = list(there), list(gone)
+    restarts = {pod.uid: pod.restarts for pod in (*present, *past) if pod.restarts}
     container = sum(
         max(1, restarts.get(each.pod.uid, 0) - before.counted_restarts.get(each.pod.uid, 0))
         if each.pod and each.pod.uid in restarts
@@ -216,11 +222,22 @@ def _role_status(
     )
     uids = {each.pod.uid for each in down if each.pod and facts.alive.get(each.index) != each.pod}
     if quiet:
-        uids |= {pod.uid for pod in listed}
-    present = {pod.uid for pod in facts.there.values()}
-    kept = [uid for uid in before.counted_uids if uid in present]
-    past = [uid for uid in before.counted_uids if uid not in present]
+        # After the run is resumed, the engine creates pods before the status says so.
+        uids |= {pod.uid for pod in past}
+        uids |= {pod.uid for pod in present if run.spec.suspend or pod.deleted_at or pod.ended}
+    known = {pod.uid for pod in present}
+    # Pods that outlived a suspension count again once all replicas run.
+    again = run.status.phase == "Running" and not quiet
+    alive = {pod.uid for pod in facts.alive.values()} if again else set()
+    kept = [uid for uid in before.counted_uids if uid in known and uid not in alive]
+    old = [uid for uid in before.counted_uids if uid not in known]
     disruptions = sum(each.failure.disruption for each in down)
+    failures = len(down) - disruptions
+    recovering, back = _recovering(facts, now)
+    # A replica that never runs again was not restarted. A kubelet may restart a container twice
+    # between two looks.
+    restarted = sum(row.failures + row.disruptions for row in back.values())
+    restarted += container - failures
     return before.model_copy(
         update={
             "desired": facts.spec.count,
@@ -233,16 +250,18 @@ def _role_status(
             "active_indexes": format_intervals(facts.alive),
             "failed": before.failed + container,
             "disruptions": before.disruptions + disruptions,
-            "restarts": before.restarts + container + disruptions,
-            "counted_uids": tuple(dict.fromkeys((*past[-MOST_GONE:], *kept, *sorted(uids)))),
+            "restarts": before.restarts + restarted,
+            "counted_uids": tuple(dict.fromkeys((*old[-MOST_GONE:], *kept, *sorted(uids)))),
             "counted_restarts": restarts,
-            "recovering": () if quiet else to_entries(_recovering(facts, now)),
+            "recovering": () if quiet else to_entries(recovering),
         }
     )
 
 
-def _recovering(facts: RoleFacts, now: datetime) -> dict[int, BackoffState]:
-    """Return the replicas that went down and do not run again yet."""
+def _recovering(
+    facts: RoleFacts, now: datetime
+) -> tuple[dict[int, BackoffState], dict[int, BackoffState]]:
+    """Return the replicas that went down and do not run again yet, and those that do now."""
     rows = {
         index: backoff_state(entry)
         for index, entry in entries_by_index(facts.before.recovering).items()
@@ -255,12 +274,13 @@ def _recovering(facts: RoleFacts, now: datetime) -> dict[int, BackoffState]:
             disruptions=row.disruptions + disrupted,
             since=to_microsecond(now),
         )
-    return {
+    back = {
         index: row
         for index, row in rows.items()
-        if index not in facts.succeeded
-        and not (index in facts.alive and facts.alive[index].phase == "Running")
+        if index in facts.succeeded
+        or (index in facts.alive and facts.alive[index].phase == "Running")
     }
+    return {index: row for index, row in rows.items() if index not in back}, back
 
 
 def _engine_end(engine: Engine, found: EngineObject | None) -> str | None:

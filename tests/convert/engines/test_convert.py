@@ -112,6 +112,11 @@ def in_order(document: Json, found: Json) -> Json:
     named = {each.get("name"): n for n, each in enumerate(given)}
     places = {n: named[each["name"]] for n, each in enumerate(jobs) if each["name"] in named}
     free = [n for n in range(len(given)) if n not in places.values() and has_pods(given[n])]
+    called = [n for n in free if given[n].get("name") in ("workers", "node", "nodes")]
+    for n, each in enumerate(jobs):
+        if n not in places and each["name"] == "worker" and called:
+            places[n] = called[0]
+            free.remove(called[0])
     places |= dict(zip((n for n in range(len(jobs)) if n not in places), free, strict=False))
     sorted_jobs: list[Json] = [{}] * len(given)
     for n, place in places.items():
@@ -416,7 +421,7 @@ def test_a_note_is_about_what_the_object_means(kind: str) -> None:
         mentions(
             convert_object(written([document])).note,
             words,
-            "restartPolicy is OnFailure (SparkApplication: Never)",
+            "restartPolicy of driver is OnFailure (SparkApplication: Never)",
         )
         return
     document = rendered("dask", WHOLE["dask"][1])
@@ -527,6 +532,16 @@ def test_an_empty_elastic_policy_makes_a_pytorchjob_elastic() -> None:
     assert any(each.startswith("spec.elasticPolicy: is left out") for each in warnings)
 
 
+def test_processes_that_are_computed_otherwise_are_told() -> None:
+    """A PyTorchJob without a number counts CPUs, too; an MPIJob has one slot."""
+    job = ported("PyTorchJob", Worker=None)
+    words = "nprocPerNode is the GPUs of the main container, else 1 (PyTorchJob: auto)"
+    mentions(convert_object(written([job])).note, words)
+    job["spec"]["nprocPerNode"] = "4"
+    assert "nprocPerNode" not in convert_object(written([job])).note
+    mentions(convert_object(written([OLDER_MPIJOB])).note, "slotsPerWorker is the GPUs")
+
+
 def ported(kind: str, **ports: int | None) -> Json:
     """A job whose main containers have the operator's port, by key of the replicas."""
     framework = {"TFJob": "tensorflow", "PyTorchJob": "pytorch"}[kind]
@@ -587,11 +602,26 @@ def test_a_replicated_job_without_pods_takes_no_role(field: str) -> None:
     run, warnings = converted(document)
 
     assert run["spec"]["replicas"] == {"worker": {"count": worker["replicas"]}}
-    assert warnings == ["spec.replicatedJobs[0]: is left out: a Run has no counterpart"]
+    assert warnings == [f"spec.replicatedJobs[0]: is left out: {NO_ROLE}"]
     document["spec"]["replicatedJobs"] = [{**copy.deepcopy(worker), "name": "eval"}, worker]
     run, warnings = converted(document)
     assert run["spec"]["replicas"]["worker"] == {"count": worker["replicas"]}
     assert not [each for each in warnings if each.startswith("spec.replicatedJobs[1]")]
+
+
+@pytest.mark.parametrize("leaders", [1, 2])
+def test_a_job_that_is_called_workers_has_the_workers(leaders: int) -> None:
+    """Not the first of several, as in JobSet's own examples; a leader of one pod is the master."""
+    document = rendered("jobset", WHOLE["jobset"][0])
+    (worker,) = document["spec"]["replicatedJobs"]
+    leader = {**copy.deepcopy(worker), "name": "leader", "replicas": leaders}
+    document["spec"]["replicatedJobs"] = [leader, {**worker, "name": "workers"}]
+    run, warnings = converted(document)
+
+    assert run["spec"]["replicas"]["worker"]["count"] == worker["replicas"]
+    assert ("master" in run["spec"]["replicas"]) is (leaders == 1)
+    left_out = f"spec.replicatedJobs[0]: is left out: {NO_ROLE}"
+    assert (left_out in warnings) is (leaders == 2)
 
 
 def test_a_group_without_workers_takes_no_role() -> None:
@@ -603,7 +633,9 @@ def test_a_group_without_workers_takes_no_role() -> None:
     run, warnings = converted(*documents)
 
     assert run["spec"]["replicas"]["worker"]["count"] == groups[0]["replicas"]
-    assert warnings == ["spec.workerGroupSpecs[0]: is left out: a Run has no counterpart"]
+    assert warnings == [
+        "spec.workerGroupSpecs[0]: is left out: the role worker is the first group that has workers"
+    ]
 
 
 def test_a_jobset_of_pods_becomes_a_jobset_of_jobs() -> None:
@@ -631,6 +663,9 @@ def test_the_values_of_a_trainjob_win_over_its_runtime() -> None:
     assert "spec.trainer.image: is left out: its image" in " ".join(warnings)
 
 
+NO_ROLE = "it has no pods, or there is no role left for it"
+
+
 def test_the_label_says_which_job_of_a_runtime_trains() -> None:
     """The one of the runtimes of Trainer 2.1 that fetches a dataset comes first."""
     runtime, job = all_rendered("trainer", WHOLE["trainer"][1])
@@ -643,7 +678,7 @@ def test_the_label_says_which_job_of_a_runtime_trains() -> None:
 
     main = run["spec"]["template"]["spec"]["containers"][0]
     assert main["image"] == "example.invalid/none"
-    assert f"{at}[0]: is left out: a Run has no counterpart" in warnings
+    assert f"{at}[0]: is left out: {NO_ROLE}" in warnings
     assert f"{at}[1].name: is 'train', and becomes 'node' in the Run" in warnings
     del jobs[0]["template"]["metadata"]
     found = convert_object(written([job, runtime]))
@@ -704,6 +739,8 @@ spec:
   mode: cluster
   sparkVersion: 4.0.0
   image: example.invalid/spark:1
+  imagePullPolicy: Always
+  imagePullSecrets: [registry]
   mainApplicationFile: local:///opt/pi.jar
   restartPolicy: {type: OnFailure, onFailureRetries: 5, onFailureRetryInterval: 10}
   driver: {cores: 2, memory: 2g, serviceAccount: spark, labels: {team: a}}
@@ -720,15 +757,56 @@ def test_a_driver_without_a_template_is_made_of_its_fields() -> None:
     template = run["spec"]["template"]
     assert template["metadata"]["labels"] == {"team": "a"}
     assert template["spec"]["serviceAccountName"] == "spark"
+    assert template["spec"]["imagePullSecrets"] == [{"name": "registry"}]
     assert template["spec"]["containers"] == [
         {
             "name": "spark-kubernetes-driver",
             "image": "example.invalid/spark:1",
+            "imagePullPolicy": "Always",
             "resources": {"requests": {"cpu": 2}},
         }
     ]
     for path in ("driver.memory", "executor.cores", "restartPolicy.onFailureRetryInterval"):
         assert any(each.startswith(f"spec.{path}: is left out") for each in warnings)
+
+
+def test_the_fields_of_a_driver_are_in_its_template_too() -> None:
+    """Spark sets them beside the template: the image, variables, tolerations and labels."""
+    document = yaml.safe_load(SPARK)
+    document["spec"]["driver"] |= {
+        "env": [{"name": "A", "value": "1"}],
+        "tolerations": [{"key": "b", "operator": "Exists"}],
+        "template": {
+            "metadata": {"labels": {"own": "label"}},
+            "spec": {
+                "tolerations": [{"key": "a", "operator": "Exists"}],
+                "containers": [
+                    {"name": "log", "image": "log"},
+                    {"name": "spark-kubernetes-driver", "env": [{"name": "B", "value": "2"}]},
+                ],
+            },
+        },
+    }
+    run, _ = converted(document)
+
+    template = run["spec"]["template"]
+    log, main = template["spec"]["containers"]
+    assert log == {"name": "log", "image": "log"}
+    assert main["image"] == "example.invalid/spark:1"
+    assert [each["name"] for each in main["env"]] == ["B", "A"]
+    assert [each["key"] for each in template["spec"]["tolerations"]] == ["a", "b"]
+    assert template["metadata"]["labels"] == {"own": "label", "team": "a"}
+
+
+def test_an_object_with_a_generated_name_has_that_of_its_file() -> None:
+    """It has no name yet."""
+    document = rendered("jobset", WHOLE["jobset"][0])
+    del document["metadata"]["name"]
+    document["metadata"]["generateName"] = "train-"
+    run, warnings = converted(document)
+
+    assert run["metadata"]["name"] == "job"
+    assert any(each.startswith("metadata.generateName: is left out") for each in warnings)
 
 
 def test_variables_that_rendering_adds_are_not_in_the_run() -> None:

@@ -39,6 +39,7 @@ import (
 	_ "github.com/cert-manager/cert-manager/pkg/controller/issuers"
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/ca"
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/selfsigned"
+	"github.com/cert-manager/cert-manager/pkg/util"
 )
 
 func main() {
@@ -100,9 +101,11 @@ func inject(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// The name in the user agent is also that of the field manager of the caBundle.
+	config = util.RestConfigWithUserAgent(config, "cainjector")
 	manager, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:  scheme,
-		Cache:   cache.Options{ReaderFailOnMissingInformer: true},
+		Scheme: scheme,
+		Cache:  cache.Options{ReaderFailOnMissingInformer: true},
 		// It reads Secrets without a watch, as cert-manager's command has it.
 		Client:  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&core.Secret{}}}},
 		Metrics: metrics.Options{BindAddress: "0"},

@@ -294,8 +294,12 @@ def test_the_service_of_a_dask_scheduler_has_endpoints(ports: list[Json]) -> Non
     scheduler = rendered("dask", run)["spec"]["cluster"]["spec"]["scheduler"]
 
     named = {each["name"]: each["containerPort"] for each in ports}
-    targets = [each["targetPort"] for each in scheduler["service"]["ports"]]
+    # A Service without a target port has its own number as the target.
+    targets = [each.get("targetPort", each["port"]) for each in scheduler["service"]["ports"]]
     assert [named.get(each, each) for each in targets] == [8786, 8787]
+    assert all(
+        isinstance(each.get("targetPort", ""), str) for each in scheduler["service"]["ports"]
+    )
     back, warnings = convert_back(rendered("dask", run))
     assert (warnings, rendered("dask", back)) == ([], rendered("dask", run))
 

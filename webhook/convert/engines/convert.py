@@ -6,19 +6,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.convert.engines.difference import differences
 from webhook.convert.engines.documents import CONVERTIBLE, JOBS, kind_of, select
-from webhook.convert.engines.extract import (
+from webhook.convert.engines.jobsets import extract_jobset, extract_train_job
+from webhook.convert.engines.operator_jobs import (
     extract_batch_job,
     extract_dask,
     extract_job,
-    extract_jobset,
-    extract_ray,
-    extract_ray_job,
-    extract_spark,
-    extract_train_job,
-    find,
     operator_port,
-    without_env,
 )
+from webhook.convert.engines.parts import find, without_env
+from webhook.convert.engines.ray import extract_ray, extract_ray_job
+from webhook.convert.engines.spark import extract_spark
 from webhook.convert.polyaxon.complete import complete
 from webhook.convert.polyaxon.convert import Converted, read_file
 from webhook.convert.polyaxon.draft import Notes
@@ -31,7 +28,7 @@ from webhook.run.backends import (
     spark_operator,
     trainer,
 )
-from webhook.run.backends.backend import Drafts, field_key
+from webhook.run.backends.backend import Drafts, field_key, written_fields
 from webhook.run.backends.dask_operator import DaskBackend
 from webhook.run.backends.jobset import JobSetBackend
 from webhook.run.backends.kuberay import KubeRayBackend
@@ -120,8 +117,14 @@ def _compare_defaults(run: Run, key: tuple[str, str]) -> str:
         mapping = fields.get(field_key(path))
         unset = mapping.unset_in_object(each.role) if mapping else ""
         value = format_value(each.value)
-        if unset and unset != value and not each.written:
-            found[f"{path[-1]} is {value} ({key[1]}: {unset})"] = None
+        if mapping and unset and unset != value and not each.written:
+            what = f"{path[-1]} of {each.role}" if mapping.absent and each.role else path[-1]
+            found[f"{what} is {value} ({key[1]}: {unset})"] = None
+    written = {field_key(path) for path, _ in written_fields(run)}
+    for name, mapping in fields.items():
+        if mapping.native and name not in written:
+            last = name.rpartition(".")[2]
+            found[f"{last} is {mapping.native} ({key[1]}: {mapping.unset})"] = None
     texts = []
     if found:
         what = "the file does not set these, and in a Run their defaults differ: "
@@ -236,7 +239,7 @@ def _warn(item: Item, rendered: JsonObject, old: str, name: str, notes: Notes) -
     """Note each difference; names that begin with the old one are those of the Run's."""
     given = plain(item)
     metadata = given.get("metadata")
-    if name and isinstance(metadata, dict) and str(metadata.get("name")).startswith(old):
+    if old and isinstance(metadata, dict) and str(metadata.get("name")).startswith(old):
         metadata["name"] = name + str(metadata["name"])[len(old) :]
     for path, message in differences(given, rendered):
         notes.warning(_at(item, path), message)

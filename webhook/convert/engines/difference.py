@@ -60,6 +60,9 @@ _REASONS: Final[Mapping[tuple[str, ...], str]] = {
     ("restartPolicy",): (
         "a replica that has finished does not run again; without restartPolicy, a failed one does"
     ),
+    ("metadata", "generateName"): "the Run has the name of the file; --name sets another name",
+    ("workerGroupSpecs",): "the role worker is the first group that has workers",
+    ("replicatedJobs",): "it has no pods, or there is no role left for it",
     ("metadata", "finalizers"): "the controller that set or reads it does not know the Run",
     ("metadata", "ownerReferences"): (
         "write the owner into the Run's metadata if the Run is to be deleted with it"
@@ -79,6 +82,10 @@ _REASONS: Final[Mapping[tuple[str, ...], str]] = {
             *("priorityClassName", "podSecurityContext", "initContainers", "sidecars", "image"),
         )
     },
+    **dict.fromkeys(
+        (("spec", "imagePullPolicy"), ("spec", "imagePullSecrets"), ("spec", "volumes")),
+        "it is in the template of the Run, and executors have none",
+    ),
     ("driver", "memory"): "write the memory of the pod into resources, with Spark's overhead",
     ("elasticPolicy", "metrics"): "the number of replicas of a Run is fixed",
 }
@@ -141,8 +148,9 @@ def _empty(value: Any) -> bool:
 
 
 def _reason(path: Path) -> str:
+    entry = path[:-1] if isinstance(path[-1], int) else path
     for end, reason in _REASONS.items():
-        if path[-len(end) :] == end:
+        if entry[-len(end) :] == end:
             return reason
     return "a Run has no counterpart"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.convert.engines.extract import find, trainer_job
+from webhook.convert.engines.jobsets import trainer_job
+from webhook.convert.engines.parts import find
 from webhook.convert.polyaxon.convert import read_file
 from webhook.convert.polyaxon.draft import Notes
 from webhook.convert.polyaxon.item import Origin

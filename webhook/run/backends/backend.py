@@ -31,6 +31,8 @@ _STRUCTURE: Final = frozenset(
 )
 _ANY_ROLE: Final = "*"
 NATIVE_CURE: Final = "use Fairlead's own controller (backend native)"
+# What a Run takes for the processes of a replica if nothing sets them.
+BY_GPUS: Final = "the GPUs of the main container, else 1"
 _CURE: Final = f"remove it, or {NATIVE_CURE}"
 # Annotations that name a container, and prefixes of annotations whose key ends with its name.
 _NAMING: Final = (names.DEFAULT_CONTAINER, "kubectl.kubernetes.io/default-logs-container")
@@ -87,6 +89,7 @@ class FieldMapping:
     to_engine, to_run: the value in the other system; to_run returns None if there is none.
     unset: what the engine does if the field is unset; empty if it is the same as native.
     absent: by role, or "", the same for an object, if `unset` depends on the rest of the Run.
+    native: what a Run means without the field, in words, if that is computed.
     place: where code renders it, in words, if that is not one field of the spec.
     note: how the engine differs, for the docs and for `run render`.
     """
@@ -98,6 +101,7 @@ class FieldMapping:
     to_run: Callable[[Any], Any] = unchanged
     unset: str = ""
     absent: Mapping[str, str] = field(default_factory=dict)
+    native: str = ""
     place: str = ""
     note: str = ""
 

@@ -138,7 +138,8 @@ def _with_text(container: JsonObject) -> JsonObject:
 def _service(name: str, containers: Sequence[JsonObject]) -> JsonObject:
     """Return the scheduler's Service, which the definition requires.
 
-    A port of a container is targeted by its name; without one of that name, by Dask's number.
+    A port of a container is targeted by its name. Without one of that name there is no target, so
+    that the Service has Dask's number: the definition has texts only, and a Service no text "8786".
     """
     named = {port.get("name") for each in containers for port in each.get("ports") or ()}
     return {
@@ -149,7 +150,7 @@ def _service(name: str, containers: Sequence[JsonObject]) -> JsonObject:
                 "name": port,
                 "protocol": "TCP",
                 "port": number,
-                "targetPort": port if port in named else number,
+                **({"targetPort": port} if port in named else {}),
             }
             for port, number in (("tcp-comm", PORT), ("http-dashboard", DASHBOARD))
         ],

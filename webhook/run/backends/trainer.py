@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.dns_names import MAX_LABEL
 from webhook.run.backends.backend import (
+    BY_GPUS,
     FieldMapping,
     ObjectKind,
     add_labels,
@@ -72,11 +73,11 @@ KIND: Final = ObjectKind(
             "",
             place="trainer.numProcPerNode, and the runtime's mlPolicy.torch.numProcPerNode",
             unset=UNSET,
+            native=BY_GPUS,
         ),
     ),
 )
 _FRAMEWORKS: Final = (None, "pytorch")
-_BY_SSH: Final = ("mpi", "deepspeed")
 # EnforceMLPolicy of pkg/runtime/framework/plugins/mpi/mpi.go: the Secret's volume has no mode, so
 # the key is 0644, and the nodes run what their image runs.
 _NO_SSH: Final = (
@@ -97,7 +98,7 @@ class TrainerBackend:
     def problems(self, run: Run) -> Sequence[Problem]:
         """Return what a TrainJob cannot do."""
         kind = self.kind(run)
-        if run.spec.framework in _BY_SSH:
+        if run.spec.framework == "mpi":
             return [Problem(("spec", "framework"), f"is {run.spec.framework!r}; {_NO_SSH}")]
         own = () if kind is None else _name_problems(run)
         return [*kind_problems(run, kind, self.name, "pytorch, or none"), *own]

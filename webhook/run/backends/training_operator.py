@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.run.backends.backend import (
+    BY_GPUS,
     FieldMapping,
     ObjectKind,
     container_problems,
@@ -130,6 +131,7 @@ KINDS: Final[Mapping[str, JobKind]] = {
                 to_engine=_processes,
                 to_run=_to_processes,
                 unset="auto",
+                native=BY_GPUS,
             ),
             FieldMapping("pytorch.elastic.minReplicas", "elasticPolicy.minReplicas", note=_MIN),
             FieldMapping("pytorch.elastic.maxRestarts", "elasticPolicy.maxRestarts", unset="0"),
@@ -177,7 +179,7 @@ KINDS: Final[Mapping[str, JobKind]] = {
                     absent={"launcher": "OnFailure", "worker": "Never"},
                 ),
                 FieldMapping("mpi.implementation", "mpiImplementation"),
-                FieldMapping("mpi.slotsPerWorker", "slotsPerWorker", unset="1"),
+                FieldMapping("mpi.slotsPerWorker", "slotsPerWorker", unset="1", native=BY_GPUS),
                 FieldMapping("mpi.sshAuthMountPath", "sshAuthMountPath"),
                 FieldMapping("mpi.launcherAsWorker", "runLauncherAsWorker"),
             ),
@@ -201,7 +203,7 @@ MPIJOB_V1: Final = JobKind(
             only=("Never", "OnFailure", "ExitCode"),
             unset="Never",
         ),
-        FieldMapping("mpi.slotsPerWorker", "slotsPerWorker", unset="1"),
+        FieldMapping("mpi.slotsPerWorker", "slotsPerWorker", unset="1", native=BY_GPUS),
     ),
     replicas="mpiReplicaSpecs",
     first=True,

@@ -1,0 +1,170 @@
+"""`python -m tests.bench.delegated`: Runs that the training operator carries out, in figures.
+
+Seconds until the last pod of a PyTorchJob is created through the webhook, for a native Run, a
+delegated one and the operator's object alone, in turns in random order, with the operator running
+beside all of them. Then the controller's memory with many Runs, and which kinds of the operator it
+watches. Prints Markdown; the figures of a machine that does something else are no figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from http.client import HTTPSConnection
+from typing import Any, Final
+
+import orjson
+
+from tests.bench import gangs, training_operator
+from tests.bench.arena import AGENT, administrator
+from tests.bench.client import post
+from tests.bench.pod_watch import PodWatch
+from tests.bench.process import cpu_ms, resident_mib
+from tests.bench.reviews import NAMESPACE
+from tests.bench.runs_arena import CONTROLLER, RunsArena, runs_arena, until
+from webhook import names
+from webhook.run.backends.engines import ENGINES
+from webhook.sandbox.progress import Lines
+
+DELEGATED: Final = "delegated"
+ARMS: Final = (gangs.RUN, DELEGATED, gangs.PYTORCH_JOB)
+TITLES: Final = {
+    gangs.RUN: "native Run",
+    DELEGATED: "Run with `backend: kubeflow`",
+    gangs.PYTORCH_JOB: "PyTorchJob alone",
+}
+_WARM: Final = 4
+_LABEL: Final = "many"
+_WATCHES: Final = re.compile(
+    r'^apiserver_longrunning_requests\{[^}]*resource="(?P<kind>[a-z]+)"[^}]*verb="WATCH"[^}]*\} '
+    r"(?P<count>\d+)",
+    re.MULTILINE,
+)
+
+
+def manifest(arm: str, name: str, count: int, label: str = "") -> Mapping[str, Any]:
+    """The object of an arm, of one master and `count` - 1 workers."""
+    if arm == gangs.PYTORCH_JOB:
+        return gangs.manifest(arm, name, count)
+    roles = {"master": 1, "worker": count - 1} if count > 1 else {"master": 1}
+    run = gangs.run(name, roles, label)
+    if arm == DELEGATED:
+        run["spec"]["backend"] = "kubeflow"
+        # The arena's webhook is sent the pods that have this label.
+        run["spec"]["template"]["metadata"]["labels"][names.RUN] = name
+    return run
+
+
+def last_pod(arena: RunsArena, arm: str, name: str, count: int) -> tuple[float, float]:
+    """Seconds until the last pod is created, and the controller's processor time in ms a pod."""
+    path = gangs.collection(gangs.RUN if arm == DELEGATED else arm)
+    arena.settle()
+    pid = arena.plane.pids[CONTROLLER]
+    with (
+        PodWatch(arena.plane, NAMESPACE, f"{gangs.LABEL}={name}") as watch,
+        arena.connect() as connection,
+    ):
+        spent, began = cpu_ms(pid), time.perf_counter()
+        request = post(path, orjson.dumps(manifest(arm, name, count)), AGENT)
+        status, body = connection.ask(request)
+        if status != 201:
+            raise RuntimeError(f"answered {status}: {body[:1000]!r}")
+        last = watch.created(count)[-1].at - began
+        spent = (cpu_ms(pid) - spent) / count
+    arena.clear(gangs.RUN if arm == DELEGATED else arm, name)
+    return last, spent
+
+
+def creation(arena: RunsArena, count: int, rounds: int) -> Iterator[str]:
+    """The table of seconds by arm; each arm once in each round."""
+    found: dict[str, list[tuple[float, float]]] = {arm: [] for arm in ARMS}
+    for arm in ARMS:
+        last_pod(arena, arm, f"warm-{arm}", _WARM)
+    for at in range(rounds):
+        for arm in random.sample(ARMS, len(ARMS)):
+            found[arm].append(last_pod(arena, arm, f"{arm}-{at}", count))
+            say(f"{TITLES[arm]}: {found[arm][-1][0]:.2f} s")
+    what = f"{count} pods, {rounds} rounds"
+    yield f"| {what} | last pod, s | lowest to highest | controller, ms a pod |"
+    yield "|---|---|---|---|"
+    for arm, figures in found.items():
+        seconds = [one for one, _ in figures]
+        spent = statistics.median(one for _, one in figures)
+        middle = statistics.median(seconds)
+        least, most = min(seconds), max(seconds)
+        yield f"| {TITLES[arm]} | {middle:.2f} | {least:.2f} to {most:.2f} | {spent:.2f} |"
+
+
+def memory(arena: RunsArena, runs: int) -> Iterator[str]:
+    """The table of the controller's memory with so many Runs of one pod each."""
+    yield f"| controller | MiB with no Run | MiB with {runs} Runs of one pod | KiB a Run |"
+    yield "|---|---|---|---|"
+    for arm in (gangs.RUN, DELEGATED):
+        arena.restart_controller()
+        arena.settle()
+        before = resident_mib(arena.plane.pids[CONTROLLER])
+        each = [f"{arm}-many-{number}" for number in range(runs)]
+        arena.create_runs([manifest(arm, name, 1, _LABEL) for name in each], _LABEL, runs)
+        arena.settle()
+        after = resident_mib(arena.plane.pids[CONTROLLER])
+        arena.clear_runs(each, _LABEL)
+        cost = (after - before) * 1024 / runs
+        yield f"| {TITLES[arm]} | {before:.1f} | {after:.1f} | {cost:.1f} |"
+
+
+def watches(arena: RunsArena) -> list[str]:
+    """The operator's kinds that somebody watches now, by the API server's metrics."""
+    kinds = {engine.resource for engine in ENGINES.values()}
+    port = arena.plane.layout.ports["kube-apiserver"]
+    connection = HTTPSConnection("127.0.0.1", port, context=administrator(arena.plane))
+    with closing(connection):
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+    counts = {one["kind"]: int(one["count"]) for one in _WATCHES.finditer(text)}
+    return sorted(kind for kind in kinds if counts.get(kind))
+
+
+def informers(arena: RunsArena) -> Iterator[str]:
+    """What the controller watches without, with and after a delegated Run; no operator runs."""
+    arena.restart_controller()
+    yield "| | kinds of the operator that are watched |"
+    yield "|---|---|"
+    yield f"| no delegated Run | {', '.join(watches(arena)) or 'none'} |"
+    api = arena.plane.api
+    path = gangs.collection(gangs.RUN)
+    api.create(path, manifest(DELEGATED, "only", 1))
+    until("a kind to be watched", lambda: bool(watches(arena)))
+    yield f"| one of PyTorch | {', '.join(watches(arena))} |"
+    api.call("DELETE", f"{path}/only", {"propagationPolicy": "Background"})
+    until("no kind to be watched", lambda: not watches(arena))
+    yield f"| after its deletion | {', '.join(watches(arena)) or 'none'} |"
+
+
+def say(line: str) -> None:
+    """Report progress."""
+    print(line, file=sys.stderr)
+
+
+def main() -> None:
+    """Measure, and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pods", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=1000)
+    options = parser.parse_args()
+    with runs_arena(Lines(sys.stderr)) as arena:
+        tables = ["\n".join(informers(arena))]
+        with training_operator.running(arena.plane, arena.operator):
+            tables.append("\n".join(creation(arena, options.pods, options.rounds)))
+            tables.append("\n".join(memory(arena, options.runs)))
+    print("\n\n".join(tables))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""`fairlead install` in a cluster whose API server reaches each pod of the Service.
+
+The pods are kwok's, which run nothing. Whatever address one gets, this machine gets too, and the
+pod's program is started there with the arguments and the account of its Deployment.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from tests.chaos.stage import Scenario, Stage, Tally, none_of
+from tests.chaos.wire import PORT
+from tests.cluster.installed import Installed
+from tests.eventually import eventually
+from webhook import names
+from webhook.sandbox.binaries import obtain_kubectl
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.processes import Process
+from webhook.sandbox.progress import Lines
+from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
+
+INSTALLATIONS: Final = "installations"
+REPLICAS: Final = "replicas that the Service leads to"
+PLACED: Final = "pods that were placed through the Service"
+REJECTED: Final = "policies that were rejected through the Service"
+FAULTS: Final = "errors of the doctor"
+
+_HEALTH_PORTS: Final = {"webhook": 8081, "controller": 8082}
+# So that the Service is reached at its endpoints' addresses: there is no kube-proxy.
+_FLAGS: Final = {"kube-apiserver": ("--enable-aggregator-routing=true",)}
+_PODS: Final = f"/api/v1/namespaces/{names.NAMESPACE}/pods"
+_SLICES: Final = f"/apis/discovery.k8s.io/v1/namespaces/{names.NAMESPACE}/endpointslices"
+_POLICIES: Final = f"/apis/{names.API_VERSION}/{names.POLICY_RESOURCES[names.POLICY_KIND]}"
+_UNKNOWN_CLASS: Final = {
+    "apiVersion": names.API_VERSION,
+    "kind": names.POLICY_KIND,
+    "metadata": {"name": "wrong"},
+    "spec": {"defaults": {"capacity": [{"class": "no-such-class", "mode": "Constrain"}]}},
+}
+_POD: Final = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"generateName": "run-", "labels": {names.RUN: "one"}},
+    "spec": {"containers": [{"name": "main", "image": "example.invalid/none"}]},
+}
+
+
+class Kubelet:
+    """Runs the program of each of Fairlead's pods at that pod's address."""
+
+    def __init__(self, installed: Installed) -> None:
+        self._installed = installed
+        self._over = threading.Event()
+        self._started: dict[str, Process] = {}
+        self._thread = threading.Thread(target=self._main, daemon=True)
+        self._error: Exception | None = None
+
+    def __enter__(self) -> Kubelet:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def log(self) -> str:
+        """What went wrong here, and the ends of the programs' logs."""
+        logs = [f"{name}: {each.log_tail()}" for name, each in self._started.items()]
+        return "\n".join([repr(self._error), *logs])
+
+    def _main(self) -> None:
+        try:
+            while not self._over.wait(0.2):
+                for pod in (self._installed.plane.api.get(_PODS) or {}).get("items", ()):
+                    self._attend(pod)
+        except Exception as error:
+            self._error = error
+
+    def _attend(self, pod: dict[str, Any]) -> None:
+        name, address = pod["metadata"]["name"], pod.get("status", {}).get("podIP")
+        if not address or name in self._started:
+            return
+        command = ["ip", "address", "add", f"{address}/32", "dev", "lo"]
+        subprocess.run(command, check=True, capture_output=True)
+        (container,) = pod["spec"]["containers"]
+        program = container["name"]
+        more = ["--host", address, "--health-port", str(_HEALTH_PORTS[program])]
+        if program == "webhook":
+            more += ["--port", str(PORT)]
+        else:
+            # As the pod's own namespace would say.
+            more += ["--lease-namespace", names.NAMESPACE]
+        account = self._installed.account(pod["spec"]["serviceAccountName"])
+        self._started[name] = self._installed.plane.start_process(
+            name,
+            [
+                *(sys.executable, "-c", "from webhook.cli import main; main()"),
+                *container["args"],
+                *("--kubeconfig", account, *more),
+            ],
+        )
+
+
+@contextmanager
+def _cluster(stage: Stage) -> Iterator[Installed]:
+    settings = Settings(pools=read_pools(SHIPPED_NODES), extra_arguments=_FLAGS)
+    with ControlPlane(stage.directory / "state", stage.binaries, settings) as plane:
+        kubectl = Kubectl(obtain_kubectl(Lines(sys.stderr)), plane.kubeconfig, names.NAMESPACE)
+        yield Installed(plane, stage.directory, kubectl, {})
+
+
+def play(stage: Stage) -> Tally:
+    """Install, place a pod, reject a policy, ask the doctor; then the same once more as upgrade."""
+    tally = Tally()
+    with _cluster(stage) as installed, Kubelet(installed) as kubelet:
+        for options in ((), ("--nodes",)):
+            done = _fairlead(installed, "install", "--timeout", "100", *options)
+            if done.returncode:
+                raise AssertionError(f"{done.stdout}{done.stderr}{kubelet.log()}")
+            tally.count(INSTALLATIONS)
+            _use(installed, tally)
+        tally.count(REPLICAS, len(_addresses(installed)))
+    return tally
+
+
+def _use(installed: Installed, tally: Tally) -> None:
+    api = installed.plane.api
+    pod = api.create("/api/v1/namespaces/default/pods", _POD)
+    tally.count(PLACED, int(names.PLACEMENT in pod["metadata"].get("annotations", {})))
+    status, answer = api.call("POST", _POLICIES, _UNKNOWN_CLASS)
+    tally.count(REJECTED, int(status >= 400 and "no-such-class" in answer["message"]))
+    report = _errors(installed)
+    tally.count(FAULTS, len(report))
+    for each in report:
+        tally.example(each)
+
+
+def _errors(installed: Installed) -> Sequence[str]:
+    """What the doctor reports as an error, once replicas of the former version have drained."""
+    found: list[str] = []
+
+    def none() -> bool:
+        done = _fairlead(installed, "doctor", "-o", "json")
+        found[:] = [done.stdout + done.stderr] if done.returncode else []
+        return not found
+
+    try:
+        eventually("the doctor to find no error", none, period=2)
+    except AssertionError:
+        return found
+    return []
+
+
+def _fairlead(installed: Installed, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from webhook.cli import main; main()", *arguments],
+        env={**os.environ, "KUBECONFIG": str(installed.plane.kubeconfig)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def _addresses(installed: Installed) -> set[str]:
+    found = installed.plane.api.get(_SLICES)["items"]
+    return {
+        address
+        for each in found
+        if each["metadata"]["labels"].get("kubernetes.io/service-name") == names.WEBHOOK
+        for endpoint in each["endpoints"] or ()
+        if endpoint["conditions"].get("ready")
+        for address in endpoint["addresses"]
+    }
+
+
+def broken(tally: Tally) -> list[str]:
+    """Every installation places, rejects, and is healthy."""
+    found = none_of(tally, FAULTS)
+    for what in (PLACED, REJECTED):
+        if tally[what] != tally[INSTALLATIONS]:
+            found.append(f"{what}: {tally[what]} of {tally[INSTALLATIONS]}")
+    return [*found, *(tally.examples if found else ())]
+
+
+SCENARIO: Final = Scenario(
+    name="install",
+    does="`fairlead install` and an upgrade, with the webhook behind its Service",
+    unit=INSTALLATIONS,
+    long=(),
+    short=2,
+    play=play,
+    broken=broken,
+)
