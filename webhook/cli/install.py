@@ -1,4 +1,7 @@
-"""`fairlead install`: install or upgrade Fairlead in a cluster."""
+"""`fairlead install`: install or upgrade Fairlead in a cluster.
+
+Longer than 300 lines: each option has its help.
+"""
 
 from __future__ import annotations
 
