@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,8 +21,10 @@ from tests.eventually import eventually
 from tests.server.serving import readiness
 from tests.wording import mentions
 from webhook import names
+from webhook.cli.install import reports_notes
 from webhook.controller.policies.report_documents import OWNER, collection
 from webhook.installation.manifests import objects_of, rights_to_reports
+from webhook.kube.client import connect
 from webhook.policy.crd import custom_resource_definitions
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.api import install_definition
@@ -283,6 +286,12 @@ def test_removing_the_component_removes_the_reports(site: Site) -> None:
     site.until("owned", pass_=1)
 
 
+async def noted(plane: ControlPlane) -> list[str]:
+    """What `fairlead install --policy-reports` notes of the cluster."""
+    async with connect(plane.kubeconfig) as client:
+        return await reports_notes(client)
+
+
 def test_without_the_definition_the_cure_is_named_and_statuses_are_written(
     start_control_plane: StartControlPlane,
 ) -> None:
@@ -297,10 +306,14 @@ def test_without_the_definition_the_cure_is_named_and_statuses_are_written(
     eventually("the cure is named", lambda: "does not serve policyreports" in state(controller))
     mentions(state(controller), "Kyverno's chart", "remove --policy-reports")
 
+    (note,) = asyncio.run(noted(plane))
+    assert note in state(controller)
+
     def accepted() -> bool:
         stored = plane.api.get(f"{path_of(names.POLICY_KIND)}/pool")
         return bool((stored.get("status") or {}).get("conditions"))
 
     eventually("the policy has a status", accepted)
     install_definition(plane.api, policy_report_definition())
+    assert asyncio.run(noted(plane)) == []
     eventually("the trouble is over", lambda: "does not serve" not in state(controller))

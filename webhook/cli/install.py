@@ -1,4 +1,7 @@
-"""`fairlead install`: install or upgrade Fairlead in a cluster."""
+"""`fairlead install`: install or upgrade Fairlead in a cluster.
+
+Longer than 300 lines: each option has its help.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import asyncio
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +17,7 @@ import click
 
 from webhook.cli.exit_codes import FAILED
 from webhook.cli.options import client_of, cluster_options, timeout_option
-from webhook.cli.output import as_list, output_option, print_error, print_result
+from webhook.cli.output import as_list, output_option, print_error, print_notes, print_result
 from webhook.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -250,12 +254,28 @@ async def _run(
     async with client_of(kubeconfig, context) as client:
         installer = Installer(client, Patience(timeout), Lines(sys.stderr))
         try:
-            return await installer.install(
+            done = await installer.install(
                 objects, stale=sorted(stale), own_policies=choices.policies is not None
             )
+            if choices.reports:
+                print_notes(await reports_notes(client))
+            return done
         except NotInTime as error:
             await explain_timeout(client, error)
             return None
+
+
+async def reports_notes(client: Client) -> list[str]:
+    """A note if the cluster does not serve policy reports yet. Raises ClusterError."""
+    from webhook.controller.policies.report_documents import NO_DEFINITION, VERSION
+
+    try:
+        await client.get(f"/apis/{VERSION}")
+    except ClusterError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        return [NO_DEFINITION]
+    return []
 
 
 def _print_done(done: Sequence[Done], output: str) -> None:

@@ -17,10 +17,10 @@ from webhook.cli.live.finding import (
     Discovery,
     as_object,
     controller_of,
-    is_named,
     is_over,
 )
 from webhook.cli.live.missing_stamp import nothing_sent, sending_notes
+from webhook.cli.live.pod_owners import ListedPod, Owner, Owners
 from webhook.cli.live.pod_stamp import read_stamp
 from webhook.cli.live.served_policies import not_served
 from webhook.cli.offline import labels_of, unknown_labels
@@ -31,7 +31,7 @@ from webhook.placement.node_groups import NodeGroups
 from webhook.workloads.object import ANSWERED, Object
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from webhook.cli.decisions import Replicas
     from webhook.cli.live.live_pods import Difference, LivePod
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["otherwise", "unplaced", "no-node"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-# A chain of owners is longer only if somebody has forged it.
-_LONGEST_CHAIN: Final = 10
 
 
 class Search(NamedTuple):
@@ -59,19 +57,6 @@ class Search(NamedTuple):
     kinds: frozenset[Kind]
     namespace: str
     policies: Sequence[Where]
-
-
-class Owner(NamedTuple):
-    """The topmost controller of a pod, or the pod itself."""
-
-    group: str
-    kind: str
-    name: str
-
-    def __str__(self) -> str:
-        """The form that kubectl takes: `deployment.apps/web`."""
-        word = self.kind.lower()
-        return f"{word}.{self.group}/{self.name}" if self.group else f"{word}/{self.name}"
 
 
 class Finding(NamedTuple):
@@ -114,14 +99,6 @@ class Found:
         return sum(each.kind == kind for each in self.findings)
 
 
-class _Listed(NamedTuple):
-    """A live pod as JSON text, which takes a tenth of the memory of the parsed object."""
-
-    namespace: str
-    text: bytes
-    owner: Mapping[str, Any] | None
-
-
 async def search_pods(client: Client, search: Search, progress: Progress) -> Found:
     """Read the pods and judge them. Raises FairleadError, with the cure if there is one."""
     with progress.step("Reading policies and nodes"):
@@ -133,7 +110,7 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
     with progress.step("Reading pods"):
         listed, read = await _list_pods(client, discovery, search, reader, policies)
     with progress.step(f"Reading the owners of {len(listed):,} pods"):
-        owners = await _Owners.of(client, discovery, search.namespace, listed, unknown)
+        owners = await Owners.of(client, discovery, search.namespace, listed, unknown)
     with progress.step(f"Deciding on {len(listed):,} pods"):
         findings, hashes, decided = _judge_all(listed, owners, reader, search, nodes, unknown)
     sending = sending_notes(reader.configuration)
@@ -197,12 +174,12 @@ async def _reader(
 
 async def _list_pods(
     client: Client, discovery: Discovery, search: Search, reader: Reader, policies: PolicySet
-) -> tuple[list[_Listed], int]:
+) -> tuple[list[ListedPod], int]:
     """The live pods that have a stamp or belong to a run, and how many live pods there are."""
     served = await discovery.by_word("pods")
     read = 0
 
-    def keep(value: dict[str, Any]) -> _Listed | None:
+    def keep(value: dict[str, Any]) -> ListedPod | None:
         nonlocal read
         pod = as_object(served, value)
         if is_over(pod) or names.MIRROR_POD in (pod.metadata.get("annotations") or {}):
@@ -214,7 +191,7 @@ async def _list_pods(
         if not is_run and read_stamp(pod) is None:
             return None
         kept = {key: each for key, each in pod.value.items() if key != "status"}
-        return _Listed(pod.namespace, orjson.dumps(kept), controller_of(pod.metadata))
+        return ListedPod(pod.namespace, orjson.dumps(kept), controller_of(pod.metadata))
 
     path = served.path(search.namespace)
     try:
@@ -227,112 +204,9 @@ async def _list_pods(
     return [each for each in items if each is not None], read
 
 
-class _Owners:
-    """The objects that created pods, and the owners above them; each kind is listed once."""
-
-    def __init__(self) -> None:
-        self._direct: dict[str, Object] = {}
-        self._above: dict[str, Mapping[str, Any] | None] = {}
-        self._unread: set[tuple[str, str]] = set()
-
-    @classmethod
-    async def of(
-        cls,
-        client: Client,
-        discovery: Discovery,
-        namespace: str,
-        listed: Sequence[_Listed],
-        unknown: list[str],
-    ) -> _Owners:
-        """Read them, kind by kind and upwards; kinds that may not be listed are `unknown`."""
-        found = cls()
-        wanted = {str(each.owner.get("uid")): each.owner for each in listed if each.owner}
-        direct = True
-        for _ in range(_LONGEST_CHAIN):
-            kinds = {
-                (str(each.get("apiVersion")), str(each.get("kind")))
-                for each in wanted.values()
-                if is_named(each)
-            }
-            above: dict[str, Mapping[str, Any]] = {}
-            for kind in sorted(kinds):
-                above |= await found._read(
-                    client, discovery, kind, namespace, wanted, unknown, direct=direct
-                )
-            wanted = {uid: owner for uid, owner in above.items() if uid not in found._above}
-            direct = False
-            if not wanted:
-                break
-        return found
-
-    async def _read(
-        self,
-        client: Client,
-        discovery: Discovery,
-        kind: tuple[str, str],
-        namespace: str,
-        wanted: Mapping[str, Mapping[str, Any]],
-        unknown: list[str],
-        *,
-        direct: bool,
-    ) -> dict[str, Mapping[str, Any]]:
-        """Read the wanted objects of a kind; return their own owners by uid."""
-        above: dict[str, Mapping[str, Any]] = {}
-        try:
-            served = await discovery.by_kind(*kind)
-            if served is None or not served.namespaced:
-                return above
-
-            def keep(value: dict[str, Any]) -> None:
-                uid = str(value["metadata"].get("uid"))
-                owner = wanted.get(uid)
-                if owner is None or owner.get("name") != value["metadata"].get("name"):
-                    return
-                if direct:
-                    self._direct[uid] = as_object(served, value)
-                self._above[uid] = upper = controller_of(value["metadata"])
-                if upper is not None:
-                    above[str(upper.get("uid"))] = upper
-
-            await client.list(served.path(namespace), keep)
-        except ClusterError as error:
-            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
-                raise
-            if error.status == HTTPStatus.FORBIDDEN:
-                self._unread.add(kind)
-                where = f"in {namespace}" if namespace else "in all namespaces"
-                scope = f"-n {namespace}" if namespace else "-A"
-                unknown.append(
-                    f"you may not list {kind[1]} objects {where}: whether their pods would be "
-                    f"placed otherwise is unknown; kubectl auth can-i list {kind[1].lower()} "
-                    f"{scope}"
-                )
-        return above
-
-    def maker(self, listed: _Listed) -> Object | None:
-        """The object that created the pod; None if it does not exist."""
-        found = self._direct.get(str(listed.owner.get("uid"))) if listed.owner else None
-        return found if found is not None and found.namespace == listed.namespace else None
-
-    def is_unread(self, listed: _Listed) -> bool:
-        """Whether the pod's owner is of a kind that may not be listed."""
-        owner = listed.owner or {}
-        return (str(owner.get("apiVersion")), str(owner.get("kind"))) in self._unread
-
-    def top(self, listed: _Listed, pod: Object) -> Owner:
-        """The last owner of the chain that is known."""
-        owner, chain = listed.owner, 0
-        if owner is None:
-            return Owner("", "Pod", pod.name)
-        while (upper := self._above.get(str(owner.get("uid")))) and chain < _LONGEST_CHAIN:
-            owner, chain = upper, chain + 1
-        group = str(owner.get("apiVersion")).rpartition("/")[0]
-        return Owner(group, str(owner.get("kind")), str(owner.get("name")))
-
-
 def _judge_all(
-    listed: Sequence[_Listed],
-    owners: _Owners,
+    listed: Sequence[ListedPod],
+    owners: Owners,
     reader: Reader,
     search: Search,
     nodes: Sequence[Node] | None,

@@ -26,6 +26,10 @@ OWNER: Final = f"{names.CONTROLLER}-policy-reports"
 # Results in one report, of at most some 900 bytes each: below the limits of an object in etcd.
 MOST: Final = 200
 SHORTENED: Final = f"{names.GROUP}/shortened"
+NO_DEFINITION: Final = (
+    f"policy reports are not written: the cluster does not serve {RESOURCE} of {VERSION}; "
+    "install its definition (Kyverno's chart has it), or remove --policy-reports"
+)
 _FIRST: Final = {"fail": 0, "error": 1, "warn": 2, "skip": 3}
 _CATEGORY: Final = "Placement"
 

@@ -14,10 +14,10 @@ from webhook.admission.prospects import Prospects
 from webhook.controller.policies.pod_results import JudgedPod, World, judge_pod
 from webhook.controller.policies.report_documents import (
     NAME,
+    NO_DEFINITION,
     OWNER,
     RESOURCE,
     SELECTOR,
-    VERSION,
     collection,
     differs,
     report,
@@ -51,10 +51,6 @@ _PODS: Final = "/api/v1/pods"
 _NAMESPACES: Final = "/api/v1/namespaces"
 _OWNERS: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 _CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
-_NO_DEFINITION: Final = (
-    f"policy reports are not written: the cluster does not serve {RESOURCE} of {VERSION}; "
-    "install its definition (Kyverno's chart has it), or remove --policy-reports"
-)
 
 
 class Writes(StatusWrites, Protocol):
@@ -172,7 +168,7 @@ class PodReports:
             )
         except ClusterError as error:
             if error.status == HTTPStatus.NOT_FOUND:
-                raise ClusterError(_NO_DEFINITION, status=error.status) from error
+                raise ClusterError(NO_DEFINITION, status=error.status) from error
             raise
         ours = (each for each in found.items if each["metadata"]["name"] == NAME)
         return {each["metadata"]["namespace"]: each for each in ours}
