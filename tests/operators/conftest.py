@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
+from tests.cluster.rooms import Running
+from tests.cluster.scenes import ALONE, SOON
 from tests.control_planes import build_before_tests
+from webhook.run.crd import custom_resource_definition
+from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.fairlead import start_controller, start_webhook, stop_webhook
+from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator, obtain_operators
+from webhook.sandbox.operators.install import install_operator, start_operator
+from webhook.sandbox.operators.plan import plan_installation
 from webhook.sandbox.operators.table import operators, select_operators
 from webhook.sandbox.progress import Lines
+from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -40,3 +50,57 @@ def training_operator_built() -> BuiltOperator:
 def operators_built() -> Mapping[str, BuiltOperator]:
     """Every operator of the table."""
     return _obtain(*operators())
+
+
+@pytest.fixture(scope="module")
+def control_plane(
+    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """A module's own, which serves Runs: the operators' webhooks judge their kinds."""
+    directory = tmp_path_factory.mktemp("operators") / "state"
+    settings = Settings(pools=read_pools(SHIPPED_NODES), definitions=[custom_resource_definition()])
+    with ControlPlane(directory, binaries, settings) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="module")
+def cluster_kubectl(
+    control_plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
+) -> Kubectl:
+    """The real kubectl for it."""
+    return kubectl_for(control_plane)
+
+
+def run_operator(plane: ControlPlane, kubectl: Kubectl, name: str, built: BuiltOperator) -> None:
+    """Install the operator and start it, until it answers."""
+    installation = plan_installation(operators()[name], built)
+    install_operator(plane, kubectl, installation)
+    start_operator(plane, kubectl, installation)
+
+
+@pytest.fixture(scope="module")
+def training_operator(
+    control_plane: ControlPlane, cluster_kubectl: Kubectl, training_operator_built: BuiltOperator
+) -> Iterator[None]:
+    """The training operator runs."""
+    run_operator(control_plane, cluster_kubectl, "training-operator", training_operator_built)
+    yield
+    control_plane.stop_component("training-operator")
+
+
+@pytest.fixture(scope="module")
+def webhook_for_jobs(control_plane: ControlPlane, policy_folder: Path) -> Iterator[Running]:
+    """The webhook, for the pods of the training operator too."""
+    webhook = start_webhook(control_plane, policy_folder, sources=["kubeflow-training"])
+    try:
+        yield Running(webhook, policy_folder)
+    finally:
+        stop_webhook(control_plane, webhook)
+
+
+@pytest.fixture(scope="module")
+def delegating_controller(control_plane: ControlPlane) -> Iterator[None]:
+    """The controller runs."""
+    controller = start_controller(control_plane, options=(*ALONE, *SOON))
+    yield
+    control_plane.stop_component(controller.name)

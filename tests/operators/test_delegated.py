@@ -7,38 +7,31 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.cluster.rooms import LOOK, NewNamespace, Room, Running, stamp
+from tests.cluster.rooms import LOOK, NewNamespace, Room, stamp
 from tests.cluster.scenes import ALONE, SOON, TEMPLATE, Scene, run_manifest
 from tests.eventually import eventually
 from tests.operators.delegated import PYTORCH, SHAPES, Delegated, Shape, play
 from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
-from webhook.run.crd import custom_resource_definition
-from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.fairlead import (
     CONTROLLER_NAME,
     launch_controller,
     start_controller,
-    start_webhook,
-    stop_webhook,
 )
-from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.operators.build import BuiltOperator
-from webhook.sandbox.operators.install import install_operator, start_operator
-from webhook.sandbox.operators.plan import plan_installation
-from webhook.sandbox.operators.table import operators
-from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
-pytestmark = pytest.mark.usefixtures("training_operator", "running", "delegating_controller")
+pytestmark = pytest.mark.usefixtures(
+    "training_operator", "webhook_for_jobs", "delegating_controller"
+)
 
 POOL: Final = "cloud.google.com/gke-nodepool"
 POLICIES: Final = f"""
@@ -62,55 +55,6 @@ GUIDE: Final = Path(__file__).parents[2] / "docs" / "guides" / "engines.md"
 BACKENDS: Final = ("native", "kubeflow")
 # Seconds for which the pods of an ended run do not change before they count as left.
 STILL: Final = 2.0
-
-
-@pytest.fixture(scope="module")
-def control_plane(
-    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ControlPlane]:
-    """Not the one that all tests share: the operator's webhooks judge its kinds."""
-    directory = tmp_path_factory.mktemp("delegated") / "state"
-    settings = Settings(pools=read_pools(SHIPPED_NODES), definitions=[custom_resource_definition()])
-    with ControlPlane(directory, binaries, settings) as plane:
-        yield plane
-
-
-@pytest.fixture(scope="module")
-def cluster_kubectl(
-    control_plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
-) -> Kubectl:
-    """The real kubectl for it."""
-    return kubectl_for(control_plane)
-
-
-@pytest.fixture(scope="module")
-def training_operator(
-    control_plane: ControlPlane, cluster_kubectl: Kubectl, training_operator_built: BuiltOperator
-) -> Iterator[None]:
-    """The training operator runs."""
-    installation = plan_installation(operators()["training-operator"], training_operator_built)
-    install_operator(control_plane, cluster_kubectl, installation)
-    start_operator(control_plane, cluster_kubectl, installation)
-    yield
-    control_plane.stop_component("training-operator")
-
-
-@pytest.fixture(scope="module")
-def running(control_plane: ControlPlane, policy_folder: Path) -> Iterator[Running]:
-    """The webhook, for the pods of the operator too."""
-    webhook = start_webhook(control_plane, policy_folder, sources=["kubeflow-training"])
-    try:
-        yield Running(webhook, policy_folder)
-    finally:
-        stop_webhook(control_plane, webhook)
-
-
-@pytest.fixture(scope="module")
-def delegating_controller(control_plane: ControlPlane) -> Iterator[None]:
-    """The controller runs."""
-    controller = start_controller(control_plane, options=(*ALONE, *SOON))
-    yield
-    control_plane.stop_component(controller.name)
 
 
 @pytest.fixture

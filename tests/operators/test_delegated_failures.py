@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -14,37 +13,16 @@ from tests.operators.delegated import PYTORCH, Delegated, play
 from tests.wording import mentions
 from webhook import names
 from webhook.installation.manifests import objects_of, rights_to_backend
-from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.api import install_definitions
-from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.fairlead import start_controller
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator
 from webhook.sandbox.operators.install import install_operator, start_operator
 from webhook.sandbox.operators.plan import Installation, plan_installation
 from webhook.sandbox.operators.table import operators
-from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
-
-
-@pytest.fixture(scope="module")
-def control_plane(
-    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ControlPlane]:
-    """One that knows no kind of the operator at first."""
-    directory = tmp_path_factory.mktemp("failures") / "state"
-    settings = Settings(pools=read_pools(SHIPPED_NODES), definitions=[custom_resource_definition()])
-    with ControlPlane(directory, binaries, settings) as plane:
-        yield plane
-
-
-@pytest.fixture(scope="module")
-def cluster_kubectl(
-    control_plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
-) -> Kubectl:
-    """The real kubectl for it."""
-    return kubectl_for(control_plane)
 
 
 @pytest.fixture(scope="module")

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
 
-from tests.cluster.rooms import LOOK, Json, NewNamespace, Room, Running
-from tests.cluster.scenes import ALONE, SOON, TEMPLATE, Scene, run_manifest
+from tests.cluster.rooms import LOOK, Json, NewNamespace, Room
+from tests.cluster.scenes import TEMPLATE, Scene, run_manifest
 from tests.eventually import eventually
 from tests.operators import checks, queues
+from tests.operators.conftest import run_operator
 from tests.operators.queues import POOL
 from tests.wording import mentions
 from webhook import names
-from webhook.run.crd import custom_resource_definition
-from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.fairlead import start_controller, start_webhook, stop_webhook
+from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator
-from webhook.sandbox.operators.install import install_operator, start_operator
-from webhook.sandbox.operators.plan import plan_installation
-from webhook.sandbox.operators.table import operators
-from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
-pytestmark = pytest.mark.usefixtures("both_operators", "running", "delegating_controller")
+pytestmark = pytest.mark.usefixtures(
+    "training_operator", "kueue", "webhook_for_jobs", "delegating_controller"
+)
 
 POLICIES: Final = f"""
 apiVersion: fairlead.dev/v1alpha1
@@ -39,60 +35,15 @@ KEEPS: Final = {names.KUEUE: names.KUEUE_KEEP}
 
 
 @pytest.fixture(scope="module")
-def control_plane(
-    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ControlPlane]:
-    """Not the one that all tests share: the operators' webhooks judge their kinds."""
-    directory = tmp_path_factory.mktemp("queued") / "state"
-    settings = Settings(pools=read_pools(SHIPPED_NODES), definitions=[custom_resource_definition()])
-    with ControlPlane(directory, binaries, settings) as plane:
-        yield plane
-
-
-@pytest.fixture(scope="module")
-def cluster_kubectl(
-    control_plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
-) -> Kubectl:
-    """The real kubectl for it."""
-    return kubectl_for(control_plane)
-
-
-@pytest.fixture(scope="module")
-def both_operators(
-    control_plane: ControlPlane,
-    cluster_kubectl: Kubectl,
-    training_operator_built: BuiltOperator,
-    kueue_built: BuiltOperator,
+def kueue(
+    control_plane: ControlPlane, cluster_kubectl: Kubectl, kueue_built: BuiltOperator
 ) -> Iterator[None]:
-    """The training operator, and Kueue with queues; Kueue finds the other's definitions."""
-    built = {"training-operator": training_operator_built, "kueue": kueue_built}
-    for name, each in built.items():
-        installation = plan_installation(operators()[name], each)
-        install_operator(control_plane, cluster_kubectl, installation)
-        start_operator(control_plane, cluster_kubectl, installation)
+    """Kueue runs, with queues."""
+    run_operator(control_plane, cluster_kubectl, "kueue", kueue_built)
     cluster_kubectl.create(*queues.of_admins())
     checks.begin(cluster_kubectl)
     yield
-    for name in built:
-        control_plane.stop_component(name)
-
-
-@pytest.fixture(scope="module")
-def running(control_plane: ControlPlane, policy_folder: Path) -> Iterator[Running]:
-    """The webhook, for the pods of the operator too."""
-    webhook = start_webhook(control_plane, policy_folder, sources=["kubeflow-training"])
-    try:
-        yield Running(webhook, policy_folder)
-    finally:
-        stop_webhook(control_plane, webhook)
-
-
-@pytest.fixture(scope="module")
-def delegating_controller(control_plane: ControlPlane) -> Iterator[None]:
-    """The controller runs."""
-    controller = start_controller(control_plane, options=(*ALONE, *SOON))
-    yield
-    control_plane.stop_component(controller.name)
+    control_plane.stop_component("kueue")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from tests.cluster.manifests import Json, pod
 from tests.cluster.rooms import NewNamespace, Room, is_stamped, stamp
 from tests.eventually import eventually
 from tests.operators import checks, queues
+from tests.operators.conftest import run_operator
 from tests.operators.queued import job, plain, served
 from tests.operators.queues import GPU_TOLERATION, POOL, SYSTEM, URGENT
 from tests.wording import mentions
@@ -25,13 +26,9 @@ from webhook import names
 from webhook.cli import fairlead
 from webhook.guards import capacity_guard
 from webhook.interception import DEFAULT_SOURCES, select_sources, webhooks
-from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator
-from webhook.sandbox.operators.install import install_operator, start_operator
-from webhook.sandbox.operators.plan import plan_installation
-from webhook.sandbox.operators.table import operators
-from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = pytest.mark.usefixtures("queues_of_admins", "running")
@@ -72,31 +69,11 @@ ROLE = f"{names.KUEUE_PREFIX}role-hash"
 
 
 @pytest.fixture(scope="module")
-def control_plane(
-    binaries: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ControlPlane]:
-    """Not the one that all tests share."""
-    directory = tmp_path_factory.mktemp("kueue") / "state"
-    with ControlPlane(directory, binaries, Settings(pools=read_pools(SHIPPED_NODES))) as plane:
-        yield plane
-
-
-@pytest.fixture(scope="module")
-def cluster_kubectl(
-    control_plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
-) -> Kubectl:
-    """The real kubectl for it."""
-    return kubectl_for(control_plane)
-
-
-@pytest.fixture(scope="module")
 def queues_of_admins(
     control_plane: ControlPlane, cluster_kubectl: Kubectl, kueue_built: BuiltOperator
 ) -> Iterator[None]:
     """Kueue runs, with flavors and queues."""
-    installation = plan_installation(operators()["kueue"], kueue_built)
-    install_operator(control_plane, cluster_kubectl, installation)
-    start_operator(control_plane, cluster_kubectl, installation)
+    run_operator(control_plane, cluster_kubectl, "kueue", kueue_built)
     cluster_kubectl.create(*queues.of_admins())
     checks.begin(cluster_kubectl)
     yield
