@@ -275,7 +275,10 @@ class Installer:
             nonlocal answers
             tried = await probe(self._client, probe_in)
             answers = answers + 1 if tried.was_answered else 0
-            return "" if answers >= ANSWERS else _unanswered(tried.words)
+            if answers >= ANSWERS:
+                return ""
+            reports = f"the API server reports: {tried.words}"
+            return reports if tried.words else "it comes back without a stamp"
 
         with self._progress.step("waiting for the webhook to answer for a pod of a run"):
             await self._patience.until("a pod of a run by dry run", missing)
@@ -297,9 +300,3 @@ class Installer:
 
 def _images(deployment: Json) -> list[str]:
     return [each["image"] for each in deployment["spec"]["template"]["spec"]["containers"]]
-
-
-def _unanswered(words: str) -> str:
-    if words:
-        return f"the API server reports: {words}"
-    return "it comes back without a stamp"
