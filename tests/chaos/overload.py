@@ -16,7 +16,8 @@ from typing import Final
 from tests.bench import pods, reviews
 from tests.chaos.arena import Arena, served
 from tests.chaos.connection import Pool, post
-from tests.chaos.ledger import DISAGREEMENTS, REFUSED_OTHERS, UNPLACED
+from tests.chaos.ledger import DISAGREEMENTS, REFUSED_OTHERS, UNPLACED, Ledger
+from tests.chaos.load import PATIENCE
 from tests.chaos.replica import Replica
 from tests.chaos.stage import Scenario, Stage, Tally, none_of
 from tests.chaos.wire import PORT
@@ -137,16 +138,30 @@ def play(stage: Stage) -> Tally:
                 _count(flood, tally)
                 tally.measure(CAPACITY, capacity)
                 tally.measure(FACTOR, times)
+                tally.count(NOT_RECOVERED, not _recovers(ledger, ended))
                 last = [each for each in ledger.creations if each.answered and each.matched]
                 trouble = [each.sent for each in last if not each.created]
                 tally.measure(RECOVERY, max(0.0, max(trouble, default=ended) - ended))
-                tally.count(NOT_RECOVERED, not last[-1].created)
                 tally.count(OVERLOADS)
                 stage.say(f"{capacity:.0f} a second, overloaded: {dict(flood.answers)}")
         tally.measure(PEAK, max(peak))
         tally.count(DEAD, replica.process.exit_code is not None)
         tally.add(ledger.tally())
     return tally
+
+
+def _recovers(ledger: Ledger, ended: float) -> bool:
+    """Wait until the newest creation of a run's pod that has an answer is created.
+
+    False if that does not happen within the time in which any creation gets an answer.
+    """
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        newest = [each for each in ledger.creations if each.answered and each.matched][-1]
+        if newest.created and newest.sent > ended:
+            return True
+        time.sleep(0.1)
+    return False
 
 
 async def _overload(flood: _Flood, replica: Replica, seconds: float) -> tuple[float, float, float]:

@@ -17,8 +17,33 @@ _PROGRAMS: Final = {"webhook": names.WEBHOOK, "controller": names.CONTROLLER}
 _TEXT: Final[Json] = {"type": "string"}
 _FLAG: Final[Json] = {"type": "boolean"}
 _OBJECT: Final[Json] = {"type": "object"}
-_OBJECTS: Final[Json] = {"type": "array", "items": _OBJECT}
 _TEXTS: Final[Json] = {"type": "array", "items": _TEXT}
+# The grammar of image names: github.com/distribution/reference, reference.go.
+_PART: Final = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_REPOSITORY: Final[Json] = {
+    "type": "string",
+    "pattern": rf"^(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?{_PART}(?:/{_PART})*$",
+}
+_TAG: Final[Json] = {"type": "string", "pattern": r"^(?:[\w][\w.-]{0,127})?$"}
+_DIGEST: Final[Json] = {"type": "string", "pattern": "^(?:sha256:[0-9a-f]{64})?$"}
+_SECRET: Final[Json] = {
+    "type": "object",
+    "required": ["name"],
+    "additionalProperties": False,
+    "properties": {"name": {"type": "string", "minLength": 1}},
+}
+# v1.Toleration.
+_TOLERATION: Final[Json] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "key": _TEXT,
+        "operator": {"enum": ["Exists", "Equal", "Lt", "Gt"]},
+        "value": _TEXT,
+        "effect": {"enum": ["NoSchedule", "PreferNoSchedule", "NoExecute"]},
+        "tolerationSeconds": {"type": "integer"},
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -34,10 +59,14 @@ class Value:
 def chart_values(base: Sequence[Json]) -> list[Value]:
     """Every value, in the order of values.yaml; defaults are those of the base's objects."""
     return [
-        Value("image.repository", "Image of both programs, without its tag.", _TEXT, "fairlead"),
-        Value("image.tag", "Empty: the chart's appVersion.", _TEXT, ""),
-        Value("image.digest", "sha256:…, instead of the tag.", _TEXT, ""),
-        Value("image.pullSecrets", "Secrets as {name: …}, in the namespace.", _OBJECTS, []),
+        Value(
+            "image.repository", "Image of both programs, without its tag.", _REPOSITORY, "fairlead"
+        ),
+        Value("image.tag", "Empty: the chart's appVersion.", _TAG, ""),
+        Value("image.digest", "sha256:…, instead of the tag.", _DIGEST, ""),
+        Value(
+            "image.pullSecrets", "Secrets as {name: …}, in the namespace.", _list_of(_SECRET), []
+        ),
         Value(
             "certificates",
             "Who makes the webhook's certificate: controller (Fairlead's own), or cert-manager, "
@@ -98,7 +127,12 @@ def chart_values(base: Sequence[Json]) -> list[Value]:
             "policyFiles",
             "Policies as files, by name, in a ConfigMap. If any is given, the webhook reads no "
             "policy objects and validates none.",
-            {"type": "object", "additionalProperties": _TEXT},
+            {
+                "type": "object",
+                # The keys of a ConfigMap.
+                "propertyNames": {"pattern": r"^[-.\w]+$", "maxLength": 253},
+                "additionalProperties": _TEXT,
+            },
             {},
         ),
         Value(
@@ -143,8 +177,13 @@ def _program(program: str, deployment: Json) -> list[Value]:
             _TEXT,
             pod["priorityClassName"],
         ),
-        Value(f"{program}.nodeSelector", "Labels that its nodes have.", _OBJECT, {}),
-        Value(f"{program}.tolerations", "Taints that it admits.", _OBJECTS, []),
+        Value(
+            f"{program}.nodeSelector",
+            "Labels that its nodes have.",
+            {"type": "object", "additionalProperties": _TEXT},
+            {},
+        ),
+        Value(f"{program}.tolerations", "Taints that it admits.", _list_of(_TOLERATION), []),
         Value(
             f"{program}.keepOffSpotNodes",
             "Never run on spot nodes, and only on Linux; false: on any node.",
@@ -154,6 +193,10 @@ def _program(program: str, deployment: Json) -> list[Value]:
         Value(f"{program}.spread", "Spread the pods over hosts and zones.", _FLAG, True),
         Value(f"{program}.podDisruptionBudget", "A drain evicts one pod at a time.", _FLAG, True),
     ]
+
+
+def _list_of(items: Json) -> Json:
+    return {"type": "array", "items": items}
 
 
 def values_text(values: Sequence[Value]) -> str:
@@ -181,6 +224,10 @@ def values_schema(values: Sequence[Value]) -> Json:
         if group:
             into = into.setdefault(group, _closed({}))["properties"]
         into[key] = {"description": value.about, **value.schema}
+    # values.yaml has them all, so only a null takes one away.
+    for each in (schema, *schema["properties"].values()):
+        if "properties" in each:
+            each["required"] = list(each["properties"])
     # Helm gives every chart this key.
     schema["properties"]["global"] = _OBJECT
     return schema

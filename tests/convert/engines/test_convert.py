@@ -652,6 +652,21 @@ def test_a_jobset_of_pods_becomes_a_jobset_of_jobs() -> None:
     assert any("completions: is 4, and becomes 1" in each for each in warnings)
 
 
+@pytest.mark.parametrize("replicas", [1.5, "2"])
+def test_replicas_of_a_jobset_that_are_no_number_are_an_error_beside_completions(
+    replicas: object,
+) -> None:
+    """They are not taken for one."""
+    document = rendered("jobset", WHOLE["jobset"][0])
+    job = document["spec"]["replicatedJobs"][0]
+    job["replicas"] = replicas
+    job["template"]["spec"] |= {"parallelism": 2, "completions": 2}
+    found = convert_object(written([document]))
+    assert found.document is None
+    (error,) = found.errors
+    assert error.path == "spec.replicatedJobs[0].replicas"
+
+
 def test_the_values_of_a_trainjob_win_over_its_runtime() -> None:
     """Its image and its number of nodes."""
     runtime, job = all_rendered("trainer", WHOLE["trainer"][1])

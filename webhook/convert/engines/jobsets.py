@@ -80,8 +80,9 @@ def _of_replicated_job(made: Converted, job: Item, limit: Item) -> dict[str, Dra
     found: dict[str, Draft] = {}
     spec = find(job, "template", "spec")
     replicas, completions = find(job, "replicas"), find(spec, "completions")
-    if isinstance(completions.value, int) and completions.value > 1:
-        jobs = replicas.value if isinstance(replicas.value, int) else 1
+    jobs = 1 if replicas.value is None else replicas.value
+    # Any other value is an error of the Run's count, at its place.
+    if isinstance(jobs, int) and isinstance(completions.value, int) and completions.value > 1:
         found["count"] = completions.with_text("").with_value(completions.value * jobs)
     elif replicas.value is not None:
         found["count"] = replicas
