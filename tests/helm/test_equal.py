@@ -161,7 +161,7 @@ def test_values_of_one_program_reach_that_program_alone(template: Template) -> N
         (["--set", "image.digest=abc"], ["/image/digest", "sha256"]),
         (["--set", "webhook.nodeSelector.a=true"], ["/webhook/nodeSelector/a", "string"]),
         (["--set", "webhook.tolerations[0].bogus=x"], ["/webhook/tolerations/0", "bogus"]),
-        (["--set", "policyFiles.a/b=x"], ["policyFiles", "a/b"]),
+        (["--set", "policyFiles.a/b=x"], ["/policyFiles", "a/b"]),
         (["--namespace", "elsewhere"], ["elsewhere", names.NAMESPACE]),
     ],
     ids=lambda each: each[-1],

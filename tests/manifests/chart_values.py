@@ -129,9 +129,9 @@ def chart_values(base: Sequence[Json]) -> list[Value]:
             "policy objects and validates none.",
             {
                 "type": "object",
-                # The keys of a ConfigMap.
-                "propertyNames": {"pattern": r"^[-.\w]+$", "maxLength": 253},
-                "additionalProperties": _TEXT,
+                # The keys of a ConfigMap. Helm reports `propertyNames` at a wrong path.
+                "patternProperties": {r"^[-.\w]{1,253}$": _TEXT},
+                "additionalProperties": False,
             },
             {},
         ),
