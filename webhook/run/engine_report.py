@@ -35,8 +35,10 @@ _LONGEST_VALUE: Final = 60
 _MOST_PATHS: Final = 3
 _CURES: Final = {
     "QuotaExceeded": "free or raise the quota",
-    "PodSecurity": "change the Run's template, or the namespace's pod security level",
-    "Rejected": "change the Run or the policy that the message names",
+    "PodSecurity": "change the namespace's pod security level, or create the Run again with "
+    "another template",
+    "Rejected": "change the policy that the message names, or create the Run again with other "
+    "fields",
 }
 
 
@@ -174,5 +176,6 @@ def edited_condition(run: Run, engine: Engine, observed: EngineObserved) -> Cond
             "created again, with new pods",
         )
     if any(each.type == EDITED and each.status == "True" for each in run.status.conditions):
-        return ConditionUpdate(EDITED, "False", "AsTheRun", "the object is as the Run wants it")
+        words = "what the Run sets is as it wants it; what others added is not compared"
+        return ConditionUpdate(EDITED, "False", "AsTheRun", words)
     return None

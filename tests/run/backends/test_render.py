@@ -135,7 +135,7 @@ def test_overrides_of_single_replicas_are_refused(backend: str) -> None:
     ("backend", "spec", "words"),
     [
         ("kubeflow", {"framework": "mxnet"}, "removed from the training operator in 1.9"),
-        ("kubeflow", {}, "use backend jobset or native"),
+        ("kubeflow", {}, "use backend native, or write the JobSet"),
         ("kubeflow", {"framework": "ray", "replicas": {"head": {}}}, "its frameworks are"),
         (
             "kubeflow",

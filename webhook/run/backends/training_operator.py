@@ -224,7 +224,8 @@ READ_ONLY: Final = (
 _COUNTED: Final = (("PyTorchJob", "master"), ("XGBoostJob", "master"), ("MPIJob", "worker"))
 _INSTEAD: Final = {
     "mxnet": "MXJob was removed from the training operator in 1.9; use backend native",
-    None: "a Run without a framework is a JobSet; use backend jobset or native",
+    None: "a Run without a framework is a JobSet; use backend native, or write the JobSet with "
+    "`fairlead run render --backend jobset`",
 }
 
 
