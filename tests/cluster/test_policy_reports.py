@@ -223,10 +223,12 @@ def test_what_others_add_to_a_report_stays_and_what_they_change_is_restored(site
     """Labels of others are kept; edited counts are not."""
     site.room("edited").create(pod("well", labels=WORKER))
     site.until("edited", pass_=1)
-    edit = {"metadata": {"labels": {"team": "a"}}, "summary": {"pass": 7}}
+    labels = {"team": "a", "app.kubernetes.io/part-of": None}
+    edit = {"metadata": {"labels": labels}, "summary": {"pass": 7}}
     site.plane.api.patch(f"{collection('edited')}/fairlead", edit)
     report = site.until("edited", pass_=1)
     assert report["metadata"]["labels"]["team"] == "a"
+    assert report["metadata"]["labels"]["app.kubernetes.io/part-of"] == "fairlead"
 
 
 def test_a_report_ends_with_the_last_pod_of_a_run_or_the_namespace(site: Site) -> None:

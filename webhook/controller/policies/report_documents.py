@@ -20,7 +20,7 @@ KIND: Final = "PolicyReport"
 RESOURCE: Final = "policyreports"
 NAME: Final = "fairlead"
 LABELS: Final = {"app.kubernetes.io/managed-by": NAME, "app.kubernetes.io/part-of": NAME}
-SELECTOR: Final = ",".join(f"{key}={value}" for key, value in LABELS.items())
+SELECTOR: Final = f"app.kubernetes.io/managed-by={NAME}"
 # The owner of all reports: removing the component removes it, and the garbage collector them.
 OWNER: Final = f"{names.CONTROLLER}-policy-reports"
 # Results in one report, of at most some 900 bytes each: below the limits of an object in etcd.
