@@ -135,7 +135,9 @@ def _play_webhook(stage: Stage, before: Version) -> Tally:
         install_definitions(api, before.definitions)
         for content in files(20, 3).values():
             document = orjson.loads(content)
-            api.create(f"/apis/{names.API_VERSION}/{_plural(document['kind'])}", document)
+            api.create(
+                f"/apis/{names.API_VERSION}/{names.POLICY_RESOURCES[document['kind']]}", document
+            )
         place.python = before.python
         place.options = ("--policies-from-cluster", "--grace", str(stage.terms.grace))
 
@@ -155,10 +157,6 @@ def _play_webhook(stage: Stage, before: Version) -> Tally:
     tally.count(ROLLOUTS, rollouts)
     tally.count(UNGENTLE, sum(code != 0 for code in codes))
     return tally
-
-
-def _plural(kind: str) -> str:
-    return names.POLICY_RESOURCES[kind]
 
 
 def _play_runs(stage: Stage, before: Version) -> Tally:

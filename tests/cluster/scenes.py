@@ -49,6 +49,11 @@ class Scene:
     room: Room
     name: str
 
+    @property
+    def container(self) -> str:
+        """The name of the main container of its pods."""
+        return "main"
+
     def run(self) -> Json:
         """The Run as the API server has it."""
         return self.room.get(names.RUNS, self.name)
@@ -154,7 +159,7 @@ class Scene:
         word = reason or ("Error" if code else "Completed")
         ended = {"exitCode": code, "reason": word, "message": message, "finishedAt": now}
         container = {
-            "name": "main",
+            "name": self.container,
             "image": CONTAINER["image"],
             "imageID": "",
             "ready": False,

@@ -53,17 +53,22 @@ def run(**changes: Any) -> Run:
     return Run.model_validate(raw, by_alias=True, by_name=False)
 
 
-def raw_pod(
-    index: int, *, uid: str = "", run_uid: str = UID, version: int = 9, **metadata: Any
-) -> Json:
-    """A worker's pod."""
-    owner = {
+def owner_reference(run_uid: str) -> Json:
+    """The reference of an object to the Run that controls it."""
+    return {
         "apiVersion": names.API_VERSION,
         "kind": names.RUN_KIND,
         "name": "mnist",
         "uid": run_uid,
         "controller": True,
     }
+
+
+def raw_pod(
+    index: int, *, uid: str = "", run_uid: str = UID, version: int = 9, **metadata: Any
+) -> Json:
+    """A worker's pod."""
+    owner = owner_reference(run_uid)
     return {
         "metadata": {
             "name": f"mnist-worker-{index}",

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.controller.runs import Api, Json, raw_run, refused, run
-from webhook import names
+from tests.controller.runs import Api, Json, owner_reference, raw_run, refused, run
 from webhook.controller.delegation import Delegation, engine_refusal
 from webhook.controller.engines import MOST_GONE, Engines, Watched, read_pod
 from webhook.controller.observed_state import ObservedState
@@ -34,13 +33,7 @@ def delegated(name: str, framework: str = "pytorch") -> Json:
 
 def engine_object(run_uid: str = "uid-mnist") -> Json:
     """A PyTorchJob of the Run."""
-    owner = {
-        "apiVersion": names.API_VERSION,
-        "kind": names.RUN_KIND,
-        "name": "mnist",
-        "uid": run_uid,
-        "controller": True,
-    }
+    owner = owner_reference(run_uid)
     return {
         "metadata": {
             "name": "mnist",

@@ -11,6 +11,7 @@ import pytest
 from tests.cluster.rooms import Running
 from tests.cluster.scenes import ALONE, SOON
 from tests.control_planes import build_before_tests
+from tests.operators import checks, queues
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import start_controller, start_webhook, stop_webhook
@@ -104,3 +105,15 @@ def delegating_controller(control_plane: ControlPlane) -> Iterator[None]:
     controller = start_controller(control_plane, options=(*ALONE, *SOON))
     yield
     control_plane.stop_component(controller.name)
+
+
+@pytest.fixture(scope="module")
+def queues_of_admins(
+    control_plane: ControlPlane, cluster_kubectl: Kubectl, kueue_built: BuiltOperator
+) -> Iterator[None]:
+    """Kueue runs, with flavors and queues."""
+    run_operator(control_plane, cluster_kubectl, "kueue", kueue_built)
+    cluster_kubectl.create(*queues.of_admins())
+    checks.begin(cluster_kubectl)
+    yield
+    control_plane.stop_component("kueue")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -75,23 +74,10 @@ class Delegated(Scene):
         """Its resource, as Room takes it."""
         return self.shape.resource
 
-    def ends(
-        self, replica: str, code: int, reason: str = "", message: str = "", **status: Any
-    ) -> None:
-        """The replica's program ends with this code."""
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        word = reason or ("Error" if code else "Completed")
-        ended = {"exitCode": code, "reason": word, "message": message, "finishedAt": now}
-        container = {
-            "name": self.shape.container,
-            "image": "example.invalid/none",
-            "imageID": "",
-            "ready": False,
-            "restartCount": 0,
-            "state": {"terminated": ended},
-        }
-        phase = "Failed" if code else "Succeeded"
-        self.patch_status(replica, {"phase": phase, "containerStatuses": [container], **status})
+    @property
+    def container(self) -> str:
+        """The one that the operator looks for."""
+        return self.shape.container
 
     def until_all_run(self) -> dict[str, Json]:
         """Wait until all replicas run, and the status says so."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
@@ -10,18 +9,15 @@ import pytest
 from tests.cluster.rooms import LOOK, Json, NewNamespace, Room
 from tests.cluster.scenes import TEMPLATE, Scene, run_manifest
 from tests.eventually import eventually
-from tests.operators import checks, queues
-from tests.operators.conftest import run_operator
+from tests.operators import queues
 from tests.operators.queues import POOL
 from tests.wording import mentions
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.operators.build import BuiltOperator
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = pytest.mark.usefixtures(
-    "training_operator", "kueue", "webhook_for_jobs", "delegating_controller"
+    "training_operator", "queues_of_admins", "webhook_for_jobs", "delegating_controller"
 )
 
 POLICIES: Final = f"""
@@ -32,18 +28,6 @@ spec: {{overrides: {{nodeSelector: {{{POOL}: on-demand}}, labels: {{team: resear
 """
 SIZE: Final = {"master": 1, "worker": 2}
 KEEPS: Final = {names.KUEUE: names.KUEUE_KEEP}
-
-
-@pytest.fixture(scope="module")
-def kueue(
-    control_plane: ControlPlane, cluster_kubectl: Kubectl, kueue_built: BuiltOperator
-) -> Iterator[None]:
-    """Kueue runs, with queues."""
-    run_operator(control_plane, cluster_kubectl, "kueue", kueue_built)
-    cluster_kubectl.create(*queues.of_admins())
-    checks.begin(cluster_kubectl)
-    yield
-    control_plane.stop_component("kueue")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,6 @@ from tests.cluster.manifests import Json, pod
 from tests.cluster.rooms import NewNamespace, Room, is_stamped, stamp
 from tests.eventually import eventually
 from tests.operators import checks, queues
-from tests.operators.conftest import run_operator
 from tests.operators.queued import job, plain, served
 from tests.operators.queues import GPU_TOLERATION, POOL, SYSTEM, URGENT
 from tests.wording import mentions
@@ -27,8 +26,6 @@ from webhook.cli import fairlead
 from webhook.guards import capacity_guard
 from webhook.interception import DEFAULT_SOURCES, select_sources, webhooks
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.kubectl import Kubectl
-from webhook.sandbox.operators.build import BuiltOperator
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = pytest.mark.usefixtures("queues_of_admins", "running")
@@ -66,18 +63,6 @@ MANAGED = f"{names.KUEUE_PREFIX}managed"
 HOST = "kubernetes.io/hostname"
 PARENT = f"{names.KUEUE_PREFIX}pod-suspending-parent"
 ROLE = f"{names.KUEUE_PREFIX}role-hash"
-
-
-@pytest.fixture(scope="module")
-def queues_of_admins(
-    control_plane: ControlPlane, cluster_kubectl: Kubectl, kueue_built: BuiltOperator
-) -> Iterator[None]:
-    """Kueue runs, with flavors and queues."""
-    run_operator(control_plane, cluster_kubectl, "kueue", kueue_built)
-    cluster_kubectl.create(*queues.of_admins())
-    checks.begin(cluster_kubectl)
-    yield
-    control_plane.stop_component("kueue")
 
 
 @pytest.fixture
