@@ -10,14 +10,17 @@ if TYPE_CHECKING:
     Json = Mapping[str, Any]
 
 _IMAGE: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
-_NO_IMAGE: Final = "the image cannot be pulled"
 
 
 class Trouble(NamedTuple):
-    """Why a pod does not run, in the cluster's words, and what to do."""
+    """Why a pod does not run, in the cluster's words, and what to do.
+
+    of_image: an image cannot be pulled, which waiting seldom mends.
+    """
 
     what: str
     cure: str
+    of_image: bool = False
 
 
 def missing(deployment: Json) -> str:
@@ -60,11 +63,6 @@ def troubles(deployment: Json, pods: Iterable[Json]) -> Iterator[Trouble]:
             yield found
 
 
-def image_troubles(deployment: Json, pods: Iterable[Json]) -> Iterator[Trouble]:
-    """Those of `troubles` that are about an image that cannot be pulled."""
-    return (each for each in troubles(deployment, pods) if each.what.startswith(_NO_IMAGE))
-
-
 def is_ready(pod: Json) -> bool:
     """Whether the kubelet reports the pod as ready."""
     return _condition(pod, "Ready").get("status") == "True"
@@ -97,8 +95,9 @@ def _waiting(waiting: Json, logs: str, name: str) -> Trouble:
     reason, message = waiting.get("reason", ""), waiting.get("message", "")
     if reason in _IMAGE:
         return Trouble(
-            f"{_NO_IMAGE} ({reason}): {message}",
+            f"the image cannot be pulled ({reason}): {message}",
             "give one that the nodes can pull: fairlead install --image REGISTRY/fairlead:TAG",
+            of_image=True,
         )
     if reason == "CrashLoopBackOff":
         return Trouble("the program ends as soon as it is started (CrashLoopBackOff)", logs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -35,9 +36,9 @@ class PlacementSetting:
     if_null: bool = False
 
     @cached_property
+    @abstractmethod
     def field(self) -> str:
         """The field's path as policy files write it, with the key in brackets."""
-        raise NotImplementedError
 
     @cached_property
     def row(self) -> Field:
@@ -45,9 +46,9 @@ class PlacementSetting:
         return BY_NAME[_NAME.findall(self.field)[0]]
 
     @property
+    @abstractmethod
     def describe_value(self) -> str:
         """The wanted value, for a message; long values are cut."""
-        raise NotImplementedError
 
     @cached_property
     def is_default(self) -> bool:

@@ -151,7 +151,7 @@ def _role_facts(
         node = nodes.node_health(pod)
         end = classify_end(pod, node)
         there[pod.index] = pod
-        if node and node.trouble and pod.phase not in _ENDED:
+        if node and node.trouble and not pod.ended:
             lost[pod.index] = PodOnLostNode(pod, node)
         if end == "Succeeded":
             succeeded.add(pod.index)
@@ -427,7 +427,7 @@ def _recount(run: Run, engine: Engine, observed: EngineObserved) -> RunStatus:
         pods = [
             pod
             for pod in observed.pods
-            if role_of(run.spec.roles, engine, pod.role) == role and pod.phase not in _ENDED
+            if role_of(run.spec.roles, engine, pod.role) == role and not pod.ended
         ]
         ready = sum(pod.ready for pod in pods if not pod.deleted_at)
         roles[role] = before.model_copy(update={"active": len(pods), "ready": ready})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.run.failure import Failure, classify_end, disrupted_by_others, vanished_pod
 from webhook.run.model.status import RoleStatus, parse_intervals
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from webhook.run.model import ReplicaSpec, Run
     from webhook.run.observed import NodeHealth, Observed, OwnedPod
-
-_ENDED: Final = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +125,7 @@ def _role_facts(
     down, interrupted, returned = [], [], []
     for index, pod in there.items():
         node = observed.node_health(pod)
-        if node and node.trouble and pod.phase not in _ENDED:
+        if node and node.trouble and not pod.ended:
             lost[index] = PodOnLostNode(pod, node)
         elif node and not node.trouble and (again := node.ready_again_after(pod.on_node_since)):
             returned.append(PodOnLostNode(pod, node, again))

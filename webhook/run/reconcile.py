@@ -341,7 +341,7 @@ def _delete_stale_pods(
     """Delete the pods of earlier attempts; ended pods only if `ended`."""
     for one in facts.values():
         for index, pod in one.stale.items():
-            if ended or pod.phase not in _ENDED:
+            if ended or not pod.ended:
                 yield from _deletion(one, index, pod)
 
 
@@ -463,13 +463,13 @@ def clean_pods(spec: RunSpec, pods: Mapping[str, OwnedPod]) -> Iterator[DeletePo
             continue
         if pod.deleted_at and not pod.half_deleted:
             continue
-        if pod.phase not in _ENDED or spec.clean_pod_policy == "All":
+        if not pod.ended or spec.clean_pod_policy == "All":
             yield DeletePod(name, pod.uid)
 
 
 def recount(role: str, before: RoleStatus, observed: Observed) -> RoleStatus:
     if observed.deployment is not None:
         return before
-    pods = [pod for pod in observed.pods.values() if pod.role == role and pod.phase not in _ENDED]
+    pods = [pod for pod in observed.pods.values() if pod.role == role and not pod.ended]
     ready = sum(pod.ready for pod in pods if not pod.deleted_at)
     return before.model_copy(update={"active": len(pods), "ready": ready})

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Lists of keys whose labels are merged into the labelSelector next to them, with the operator.
 _MERGED: Final = (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
 _WITH_SELECTORS: Final = frozenset(field.name for field in FIELDS if field.label_keys)
+_OVER: Final = ("Succeeded", "Failed")
 # Labels that a pod gets from its node at the binding, replacing its own.
 _OF_NODE: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 # Fields in which the API server keeps an empty value; it drops all other empty values.
@@ -30,6 +31,12 @@ def is_stored(pod: JsonObject) -> bool:
     metadata = pod.get("metadata")
     stored = isinstance(metadata, dict) and bool(metadata.get("uid"))
     return stored and isinstance(pod.get("spec"), dict)
+
+
+def is_over(pod: JsonObject) -> bool:
+    """Return True if the pod has ended, or is being deleted."""
+    phase = (pod.get("status") or {}).get("phase")
+    return phase in _OVER or bool(pod["metadata"].get("deletionTimestamp"))
 
 
 def as_admitted(pod: JsonObject) -> JsonObject:

@@ -18,6 +18,7 @@ from webhook.dns_names import is_subdomain
 from webhook.errors import ClusterError, FairleadError
 from webhook.workloads.by_kind import KINDS
 from webhook.workloads.object import from_answer
+from webhook.workloads.stored_pod import is_over
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +31,6 @@ _USUAL: Final = tuple(
     dict.fromkeys(("", "batch", "apps", names.GROUP, *(group for group, _ in KINDS)))
 )
 _TYPE: Final = re.compile(r"[A-Za-z][-A-Za-z0-9.]*")
-_OVER: Final = ("Succeeded", "Failed")
 
 
 class ObjectReference(NamedTuple):
@@ -275,7 +275,7 @@ async def pods_of(
         served.path(source.namespace),
         lambda pod: as_object(served, pod) if controller_of(pod["metadata"]) else None,
     )
-    pods = [pod for pod in found.items if pod is not None and not is_over(pod)]
+    pods = [pod for pod in found.items if pod is not None and not is_over(pod.value)]
     owners = [owner for pod in pods if (owner := controller_of(pod.metadata))]
     above = await _owners_of(client, discovery, source, owners, notes)
     uid = source.metadata.get("uid")
@@ -348,9 +348,3 @@ def _chain(uid: str, above: Mapping[str, str]) -> set[str]:
         found.add(uid)
         uid = above.get(uid, "")
     return found
-
-
-def is_over(pod: Object) -> bool:
-    """Whether the pod has ended, or is being deleted."""
-    phase = (pod.value.get("status") or {}).get("phase")
-    return phase in _OVER or bool(pod.metadata.get("deletionTimestamp"))

@@ -17,7 +17,6 @@ from webhook.cli.live.finding import (
     Discovery,
     as_object,
     controller_of,
-    is_over,
 )
 from webhook.cli.live.missing_stamp import nothing_sent, sending_notes
 from webhook.cli.live.pod_owners import ListedPod, Owner, Owners
@@ -29,6 +28,7 @@ from webhook.errors import ClusterError, InvalidPod
 from webhook.identity import identify
 from webhook.placement.node_groups import NodeGroups
 from webhook.workloads.object import ANSWERED, Object
+from webhook.workloads.stored_pod import is_over
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -112,10 +112,13 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
     with progress.step(f"Reading the owners of {len(listed):,} pods"):
         owners = await Owners.of(client, discovery, search.namespace, listed, unknown)
     with progress.step(f"Deciding on {len(listed):,} pods"):
-        findings, hashes, decided = _judge_all(listed, owners, reader, search, nodes, unknown)
+        nothing = _nothing_sent(reader)
+        findings, hashes, decided = _judge_all(
+            listed, owners, reader, search, nodes, unknown, nothing
+        )
     sending = sending_notes(reader.configuration)
     notes = [] if search.policies else await not_served(client, policies, hashes)
-    if nothing := _nothing_sent(reader):
+    if nothing:
         cure = f"; {nothing.cure}" if nothing.cure else ""
         notes += [f"{nothing.reason}{cure}: the result is as if they were sent"]
     unknown += [each for each in reader.notes if each not in sending]
@@ -182,7 +185,7 @@ async def _list_pods(
     def keep(value: dict[str, Any]) -> ListedPod | None:
         nonlocal read
         pod = as_object(served, value)
-        if is_over(pod) or names.MIRROR_POD in (pod.metadata.get("annotations") or {}):
+        if is_over(value) or names.MIRROR_POD in (pod.metadata.get("annotations") or {}):
             return None
         read += 1
         known = labels_of(pod.namespace, reader.namespaces)
@@ -211,6 +214,7 @@ def _judge_all(
     search: Search,
     nodes: Sequence[Node] | None,
     unknown: list[str],
+    nothing: Why | None,
 ) -> tuple[list[Finding], set[str], list[Replicas]]:
     """The findings, the hashes of all stamps, and a decision for each namespace and
     classes."""
@@ -218,7 +222,6 @@ def _judge_all(
     findings: list[Finding] = []
     hashes: set[str] = set()
     decided: dict[tuple[object, ...], Replicas] = {}
-    unsent = _nothing_sent(reader)
     templates_by_maker: dict[str, Sequence[PodTemplate]] = {}
     for each in listed:
         pod = Object(ANSWERED, orjson.loads(each.text))
@@ -230,7 +233,7 @@ def _judge_all(
         try:
             judge = reader.judge(each.namespace)
             # A disabled webhook is no reason to restart: judged as if pods were sent, with a note.
-            judge = judge._replace(configuration=None) if unsent else judge
+            judge = judge._replace(configuration=None) if nothing else judge
             live = judge.judge_pod(pod, templates)
         except InvalidPod as error:
             unknown.append(f"{pod.title} in {pod.namespace} cannot be judged: {error}")

@@ -12,7 +12,7 @@ from webhook.admission.engine import decide
 from webhook.errors import InvalidPod
 from webhook.interception import exclusion_reason
 from webhook.shortening import fit
-from webhook.workloads.stored_pod import as_admitted
+from webhook.workloads.stored_pod import as_admitted, is_over
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,7 +31,6 @@ NO_NODE: Final = f"{names.GROUP}/no-node"
 UNREADABLE: Final = f"{names.GROUP}/unreadable"
 # Characters. Authors choose parts of a message, and 200 results share one object.
 _LONGEST: Final = 500
-_OVER: Final = ("Succeeded", "Failed")
 
 
 class PodResult(NamedTuple):
@@ -75,8 +74,7 @@ def judge_pod(pod: JsonObject, world: World) -> JudgedPod | None:
     """
     metadata = pod["metadata"]
     annotations = metadata.get("annotations") or {}
-    over = (pod.get("status") or {}).get("phase") in _OVER or metadata.get("deletionTimestamp")
-    if over or names.MIRROR_POD in annotations:
+    if is_over(pod) or names.MIRROR_POD in annotations:
         return None
     namespace = metadata["namespace"]
     labels = world.namespaces.get(namespace, {})
