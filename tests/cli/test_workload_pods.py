@@ -92,7 +92,10 @@ def test_the_pods_of_a_delegated_run_are_those_of_its_object() -> None:
     ("more", "words"),
     [
         ({"restartScope": "Run"}, ["spec.restartScope", "native"]),
-        ({"framework": "mpi", "replicas": {"launcher": {}, "worker": {}}}, ["spec.backend", "mpi"]),
+        (
+            {"framework": "mxnet", "replicas": {"scheduler": {}, "server": {}, "worker": {}}},
+            ["spec.framework", "mxnet", "native"],
+        ),
     ],
 )
 def test_what_no_engine_can_do_is_told_when_the_run_is_written(

@@ -126,6 +126,14 @@ def _names() -> Iterator[Case]:
     eleven = a_run(replicas={"master": {}, "worker": {"count": 11}})
     for run, most in ((a_run(), 54), (workers, 51), (eleven, 53)):
         yield Case(named("m" * (most + 1), run), named("m" * most, run), "metadata.name", too_long)
+    replicas: Json = {"scheduler": {}, "worker": {}, "driver": {}}
+    dask = a_run(backend="dask", framework="dask", replicas=replicas)
+    for run, most, words in (
+        (a_run(backend="jobset"), 46, "JobSet appends 8"),
+        (a_run(backend="jobset", replicas={"worker": {"count": 11}}), 45, "JobSet appends 8"),
+        (dask, 37, "a name of at most 37"),
+    ):
+        yield Case(named("m" * (most + 1), run), named("m" * most, run), "metadata.name", words)
 
 
 def _companions() -> Iterator[Case]:

@@ -10,7 +10,8 @@ import pytest
 
 from tests.controller.runs import Api, Json, owner_reference, raw_run, refused, run
 from webhook.controller.delegation import Delegation, engine_refusal
-from webhook.controller.engines import MOST_GONE, Engines, Watched, read_pod
+from webhook.controller.engine_pods import MOST_GONE, read_pod
+from webhook.controller.engines import Engines, Watched
 from webhook.controller.observed_state import ObservedState
 from webhook.controller.owned_objects import Objects
 from webhook.controller.refusals import Refusals
@@ -108,11 +109,11 @@ def test_a_kind_is_watched_while_a_run_uses_it() -> None:
         stage.put(delegated("b"), "lab/b")
         stage.put(delegated("c", "jax"), "lab/c")
         await stage.settle()
-        assert set(stage.engines.collections) == {"pytorchjobs", "jaxjobs", LABELS.label}
+        assert set(stage.engines.collections) == {"pytorchjobs", "jaxjobs", LABELS.selector}
         stage.put(None, "lab/a")
         stage.put(None, "lab/c")
         await stage.settle()
-        assert set(stage.engines.collections) == {"pytorchjobs", LABELS.label}
+        assert set(stage.engines.collections) == {"pytorchjobs", LABELS.selector}
         stage.put(None, "lab/b")
         await stage.settle()
         assert stage.engines.collections == ()
@@ -225,7 +226,10 @@ def test_a_pod_that_its_engine_deletes_after_it_failed_is_a_failure(
             put_pod(watched, raw)
         live = read_pod(LABELS, seen[-1])
         assert live is not None
-        found = [*watched.pods.of("lab", "uid-job"), watched.pods.judge_live("lab", live)]
+        found = [
+            *watched.pods.of("lab", "uid-job"),
+            watched.pods.judge_live("lab", live, "uid-job", {}),
+        ]
         watched.pods.cache.put("lab/mnist-worker-1", None)
         for pod in (*found, *watched.pods.gone("uid-job")):
             failure = classify_end(pod)

@@ -23,7 +23,7 @@ from webhook.installation.manifests import CONFIG_MAP, backends, objects_of, rig
 from webhook.installation.object_kinds import in_order
 from webhook.installation.policy_objects import of_key
 from webhook.policy.load import load
-from webhook.run.backends.engines import created_objects
+from webhook.run.backends.engines import ENGINES, created_objects
 from webhook.server.folder import is_test_file, read_folder
 
 Build = Callable[[str], tuple[Json, ...]]
@@ -395,6 +395,8 @@ def test_every_kustomization_is_reached() -> None:
     components = {path.parent.name for path in MANIFESTS.glob("components/*/kustomization.yaml")}
     named = {name for name in components if not name.startswith("source-")}
     assert named == {
+        "backend-dask",
+        "backend-jobset",
         "backend-kubeflow",
         "certificates",
         "fail-open",
@@ -424,12 +426,28 @@ def test_the_component_of_a_backend_has_the_rights_to_its_kinds(
         found: dict[str, set[str]] = {}
         for rule in rules:
             for group in set(rule["apiGroups"]) & set(wanted):
-                found.setdefault(group, set()).update(rule["resources"])
-                assert rule["verbs"] == ["get", "list", "watch", "create", "patch", "delete"]
+                if rule["verbs"] != ["list", "watch"]:
+                    found.setdefault(group, set()).update(rule["resources"])
+                    assert rule["verbs"] == ["get", "list", "watch", "create", "patch", "delete"]
         return found
 
     assert not any(granted(build(overlay)) for overlay in OVERLAYS)
     found = [each for name in backends() for each in rights_to_backend(name)]
     assert granted(found) == wanted
-    (binding,) = of_kind(found, "ClusterRoleBinding")
-    assert [each["name"] for each in binding["subjects"]] == [names.CONTROLLER]
+    between = {
+        (each.backend, owner.group.split("/")[2], owner.resource)
+        for each in ENGINES.values()
+        for owner in each.pods.owners
+    }
+    seen = {
+        (name, group, resource)
+        for name in backends()
+        for role in of_kind(rights_to_backend(name), "ClusterRole")
+        for rule in role["rules"]
+        if rule["verbs"] == ["list", "watch"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    assert seen == between
+    for binding in of_kind(found, "ClusterRoleBinding"):
+        assert [each["name"] for each in binding["subjects"]] == [names.CONTROLLER]

@@ -23,34 +23,44 @@ from webhook.sandbox.operators.table import operators, select_operators
 from webhook.sandbox.progress import Lines
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
+JOB_OPERATORS = ("jobset", "mpi-operator", "dask-kubernetes")
+
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build the operators that the collected tests use, on the first run ever."""
-    build_before_tests(session, "kueue_built", lambda: _obtain("kueue"))
-    build_before_tests(session, "training_operator_built", lambda: _obtain("training-operator"))
-    build_before_tests(session, "operators_built", lambda: _obtain(*operators()))
+    build_before_tests(session, "kueue_built", lambda: obtain("kueue"))
+    build_before_tests(session, "training_operator_built", lambda: obtain("training-operator"))
+    build_before_tests(session, "job_operators_built", lambda: obtain(*JOB_OPERATORS))
+    build_before_tests(session, "operators_built", lambda: obtain(*operators()))
 
 
-def _obtain(*names: str) -> Mapping[str, BuiltOperator]:
+def obtain(*names: str) -> Mapping[str, BuiltOperator]:
+    """Programs and manifests of operators, built on first use."""
     return obtain_operators(select_operators(names), Lines(sys.stderr))
 
 
 @pytest.fixture(scope="session")
 def kueue_built() -> BuiltOperator:
     """Kueue's program and manifests."""
-    return _obtain("kueue")["kueue"]
+    return obtain("kueue")["kueue"]
 
 
 @pytest.fixture(scope="session")
 def training_operator_built() -> BuiltOperator:
     """The training operator's program and manifests."""
-    return _obtain("training-operator")["training-operator"]
+    return obtain("training-operator")["training-operator"]
+
+
+@pytest.fixture(scope="session")
+def job_operators_built() -> Mapping[str, BuiltOperator]:
+    """The operators to which Runs can be given, beside the training operator."""
+    return obtain(*JOB_OPERATORS)
 
 
 @pytest.fixture(scope="session")
 def operators_built() -> Mapping[str, BuiltOperator]:
     """Every operator of the table."""
-    return _obtain(*operators())
+    return obtain(*operators())
 
 
 @pytest.fixture(scope="module")

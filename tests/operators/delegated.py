@@ -1,4 +1,4 @@
-"""Runs that the training operator carries out, as scenes of tests."""
+"""Runs that real operators carry out, as scenes of tests."""
 
 from __future__ import annotations
 
@@ -9,12 +9,35 @@ from typing import Any, Final
 from tests.cluster.rooms import Json, Room
 from tests.cluster.scenes import TEMPLATE, Scene, run_manifest
 
-JOB: Final = "training.kubeflow.org/job-name"
+
+@dataclass(frozen=True)
+class Labels:
+    """By which an operator's pods are known. index: none if they are not numbered."""
+
+    job: str
+    role: str
+    index: str = ""
+
+
+_KUBEFLOW: Final = "training.kubeflow.org"
+TRAINING: Final = Labels(
+    f"{_KUBEFLOW}/job-name", f"{_KUBEFLOW}/replica-type", f"{_KUBEFLOW}/replica-index"
+)
+MPI: Final = Labels(f"{_KUBEFLOW}/job-name", f"{_KUBEFLOW}/job-role", f"{_KUBEFLOW}/replica-index")
+_JOBSET: Final = "jobset.sigs.k8s.io"
+JOBSET: Final = Labels(
+    f"{_JOBSET}/jobset-name", f"{_JOBSET}/replicatedjob-name", f"{_JOBSET}/job-index"
+)
+DASK: Final = Labels("dask.org/cluster-name", "dask.org/component")
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A run of one framework. resource: of its object; deciding: the replica whose end ends it."""
+    """A run of one framework on one engine.
+
+    resource: of its object; deciding: the replica whose end ends it; failing: one that the engine
+    replaces when it fails; keeps: its Jobs keep pods that failed.
+    """
 
     framework: str
     resource: str
@@ -22,16 +45,23 @@ class Shape:
     replicas: Mapping[str, int]
     deciding: str
     failing: str
+    backend: str = "kubeflow"
+    labels: Labels = TRAINING
+    restarts: str = "ExitCode"
+    keeps: bool = False
 
     def __str__(self) -> str:
-        return self.framework
+        return self.resource
 
     @property
     def pods(self) -> list[str]:
-        """All of its pods."""
-        label = {"server": "master"} if self.framework == "paddle" else {}
+        """All of its pods, by the operator's names of roles."""
+        label = {
+            ("paddle", "server"): "master",
+            ("dask", "driver"): "job-runner",
+        }
         return [
-            f"{label.get(role, role)}-{index}"
+            f"{label.get((self.framework, role), role)}-{index}"
             for role, count in self.replicas.items()
             for index in range(count)
         ]
@@ -52,6 +82,40 @@ SHAPES: Final = (
     Shape("jax", "jaxjobs", "jax", {"worker": 3}, "", "worker-2"),
 )
 PYTORCH: Final = SHAPES[1]
+ON_JOBSET: Final = Shape(
+    "pytorch",
+    "jobsets",
+    "main",
+    {"master": 1, "worker": 2},
+    "master-0",
+    "worker-1",
+    "jobset",
+    JOBSET,
+    "OnFailure",
+    keeps=True,
+)
+ON_MPI: Final = Shape(
+    "mpi",
+    "mpijobs",
+    "main",
+    {"launcher": 1, "worker": 2},
+    "launcher-0",
+    "launcher-0",
+    labels=MPI,
+    restarts="OnFailure",
+    keeps=True,
+)
+ON_DASK: Final = Shape(
+    "dask",
+    "daskjobs",
+    "main",
+    {"scheduler": 1, "worker": 2, "driver": 1},
+    "job-runner-0",
+    "worker-1",
+    "dask",
+    DASK,
+    "",
+)
 
 
 @dataclass(frozen=True)
@@ -61,9 +125,29 @@ class Delegated(Scene):
     shape: Shape
 
     def pods(self) -> dict[str, Json]:
-        """Its pods by what comes after the run's name."""
-        listed = self.room.items("pods", f"{JOB}={self.name}")
-        return {each["metadata"]["name"].removeprefix(f"{self.name}-"): each for each in listed}
+        """Its pods by the operator's role and index; of one replica's the latest that lives."""
+        labels = self.shape.labels
+        listed = self.room.items("pods", f"{labels.job}={self.name}")
+        listed.sort(key=_life)
+        if labels.index:
+            return {
+                f"{_label(each, labels.role)}-{_label(each, labels.index) or 0}": each
+                for each in listed
+            }
+        by_role: dict[str, dict[str, Json]] = {}
+        for each in listed:
+            owner = each["metadata"]["name"].rsplit("-", 2)[0]
+            by_role.setdefault(_label(each, labels.role), {})[owner] = each
+        return {
+            f"{role}-{index}": pods[owner]
+            for role, pods in by_role.items()
+            for index, owner in enumerate(sorted(pods))
+        }
+
+    def patch_status(self, replica: str, status: Mapping[str, Any]) -> None:
+        """Merge this into the pod's status, as its kubelet would."""
+        pod = self.pods()[replica]["metadata"]["name"]
+        self.room.patch("pods", f"{pod}/status", {"status": dict(status)})
 
     def object(self) -> Json | None:
         """The operator's object."""
@@ -102,14 +186,24 @@ class Delegated(Scene):
             self.ends(replica, 0)
 
 
+def _label(pod: Json, key: str) -> str:
+    found: str = pod["metadata"]["labels"].get(key, "")
+    return found
+
+
+def _life(pod: Json) -> tuple[bool, str]:
+    """Sorts a pod that lives after those that do not, and the latest last."""
+    ended = pod["status"].get("phase") in ("Succeeded", "Failed")
+    over = ended or "deletionTimestamp" in pod["metadata"]
+    return not over, pod["metadata"]["creationTimestamp"]
+
+
 def play(room: Room, shape: Shape, name: str = "train", **spec: Any) -> Delegated:
     """Create a delegated run in the room."""
-    replicas = {
-        role: {"count": count, "restartPolicy": "ExitCode"}
-        for role, count in shape.replicas.items()
-    }
+    restarts = {"restartPolicy": shape.restarts} if shape.restarts else {}
+    replicas = {role: {"count": count, **restarts} for role, count in shape.replicas.items()}
     whole = {
-        "backend": "kubeflow",
+        "backend": shape.backend,
         "framework": shape.framework,
         "replicas": replicas,
         "template": TEMPLATE,

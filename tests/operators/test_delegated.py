@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import random
-import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,43 +11,30 @@ from typing import Any, Final
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.cluster.rooms import LOOK, NewNamespace, Room, stamp
-from tests.cluster.scenes import ALONE, SOON, TEMPLATE, Scene, run_manifest
+from tests.cluster.rooms import NewNamespace, Room
+from tests.cluster.scenes import TEMPLATE, Scene, run_manifest
 from tests.eventually import eventually
-from tests.operators.delegated import PYTORCH, SHAPES, Delegated, Shape, play
+from tests.operators import delegated_lives
+from tests.operators.delegated import PYTORCH, SHAPES, Shape, play
+from tests.operators.delegated_lives import (
+    created_reason,
+    exceed_the_deadline,
+    exceed_the_limit,
+    gone,
+    kill_the_controller,
+    live_and_end,
+)
 from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.fairlead import (
-    CONTROLLER_NAME,
-    launch_controller,
-    start_controller,
-)
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = pytest.mark.usefixtures(
     "training_operator", "webhook_for_jobs", "delegating_controller"
 )
 
-POOL: Final = "cloud.google.com/gke-nodepool"
-POLICIES: Final = f"""
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {{name: to-a-pool}}
-spec:
-  overrides:
-    nodeSelector: {{{POOL}: on-demand}}
----
-apiVersion: fairlead.dev/v1alpha1
-kind: PlacementPolicy
-metadata: {{name: workers-elsewhere}}
-spec:
-  match: {{roles: [worker], podSelector: {{matchLabels: {{rejected: "yes"}}}}}}
-  requirements:
-    nodeSelector: {{zone: b}}
-"""
-KILLS: Final = 20
+POLICIES: Final = delegated_lives.POLICIES
 GUIDE: Final = Path(__file__).parents[2] / "docs" / "guides" / "engines.md"
 BACKENDS: Final = ("native", "kubeflow")
 # Seconds for which the pods of an ended run do not change before they count as left.
@@ -66,80 +50,21 @@ def room(new_namespace: NewNamespace) -> Room:
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_a_delegated_run_lives_and_ends(room: Room, shape: Shape) -> None:
     """Created, placed, Running; a pod fails and comes back; suspended, resumed; succeeded; gone."""
-    run = play(room, shape, backoffLimit=3, ttlSecondsAfterFinished=4)
-    before = run.until_all_run()
+    run = live_and_end(room, shape)
     found = run.object()
-    assert found is not None
-    (owner,) = found["metadata"]["ownerReferences"]
-    assert (owner["kind"], owner["uid"]) == ("Run", run.run()["metadata"]["uid"])
-    assert not {"ttlSecondsAfterFinished", "backoffLimit"} & {*found["spec"]["runPolicy"]}
-    for pod in before.values():
-        assert [*stamp(pod)["policies"]] == ["to-a-pool"]
-        assert pod["spec"]["nodeSelector"] == {POOL: "on-demand"}
-
-    run.ends(shape.failing, 137, message="out of luck")
-    run.until_replaced(shape.failing, before[shape.failing])
-    run.until_all_run()
-    role = shape.failing.partition("-")[0]
-    assert run.role(role)["failed"] == run.role(role)["restarts"] == 1
-    failure = run.status["lastFailure"]
-    assert failure["replica"] == f"{run.name}-{shape.failing}"
-    assert (failure["exitCode"], failure["message"]) == (137, "out of luck")
-
-    run.set(suspend=True)
-    run.until_phase("Suspended")
-    run.until("no pod is left", lambda: not run.pods())
-    run.set(suspend=False)
-    run.until_all_run()
-    assert run.status["restarts"] == 1
-    assert run.status["disruptions"] == 0
-
-    run.succeeds()
-    status = run.until_phase("Succeeded")
-    assert status["restarts"] == 1
-    assert status["completionTime"]
-    run.until("no pod runs", lambda: not run.live())
-    gone(run)
-
-
-def gone(run: Delegated) -> None:
-    """Wait until the Run is gone, and all that was made for it."""
-    eventually("the Run is gone", lambda: not room_has(run, names.RUNS), period=LOOK)
-    eventually("its object is gone", lambda: not run.object(), period=LOOK)
-    eventually("its pods are gone", lambda: not run.pods(), period=LOOK)
-
-
-def room_has(run: Delegated, resource: str) -> bool:
-    """Whether the room has an object of the run's name."""
-    return run.room.find(resource, run.name) is not None
+    assert found is None
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_fairlead_counts_failures_and_enforces_the_limit(room: Room, shape: Shape) -> None:
     """The operator ignores backoffLimit for restarts by exit code; the object is deleted."""
-    run = play(room, shape, backoffLimit=1)
-    for count in (1, 2):
-        before = run.until_all_run()
-        run.ends(shape.failing, 130)
-        if count == 1:
-            run.until_replaced(shape.failing, before[shape.failing])
-    status = run.until_phase("Failed")
-    assert run.condition("Failed")["reason"] == "BackoffLimitExceeded"
-    mentions(status["message"], shape.failing, "failure 2", "backoffLimit is 1")
-    eventually("its object is gone", lambda: not run.object(), period=LOOK)
-    eventually("its pods are gone", lambda: not run.pods(), period=LOOK)
-    assert run.status["phase"] == "Failed"
+    exceed_the_limit(room, shape)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_a_deadline_ends_the_run(room: Room, shape: Shape) -> None:
     """The operator would look at it only when something else happens."""
-    run = play(room, shape, activeDeadlineSeconds=6)
-    run.until_all_run()
-    run.until_phase("Failed")
-    assert run.condition("Failed")["reason"] == "DeadlineExceeded"
-    eventually("its object is gone", lambda: not run.object(), period=LOOK)
-    eventually("its pods are gone", lambda: not run.pods(), period=LOOK)
+    exceed_the_deadline(room, shape)
 
 
 def test_a_failure_that_the_operator_finds_permanent_ends_the_run(room: Room) -> None:
@@ -178,13 +103,6 @@ def test_the_commands_show_the_pods_of_a_delegated_run(room: Room, policy_folder
     assert said.exit_code == 0, said.output
     (found,) = json.loads(said.stdout)["objects"]
     assert len(found["pods"]) == len(run.shape.pods)
-
-
-def created_reason(run: Delegated, reason: str) -> str:
-    """Wait until the condition Created has this reason; its message."""
-    run.until(f"Created is {reason}", lambda: run.condition("Created").get("reason") == reason)
-    message: str = run.condition("Created")["message"]
-    return message
 
 
 def test_pods_that_a_policy_rejects_are_reported(room: Room) -> None:
@@ -274,41 +192,8 @@ def test_a_deleted_pod_is_a_disruption(room: Room) -> None:
 def test_a_controller_that_is_killed_twenty_times_loses_and_doubles_nothing(
     room: Room, control_plane: ControlPlane
 ) -> None:
-    """Killed at random moments while the run begins, loses pods, is suspended and resumed.
-
-    A failure whose pod the operator deletes while no controller runs is not counted; none counts
-    twice.
-    """
-    seed = random.randrange(10**6)
-    moments = random.Random(seed)
-    control_plane.stop_component(CONTROLLER_NAME)
-    run = play(room, PYTORCH, backoffLimit=50)
-    failures = 0
-    uids: set[str] = set()
-    for number in range(KILLS):
-        controller = launch_controller(control_plane, options=(*ALONE, *SOON))
-        time.sleep(moments.uniform(0.8, 3.5))
-        live = run.live()
-        if number % 4 == 1 and live.get("worker-1", {}).get("status", {}).get("phase") == "Running":
-            run.ends("worker-1", 137)
-            failures += 1
-            time.sleep(moments.uniform(0, 0.5))
-        if number in (10, 14):
-            run.set(suspend=number == 10)
-        os.kill(controller.pid, signal.SIGKILL)
-        control_plane.stop_component(CONTROLLER_NAME)
-        if found := run.object():
-            uids.add(found["metadata"]["uid"])
-    start_controller(control_plane, options=(*ALONE, *SOON))
-    run.until_all_run()
-    found = run.object()
-    assert found is not None
-    assert uids <= {found["metadata"]["uid"]}, f"seed {seed}"
-    assert failures, f"seed {seed}"
-    assert run.role("worker")["failed"] <= failures, f"seed {seed}"
-    assert len(run.pods()) == len(PYTORCH.pods)
-    run.succeeds()
-    run.until_phase("Succeeded")
+    """With the training operator, which deletes a pod that failed."""
+    kill_the_controller(room, control_plane, PYTORCH)
 
 
 def begin(room: Room, backend: str, **spec: Any) -> Scene:

@@ -24,16 +24,15 @@ from webhook.run.actions import (
     Outcome,
     SuspendEngineObject,
 )
-from webhook.run.backends.engines import (
-    ENGINES,
+from webhook.run.backends.engine_object import (
     delegated_object,
-    engine_key,
-    find_engine,
     render_delegated,
     undelegated_problems,
 )
+from webhook.run.backends.engines import ENGINES, engine_key, find_engine
 from webhook.run.backends.table import BACKENDS
-from webhook.run.delegated import MOST_GONE, reconcile_delegated
+from webhook.run.delegated import reconcile_delegated
+from webhook.run.delegated_counts import MOST_GONE
 from webhook.run.engine_report import FIRST_LOOK, SILENCE, describe_edits
 from webhook.run.model import Condition, RoleStatus, Run, RunSpec, RunStatus
 from webhook.run.observation import engine_event
@@ -570,8 +569,13 @@ def test_the_backends_of_the_model_are_those_of_the_table() -> None:
     ("spec", "path"),
     [
         ({"framework": "ray", "replicas": {"head": {}}}, "spec.framework"),
-        ({"framework": "mpi", "replicas": {"launcher": {}, "worker": {}}}, "spec.backend"),
+        (
+            {"framework": "mxnet", "replicas": {"scheduler": {}, "server": {}, "worker": {}}},
+            "spec.framework",
+        ),
         ({"framework": None, "replicas": None}, "spec.framework"),
+        ({"backend": "dask", "framework": "pytorch", "replicas": None}, "spec.framework"),
+        ({"backend": "dask", "framework": None, "replicas": None}, "spec.framework"),
     ],
 )
 def test_a_framework_without_an_engine_is_a_problem_with_a_cure(

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     "--backend",
     "backends",
     multiple=True,
-    type=click.Choice(["kubeflow"]),
+    type=click.Choice(["dask", "jobset", "kubeflow"]),
     help="Let the controller give Runs to this engine (spec.backend). Grants the rights to its "
     "objects; without this option they are removed. Repeatable.",
 )

@@ -22,7 +22,7 @@ from webhook.placement.kueue import flavor_of
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.subject import ADDED_VOLUME, volumes
-from webhook.run.backends.engines import delegated_object
+from webhook.run.backends.engine_object import delegated_object
 from webhook.run.backends.table import NATIVE
 from webhook.server.folder import read_folder
 from webhook.shortening import first_few

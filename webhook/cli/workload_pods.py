@@ -15,7 +15,7 @@ from webhook.errors import InvalidRun
 from webhook.pod_schema.field_checks import MOST
 from webhook.policy.findings import path_text
 from webhook.run import template_faults as of_runs
-from webhook.run.backends.engines import delegated_object
+from webhook.run.backends.engine_object import delegated_object
 from webhook.run.plan import plan
 from webhook.run.run_documents import placeholder_name, without_nulls
 from webhook.sources import SHIPPED

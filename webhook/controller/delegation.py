@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.controller.action_executor import Done
-from webhook.controller.engines import read_pod
+from webhook.controller.engine_pods import find_root, read_link, read_pod
 from webhook.controller.informers import collection
 from webhook.controller.refusals import name_taken, refusal
 from webhook.errors import ClusterError, NotLeading
@@ -20,7 +20,7 @@ from webhook.run.actions import (
     DeleteRun,
     SuspendEngineObject,
 )
-from webhook.run.backends.engines import render_delegated
+from webhook.run.backends.engine_object import render_delegated
 from webhook.run.delegated import reconcile_delegated
 from webhook.run.engine_report import describe_edits, pause_of_events
 from webhook.run.observed import EngineObserved, Refusal
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from webhook.controller.engine_pods import Chain, Link
     from webhook.controller.engines import Engines, Watched
     from webhook.controller.node_health import Nodes
     from webhook.controller.owned_objects import Objects
@@ -90,37 +91,55 @@ class Delegation:
             observed = await self._live(run, engine, watched)
             outcome = reconcile_delegated(run, engine, observed, now)
         if outcome.look_up_events and observed.object:
-            events = await self._events_of(run.namespace, observed.object, now)
+            events = await self._events_of(run, engine, observed.object, now)
             observed = replace(observed, events=events)
             outcome = reconcile_delegated(run, engine, observed, now)
         return observed, outcome
 
     async def _events_of(
-        self, namespace: str, found: EngineObject, now: datetime
+        self, run: Run, engine: Engine, found: EngineObject, now: datetime
     ) -> tuple[EngineEvent, ...]:
         """As `_read_events`; what was read stays for a pause, however often the run changes."""
         known = self._events.get(found.uid)
         if known and now < known[0]:
             return known[1]
-        events = await self._read_events(namespace, found)
+        events = await self._read_events(run, engine, found)
         pause = timedelta(seconds=pause_of_events(elapsed(found.created, now)))
         self._events.put(found.uid, (now + pause, events))
         return events
 
-    async def _read_events(self, namespace: str, found: EngineObject) -> tuple[EngineEvent, ...]:
-        """Return why pods of the object were not created, the latest last."""
+    async def _read_events(
+        self, run: Run, engine: Engine, found: EngineObject
+    ) -> tuple[EngineEvent, ...]:
+        """Return why pods of the object were not created, the latest last.
+
+        What creates the pods reports it: the operator on its object, and others on the Jobs or
+        ReplicaSets between.
+        """
+        events = await self._list_events(run.namespace, f"involvedObject.uid={found.uid}")
+        if engine.pods.owners:
+            creator = engine.pods.owners[-1].kind
+            links = await self._read_links(run, engine, found)
+            listed = await self._list_events(
+                run.namespace, f"involvedObject.kind={creator},reason=FailedCreate"
+            )
+            levels = len(engine.pods.owners)
+            events += [each for each in listed if find_root(links, each.about, levels) == found.uid]
+        return tuple(sorted(events, key=lambda each: each.seen))
+
+    async def _list_events(self, namespace: str, fields: str) -> list[EngineEvent]:
         try:
             listing = await self._client.list(
                 collection("/api/v1", "events", namespace),
                 observation.engine_event,
-                query={"fieldSelector": f"involvedObject.uid={found.uid},type=Warning"},
+                query={"fieldSelector": f"{fields},type=Warning"},
             )
         except ClusterError as error:
             if error.status != HTTPStatus.FORBIDDEN:
                 raise
             # An installation of an earlier version: the Run reports what the object shows.
-            return ()
-        return tuple(sorted(filter(None, listing.items), key=lambda each: each.seen))
+            return []
+        return [each for each in listing.items if each]
 
     def forget_counted(self, run: Run, key: str, observed: EngineObserved) -> None:
         """Forget the deleted pods that the stored status has counted."""
@@ -132,23 +151,39 @@ class Delegation:
     def _cached(self, run: Run, watched: Watched) -> EngineObserved:
         found = watched.find(run.namespace, run.metadata.uid)
         pods = watched.pods.of(run.namespace, found.uid) if found else ()
-        return self._observed(run, watched, found, pods, fresh=False)
+        return self._observed(run, watched, found, pods)
 
     async def _live(self, run: Run, engine: Engine, watched: Watched) -> EngineObserved:
         found = await self._read(run, engine, watched)
-        pods: tuple[OwnedPod, ...] = ()
-        if found:
+        if found is None:
+            return self._observed(run, watched, None, (), links={})
+        selector = f"{engine.pods.label}={found.name}"
+        listing = await self._client.list(
+            collection("/api/v1", "pods", run.namespace),
+            lambda raw: read_pod(engine.pods, raw),
+            query={"labelSelector": selector},
+        )
+        # After the pods: an engine deletes what is above a pod first.
+        links = await self._read_links(run, engine, found)
+        levels = len(engine.pods.owners)
+        pods = tuple(
+            watched.pods.judge_live(run.namespace, pod, found.uid, links)
+            for pod in listing.items
+            if pod and find_root(links, pod.run_uid, levels) == found.uid
+        )
+        return self._observed(run, watched, found, pods, links=links)
+
+    async def _read_links(self, run: Run, engine: Engine, found: EngineObject) -> dict[str, Link]:
+        """Return the objects between the engine's object and its pods, by uid."""
+        links: dict[str, Link] = {}
+        for owner in engine.pods.owners:
             listing = await self._client.list(
-                collection("/api/v1", "pods", run.namespace),
-                lambda raw: read_pod(engine.pods, raw),
-                query={"labelSelector": f"{engine.pods.label}={found.name}"},
+                collection(owner.group, owner.resource, run.namespace),
+                read_link,
+                query={"labelSelector": f"{owner.label}={found.name}"},
             )
-            pods = tuple(
-                watched.pods.judge_live(run.namespace, pod)
-                for pod in listing.items
-                if pod and pod.run_uid == found.uid
-            )
-        return self._observed(run, watched, found, pods, fresh=True)
+            links.update((each.uid, each) for each in listing.items if each)
+        return links
 
     def _observed(
         self,
@@ -157,17 +192,18 @@ class Delegation:
         found: EngineObject | None,
         pods: tuple[OwnedPod, ...],
         *,
-        fresh: bool,
+        links: Chain | None = None,
     ) -> EngineObserved:
+        """Return what was observed; links: those of a live read."""
         there = {pod.uid for pod in pods}
-        gone = watched.pods.gone(found.uid) if found else ()
+        gone = watched.pods.gone(found.uid, links) if found else ()
         return EngineObserved(
             object=found,
             pods=pods,
             gone=tuple(pod for pod in gone if pod.uid not in there),
             nodes=self._nodes.health({pod.node for pod in pods if pod.node}),
             refusals=self._refusals.refusals_of(run.metadata.uid),
-            fresh=fresh,
+            fresh=links is not None,
             edits=self._describe_edits(run, watched.engine, found) if found else "",
         )
 

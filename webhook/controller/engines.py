@@ -5,28 +5,25 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.controller.engine_pods import EnginePods
 from webhook.controller.informers import A_PAGE, collection
 from webhook.controller.observed_state import ByRun
 from webhook.kube.cache import Cache
 from webhook.kube.reflector import Reflector
-from webhook.run import observation
 from webhook.run.backends.engines import ENGINES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable
 
     from webhook.controller.stored_run import StoredRun
     from webhook.kube.cache import Change
     from webhook.kube.client import Client
-    from webhook.run.backends.engines import Engine, PodSource
-    from webhook.run.observed import EngineObject, OwnedPod
+    from webhook.run.backends.engines import Engine
+    from webhook.run.observed import EngineObject
 
-# Deleted pods to remember for each object until they are counted.
-MOST_GONE: Final = 500
 # Seconds for the first list of a kind. After that its Runs are read live, such as without its
 # definition.
 FIRST_LIST: Final = 5.0
@@ -59,7 +56,7 @@ class Watched:
     @property
     def synced(self) -> bool:
         """True once objects and pods are listed."""
-        return self.objects.synced and self.pods.cache.synced
+        return self.objects.synced and self.pods.synced
 
     def find(self, namespace: str, uid: str) -> EngineObject | None:
         """Return the object that the Run with this uid owns."""
@@ -78,88 +75,6 @@ class Watched:
             self.by_uid.pop(change.before.uid, None)
         if change.after:
             self.by_uid[change.after.uid] = change.after
-
-
-class EnginePods:
-    """The pods of one operator that belong to Runs, and those that were deleted uncounted.
-
-    Pods are found by the uid of their controller. So a pod belongs to a Run only if the whole
-    chain of owners leads to it, whatever its labels are.
-    """
-
-    def __init__(self, client: Client, source: PodSource, namespace: str) -> None:
-        self.cache: Cache[OwnedPod] = Cache(lambda raw: read_pod(source, raw))
-        self._by_owner = ByRun(self.cache, lambda pod: pod.run_uid)
-        self._gone: dict[str, dict[str, OwnedPod]] = {}
-        # Uids of pods that exist.
-        self._ended_first: set[str] = set()
-        self.cache.subscribe(self._changed)
-        self.reflector = Reflector(
-            client,
-            collection("/api/v1", "pods", namespace),
-            self.cache,
-            query={"labelSelector": source.selector},
-            page_size=A_PAGE,
-        )
-
-    def of(self, namespace: str, owner: str) -> tuple[OwnedPod, ...]:
-        """Return the pods of the object with this uid."""
-        return tuple(map(self._mark, self._by_owner.values_of(namespace, owner).values()))
-
-    def judge_live(self, namespace: str, pod: OwnedPod) -> OwnedPod:
-        """Return a pod from a live read, with what the watch has shown of its end."""
-        cached = self.cache.get(f"{namespace}/{pod.name}")
-        known = cached if cached and cached.uid == pod.uid else None
-        return replace(pod, ended_first=True) if _ended_first(known, pod) else self._mark(pod)
-
-    def gone(self, owner: str) -> tuple[OwnedPod, ...]:
-        """Return the deleted pods of the object with this uid that may not be counted yet."""
-        return tuple(self._gone.get(owner, {}).values())
-
-    def forget_all(self, owner: str) -> None:
-        """Forget all deleted pods of an object that is gone."""
-        self._gone.pop(owner, None)
-
-    def forget(self, owner: str, uids: Iterable[str]) -> None:
-        """Forget deleted pods that are counted."""
-        known = self._gone.get(owner, {})
-        for uid in uids:
-            known.pop(uid, None)
-        if not known:
-            self._gone.pop(owner, None)
-
-    def _changed(self, change: Change[OwnedPod]) -> None:
-        before, after = change.before, change.after
-        same = before is not None and after is not None and after.uid == before.uid
-        if after is not None and _ended_first(before if same else None, after):
-            self._ended_first.add(after.uid)
-        if before is None or same:
-            return
-        known = self._gone.setdefault(before.run_uid, {})
-        known[before.uid] = self._mark(before)
-        self._ended_first.discard(before.uid)
-        if len(known) > MOST_GONE:
-            del known[next(iter(known))]
-
-    def _mark(self, pod: OwnedPod) -> OwnedPod:
-        return replace(pod, ended_first=True) if pod.uid in self._ended_first else pod
-
-
-def _ended_first(before: OwnedPod | None, pod: OwnedPod) -> bool:
-    """Return True if the pod had ended before its deletion was requested.
-
-    before: the same pod as it was seen last. The API server gives a pod that has ended no grace
-    period (registry/core/pod, CheckGracefulDelete). A pod that ends because it is deleted is seen
-    with its grace period before.
-    """
-    if not pod.ended:
-        return False
-    return not pod.deleted_at or (pod.half_deleted and not (before and before.deleted_at))
-
-
-def read_pod(source: PodSource, raw: Mapping[str, Any]) -> OwnedPod | None:
-    """Return a pod of the operator, with the uid of its controller in place of the Run's."""
-    return observation.engine_pod(raw, source.role, source.index, source.containers)
 
 
 class Engines:
@@ -199,7 +114,7 @@ class Engines:
 
     @property
     def collections(self) -> tuple[str, ...]:
-        """The resources that are watched now, and the labels of their pods."""
+        """The resources that are watched now, and the label selectors of their pods."""
         kinds = (each.engine.resource for each in self._watched.values())
         return (*kinds, *self._pods)
 
@@ -220,21 +135,25 @@ class Engines:
         for key in self._watched.keys() - wanted:
             self._stop(key)
             del self._watched[key]
-        labels = {ENGINES[key].pods.label for key in wanted}
-        for label in self._pods.keys() - labels:
-            self._stop(label)
-            del self._pods[label]
+        selectors = {ENGINES[key].pods.selector for key in wanted}
+        for selector in self._pods.keys() - selectors:
+            self._stop(selector)
+            del self._pods[selector]
         for key in sorted(wanted - self._watched.keys()):
             self._start(key)
 
     def _start(self, key: str) -> None:
         engine = ENGINES[key]
-        label = engine.pods.label
-        if label not in self._pods:
-            pods = self._pods[label] = EnginePods(self._client, engine.pods, self._namespace)
-            pods.cache.subscribe(self._pod_changed)
-            self._tasks[label] = (asyncio.create_task(pods.reflector.run()),)
-        watched = Watched(self._client, engine, self._pods[label], self._namespace, self._clock())
+        selector = engine.pods.selector
+        if selector not in self._pods:
+            pods = self._pods[selector] = EnginePods(
+                self._client, engine.pods, self._namespace, self._pods_changed
+            )
+            self._tasks[selector] = tuple(
+                asyncio.create_task(each.run()) for each in pods.reflectors
+            )
+        pods = self._pods[selector]
+        watched = Watched(self._client, engine, pods, self._namespace, self._clock())
         watched.objects.subscribe(lambda change: self._object_changed(watched, change))
         self._watched[key] = watched
         self._tasks[key] = (asyncio.create_task(watched.reflector.run()),)
@@ -262,8 +181,7 @@ class Engines:
             if each:
                 self._notify(each.run_uid)
 
-    def _pod_changed(self, change: Change[OwnedPod]) -> None:
-        for owner in {each.run_uid for each in (change.before, change.after) if each}:
-            for watched in self._watched.values():
-                if found := watched.by_uid.get(owner):
-                    self._notify(found.run_uid)
+    def _pods_changed(self, owner: str) -> None:
+        for watched in self._watched.values():
+            if found := watched.by_uid.get(owner):
+                self._notify(found.run_uid)

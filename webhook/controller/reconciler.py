@@ -20,7 +20,8 @@ from webhook.run.actions import (
     DeleteRun,
     Outcome,
 )
-from webhook.run.backends.engines import find_engine, undelegated_problems
+from webhook.run.backends.engine_object import undelegated_problems
+from webhook.run.backends.engines import find_engine
 from webhook.run.observed import Needs
 from webhook.run.reconcile import DEFAULT_TERMS, invalid_status, reconcile
 

@@ -20,6 +20,8 @@ from webhook.crd.definition import (
 from webhook.crd.rules import PLACEMENT, TOO_DEEP, Rule, literal
 from webhook.dns_names import MAX_LABEL, SERVICE_NAME
 from webhook.placement.schema.syntax import MAX_LISTED
+from webhook.run.backends.dask_operator import SUFFIX as DASK_SUFFIX
+from webhook.run.backends.jobset import SUFFIX as JOBSET_SUFFIX
 from webhook.run.json_schema import raw
 from webhook.run.model import DEFAULT_ROLE, SERVING, ReplicaSpec, RunSpec
 from webhook.run.model.replica import MAX_OVERRIDES
@@ -39,6 +41,12 @@ Json = dict[str, Any]
 _SERVES: Final = f"self.kind in {literal([kind for kind in names.KINDS if kind in SERVING])}"
 _NO_REPLICAS: Final = "!has(self.replicas)"
 
+# The length of the longest of the names <run>-<role>-<index>.
+_LONGEST_POD: Final = (
+    "size(self.metadata.name) + (has(self.spec.replicas) ? self.spec.replicas.map(r,"
+    " size(r) + size(string(self.spec.replicas[r].count - 1))).max() : "
+    f"{len(DEFAULT_ROLE) + 1}) + 2"
+)
 _NAMES: Final = (
     Rule(
         f"self.metadata.name.matches('^{SERVICE_NAME}$')",
@@ -47,11 +55,23 @@ _NAMES: Final = (
         at=".metadata.name",
     ),
     Rule(
-        f"size(self.metadata.name) + (has(self.spec.replicas) ? self.spec.replicas.map(r,"
-        f" size(r) + size(string(self.spec.replicas[r].count - 1))).max() : "
-        f"{len(DEFAULT_ROLE) + 1}) <= {MAX_LABEL - 2}",
+        f"{_LONGEST_POD} <= {MAX_LABEL}",
         f"the names of pods, <run>-<role>-<index>, have at most {MAX_LABEL} characters: give the "
         "run a shorter name",
+        at=".metadata.name",
+    ),
+    Rule(
+        f"self.spec.?backend.orValue('') != 'jobset'"
+        f" || {_LONGEST_POD} <= {MAX_LABEL - JOBSET_SUFFIX}",
+        f"JobSet appends {JOBSET_SUFFIX} characters to <run>-<role>-<index> for the names of pods: "
+        "give the run a shorter name",
+        at=".metadata.name",
+    ),
+    Rule(
+        "self.spec.?backend.orValue('') != 'dask'"
+        f" || size(self.metadata.name) <= {MAX_LABEL - DASK_SUFFIX}",
+        f"Dask's operator appends up to {DASK_SUFFIX} characters: give the run a name of at most "
+        f"{MAX_LABEL - DASK_SUFFIX}",
         at=".metadata.name",
     ),
 )

@@ -7,7 +7,6 @@ deleted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from webhook.crd.conditions import ConditionUpdate
@@ -19,7 +18,8 @@ from webhook.run.actions import (
     Outcome,
     SuspendEngineObject,
 )
-from webhook.run.backends.engines import role_of
+from webhook.run.backends.engine_pods import assign_replicas
+from webhook.run.delegated_counts import Counts, count_replicas
 from webhook.run.engine_report import (
     SILENCE,
     edited_condition,
@@ -28,10 +28,7 @@ from webhook.run.engine_report import (
     seconds_of_silence,
     seconds_until_events,
 )
-from webhook.run.facts import DownReplica, PodOnLostNode, RoleFacts
-from webhook.run.failure import OOM_KILLED, Failure, classify_end
-from webhook.run.model import RoleStatus
-from webhook.run.model.status import format_intervals, parse_intervals
+from webhook.run.failure import OOM_KILLED
 from webhook.run.observed import Observed
 from webhook.run.progress import (
     CREATED,
@@ -42,23 +39,21 @@ from webhook.run.progress import (
     suspended_status,
 )
 from webhook.run.reconcile import Steps, seconds_until_due, update_totals
-from webhook.run.restarts import BackoffState, Counted, backoff_state, entries_by_index, to_entries
 from webhook.run.verdict import Verdict, deadline
-from webhook.times import elapsed, to_microsecond
+from webhook.times import elapsed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
     from webhook.run.actions import Action
     from webhook.run.backends.engines import Engine
+    from webhook.run.facts import RoleFacts
     from webhook.run.model import Run, RunStatus
-    from webhook.run.observed import EngineObject, EngineObserved, OwnedPod
+    from webhook.run.observed import EngineObject, EngineObserved
+    from webhook.run.restarts import Counted
 
 _ENDED: Final = ("Succeeded", "Failed")
-# Uids of counted pods that are gone, kept in the status of a role: another process may still
-# remember those pods.
-MOST_GONE: Final = 500
 
 
 def reconcile_delegated(
@@ -77,8 +72,8 @@ def reconcile_delegated(
     found = observed.object
     if found is None and run.status.start_time and not observed.fresh:
         return Outcome(run.status, look_up=frozenset({run.name}))
-    counts = _count(run, engine, observed, now)
-    end = _engine_end(engine, found)
+    counts = count_replicas(run, engine, observed, now)
+    end = engine.end(found)
     unexplained = end == "Failed" and not (counts.counted.down or run.status.last_failure)
     if (counts.deleted or unexplained) and not observed.fresh and not run.spec.suspend:
         # The engine deletes pods when its object has ended, which the watch may deliver later.
@@ -87,215 +82,14 @@ def reconcile_delegated(
     if verdict:
         return _finish(run, engine, observed, verdict, now)
     if run.spec.suspend:
-        return _reconcile_suspended(run, counts, found, now)
+        return _reconcile_suspended(run, engine, counts, found, now)
     return _reconcile_active(run, engine, counts, observed, now)
-
-
-@dataclass(frozen=True)
-class _Counts:
-    """What was counted. deleted: some pods are only known to be deleted."""
-
-    facts: Mapping[str, RoleFacts]
-    counted: Counted
-    deleted: bool
-
-
-def _count(run: Run, engine: Engine, observed: EngineObserved, now: datetime) -> _Counts:
-    """Count the pods that went down, and restarts of main containers, each once by its uid."""
-    there: dict[str, list[OwnedPod]] = {role: [] for role in run.spec.roles}
-    gone: dict[str, list[OwnedPod]] = {role: [] for role in run.spec.roles}
-    for pods, by_role in ((observed.pods, there), (observed.gone, gone)):
-        for pod in pods:
-            role = role_of(run.spec.roles, engine, pod.role)
-            if role in by_role and pod.index < run.spec.roles[role].count:
-                by_role[role].append(replace(pod, role=role))
-    ended = _engine_end(engine, observed.object) is not None
-    # While a run is suspended, by its author or by its queue, and until its pods are gone, the
-    # engine deletes them for it.
-    suspended = observed.object is not None and observed.object.suspended
-    quiet = run.spec.suspend or suspended or run.status.phase == "Suspended"
-    facts = {
-        role: _role_facts(run, role, there[role], gone[role], observed, count_deleted=not ended)
-        for role in run.spec.roles
-    }
-    if quiet:
-        facts = {role: replace(one, down=()) for role, one in facts.items()}
-    roles = {
-        role: _role_status(run, one, there[role], gone[role], now, quiet=quiet)
-        for role, one in facts.items()
-    }
-    down = sorted((each for one in facts.values() for each in one.down), key=lambda one: one.order)
-    deleted = any(each.failure.reason == "Deleted" for each in down)
-    return _Counts(facts, Counted(roles, tuple(down)), deleted)
-
-
-def _role_facts(
-    run: Run,
-    role: str,
-    pods: Iterable[OwnedPod],
-    gone: Iterable[OwnedPod],
-    observed: EngineObserved,
-    *,
-    count_deleted: bool,
-) -> RoleFacts:
-    spec, before = run.spec.roles[role], run.status.replicas.get(role) or RoleStatus()
-    counted = frozenset(before.counted_uids)
-    succeeded = set(parse_intervals(before.succeeded_indexes))
-    there: dict[int, OwnedPod] = {}
-    alive: dict[int, OwnedPod] = {}
-    ended: dict[int, OwnedPod] = {}
-    lost: dict[int, PodOnLostNode] = {}
-    down: list[DownReplica] = []
-    nodes = Observed(nodes=observed.nodes)
-    for pod in pods:
-        node = nodes.node_health(pod)
-        end = classify_end(pod, node)
-        there[pod.index] = pod
-        if node and node.trouble and not pod.ended:
-            lost[pod.index] = PodOnLostNode(pod, node)
-        if end == "Succeeded":
-            succeeded.add(pod.index)
-        elif isinstance(end, Failure):
-            if pod.uid not in counted and (count_deleted or end.reason != "Deleted"):
-                down.append(DownReplica(role, pod.index, pod.name, end, pod))
-            ended[pod.index] = pod
-        else:
-            alive[pod.index] = pod
-            if restarted := _restarted(pod, before):
-                down.append(DownReplica(role, pod.index, pod.name, restarted, pod))
-    for pod in gone:
-        if pod.uid in counted or pod.index in succeeded:
-            continue
-        end = classify_end(pod, nodes.node_health(pod))
-        if end == "Succeeded":
-            succeeded.add(pod.index)
-            continue
-        failure = end or Failure(True, "Deleted", "the pod was deleted")
-        if count_deleted or failure.reason != "Deleted":
-            down.append(DownReplica(role, pod.index, pod.name, failure, pod))
-    return RoleFacts(
-        role=role,
-        spec=spec,
-        before=before,
-        there=there,
-        alive=alive,
-        # Another pod of the same replica may live already.
-        ended={index: pod for index, pod in ended.items() if index not in alive},
-        stale={},
-        succeeded=frozenset(succeeded),
-        down=tuple(sorted(down, key=lambda one: one.order)),
-        missing=frozenset(),
-        lost=lost,
-        returned=(),
-        interrupted=(),
-    )
-
-
-def _restarted(pod: OwnedPod, before: RoleStatus) -> Failure | None:
-    """Return the failure before a restart that is not counted yet."""
-    if pod.restarts <= before.counted_restarts.get(pod.uid, 0):
-        return None
-    end = pod.previous
-    if end is None:
-        return Failure(False, "Restarted", "its container was restarted")
-    return Failure(False, end.reason or "Error", end.message, end.code)
-
-
-def _role_status(
-    run: Run,
-    facts: RoleFacts,
-    there: Iterable[OwnedPod],
-    gone: Iterable[OwnedPod],
-    now: datetime,
-    *,
-    quiet: bool,
-) -> RoleStatus:
-    before, down = facts.before, facts.down
-    present, past = list(there), list(gone)
-    restarts = {pod.uid: pod.restarts for pod in (*present, *past) if pod.restarts}
-    container = sum(
-        max(1, restarts.get(each.pod.uid, 0) - before.counted_restarts.get(each.pod.uid, 0))
-        if each.pod and each.pod.uid in restarts
-        else 1
-        for each in down
-        if not each.failure.disruption
-    )
-    uids = {each.pod.uid for each in down if each.pod and facts.alive.get(each.index) != each.pod}
-    if quiet:
-        # After the run is resumed, the engine creates pods before the status says so.
-        uids |= {pod.uid for pod in past}
-        uids |= {pod.uid for pod in present if run.spec.suspend or pod.deleted_at or pod.ended}
-    known = {pod.uid for pod in present}
-    # Pods that outlived a suspension count again once all replicas run.
-    again = run.status.phase == "Running" and not quiet
-    alive = {pod.uid for pod in facts.alive.values()} if again else set()
-    kept = [uid for uid in before.counted_uids if uid in known and uid not in alive]
-    old = [uid for uid in before.counted_uids if uid not in known]
-    disruptions = sum(each.failure.disruption for each in down)
-    failures = len(down) - disruptions
-    recovering, back = _recovering(facts, now)
-    # A replica that never runs again was not restarted. A kubelet may restart a container twice
-    # between two looks.
-    restarted = sum(row.failures + row.disruptions for row in back.values())
-    restarted += container - failures
-    return before.model_copy(
-        update={
-            "desired": facts.spec.count,
-            "active": len(facts.alive),
-            "ready": sum(
-                pod.ready for index, pod in facts.alive.items() if index not in facts.lost
-            ),
-            "succeeded": len(facts.succeeded),
-            "succeeded_indexes": format_intervals(facts.succeeded),
-            "active_indexes": format_intervals(facts.alive),
-            "failed": before.failed + container,
-            "disruptions": before.disruptions + disruptions,
-            "restarts": before.restarts + restarted,
-            "counted_uids": tuple(dict.fromkeys((*old[-MOST_GONE:], *kept, *sorted(uids)))),
-            "counted_restarts": restarts,
-            "recovering": () if quiet else to_entries(recovering),
-        }
-    )
-
-
-def _recovering(
-    facts: RoleFacts, now: datetime
-) -> tuple[dict[int, BackoffState], dict[int, BackoffState]]:
-    """Return the replicas that went down and do not run again yet, and those that do now."""
-    rows = {
-        index: backoff_state(entry)
-        for index, entry in entries_by_index(facts.before.recovering).items()
-    }
-    for each in facts.down:
-        row = rows.get(each.index, BackoffState())
-        failed, disrupted = (not each.failure.disruption), each.failure.disruption
-        rows[each.index] = row._replace(
-            failures=row.failures + failed,
-            disruptions=row.disruptions + disrupted,
-            since=to_microsecond(now),
-        )
-    back = {
-        index: row
-        for index, row in rows.items()
-        if index in facts.succeeded
-        or (index in facts.alive and facts.alive[index].phase == "Running")
-    }
-    return {index: row for index, row in rows.items() if index not in back}, back
-
-
-def _engine_end(engine: Engine, found: EngineObject | None) -> str | None:
-    """Return Succeeded or Failed if the engine reports that its object has ended."""
-    if found is None:
-        return None
-    if engine.succeeded in found.conditions:
-        return "Succeeded"
-    return "Failed" if engine.failed in found.conditions else None
 
 
 def _find_verdict(
     run: Run, engine: Engine, found: EngineObject | None, counted: Counted, now: datetime
 ) -> Verdict | None:
-    end = _engine_end(engine, found)
+    end = engine.end(found)
     if found is not None and end == "Succeeded":
         return Verdict("Succeeded", "Finished", f"{engine.kind} {found.name} has succeeded")
     if found is not None and end == "Failed":
@@ -303,7 +97,9 @@ def _find_verdict(
     limit = run.spec.backoff_limit
     failures = sum(role.failed for role in counted.roles.values())
     failure = next((each for each in counted.down if not each.failure.disruption), None)
-    if failure and "backoff_limit" in run.spec.model_fields_set and failures > limit:
+    # An engine that restarts all replicas together counts one failure where each of them fails.
+    written = "backoff_limit" in run.spec.model_fields_set and run.spec.restart_scope != "Run"
+    if failure and written and failures > limit:
         that = f"that is failure {failures}, and backoffLimit is {limit}"
         return Verdict("Failed", "BackoffLimitExceeded", f"{failure.description}; {that}")
     return deadline(run, now)
@@ -327,7 +123,7 @@ def _engine_failure(run: Run, engine: Engine, found: EngineObject, counted: Coun
 def _finish(
     run: Run, engine: Engine, observed: EngineObserved, end: Verdict, now: datetime
 ) -> Outcome:
-    counts = _count(run, engine, observed, now)
+    counts = count_replicas(run, engine, observed, now)
     roles = {
         role: status.model_copy(update={"recovering": (), "active_indexes": ""})
         for role, status in counts.counted.roles.items()
@@ -338,11 +134,13 @@ def _finish(
 
 
 def _reconcile_suspended(
-    run: Run, counts: _Counts, found: EngineObject | None, now: datetime
+    run: Run, engine: Engine, counts: Counts, found: EngineObject | None, now: datetime
 ) -> Outcome:
-    """Suspend the object once; a run that is suspended from its start has none."""
+    """Suspend the object once, or delete it; a run that is suspended from its start has none."""
     actions: tuple[Action, ...] = ()
-    if found and not found.suspended and run.status.phase != "Suspended":
+    if found and not engine.suspend:
+        actions = () if found.deleted else (DeleteEngineObject(found.uid),)
+    elif found and not found.suspended and run.status.phase != "Suspended":
         actions = (SuspendEngineObject(found.uid, suspend=True),)
     status = update_totals(run, counts.counted.roles, counts.counted, now)
     status = suspended_status(status, run.metadata.generation, now)
@@ -350,12 +148,18 @@ def _reconcile_suspended(
 
 
 def _reconcile_active(
-    run: Run, engine: Engine, counts: _Counts, observed: EngineObserved, now: datetime
+    run: Run, engine: Engine, counts: Counts, observed: EngineObserved, now: datetime
 ) -> Outcome:
     found, counted = observed.object, counts.counted
     actions: tuple[Action, ...] = ()
+    lost = _unreplaced_role(engine, counts.facts, found)
+    if lost and not observed.fresh:
+        return Outcome(run.status, look_up=frozenset({run.name}))
     if found is None:
         actions = (CreateEngineObject(),)
+    elif lost:
+        # The engine goes on without this pod, and would never end.
+        actions = (DeleteEngineObject(found.uid),)
     elif found.suspended and run.status.phase == "Suspended":
         actions = (SuspendEngineObject(found.uid, suspend=False),)
     missing = sum(
@@ -393,6 +197,19 @@ def _reconcile_active(
     )
 
 
+def _unreplaced_role(
+    engine: Engine, facts: Mapping[str, RoleFacts], found: EngineObject | None
+) -> str:
+    """Return the role whose pod is gone for good; empty if there is none."""
+    if found is None or found.deleted:
+        return ""
+    for label, phases in engine.once.items():
+        role = engine.roles[label]
+        if phases & found.conditions.keys() and role in facts and not facts[role].there:
+            return role
+    return ""
+
+
 def _announce_edit(run: Run, edited: ConditionUpdate | None) -> Iterator[Announcement]:
     """Yield one Event for each edit, not for each reconcile."""
     if edited and edited.status == "True":
@@ -409,7 +226,7 @@ def _reconcile_ended(run: Run, engine: Engine, observed: EngineObserved, now: da
     found = observed.object
     status = _recount(run, engine, observed)
     actions: tuple[Action, ...] = ()
-    if found and not found.deleted and _engine_end(engine, found) is None:
+    if found and not found.deleted and engine.end(found) is None:
         actions = (DeleteEngineObject(found.uid),)
     ttl, since = run.spec.ttl_seconds_after_finished, run.status.completion_time
     if ttl is None or since is None:
@@ -423,12 +240,9 @@ def _reconcile_ended(run: Run, engine: Engine, observed: EngineObserved, now: da
 def _recount(run: Run, engine: Engine, observed: EngineObserved) -> RunStatus:
     """Return the status with the pods that still run after the end."""
     roles = {}
+    found = assign_replicas(run.spec.roles, engine, observed.pods)
     for role, before in run.status.replicas.items():
-        pods = [
-            pod
-            for pod in observed.pods
-            if role_of(run.spec.roles, engine, pod.role) == role and not pod.ended
-        ]
+        pods = [pod for pod in found if pod.role == role and not pod.ended]
         ready = sum(pod.ready for pod in pods if not pod.deleted_at)
         roles[role] = before.model_copy(update={"active": len(pods), "ready": ready})
     return run.status.model_copy(

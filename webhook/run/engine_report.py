@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import names
 from webhook.crd.conditions import ConditionUpdate
 from webhook.errors import InvalidRun
-from webhook.run.backends.engines import render_delegated
+from webhook.run.backends.engine_object import render_delegated
 from webhook.run.observed import Refusal
 from webhook.run.progress import CREATED, Hindrance
 from webhook.shortening import cut
@@ -133,7 +133,7 @@ def describe_edits(run: Run, engine: Engine, found: EngineObject) -> str:
     except InvalidRun:
         # An earlier version rendered it. What it wanted is not known.
         return ""
-    path = ("spec", *engine.templates.split("."))
+    path = ("spec", *filter(None, engine.templates.split(".")))
     for step in path:
         wanted = wanted.get(step) or {}
     differences = list(_differences(wanted, json.loads(found.templates), ".".join(path)))

@@ -120,11 +120,14 @@ def controller_of(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return next((each for each in references if each.get("controller")), None)
 
 
-def engine_object(raw: Mapping[str, Any], suspend: str, templates: str) -> EngineObject | None:
+def engine_object(
+    raw: Mapping[str, Any], suspend: str, templates: str, phase: str = ""
+) -> EngineObject | None:
     """Return an engine's object; None if no Run owns it.
 
     suspend: the dotted path of the field that suspends it; empty if there is none.
     templates: the dotted path of its counts and pod templates.
+    phase: the field of a status without conditions, whose value counts as one.
     """
     found = owner(raw)
     if found is None:
@@ -141,13 +144,20 @@ def engine_object(raw: Mapping[str, Any], suspend: str, templates: str) -> Engin
         deleted=bool(metadata.get("deletionTimestamp")),
         suspended=bool(suspend) and _below(spec, suspend) is True,
         completed=bool(status.get("completionTime")),
-        conditions={
-            each["type"]: (each.get("reason") or "", _text(each.get("message")))
-            for each in status.get("conditions") or ()
-            if _is_true(each)
-        },
+        conditions=_conditions(status, phase),
         templates=orjson.dumps(_below(spec, templates)) if changed else b"",
     )
+
+
+def _conditions(status: Mapping[str, Any], phase: str) -> dict[str, tuple[str, str]]:
+    if phase:
+        found = status.get(phase)
+        return {str(found): ("", "")} if found else {}
+    return {
+        each["type"]: (each.get("reason") or "", _text(each.get("message")))
+        for each in status.get("conditions") or ()
+        if _is_true(each)
+    }
 
 
 def engine_event(raw: Mapping[str, Any]) -> EngineEvent | None:
@@ -159,7 +169,8 @@ def engine_event(raw: Mapping[str, Any]) -> EngineEvent | None:
     if raw["reason"] == _BY_POLICY:
         reason = "Rejected"
     seen = (raw.get("series") or {}).get("lastObservedTime") or raw.get("lastTimestamp")
-    return EngineEvent(reason, message, seen or raw.get("eventTime") or "")
+    about = (raw.get("involvedObject") or {}).get("uid") or ""
+    return EngineEvent(reason, message, seen or raw.get("eventTime") or "", about)
 
 
 def _below(value: Any, path: str) -> Any:

@@ -75,6 +75,8 @@ class OwnedPod:
     ended_first: bool = False
     """Of such a pod: it had ended before its deletion was requested. The times cannot tell, because
     they are in seconds: an engine deletes a pod in the second in which it fails."""
+    withdrawn: bool = False
+    """Of such a pod: an object between the engine's and the pod is deleted, and so the pod is."""
 
     @property
     def ended(self) -> bool:
@@ -169,12 +171,13 @@ class EngineObject(NamedTuple):
 
 
 class EngineEvent(NamedTuple):
-    """An Event about a pod that an engine could not create. seen: RFC 3339."""
+    """An Event about a pod that could not be created. seen: RFC 3339; about: an object's uid."""
 
     reason: str
     """As that of a Refusal: QuotaExceeded, PodSecurity, Rejected or Failed."""
     message: str
     seen: str
+    about: str = ""
 
 
 class Refusal(NamedTuple):

@@ -26,7 +26,7 @@ from webhook.cli.run.log_reading import (
     without_pods,
 )
 from webhook.errors import FairleadError
-from webhook.run.backends.engines import pod_reader
+from webhook.run.backends.engine_pods import pod_reader
 from webhook.run.model import RunStatus
 
 READER = pod_reader(run_object(), ("master", "worker"))

@@ -19,7 +19,7 @@ from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from tests.wording import Wording, mentions
 from webhook.cli.run.report import NodeSummary, Replica, fetch_summaries, replicas, summarize_labels
 from webhook.errors import ClusterError
-from webhook.run.backends.engines import pod_reader
+from webhook.run.backends.engine_pods import pod_reader
 from webhook.run.model import RunStatus
 
 READER = pod_reader(run_object(), ("worker",))

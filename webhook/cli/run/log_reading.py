@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
 
     from webhook.kube.client import Client
-    from webhook.run.backends.engines import PodReader
+    from webhook.run.backends.engine_pods import PodReader
     from webhook.run.model import RunStatus
 
 # Number of logs that are read at the same time, and of pieces of each that are buffered.
@@ -141,7 +141,7 @@ def sources_of(
     reader: PodReader, pods: Sequence[Mapping[str, Any]], wanted: LogSelection
 ) -> list[Source]:
     """The selected logs, by role and index; of a Deployment's pods, by name."""
-    found = [(pod, raw) for raw in pods if (pod := reader.read(raw))]
+    found = reader.read(pods)
     found.sort(key=lambda pair: (pair[0].role, pair[0].index, pair[0].name))
     return [
         Source(

@@ -154,7 +154,7 @@ async def _sources(
 ) -> list[Source]:
     from webhook import names
     from webhook.cli.run.log_reading import sources_of
-    from webhook.run.backends.engines import pod_reader
+    from webhook.run.backends.engine_pods import pod_reader
 
     selector = f"{names.RUN_UID}={run['metadata']['uid']}"
     query = {"labelSelector": selector}

@@ -26,7 +26,8 @@ from webhook.cli.yaml_out import yaml_line
 from webhook.placement import nodes as nodes_of
 from webhook.placement import pod as pods
 from webhook.placement.runtime_class import unread_class
-from webhook.run.backends.engines import PodReader, find_engine
+from webhook.run.backends.engine_pods import PodReader
+from webhook.run.backends.engines import find_engine
 from webhook.run.effective_settings import effective_settings, setting_rows, settings_document
 from webhook.run.rendezvous.framework import FILES, ReplicaEnv
 from webhook.shortening import apart

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from webhook import names
 from webhook.cli.run.cluster import fetch_run, pods_path
 from webhook.errors import ClusterError
-from webhook.run.backends.engines import pod_reader
+from webhook.run.backends.engine_pods import pod_reader
 from webhook.run.effective_settings import effective_settings, settings_document
 from webhook.run.model import Run, RunStatus
 from webhook.run.model.status import parse_intervals
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from webhook.crd.conditions import Condition
     from webhook.kube.client import Client
-    from webhook.run.backends.engines import PodReader
+    from webhook.run.backends.engine_pods import PodReader
     from webhook.run.effective_settings import EffectiveSetting
     from webhook.run.model.status import RoleStatus
     from webhook.run.observed import OwnedPod
@@ -102,9 +102,9 @@ def replicas(
     Of several pods of one replica the latest that lives counts. Some engines keep failed pods.
     """
     pods: dict[tuple[str, int], list[OwnedPod]] = {}
-    for raw in sorted(raw_pods, key=lambda raw: raw["metadata"].get("creationTimestamp") or ""):
-        if pod := reader.read(raw):
-            pods.setdefault((pod.role, pod.index), []).append(pod)
+    in_order = sorted(raw_pods, key=lambda raw: raw["metadata"].get("creationTimestamp") or "")
+    for pod, _ in reader.read(in_order):
+        pods.setdefault((pod.role, pod.index), []).append(pod)
     restarts = {raw["metadata"]["name"]: _restarts(raw) for raw in raw_pods}
     found = []
     for role, counts in status.replicas.items():

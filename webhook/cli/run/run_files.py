@@ -11,7 +11,7 @@ from webhook.cli.decisions import steps
 from webhook.errors import InvalidDocuments, InvalidRun, UnreadableInput
 from webhook.run import run_documents
 from webhook.run.backends.backend import notes
-from webhook.run.backends.engines import delegated_object
+from webhook.run.backends.engine_object import delegated_object
 from webhook.run.backends.table import render_run
 from webhook.run.plan import Plan, plan
 from webhook.run.template_faults import faults, written_faults

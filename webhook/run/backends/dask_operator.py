@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DASHBOARD: Final = 8787
 # The longest names that the operator makes: a worker's Deployment with a hash of ten characters,
 # whose pods have two more parts, of ten and five.
-_SUFFIX: Final = len("-default-worker-0123456789")
+SUFFIX: Final = len("-default-worker-0123456789")
 # The restartPolicy of a driver without one, by the definition.
 DRIVER_DEFAULT: Final = "OnFailure"
 KIND: Final = ObjectKind(
@@ -167,9 +167,9 @@ def _own_problems(run: Run) -> Iterator[Problem]:
         if replica and replica.restart_policy != "OnFailure":
             what = f"Dask's operator always restarts the {role}; remove it"
             yield Problem(("spec", "replicas", role, "restartPolicy"), what)
-    room = MAX_LABEL - _SUFFIX
+    room = MAX_LABEL - SUFFIX
     if len(run.name) > room:
         what = (
-            f"is too long: Dask's operator appends up to {_SUFFIX} characters; want {room} at most"
+            f"is too long: Dask's operator appends up to {SUFFIX} characters; want {room} at most"
         )
         yield Problem(("metadata", "name"), what)

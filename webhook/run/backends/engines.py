@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.errors import InvalidRun
-from webhook.policy.findings import path_text
-from webhook.run import manifests
-from webhook.run.backends.backend import NATIVE_CURE, put
-from webhook.run.backends.table import BACKENDS, render_run
+from webhook.run.backends import dask_operator, jobset
+from webhook.run.backends.dask_operator import SECTIONS
 from webhook.run.backends.training_operator import KINDS
-from webhook.run.observation import controller_of, engine_object, engine_pod, main_container, pod
+from webhook.run.observation import engine_object
+from webhook.run.rendezvous.table import ROLES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from webhook.run.backends.backend import Manifest
+    from webhook.placement.shapes import JsonObject
     from webhook.run.model import Run
-    from webhook.run.observed import EngineObject, OwnedPod
+    from webhook.run.observed import EngineObject
+
+
+@dataclass(frozen=True)
+class OwnerSource:
+    """Objects that an engine creates between its own object and the pods, such as Jobs.
+
+    group: the path of the group and version on the API server.
+    label: all of them have it, and its value is the name of the engine's object.
+    labelled: False if they do not have the Run's uid as a label.
+    """
+
+    group: str
+    resource: str
+    kind: str
+    label: str
+    labelled: bool = True
+
+    @property
+    def selector(self) -> str:
+        """The label selector of the objects of Runs."""
+        return f"{self.label},{names.RUN_UID}" if self.labelled else self.label
 
 
 @dataclass(frozen=True)
@@ -27,18 +46,22 @@ class PodSource:
     """The pods of one operator, whatever their kind of object.
 
     label: all of them have it, and its value is the name of the object.
-    role, index: labels. containers: by kind of the pod's controller, the main container.
+    role, index: labels; no index: the pods of a role are numbered in the order of their names.
+    containers: by kind of the pod's controller, the main container.
+    owners: the objects between the operator's object and its pods, from the top; empty if the
+    operator creates all pods itself.
     """
 
     label: str
     role: str
     index: str
     containers: Mapping[str, str]
+    owners: tuple[OwnerSource, ...] = ()
 
     @property
     def selector(self) -> str:
         """The label selector of the pods of Runs."""
-        return f"{self.label},{names.RUN_UID}"
+        return f"{self.label},{self.role},{names.RUN_UID}"
 
 
 @dataclass(frozen=True)
@@ -47,11 +70,16 @@ class Engine:
 
     operator: the program that acts on it, for messages.
     roles: the value of the pods' role label -> the Run's role.
-    succeeded, failed: types of the conditions that end it.
-    suspend: the dotted path of the field that suspends it; empty if there is none.
-    withheld: dotted paths that are not handed down, because Fairlead itself acts on them.
+    templates: the dotted path of what others may edit: counts and pod templates; empty: the spec.
+    labelled: yields the parts of the spec whose metadata reaches the pods, and the objects between.
+    status: the field of the status with the phase, if the status has no conditions.
+    succeeded, failed: the types of conditions, or the phases, that end it.
+    completes: it has failed for good only once its status has a completion time.
+    suspend: the dotted path of the field that suspends it; empty: it is deleted instead.
     clean: the dotted path of cleanPodPolicy, which is Running if it is unset.
-    templates: the dotted path of the map of replicas with a pod template each.
+    own_limit: the engine has a limit of failures of its own, even if the Run sets none.
+    once: by the label of a role, the phases in which its pod exists. The engine does not replace
+    it, so without it the object is created again.
     """
 
     backend: str
@@ -62,11 +90,15 @@ class Engine:
     pods: PodSource
     roles: Mapping[str, str]
     templates: str
+    labelled: Callable[[JsonObject], Iterator[JsonObject]]
     suspend: str = ""
+    status: str = ""
     succeeded: str = "Succeeded"
     failed: str = "Failed"
-    withheld: tuple[str, ...] = ()
+    completes: bool = False
     clean: str = ""
+    own_limit: bool = False
+    once: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def group(self) -> str:
@@ -75,7 +107,38 @@ class Engine:
 
     def read(self, raw: Mapping[str, Any]) -> EngineObject | None:
         """Return the object; None if no Run owns it."""
-        return engine_object(raw, self.suspend, self.templates)
+        return engine_object(raw, self.suspend, self.templates, self.status)
+
+    def end(self, found: EngineObject | None) -> str | None:
+        """Return Succeeded or Failed if the engine reports that its object has ended."""
+        if found is None:
+            return None
+        if self.succeeded in found.conditions:
+            return "Succeeded"
+        failed = self.failed in found.conditions and (found.completed or not self.completes)
+        return "Failed" if failed else None
+
+
+def _job_templates(replicas: str) -> Callable[[JsonObject], Iterator[JsonObject]]:
+    """Return what yields the pod templates of a map of replicas."""
+
+    def templates(spec: JsonObject) -> Iterator[JsonObject]:
+        yield from (each["template"] for each in spec[replicas].values())
+
+    return templates
+
+
+def _jobset_templates(spec: JsonObject) -> Iterator[JsonObject]:
+    for each in spec["replicatedJobs"]:
+        yield each["template"]
+        yield each["template"]["spec"]["template"]
+
+
+def _dask_templates(spec: JsonObject) -> Iterator[JsonObject]:
+    # The DaskCluster and its worker group have the metadata of the cluster.
+    yield spec["cluster"]
+    for path in SECTIONS.values():
+        yield find_below(spec, path)
 
 
 _TRAINING_PODS: Final = PodSource(
@@ -83,6 +146,36 @@ _TRAINING_PODS: Final = PodSource(
     "training.kubeflow.org/replica-type",
     "training.kubeflow.org/replica-index",
     {each.kind: each.container for each in KINDS.values() if each.container},
+)
+# The launcher is the pod of a Job, which has no other label.
+_MPI_PODS: Final = PodSource(
+    "training.kubeflow.org/job-name",
+    "training.kubeflow.org/job-role",
+    "training.kubeflow.org/replica-index",
+    {},
+    (OwnerSource("/apis/batch/v1", "jobs", "Job", "app", labelled=False),),
+)
+_JOBSET: Final = "jobset.sigs.k8s.io/jobset-name"
+_JOBSET_PODS: Final = PodSource(
+    _JOBSET,
+    "jobset.sigs.k8s.io/replicatedjob-name",
+    "jobset.sigs.k8s.io/job-index",
+    {},
+    (OwnerSource("/apis/batch/v1", "jobs", "Job", _JOBSET),),
+)
+_DASK: Final = "dask.org/cluster-name"
+_DASK_GROUP: Final = "/apis/kubernetes.dask.org/v1"
+_DASK_PODS: Final = PodSource(
+    _DASK,
+    "dask.org/component",
+    "",
+    {},
+    (
+        OwnerSource(_DASK_GROUP, "daskclusters", "DaskCluster", _DASK),
+        OwnerSource(_DASK_GROUP, "daskworkergroups", "DaskWorkerGroup", _DASK),
+        OwnerSource("/apis/apps/v1", "deployments", "Deployment", _DASK),
+        OwnerSource("/apis/apps/v1", "replicasets", "ReplicaSet", _DASK),
+    ),
 )
 # The operator writes the keys of the replicas in lower case.
 _TRAINING_ROLES: Final[Mapping[str, Mapping[str, str]]] = {
@@ -93,7 +186,6 @@ _TRAINING_ROLES: Final[Mapping[str, Mapping[str, str]]] = {
 
 def _training(framework: str) -> Engine:
     kind = KINDS[framework]
-    roles = _TRAINING_ROLES.get(framework) or {role: role for role in kind.roles}
     return Engine(
         backend="kubeflow",
         operator="the training operator",
@@ -101,23 +193,63 @@ def _training(framework: str) -> Engine:
         kind=kind.kind,
         resource=f"{kind.kind.lower()}s",
         pods=_TRAINING_PODS,
-        roles=roles,
+        roles=_TRAINING_ROLES.get(framework) or {role: role for role in kind.roles},
         templates=kind.replicas,
+        labelled=_job_templates(kind.replicas),
         suspend="runPolicy.suspend",
-        # Its queue does not count, and it looks at the deadline only when something else happens.
-        withheld=(
-            "runPolicy.ttlSecondsAfterFinished",
-            "runPolicy.backoffLimit",
-            "runPolicy.activeDeadlineSeconds",
-        ),
         clean="runPolicy.cleanPodPolicy",
     )
 
 
+_MPI: Final = replace(
+    _training("mpi"),
+    operator="the MPI operator",
+    pods=_MPI_PODS,
+    completes=True,
+    own_limit=True,
+)
+
+
+def _jobset(framework: str | None) -> Engine:
+    return Engine(
+        backend="jobset",
+        operator="JobSet's controller",
+        api_version=jobset.KIND.api_version,
+        kind=jobset.KIND.kind,
+        resource="jobsets",
+        pods=_JOBSET_PODS,
+        roles={role: role for role in ROLES[framework].known},
+        templates="replicatedJobs",
+        labelled=_jobset_templates,
+        suspend="suspend",
+        succeeded="Completed",
+        own_limit=True,
+    )
+
+
+_DASK_JOB: Final = Engine(
+    backend="dask",
+    operator="Dask's operator",
+    api_version=dask_operator.KIND.api_version,
+    kind=dask_operator.KIND.kind,
+    resource="daskjobs",
+    pods=_DASK_PODS,
+    roles={"scheduler": "scheduler", "worker": "worker", "job-runner": "driver"},
+    templates="",
+    labelled=_dask_templates,
+    status="jobStatus",
+    succeeded="Successful",
+    once={"job-runner": frozenset({"ClusterCreated", "Running"})},
+)
 # By engine_key.
 ENGINES: Final[Mapping[str, Engine]] = {
-    f"kubeflow/{framework}": _training(framework)
-    for framework in ("tensorflow", "pytorch", "paddle", "xgboost", "jax")
+    **{
+        f"kubeflow/{framework}": _training(framework)
+        for framework in ("tensorflow", "pytorch", "paddle", "xgboost", "jax")
+    },
+    "kubeflow/mpi": _MPI,
+    **{f"jobset/{framework or ''}": _jobset(framework) for framework in ROLES},
+    "dask/dask": _DASK_JOB,
 }
 
 
@@ -140,105 +272,8 @@ def find_engine(run: Run) -> Engine | None:
     return ENGINES.get(f"{run.spec.backend}/{run.spec.framework or ''}")
 
 
-def role_of(roles: Collection[str], engine: Engine, label: str) -> str:
-    """Return the role of a Run with these roles for a value of the pods' role label."""
-    if engine.kind == "TFJob" and label in ("chief", "master"):
-        # The key depends on masterTaskType, and both are one role of the Run.
-        return next((role for role in ("chief", "master") if role in roles), label)
-    return engine.roles.get(label, label)
-
-
-@dataclass(frozen=True)
-class PodReader:
-    """Reads the pods of one Run for people, whoever created them.
-
-    roles: those of the Run. engine: None if Fairlead's own controller creates the pods. Of an
-    engine's pods the controller's name is compared, and not its uid: reading the object would need
-    rights that those who may read pods need not have.
-    """
-
-    run: str
-    roles: Collection[str]
-    engine: Engine | None
-
-    def read(self, raw: Mapping[str, Any]) -> OwnedPod | None:
-        """Return the pod with the Run's role; None for a pod of another object."""
-        if self.engine is None:
-            return pod(raw)
-        source = self.engine.pods
-        found = engine_pod(raw, source.role, source.index, source.containers)
-        if found is None or raw["metadata"]["labels"].get(source.label) != self.run:
-            return None
-        controller = controller_of(raw) or {}
-        if controller["kind"] == self.engine.kind and controller["name"] != self.run:
-            return None
-        return replace(found, role=role_of(self.roles, self.engine, found.role))
-
-    def role(self, raw: Mapping[str, Any]) -> str:
-        """Return the Run's role of an engine's pod; empty without the engine's label."""
-        labels = raw["metadata"].get("labels") or {}
-        if self.engine is None or self.engine.pods.role not in labels:
-            return ""
-        return role_of(self.roles, self.engine, labels[self.engine.pods.role])
-
-    def main_container(self, raw: Mapping[str, Any]) -> str:
-        """Return the name of the container whose log is the replica's."""
-        containers = self.engine.pods.containers if self.engine else {}
-        return main_container(raw, containers)
-
-
-def pod_reader(run: Mapping[str, Any], roles: Collection[str]) -> PodReader:
-    """Return the reader for the pods of a raw Run, whose roles the caller knows."""
-    return PodReader(run["metadata"]["name"], roles, ENGINES.get(engine_key(run["spec"])))
-
-
-def delegated_object(run: Run) -> Manifest:
-    """Return the object of a delegated Run. Raises InvalidRun with all problems."""
-    if (engine := find_engine(run)) is None:
-        raise InvalidRun(undelegated_problems(run))
-    return render_delegated(run, engine)
-
-
-def render_delegated(run: Run, engine: Engine) -> Manifest:
-    """Return the object that the controller creates. Raises InvalidRun with all problems.
-
-    Fairlead itself acts on the end of the run. Its pods have labels with the Run's uid, by which
-    the controller watches them, and with its kind, which the engine's own labels do not tell.
-    """
-    (manifest,) = render_run(run, BACKENDS[engine.backend])
-    spec = manifest["spec"]
-    for path in engine.withheld:
-        *above, last = path.split(".")
-        _below(spec, above).pop(last, None)
-    if engine.clean:
-        *above, last = engine.clean.split(".")
-        put(spec, engine.clean, _below(spec, above).get(last, "Running"))
-    if engine.suspend:
-        *above, last = engine.suspend.split(".")
-        _below(spec, above).pop(last, None)
-    own = {names.RUN_UID: run.metadata.uid, names.KIND: run.spec.kind}
-    for replica in _below(spec, engine.templates.split(".")).values():
-        metadata = replica["template"].setdefault("metadata", {})
-        metadata["labels"] = {**metadata.get("labels", {}), **own}
-    meta = manifests.metadata(run, run.name)
-    written = manifest["metadata"]
-    meta["labels"] = {**written.get("labels", {}), **meta["labels"]}
-    if written.get("annotations"):
-        meta["annotations"] = written["annotations"]
-    return {**manifest, "metadata": meta}
-
-
-def _below(document: dict[str, Any], path: list[str]) -> dict[str, Any]:
+def find_below(document: dict[str, Any], path: Iterable[str]) -> dict[str, Any]:
     """Return the mapping at the path; an empty one if it is not there."""
     for step in path:
         document = document.get(step) or {}
     return document
-
-
-def undelegated_problems(run: Run) -> list[str]:
-    """Return why no engine can be given the Run: its own problems, or that the pair is unknown."""
-    found = BACKENDS[run.spec.backend].problems(run)
-    if found:
-        return [f"{path_text(each.at)}: {each.message}" for each in found]
-    of = f"framework {run.spec.framework}" if run.spec.framework else "a run without a framework"
-    return [f"spec.backend: {run.spec.backend} does not run {of} yet; {NATIVE_CURE}"]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from webhook.run.model import Run
 
 # What JobSet appends to a role and its index: the pod's index in its Job, and five random letters.
-_SUFFIX: Final = len("-0-abcde")
+SUFFIX: Final = len("-0-abcde")
 INDEX: Final = "FAIRLEAD_JOB_INDEX"
 RANK: Final = "FAIRLEAD_JOB_GLOBAL_INDEX"
 ANNOTATIONS: Final = {
@@ -175,7 +175,7 @@ def _written_settings(run: Run) -> JsonObject:
 
 def _name_problems(run: Run) -> Iterator[Problem]:
     longest = max(len(f"-{role}-{each.count - 1}") for role, each in run.spec.roles.items())
-    room = MAX_LABEL - longest - _SUFFIX
+    room = MAX_LABEL - longest - SUFFIX
     if len(run.name) > room:
         what = (
             "is too long: JobSet calls pods <run>-<role>-<index>-0-<five letters>, in at most "

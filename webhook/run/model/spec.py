@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Framework: TypeAlias = str
 else:
     Framework = Literal[tuple(FRAMEWORKS)]
-_INT32 = 2**31 - 1
+MAX_INT32 = 2**31 - 1
 MAX_PORTS = 16
 MAX_EXIT_CODES = 16
 
@@ -88,10 +88,11 @@ class RunSpec(Strict):
         description="The kind of the run. experiment, job and build finish. notebook, tensorboard "
         "and service run until they are stopped, as a Deployment of one pod with a Service.",
     )
-    backend: Literal["native", "kubeflow"] = native_default(
+    backend: Literal["native", "kubeflow", "jobset", "dask"] = native_default(
         "native",
-        "Who creates the pods. native: Fairlead's controller. kubeflow: the training operator, for "
-        "which Fairlead creates one object, whose status it reports.",
+        "Who creates the pods. native: Fairlead's controller. For another engine Fairlead creates "
+        "one object, whose status it reports. kubeflow: the training operator, and the MPI "
+        "operator. jobset: JobSet's controller. dask: Dask's operator.",
     )
     framework: Framework | None = Field(
         default=None,
@@ -128,12 +129,12 @@ class RunSpec(Strict):
         3,
         "The number of program failures after which replicas restart; the next one fails the run.",
         ge=0,
-        le=_INT32,
+        le=MAX_INT32,
     )
     disruption_limit: int | None = Field(
         default=None,
         ge=0,
-        le=_INT32,
+        le=MAX_INT32,
         description="The number of disruptions (lost nodes, evictions, preemptions) after which "
         "replicas restart; the next one fails the run. Default: no limit.",
     )
@@ -149,14 +150,14 @@ class RunSpec(Strict):
     active_deadline_seconds: int | None = Field(
         default=None,
         ge=1,
-        le=_INT32,
+        le=MAX_INT32,
         description="The number of seconds after its start at which an active run fails. "
         "Suspension resets the start.",
     )
     ttl_seconds_after_finished: int | None = Field(
         default=None,
         ge=0,
-        le=_INT32,
+        le=MAX_INT32,
         description="The number of seconds after its end at which the Run and all objects that it "
         "owns are deleted. Default: never.",
     )
@@ -178,7 +179,7 @@ class RunSpec(Strict):
     max_age_seconds: int | None = Field(
         default=None,
         ge=1,
-        le=_INT32,
+        le=MAX_INT32,
         description="For notebook, tensorboard and service: the number of seconds after its start "
         "at which the run ends.",
     )

@@ -1,0 +1,194 @@
+"""Runs on JobSet, the MPI operator and Dask's, beside the real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.cluster.rooms import LOOK, NewNamespace, Room, Running
+from tests.eventually import eventually
+from tests.operators import delegated_lives
+from tests.operators.conftest import JOB_OPERATORS, run_operator
+from tests.operators.delegated import ON_DASK, ON_JOBSET, ON_MPI, Shape, play
+from tests.operators.delegated_lives import (
+    created_reason,
+    exceed_the_deadline,
+    exceed_the_limit,
+    gone,
+    kill_the_controller,
+    live_and_end,
+)
+from tests.wording import mentions
+from webhook import names
+from webhook.sandbox.control_plane import ControlPlane
+from webhook.sandbox.fairlead import start_webhook, stop_webhook
+from webhook.sandbox.kubectl import Kubectl
+from webhook.sandbox.operators.build import BuiltOperator
+
+pytest_plugins = ["tests.cluster.webhook_fixtures"]
+pytestmark = [
+    pytest.mark.usefixtures("operators_of_jobs", "webhook_for_engines", "delegating_controller"),
+    # A Job waits 10 s before it replaces a pod that failed, and twice as long the next time.
+    pytest.mark.timeout(900),
+]
+
+POLICIES: Final = delegated_lives.POLICIES
+SOURCES: Final = ("jobset", "mpi-operator", "dask")
+SHAPES: Final = (ON_JOBSET, ON_MPI, ON_DASK)
+
+
+@pytest.fixture(scope="module")
+def operators_of_jobs(
+    control_plane: ControlPlane,
+    cluster_kubectl: Kubectl,
+    job_operators_built: Mapping[str, BuiltOperator],
+) -> Iterator[None]:
+    """They run."""
+    for name in JOB_OPERATORS:
+        run_operator(control_plane, cluster_kubectl, name, job_operators_built[name])
+    yield
+    for name in JOB_OPERATORS:
+        control_plane.stop_component(name)
+
+
+@pytest.fixture(scope="module")
+def webhook_for_engines(control_plane: ControlPlane, policy_folder: Path) -> Iterator[Running]:
+    """The webhook, for the pods of these operators too."""
+    webhook = start_webhook(control_plane, policy_folder, sources=SOURCES)
+    try:
+        yield Running(webhook, policy_folder)
+    finally:
+        stop_webhook(control_plane, webhook)
+
+
+@pytest.fixture
+def room(new_namespace: NewNamespace) -> Room:
+    """A namespace of the test's own."""
+    return new_namespace({})
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_delegated_run_lives_and_ends(room: Room, shape: Shape) -> None:
+    """Created, placed, Running; a pod fails and comes back; suspended, resumed; succeeded; gone."""
+    live_and_end(room, shape)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_fairlead_counts_failures_and_enforces_the_limit(room: Room, shape: Shape) -> None:
+    """A Job has a limit of its own, which does not end the run; the object is deleted."""
+    exceed_the_limit(room, shape)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_deadline_ends_the_run(room: Room, shape: Shape) -> None:
+    """Counted from the start of the run, though each Job of a JobSet would have its own."""
+    exceed_the_deadline(room, shape)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_deleted_run_leaves_nothing(room: Room, shape: Shape) -> None:
+    """Its object is deleted with it, and the pods with that."""
+    run = play(room, shape)
+    run.until_all_run()
+    room.delete(names.RUNS, run.name)
+    gone(run)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_deleted_pod_is_a_disruption(room: Room, shape: Shape) -> None:
+    """It counts like that of a native run, and is not charged to backoffLimit."""
+    run = play(room, shape, backoffLimit=0)
+    before = run.until_all_run()
+    room.delete("pods", before[shape.failing]["metadata"]["name"], now=True)
+    run.until_replaced(shape.failing, before[shape.failing])
+    run.until_all_run()
+    role = shape.failing.partition("-")[0]
+    assert (run.status["disruptions"], run.role(role)["failed"]) == (1, 0)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_pods_that_a_policy_rejects_are_reported(room: Room, shape: Shape) -> None:
+    """The reason is in Events of the object, of a Job, or of a ReplicaSet."""
+    asked = {"labels": {"rejected": "yes"}, "nodeSelector": {"zone": "a"}}
+    run = play(room, shape, environment=asked)
+    mentions(
+        created_reason(run, "Rejected"), f"{run.name}", "workers-elsewhere", "nodeSelector[zone]"
+    )
+    assert run.status["phase"] != "Running"
+
+
+def test_a_jobset_that_restarts_as_a_whole_loses_no_replica(room: Room) -> None:
+    """The peers of the pod that failed are deleted by JobSet: neither failures nor disruptions."""
+    run = play(room, ON_JOBSET, restartScope="Run", backoffLimit=1)
+    before = run.until_all_run()
+    run.ends("worker-1", 1)
+    for replica, pod in before.items():
+        run.until_replaced(replica, pod)
+    run.until_all_run()
+    assert (run.status["disruptions"], run.role("worker")["failed"]) == (0, 1)
+    run.ends("worker-0", 1)
+    run.until_phase("Failed")
+    assert run.role("worker")["failed"] == 2
+    run.until("no pod runs", lambda: not run.live())
+
+
+def test_a_replica_that_may_not_restart_ends_a_jobset(room: Room) -> None:
+    """One role's: the others may restart."""
+    replicas = {"master": {"restartPolicy": "Never"}, "worker": {"count": 2}}
+    run = play(room, ON_JOBSET, replicas=replicas, backoffLimit=3)
+    before = run.until_all_run()
+    run.ends("worker-0", 1)
+    run.until_replaced("worker-0", before["worker-0"])
+    run.until_all_run()
+    run.ends("master-0", 1, message="bad flag")
+    status = run.until_phase("Failed")
+    assert run.condition("Failed")["reason"] == "PermanentFailure"
+    assert status["lastFailure"]["message"] == "bad flag"
+    run.until("no pod runs", lambda: not run.live())
+
+
+def test_a_driver_whose_pod_is_lost_runs_again(room: Room) -> None:
+    """Dask's operator creates it once, and would wait for ever."""
+    run = play(room, ON_DASK)
+    before = run.until_all_run()
+    room.delete("pods", f"{run.name}-runner", now=True)
+    run.until_replaced("job-runner-0", before["job-runner-0"])
+    run.until_all_run()
+    assert run.status["disruptions"] == 1
+
+
+def test_a_driver_that_fails_ends_a_run_on_dask(room: Room) -> None:
+    """With the reason of a native run."""
+    run = play(room, ON_DASK)
+    run.until_all_run()
+    run.ends("job-runner-0", 2, message="bad flag")
+    status = run.until_phase("Failed")
+    assert run.condition("Failed")["reason"] == "PermanentFailure"
+    assert status["lastFailure"]["message"] == "bad flag"
+    run.until("no pod runs", lambda: not run.live())
+
+
+def test_the_name_of_another_s_object_is_taken(room: Room) -> None:
+    """Its owner keeps it, and the Run goes on once it is away."""
+    foreign: Mapping[str, object] = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "train"},
+        "spec": {"suspend": True, "replicatedJobs": []},
+    }
+    room.create(dict(foreign))
+    run = play(room, ON_JOBSET)
+    mentions(created_reason(run, "NameTaken"), "JobSet train", "does not belong to this run")
+    room.delete(run.path, run.name)
+    run.until_all_run()
+
+
+def test_a_controller_that_is_killed_twenty_times_loses_and_doubles_nothing(
+    room: Room, control_plane: ControlPlane
+) -> None:
+    """With JobSet, whose Jobs keep pods that failed."""
+    kill_the_controller(room, control_plane, ON_JOBSET)
+    eventually("the object stays", lambda: room.find("jobsets", "train"), period=LOOK)

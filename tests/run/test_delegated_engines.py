@@ -1,0 +1,217 @@
+"""What is particular to JobSet, MPIJob and DaskJob as engines of delegated runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.run.runs import a_run, containers, spec_of
+from tests.run.test_delegated import Engine
+from webhook import names
+from webhook.run.actions import CreateEngineObject, DeleteEngineObject
+from webhook.run.backends.engine_object import delegated_object
+from webhook.run.backends.engine_pods import assign_replicas
+from webhook.run.backends.engines import ENGINES
+from webhook.run.model.spec import MAX_INT32
+from webhook.run.observation import engine_object
+from webhook.run.observed import OwnedPod
+
+MPI = {"framework": "mpi", "replicas": {"launcher": {}, "worker": {"count": 2}}}
+DASK = {
+    "backend": "dask",
+    "framework": "dask",
+    "replicas": {"scheduler": {}, "worker": {"count": 2}, "driver": {}},
+}
+LIMITS = {
+    "backoffLimit": 5,
+    "activeDeadlineSeconds": 60,
+    "ttlSecondsAfterFinished": 9,
+    "suspend": True,
+    "cleanPodPolicy": "Running",
+}
+
+
+def rendered(**spec: Any) -> dict[str, Any]:
+    """The object of a Run."""
+    whole = {"template": spec_of(containers("main")), "backend": "kubeflow", **spec}
+    return delegated_object(a_run("mnist", whole))
+
+
+def dask(**spec: Any) -> Engine:
+    """A run on Dask, whose pods run."""
+    engine = Engine(**{**DASK, **spec}).look()
+    engine.object(conditions={"Running": ("", "")})
+    for name, role in (
+        ("mnist-scheduler-5f-abcde", "scheduler"),
+        ("mnist-default-worker-b-77-abcde", "worker"),
+        ("mnist-default-worker-a-66-fghij", "worker"),
+        ("mnist-runner", "job-runner"),
+    ):
+        fields: dict[str, Any] = {"uid": f"uid-{name}", "run_uid": "uid-rs", "attempt": 0}
+        fields |= {"phase": "Running", "ready": True, "index": 0, "role": role}
+        pods = (*engine.observed.pods, OwnedPod(name=name, **fields))
+        engine.observed = replace(engine.observed, pods=pods)
+    return engine.look()
+
+
+def test_fairlead_acts_on_the_end_of_a_jobset() -> None:
+    """No limit of JobSet or of a Job ends it before; pods and Jobs are found by a label."""
+    made = rendered(backend="jobset", framework="pytorch", replicas={"worker": {}}, **LIMITS)
+    assert not {"ttlSecondsAfterFinished", "suspend"} & made["spec"].keys()
+    (replicated,) = made["spec"]["replicatedJobs"]
+    job = replicated["template"]["spec"]
+    assert "activeDeadlineSeconds" not in job
+    assert job["backoffLimit"] == MAX_INT32
+    for part in (replicated["template"], job["template"]):
+        assert {names.RUN_UID, names.KIND} <= part["metadata"]["labels"].keys()
+
+
+@pytest.mark.parametrize(
+    ("more", "limit"),
+    [({}, None), ({"replicas": {"worker": {"restartPolicy": "Never"}}}, 0)],
+)
+def test_an_unset_limit_is_left_to_jobset(more: dict[str, Any], limit: int | None) -> None:
+    """And a replica that may not restart keeps its own."""
+    spec = {"backend": "jobset", "replicas": {"worker": {}}, **more}
+    (replicated,) = rendered(**spec)["spec"]["replicatedJobs"]
+    assert replicated["template"]["spec"].get("backoffLimit") == limit
+
+
+def test_jobset_counts_restarts_of_the_whole_run() -> None:
+    """Each of its pods may fail in one restart, so a count of pods is none of restarts."""
+    scope = {"restartScope": "Run", "backoffLimit": 1}
+    spec = {"backend": "jobset", "replicas": {"worker": {"count": 3}}, "framework": None, **scope}
+    assert rendered(**spec)["spec"]["failurePolicy"] == {"maxRestarts": 1}
+    engine = Engine(**spec).look()
+    for index in range(3):
+        engine.fails(f"worker-{index}")
+    engine.look()
+    assert engine.phase != "Failed"
+    assert engine.role().failed == 3
+    engine.reports("Failed", "ReachedMaxRestarts", "jobset failed due to reaching max restarts")
+    assert engine.phase == "Failed"
+
+
+def test_pods_whose_job_jobset_deletes_are_no_disruption() -> None:
+    """A pod that is deleted alone is one."""
+    spec = {"backend": "jobset", "framework": None, "replicas": {"worker": {"count": 2}}}
+    engine = Engine(**spec).look()
+    engine.pod("worker-0").pod("worker-1").look()
+    engine.pod("worker-0", withdrawn=True).pod("worker-1", withdrawn=True)
+    engine.goes("worker-0").goes("worker-1").look()
+    assert (engine.role().disruptions, engine.role().failed) == (0, 0)
+    engine.pod("worker-0", uid="next").pod("worker-1", uid="next-1").look()
+    engine.goes("worker-0").look()
+    assert engine.role().disruptions == 1
+
+
+def test_a_failed_pod_that_its_job_keeps_is_not_the_replica() -> None:
+    """Whatever the order in which both are seen."""
+    spec = {"backend": "jobset", "framework": None, "replicas": {"worker": {"count": 1}}}
+    engine = Engine(**spec).look()
+    engine.pod("worker-0").look().fails("worker-0").look()
+    failed = engine.observed.pods
+    engine.observed = replace(engine.observed, pods=())
+    engine.pod("worker-0", uid="next")
+    for pods in ((*failed, *engine.observed.pods), (*engine.observed.pods, *failed)):
+        engine.observed = replace(engine.observed, pods=pods)
+        engine.look()
+        assert engine.phase == "Running"
+        assert (engine.role().failed, engine.role().restarts) == (1, 1)
+
+
+def test_an_mpijob_has_failed_once_its_status_is_complete() -> None:
+    """The operator writes Failed for evicted workers too, and goes on."""
+    engine = Engine(**MPI).look()
+    engine.reports("Failed", "MPIJobEvicted", "1/2 workers are evicted")
+    assert engine.phase != "Failed"
+    engine.object(completed=True).look()
+    assert engine.phase == "Failed"
+
+
+def test_workers_of_an_mpijob_are_numbered_as_in_the_run() -> None:
+    """With launcherAsWorker the operator's label counts the launcher."""
+    fields: dict[str, Any] = {"uid": "u", "run_uid": "j", "attempt": 0, "phase": "Running"}
+    pods = [OwnedPod(name=f"m-worker-{n}", role="worker", index=n + 1, **fields) for n in (0, 1)]
+    pods.append(OwnedPod(name="m-launcher-abcde", role="launcher", index=0, **fields))
+    found = assign_replicas(("launcher", "worker"), ENGINES["kubeflow/mpi"], pods)
+    assert [(each.role, each.index) for each in found] == [
+        ("worker", 0),
+        ("worker", 1),
+        ("launcher", 0),
+    ]
+
+
+def test_an_mpijob_without_a_written_limit_has_that_of_its_operator() -> None:
+    """A written one is Fairlead's."""
+    policy = rendered(**MPI)["spec"]["runPolicy"]
+    assert policy == {"cleanPodPolicy": "Running"}
+    policy = rendered(**MPI, **LIMITS)["spec"]["runPolicy"]
+    assert policy == {"cleanPodPolicy": "Running", "backoffLimit": MAX_INT32}
+
+
+def test_a_daskjob_takes_limits_though_it_has_none() -> None:
+    """Fairlead acts on them; every object between has the label by which it is watched."""
+    spec = rendered(**DASK, **LIMITS)["spec"]
+    cluster = spec["cluster"]
+    for part in (cluster, cluster["spec"]["scheduler"], cluster["spec"]["worker"], spec["job"]):
+        assert {names.RUN_UID, names.KIND} <= part["metadata"]["labels"].keys()
+
+
+def test_pods_of_dask_are_numbered_by_their_owners() -> None:
+    """In alphabetical order, also if one takes the place of another."""
+    engine = dask()
+    assert engine.phase == "Running"
+    assert engine.status.replicas_ready == "4/4"
+    assert engine.role().active_indexes == "0-1"
+    engine.pod("mnist-default-worker-b-77-abcde", phase="Failed")
+    old = {pod.name: pod for pod in engine.observed.pods}["mnist-default-worker-b-77-abcde"]
+    new = replace(old, name="mnist-default-worker-b-77-later", uid="next", phase="Running")
+    engine.observed = replace(engine.observed, pods=(*engine.observed.pods, new))
+    engine.look()
+    assert engine.role().active_indexes == "0-1"
+    assert (engine.role().failed, engine.role().restarts) == (1, 1)
+
+
+def test_a_run_on_dask_is_suspended_by_deleting_its_object() -> None:
+    """A DaskJob has no field for it; what goes with the object is no disruption."""
+    engine = dask()
+    before = len(engine.did)
+    engine.spec(suspend=True)
+    assert engine.phase == "Suspended"
+    engine.spec(suspend=False)
+    assert engine.did[before:] == [DeleteEngineObject("uid-job"), CreateEngineObject()]
+    assert engine.status.disruptions == 0
+
+
+def test_a_driver_that_dask_does_not_replace_begins_again() -> None:
+    """Its operator creates the pod once; the object is made again after a live read."""
+    engine = dask()
+    before = len(engine.did)
+    engine.goes("mnist-runner").look()
+    assert engine.did[before:] == [DeleteEngineObject("uid-job"), CreateEngineObject()]
+    assert engine.status.disruptions == 1
+
+
+def test_a_driver_that_is_not_created_yet_is_waited_for() -> None:
+    """Until the operator says that it created it."""
+    engine = Engine(**DASK).look()
+    engine.object(conditions={"JobCreated": ("", "")}).look()
+    assert engine.did == [CreateEngineObject()]
+
+
+@pytest.mark.parametrize(
+    ("phase", "end"), [("Successful", "Succeeded"), ("Failed", "Failed"), ("Running", None)]
+)
+def test_the_phase_of_a_daskjob_is_read_like_a_condition(phase: str, end: str | None) -> None:
+    """It has no conditions."""
+    owner = {"apiVersion": names.API_VERSION, "kind": "Run", "name": "r", "uid": "r"}
+    raw = {
+        "metadata": {"name": "r", "uid": "u", "ownerReferences": [{**owner, "controller": True}]},
+        "status": {"jobStatus": phase},
+    }
+    engine = ENGINES["dask/dask"]
+    assert engine.end(engine.read(raw)) == end
+    assert engine.end(engine_object({**raw, "status": {}}, "", "", "jobStatus")) is None

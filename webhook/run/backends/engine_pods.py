@@ -1,0 +1,109 @@
+"""Read the pods of a Run, whoever creates them, with the Run's roles and indexes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from webhook.run.backends.engines import ENGINES, engine_key
+from webhook.run.observation import controller_of, engine_pod, main_container, pod
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from webhook.run.backends.engines import Engine
+    from webhook.run.observed import OwnedPod
+
+
+def role_of(roles: Collection[str], engine: Engine, label: str) -> str:
+    """Return the role of a Run with these roles for a value of the pods' role label."""
+    if engine.kind == "TFJob" and label in ("chief", "master"):
+        # The key depends on masterTaskType, and both are one role of the Run.
+        return next((role for role in ("chief", "master") if role in roles), label)
+    return engine.roles.get(label, label)
+
+
+def assign_replicas(
+    roles: Collection[str], engine: Engine, pods: Sequence[OwnedPod]
+) -> list[OwnedPod]:
+    """Return the pods of one object with the role and the index that they have in the Run.
+
+    All of them are needed at once if the engine does not number its pods: then the names of their
+    owners do, in alphabetical order.
+    """
+    found = [replace(each, role=role_of(roles, engine, each.role)) for each in pods]
+    if not engine.pods.index:
+        by_role: dict[str, set[str]] = {}
+        for each in found:
+            by_role.setdefault(each.role, set()).add(_owner_name(each.name))
+        orders = {role: sorted(owners) for role, owners in by_role.items()}
+        return [
+            replace(each, index=orders[each.role].index(_owner_name(each.name))) for each in found
+        ]
+    if engine.kind == "MPIJob":
+        # The label counts the launcher too if that is also a worker.
+        return [_with_index_of_name(each) if each.role == "worker" else each for each in found]
+    return found
+
+
+def _owner_name(pod: str) -> str:
+    """Return the Deployment's name: the pod's without the hash and the random letters."""
+    return pod.rsplit("-", 2)[0]
+
+
+def _with_index_of_name(pod: OwnedPod) -> OwnedPod:
+    last = pod.name.rpartition("-")[2]
+    return replace(pod, index=int(last)) if last.isdecimal() else pod
+
+
+@dataclass(frozen=True)
+class PodReader:
+    """Reads the pods of one Run for people, whoever created them.
+
+    roles: those of the Run. engine: None if Fairlead's own controller creates the pods. Of an
+    engine's pods the controller's name is compared, and not its uid: reading the object would need
+    rights that those who may read pods need not have.
+    """
+
+    run: str
+    roles: Collection[str]
+    engine: Engine | None
+
+    def read(
+        self, raw_pods: Iterable[Mapping[str, Any]]
+    ) -> list[tuple[OwnedPod, Mapping[str, Any]]]:
+        """Return the run's pods, each with the raw one, with the Run's roles."""
+        found = [(each, raw) for raw in raw_pods if (each := self._read(raw))]
+        if self.engine is None:
+            return found
+        pods = assign_replicas(self.roles, self.engine, [each for each, _ in found])
+        return [(each, raw) for each, (_, raw) in zip(pods, found, strict=True)]
+
+    def _read(self, raw: Mapping[str, Any]) -> OwnedPod | None:
+        if self.engine is None:
+            return pod(raw)
+        source = self.engine.pods
+        found = engine_pod(raw, source.role, source.index, source.containers)
+        if found is None or raw["metadata"]["labels"].get(source.label) != self.run:
+            return None
+        controller = controller_of(raw) or {}
+        if controller["kind"] == self.engine.kind and controller["name"] != self.run:
+            return None
+        return found
+
+    def role(self, raw: Mapping[str, Any]) -> str:
+        """Return the Run's role of an engine's pod; empty without the engine's label."""
+        labels = raw["metadata"].get("labels") or {}
+        if self.engine is None or self.engine.pods.role not in labels:
+            return ""
+        return role_of(self.roles, self.engine, labels[self.engine.pods.role])
+
+    def main_container(self, raw: Mapping[str, Any]) -> str:
+        """Return the name of the container whose log is the replica's."""
+        containers = self.engine.pods.containers if self.engine else {}
+        return main_container(raw, containers)
+
+
+def pod_reader(run: Mapping[str, Any], roles: Collection[str]) -> PodReader:
+    """Return the reader for the pods of a raw Run, whose roles the caller knows."""
+    return PodReader(run["metadata"]["name"], roles, ENGINES.get(engine_key(run["spec"])))

@@ -1,0 +1,226 @@
+"""Count what an engine's pods did: replicas that run, failures and disruptions, each once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from webhook.run.backends.engine_pods import assign_replicas
+from webhook.run.facts import DownReplica, PodOnLostNode, RoleFacts
+from webhook.run.failure import Failure, classify_end
+from webhook.run.model import RoleStatus
+from webhook.run.model.status import format_intervals, parse_intervals
+from webhook.run.observed import Observed
+from webhook.run.restarts import BackoffState, Counted, backoff_state, entries_by_index, to_entries
+from webhook.times import to_microsecond
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from webhook.run.backends.engines import Engine
+    from webhook.run.model import Run
+    from webhook.run.observed import EngineObserved, OwnedPod
+
+# Uids of counted pods that are gone, kept in the status of a role: another process may still
+# remember those pods.
+MOST_GONE: Final = 500
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What was counted. deleted: some pods are only known to be deleted."""
+
+    facts: Mapping[str, RoleFacts]
+    counted: Counted
+    deleted: bool
+
+
+def count_replicas(run: Run, engine: Engine, observed: EngineObserved, now: datetime) -> Counts:
+    """Count the pods that went down, and restarts of main containers, each once by its uid."""
+    there: dict[str, list[OwnedPod]] = {role: [] for role in run.spec.roles}
+    gone: dict[str, list[OwnedPod]] = {role: [] for role in run.spec.roles}
+    # A pod that lives is the replica, whatever is left of its predecessors.
+    pods = sorted(observed.pods, key=lambda pod: not pod.ended)
+    found = assign_replicas(run.spec.roles, engine, [*pods, *observed.gone])
+    for place, pod in enumerate(found):
+        by_role = there if place < len(pods) else gone
+        if pod.role in by_role and pod.index < run.spec.roles[pod.role].count:
+            by_role[pod.role].append(pod)
+    ended = engine.end(observed.object) is not None
+    # While a run is suspended, by its author or by its queue, and until its pods are gone, the
+    # engine deletes them for it.
+    suspended = observed.object is not None and observed.object.suspended
+    quiet = run.spec.suspend or suspended or run.status.phase == "Suspended"
+    facts = {
+        role: _role_facts(run, role, there[role], gone[role], observed, count_deleted=not ended)
+        for role in run.spec.roles
+    }
+    if quiet:
+        facts = {role: replace(one, down=()) for role, one in facts.items()}
+    roles = {
+        role: _role_status(run, one, there[role], gone[role], now, quiet=quiet)
+        for role, one in facts.items()
+    }
+    down = sorted((each for one in facts.values() for each in one.down), key=lambda one: one.order)
+    deleted = any(each.failure.reason == "Deleted" for each in down)
+    return Counts(facts, Counted(roles, tuple(down)), deleted)
+
+
+def _role_facts(
+    run: Run,
+    role: str,
+    pods: Iterable[OwnedPod],
+    gone: Iterable[OwnedPod],
+    observed: EngineObserved,
+    *,
+    count_deleted: bool,
+) -> RoleFacts:
+    spec, before = run.spec.roles[role], run.status.replicas.get(role) or RoleStatus()
+    counted = frozenset(before.counted_uids)
+    succeeded = set(parse_intervals(before.succeeded_indexes))
+    there: dict[int, OwnedPod] = {}
+    alive: dict[int, OwnedPod] = {}
+    ended: dict[int, OwnedPod] = {}
+    lost: dict[int, PodOnLostNode] = {}
+    down: list[DownReplica] = []
+    nodes = Observed(nodes=observed.nodes)
+
+    def counts(pod: OwnedPod) -> bool:
+        """Return False for a pod whose deletion is the engine's own."""
+        return count_deleted and not pod.withdrawn
+
+    for pod in pods:
+        node = nodes.node_health(pod)
+        end = classify_end(pod, node)
+        there[pod.index] = pod
+        if node and node.trouble and not pod.ended:
+            lost[pod.index] = PodOnLostNode(pod, node)
+        if end == "Succeeded":
+            succeeded.add(pod.index)
+        elif isinstance(end, Failure):
+            if pod.uid not in counted and (counts(pod) or end.reason != "Deleted"):
+                down.append(DownReplica(role, pod.index, pod.name, end, pod))
+            ended[pod.index] = pod
+        else:
+            alive[pod.index] = pod
+            if restarted := _restarted(pod, before):
+                down.append(DownReplica(role, pod.index, pod.name, restarted, pod))
+    for pod in gone:
+        if pod.uid in counted or pod.index in succeeded:
+            continue
+        end = classify_end(pod, nodes.node_health(pod))
+        if end == "Succeeded":
+            succeeded.add(pod.index)
+            continue
+        failure = end or Failure(True, "Deleted", "the pod was deleted")
+        if counts(pod) or failure.reason != "Deleted":
+            down.append(DownReplica(role, pod.index, pod.name, failure, pod))
+    return RoleFacts(
+        role=role,
+        spec=spec,
+        before=before,
+        there=there,
+        alive=alive,
+        # Another pod of the same replica may live already.
+        ended={index: pod for index, pod in ended.items() if index not in alive},
+        stale={},
+        succeeded=frozenset(succeeded),
+        down=tuple(sorted(down, key=lambda one: one.order)),
+        missing=frozenset(),
+        lost=lost,
+        returned=(),
+        interrupted=(),
+    )
+
+
+def _restarted(pod: OwnedPod, before: RoleStatus) -> Failure | None:
+    """Return the failure before a restart that is not counted yet."""
+    if pod.restarts <= before.counted_restarts.get(pod.uid, 0):
+        return None
+    end = pod.previous
+    if end is None:
+        return Failure(False, "Restarted", "its container was restarted")
+    return Failure(False, end.reason or "Error", end.message, end.code)
+
+
+def _role_status(
+    run: Run,
+    facts: RoleFacts,
+    there: Iterable[OwnedPod],
+    gone: Iterable[OwnedPod],
+    now: datetime,
+    *,
+    quiet: bool,
+) -> RoleStatus:
+    before, down = facts.before, facts.down
+    present, past = list(there), list(gone)
+    restarts = {pod.uid: pod.restarts for pod in (*present, *past) if pod.restarts}
+    container = sum(
+        max(1, restarts.get(each.pod.uid, 0) - before.counted_restarts.get(each.pod.uid, 0))
+        if each.pod and each.pod.uid in restarts
+        else 1
+        for each in down
+        if not each.failure.disruption
+    )
+    uids = {each.pod.uid for each in down if each.pod and facts.alive.get(each.index) != each.pod}
+    if quiet:
+        # After the run is resumed, the engine creates pods before the status says so.
+        uids |= {pod.uid for pod in past}
+        uids |= {pod.uid for pod in present if run.spec.suspend or pod.deleted_at or pod.ended}
+    known = {pod.uid for pod in present}
+    # Pods that outlived a suspension count again once all replicas run.
+    again = run.status.phase == "Running" and not quiet
+    alive = {pod.uid for pod in facts.alive.values()} if again else set()
+    kept = [uid for uid in before.counted_uids if uid in known and uid not in alive]
+    old = [uid for uid in before.counted_uids if uid not in known]
+    disruptions = sum(each.failure.disruption for each in down)
+    failures = len(down) - disruptions
+    recovering, back = _recovering(facts, now)
+    # A replica that never runs again was not restarted. A kubelet may restart a container twice
+    # between two looks.
+    restarted = sum(row.failures + row.disruptions for row in back.values())
+    restarted += container - failures
+    return before.model_copy(
+        update={
+            "desired": facts.spec.count,
+            "active": len(facts.alive),
+            "ready": sum(
+                pod.ready for index, pod in facts.alive.items() if index not in facts.lost
+            ),
+            "succeeded": len(facts.succeeded),
+            "succeeded_indexes": format_intervals(facts.succeeded),
+            "active_indexes": format_intervals(facts.alive),
+            "failed": before.failed + container,
+            "disruptions": before.disruptions + disruptions,
+            "restarts": before.restarts + restarted,
+            "counted_uids": tuple(dict.fromkeys((*old[-MOST_GONE:], *kept, *sorted(uids)))),
+            "counted_restarts": restarts,
+            "recovering": () if quiet else to_entries(recovering),
+        }
+    )
+
+
+def _recovering(
+    facts: RoleFacts, now: datetime
+) -> tuple[dict[int, BackoffState], dict[int, BackoffState]]:
+    """Return the replicas that went down and do not run again yet, and those that do now."""
+    rows = {
+        index: backoff_state(entry)
+        for index, entry in entries_by_index(facts.before.recovering).items()
+    }
+    for each in facts.down:
+        row = rows.get(each.index, BackoffState())
+        failed, disrupted = (not each.failure.disruption), each.failure.disruption
+        rows[each.index] = row._replace(
+            failures=row.failures + failed,
+            disruptions=row.disruptions + disrupted,
+            since=to_microsecond(now),
+        )
+    back = {
+        index: row
+        for index, row in rows.items()
+        if index in facts.succeeded
+        or (index in facts.alive and facts.alive[index].phase == "Running")
+    }
+    return {index: row for index, row in rows.items() if index not in back}, back
