@@ -19,6 +19,9 @@ _GROUPS: Final = {
     **dict.fromkeys(
         ("tfjobs", "pytorchjobs", "paddlejobs", "xgboostjobs", "jaxjobs"), "kubeflow.org/v1"
     ),
+    "mpijobs": "kubeflow.org/v2beta1",
+    "jobsets": "jobset.x-k8s.io/v1alpha2",
+    "daskjobs": "kubernetes.dask.org/v1",
     "leases": "coordination.k8s.io/v1",
     "endpointslices": "discovery.k8s.io/v1",
     "customresourcedefinitions": "apiextensions.k8s.io/v1",

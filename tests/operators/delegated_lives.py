@@ -106,8 +106,7 @@ def exceed_the_limit(room: Room, shape: Shape) -> None:
             run.until_replaced(shape.failing, before[shape.failing])
     status = run.until_phase("Failed")
     assert run.condition("Failed")["reason"] == "BackoffLimitExceeded"
-    name = before[shape.failing]["metadata"]["name"]
-    mentions(status["message"], name, "failure 2", "backoffLimit is 1")
+    mentions(status["message"], shape.failing, "failure 2", "backoffLimit is 1")
     eventually("its object is gone", lambda: not run.object(), period=LOOK)
     eventually("its pods are gone", lambda: not run.pods(), period=LOOK)
     assert run.status["phase"] == "Failed"

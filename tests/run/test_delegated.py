@@ -392,6 +392,8 @@ def test_a_silent_engine_is_reported_after_a_minute() -> None:
         ("pods is forbidden: exceeded quota: q", "FailedCreatePod", "QuotaExceeded", "quota"),
         ('violates PodSecurity "restricted"', "FailedCreate", "PodSecurity", "template"),
         ("no such service account", "FailedCreate", "Failed", "message"),
+        ("worker pod created failed: denied the request: p", "MPIJobFailed", "Rejected", "policy"),
+        ("Found validation errors: spec.x", "ValidationError", "Invalid", "other fields"),
     ],
 )
 def test_rejected_pods_are_reported_with_the_reason_and_the_cure(
@@ -409,6 +411,8 @@ def test_rejected_pods_are_reported_with_the_reason_and_the_cure(
     assert event is not None
     assert engine_event({**raw, "type": "Normal"}) is None
     assert engine_event({**raw, "reason": "BackOff"}) is None
+    # The MPI operator has one reason for two things.
+    assert engine_event({**raw, "reason": "MPIJobFailed", "message": "has failed"}) is None
     engine.events = (event,)
     assert engine.status.phase == "Pending"
     assert engine.later(FIRST_LOOK).condition("Created").reason == reason

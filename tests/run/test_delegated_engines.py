@@ -154,9 +154,9 @@ def test_an_mpijob_without_a_written_limit_has_that_of_its_operator() -> None:
 
 def test_a_daskjob_takes_limits_though_it_has_none() -> None:
     """Fairlead acts on them; every object between has the label by which it is watched."""
-    spec = rendered(**DASK, **LIMITS)["spec"]
-    cluster = spec["cluster"]
-    for part in (cluster, cluster["spec"]["scheduler"], cluster["spec"]["worker"], spec["job"]):
+    made = rendered(**DASK, **LIMITS)
+    cluster = made["spec"]["cluster"]["spec"]
+    for part in (made, cluster["scheduler"], cluster["worker"], made["spec"]["job"]):
         assert {names.RUN_UID, names.KIND} <= part["metadata"]["labels"].keys()
 
 

@@ -39,6 +39,7 @@ _CURES: Final = {
     "another template",
     "Rejected": "change the policy that the message names, or create the Run again with other "
     "fields",
+    "Invalid": "create the Run again with other fields",
 }
 
 
@@ -110,7 +111,8 @@ def rejected_pods(
     cure = _CURES.get(event.reason, "change what the message names")
     pods = "1 pod is" if missing == 1 else f"{missing} pods are"
     words = cut(event.message, _LONGEST)
-    message = f"{pods} not created: {words}; {cure}; {engine.operator} then tries again"
+    again = "" if event.reason == "Invalid" else f"; {engine.operator} then tries again"
+    message = f"{pods} not created: {words}; {cure}{again}"
     return (Refusal(f"{engine.kind} {observed.object.name}", event.reason, message),)
 
 

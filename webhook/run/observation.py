@@ -28,10 +28,18 @@ LONGEST_MESSAGE: Final = 1024
 # Bytes. The kubelet keeps 4,096 bytes of a termination message, or 2,048 of the log. The end is the
 # informative part, and thousands of pods may have one each.
 LONGEST_EXIT_MESSAGE: Final = 2048
-# Events about pods that are not created: by the webhook of Fairlead; by the operators of Kubeflow;
-# by the controllers of Jobs and ReplicaSets.
+# Events about pods that are not created: by the webhook of Fairlead; by the training operator; by
+# the controllers of Jobs and ReplicaSets; by the MPI operator, which has this reason for a failed
+# job too (v2/pkg/controller/mpi_job_controller.go); by the same of a job that it does not accept.
 _BY_POLICY: Final = "PlacementRejected"
-_NOT_CREATED: Final = (_BY_POLICY, "FailedCreatePod", "FailedCreate")
+_INVALID: Final = "ValidationError"
+_NOT_CREATED: Final = {
+    _BY_POLICY: "",
+    "FailedCreatePod": "",
+    "FailedCreate": "",
+    "MPIJobFailed": "pod created failed",
+    _INVALID: "",
+}
 # Prefixes of the messages of admission plugins, with the reason for each (from the sources of
 # ResourceQuota, PodSecurity, the webhook dispatcher and ValidatingAdmissionPolicy).
 REFUSED_BY: Final = (
@@ -162,12 +170,13 @@ def _conditions(status: Mapping[str, Any], phase: str) -> dict[str, tuple[str, s
 
 def engine_event(raw: Mapping[str, Any]) -> EngineEvent | None:
     """Return the Event if a pod could not be created; None for any other."""
-    if raw.get("type") != "Warning" or raw.get("reason") not in _NOT_CREATED:
-        return None
     message = raw.get("message") or ""
+    words = _NOT_CREATED.get(raw.get("reason") or "")
+    if raw.get("type") != "Warning" or words is None or words not in message:
+        return None
     reason = next((reason for words, reason in REFUSED_BY if words in message), "Failed")
-    if raw["reason"] == _BY_POLICY:
-        reason = "Rejected"
+    if raw["reason"] in (_BY_POLICY, _INVALID):
+        reason = "Rejected" if raw["reason"] == _BY_POLICY else "Invalid"
     seen = (raw.get("series") or {}).get("lastObservedTime") or raw.get("lastTimestamp")
     about = (raw.get("involvedObject") or {}).get("uid") or ""
     return EngineEvent(reason, message, seen or raw.get("eventTime") or "", about)

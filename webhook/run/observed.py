@@ -174,7 +174,7 @@ class EngineEvent(NamedTuple):
     """An Event about a pod that could not be created. seen: RFC 3339; about: an object's uid."""
 
     reason: str
-    """As that of a Refusal: QuotaExceeded, PodSecurity, Rejected or Failed."""
+    """As that of a Refusal: QuotaExceeded, PodSecurity, Rejected, Invalid or Failed."""
     message: str
     seen: str
     about: str = ""

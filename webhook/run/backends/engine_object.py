@@ -38,7 +38,7 @@ def render_delegated(run: Run, engine: Engine) -> Manifest:
         *above, last = engine.clean.split(".")
         put(spec, engine.clean, find_below(spec, above).get(last, "Running"))
     own = {names.RUN_UID: run.metadata.uid, names.KIND: run.spec.kind}
-    for part in engine.labelled(spec):
+    for part in engine.labelled(manifest):
         metadata = part.setdefault("metadata", {})
         metadata["labels"] = {**metadata.get("labels", {}), **own}
     meta = manifests.metadata(run, run.name)

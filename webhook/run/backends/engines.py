@@ -71,7 +71,7 @@ class Engine:
     operator: the program that acts on it, for messages.
     roles: the value of the pods' role label -> the Run's role.
     templates: the dotted path of what others may edit: counts and pod templates; empty: the spec.
-    labelled: yields the parts of the spec whose metadata reaches the pods, and the objects between.
+    labelled: yields the parts of an object whose metadata reaches the pods, or the objects between.
     status: the field of the status with the phase, if the status has no conditions.
     succeeded, failed: the types of conditions, or the phases, that end it.
     completes: it has failed for good only once its status has a completion time.
@@ -122,23 +122,23 @@ class Engine:
 def _job_templates(replicas: str) -> Callable[[JsonObject], Iterator[JsonObject]]:
     """Return what yields the pod templates of a map of replicas."""
 
-    def templates(spec: JsonObject) -> Iterator[JsonObject]:
-        yield from (each["template"] for each in spec[replicas].values())
+    def templates(manifest: JsonObject) -> Iterator[JsonObject]:
+        yield from (each["template"] for each in manifest["spec"][replicas].values())
 
     return templates
 
 
-def _jobset_templates(spec: JsonObject) -> Iterator[JsonObject]:
-    for each in spec["replicatedJobs"]:
+def _jobset_templates(manifest: JsonObject) -> Iterator[JsonObject]:
+    for each in manifest["spec"]["replicatedJobs"]:
         yield each["template"]
         yield each["template"]["spec"]["template"]
 
 
-def _dask_templates(spec: JsonObject) -> Iterator[JsonObject]:
-    # The DaskCluster and its worker group have the metadata of the cluster.
-    yield spec["cluster"]
+def _dask_templates(manifest: JsonObject) -> Iterator[JsonObject]:
+    # The operator copies the labels of a DaskJob to everything that it creates.
+    yield manifest
     for path in SECTIONS.values():
-        yield find_below(spec, path)
+        yield find_below(manifest["spec"], path)
 
 
 _TRAINING_PODS: Final = PodSource(
