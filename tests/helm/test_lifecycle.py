@@ -138,7 +138,12 @@ def release(plane: ControlPlane, helm: Path) -> Iterator[Release]:
     found.helm("uninstall", "fairlead", "--ignore-not-found", "--wait")
     for name in definitions(found):
         plane.api.delete(f"{CRDS}/{name}")
-    eventually("the definitions are gone", lambda: not definitions(found))
+
+    def conditions() -> str:
+        there = [each for each in found.get(CRDS)["items"] if each["spec"]["group"] == names.GROUP]
+        return json.dumps([[each["metadata"], each["status"]["conditions"]] for each in there])
+
+    eventually("the definitions are gone", lambda: not definitions(found), explain=conditions)
 
 
 def definitions(release: Release) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ import pytest
 from tests.cluster.rooms import LOOK, NewNamespace, Room, Running
 from tests.eventually import eventually
 from tests.operators import delegated_lives
+from tests.operators.comparison import GUIDE, compare
 from tests.operators.conftest import JOB_OPERATORS, run_operator
 from tests.operators.delegated import ON_DASK, ON_JOBSET, ON_MPI, Shape, play
 from tests.operators.delegated_lives import (
@@ -192,3 +194,9 @@ def test_a_controller_that_is_killed_twenty_times_loses_and_doubles_nothing(
     """With JobSet, whose Jobs keep pods that failed."""
     kill_the_controller(room, control_plane, ON_JOBSET)
     eventually("the object stays", lambda: room.find("jobsets", "train"), period=LOOK)
+
+
+def test_the_table_of_the_guide_is_what_both_do(new_namespace: NewNamespace) -> None:
+    """A run of PyTorch with restartPolicy ExitCode on JobSet, beside a native one."""
+    table = compare(new_namespace, replace(ON_JOBSET, restarts="ExitCode"))
+    assert table in GUIDE.read_text(), f"write this table into the guide:\n{table}"

@@ -1,0 +1,156 @@
+"""What a Run reports, native and given to another engine, as one table of the guide."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from tests.cluster.rooms import NewNamespace, Room
+from tests.cluster.scenes import TEMPLATE, Scene, run_manifest
+from tests.eventually import eventually
+from tests.operators.delegated import Shape, play
+from webhook import names
+
+GUIDE: Final = Path(__file__).parents[2] / "docs" / "guides" / "engines.md"
+# Seconds for which the pods of an ended run do not change before they count as left.
+STILL: Final = 2.0
+# Plays a scene in a room with a backend, and yields what the Run reports after each step.
+Story: TypeAlias = Callable[[Room, Shape, str], Iterator[str]]
+
+
+def begin(room: Room, shape: Shape, backend: str, **spec: Any) -> Scene:
+    """A run of a master and two workers that runs."""
+    if backend == "native":
+        replicas = {
+            role: {"count": count, "restartPolicy": "ExitCode"}
+            for role, count in shape.replicas.items()
+        }
+        whole = {"framework": "pytorch", "replicas": replicas, "template": TEMPLATE, **spec}
+        room.create(run_manifest("train", **whole))
+        run = Scene(room, "train")
+    else:
+        run = play(room, shape, **spec)
+    whole_again(run, shape)
+    return run
+
+
+def whole_again(run: Scene, shape: Shape) -> None:
+    """Wait until all replicas run."""
+    run.until_running(*shape.pods)
+    run.until_whole(len(shape.pods))
+
+
+def settled(run: Scene, replica: str, before: str) -> str:
+    """Wait until the run has ended, or runs again with another pod of the replica; what it says."""
+
+    def there() -> bool:
+        pod = run.live().get(replica)
+        phase = run.status["phase"]
+        return phase == "Failed" or (
+            pod is not None
+            and pod["metadata"]["uid"] != before
+            and (phase, run.status["replicasReady"]) == ("Running", "3/3")
+        )
+
+    run.until(f"{replica} is replaced, or the run has failed", there)
+    return reported(run)
+
+
+def reported(run: Scene) -> str:
+    """Phase, reason and counts, as a cell of the table."""
+    status, phase = run.status, run.status["phase"]
+    reason = run.condition(phase).get("reason") if phase in ("Failed", "Succeeded") else ""
+    failed = sum(role["failed"] for role in status["replicas"].values())
+    counts = f"failed {failed}, disruptions {status['disruptions']}, restarts {status['restarts']}"
+    left = f"; {len(remaining(run))} pods run" if phase in ("Failed", "Succeeded") else ""
+    return f"{phase}{f' ({reason})' if reason else ''}; {counts}{left}"
+
+
+def remaining(run: Scene) -> frozenset[str]:
+    """The pods that run for a while after the end."""
+    found: frozenset[str] = frozenset(run.live())
+    since = time.monotonic()
+
+    def still() -> bool:
+        nonlocal found, since
+        if (now := frozenset(run.live())) != found:
+            found, since = now, time.monotonic()
+        return time.monotonic() - since > STILL
+
+    eventually("the pods do not change", still)
+    return found
+
+
+def exits(code: int, reason: str = "", **spec: Any) -> Story:
+    """A worker of a run exits with this code."""
+
+    def scene(room: Room, shape: Shape, backend: str) -> Iterator[str]:
+        run = begin(room, shape, backend, **spec)
+        before = run.live()["worker-1"]["metadata"]["uid"]
+        run.ends("worker-1", code, reason)
+        yield settled(run, "worker-1", before)
+
+    return scene
+
+
+def a_life(room: Room, shape: Shape, backend: str) -> Iterator[str]:
+    """One run from its first pod to its time to live."""
+    run = begin(room, shape, backend, ttlSecondsAfterFinished=8)
+    yield reported(run)
+    before = run.live()["worker-0"]["metadata"]
+    room.delete("pods", before["name"], now=True)
+    yield settled(run, "worker-0", before["uid"])
+    run.set(suspend=True)
+    run.until_phase("Suspended")
+    run.until("no pod is left", lambda: not run.live())
+    yield reported(run)
+    run.set(suspend=False)
+    whole_again(run, shape)
+    yield reported(run)
+    run.ends("master-0", 0)
+    run.until_phase("Succeeded")
+    yield reported(run)
+    eventually("the Run is gone", lambda: not room.find(names.RUNS, "train"))
+    eventually("its pods are gone", lambda: not room.pods())
+    yield "no Run, no pod"
+
+
+def past_the_deadline(room: Room, shape: Shape, backend: str) -> Iterator[str]:
+    """A run that takes too long."""
+    run = begin(room, shape, backend, activeDeadlineSeconds=8)
+    run.until_phase("Failed")
+    yield reported(run)
+
+
+SCENES: Final = (
+    (
+        a_life,
+        (
+            "all pods run",
+            "then a worker's pod is deleted",
+            "then `suspend: true`",
+            "then `suspend: false`",
+            "then the master exits with 0",
+            "then `ttlSecondsAfterFinished` passes",
+        ),
+    ),
+    (exits(137), ("a worker exits with 137",)),
+    (exits(137, "OOMKilled"), ("a worker exceeds its memory limit",)),
+    (exits(2), ("a worker exits with 2",)),
+    (exits(137, backoffLimit=0), ("a worker exits with 137, `backoffLimit: 0`",)),
+    (past_the_deadline, ("`activeDeadlineSeconds` passes",)),
+)
+
+
+def compare(new_namespace: NewNamespace, shape: Shape) -> str:
+    """The table of what happens to a run of this shape on both."""
+    lines = [f"| what happens | native | `backend: {shape.backend}` |", "|---|---|---|"]
+    for scene, titles in SCENES:
+        native, delegated = (
+            list(scene(new_namespace({}), shape, each)) for each in ("native", shape.backend)
+        )
+        for title, one, other in zip(titles, native, delegated, strict=True):
+            lines.append(f"| {title} | {one} | {'the same' if one == other else other} |")
+    return "\n".join(lines)
