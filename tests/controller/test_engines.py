@@ -11,7 +11,7 @@ import pytest
 from tests.controller.runs import Api, Json, owner_reference, raw_run, refused, run
 from webhook.controller.delegation import Delegation, engine_refusal
 from webhook.controller.engine_pods import MOST_GONE, read_pod
-from webhook.controller.engines import Engines, Watched
+from webhook.controller.engines import SERVED_PAUSE, Engines, Watched
 from webhook.controller.observed_state import ObservedState
 from webhook.controller.owned_objects import Objects
 from webhook.controller.refusals import Refusals
@@ -312,3 +312,66 @@ def test_a_refused_object_has_a_reason(error: ClusterError, reason: str | None) 
     """A failure of the API server has none: it is tried again."""
     found = engine_refusal(run(), ENGINES[PYTORCH], error)
     assert (found.reason if found else None) == reason
+
+
+MPI = "kubeflow/mpi"
+
+
+def serving(*versions: str) -> Api:
+    """An API server that serves MPIJobs in these versions."""
+    api = Api()
+    for version in ("v1", "v2beta1"):
+        kinds = [{"name": "mpijobs"}] if version in versions else [{"name": "tfjobs"}]
+        answer = {"resources": kinds} if version != "v2beta1" or versions else refused(404)
+        api.answers["get", version] = answer
+    return api
+
+
+@pytest.mark.parametrize(
+    ("versions", "version"),
+    [(("v1",), "v1"), (("v2beta1",), "v2beta1"), (("v1", "v2beta1"), "v2beta1"), ((), "v2beta1")],
+)
+def test_the_version_of_mpijob_is_the_one_that_the_cluster_serves(
+    versions: tuple[str, ...], version: str
+) -> None:
+    """The watches follow; without any the newest is asked for, and its absence reported."""
+    api = serving(*versions)
+    now = [1.0]
+
+    async def whole() -> None:
+        runs: Cache[StoredRun] = Cache(store)
+        engines = Engines(api.client, runs, "", lambda _: None, clock=lambda: now[0])
+        task = asyncio.create_task(engines.run())
+        await asyncio.sleep(0)
+        raw = raw_run(name="mnist", backend="kubeflow", framework="mpi")
+        runs.put("lab/mnist", runs.keep(raw))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        chosen = await engines.choose(MPI)
+        assert chosen.api_version == f"kubeflow.org/{version}"
+        watched = engines.watched(MPI)
+        assert watched is not None
+        assert watched.engine == chosen
+        asked = len(api.named("get"))
+        await engines.choose(MPI)
+        assert len(api.named("get")) == asked
+        now[0] += SERVED_PAUSE
+        await engines.choose(MPI)
+        assert len(api.named("get")) > asked
+        assert await engines.choose(PYTORCH) == ENGINES[PYTORCH]
+        task.cancel()
+
+    asyncio.run(whole())
+
+
+def test_an_api_server_that_does_not_say_what_it_serves_is_asked_again() -> None:
+    """No version is guessed."""
+    api = Api()
+    api.answers["get", "v2beta1"] = refused(503)
+
+    async def whole() -> None:
+        engines = Engines(api.client, Cache(store), "", lambda _: None)
+        with pytest.raises(ClusterError):
+            await engines.choose(MPI)
+
+    asyncio.run(whole())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tests.cluster.rooms import Json, Room
@@ -105,6 +105,8 @@ ON_MPI: Final = Shape(
     restarts="OnFailure",
     keeps=True,
 )
+# By the training operator, which has no Job for the launcher.
+ON_MPI_V1: Final = replace(ON_MPI, labels=TRAINING, failing="worker-1")
 ON_DASK: Final = Shape(
     "dask",
     "daskjobs",

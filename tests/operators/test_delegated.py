@@ -9,10 +9,12 @@ from typing import Final
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.cluster.rooms import NewNamespace, Room
+from tests.cluster.rooms import LOOK, NewNamespace, Room
+from tests.cluster.scenes import TEMPLATE
+from tests.eventually import eventually
 from tests.operators import delegated_lives
 from tests.operators.comparison import GUIDE, compare
-from tests.operators.delegated import PYTORCH, SHAPES, Shape, play
+from tests.operators.delegated import ON_MPI_V1, PYTORCH, SHAPES, Shape, play
 from tests.operators.delegated_lives import (
     created_reason,
     exceed_the_deadline,
@@ -58,6 +60,42 @@ def test_fairlead_counts_failures_and_enforces_the_limit(room: Room, shape: Shap
 def test_a_deadline_ends_the_run(room: Room, shape: Shape) -> None:
     """The operator would look at it only when something else happens."""
     exceed_the_deadline(room, shape)
+
+
+def test_an_mpijob_is_of_the_version_that_the_cluster_serves(room: Room) -> None:
+    """That of the training operator: placed, replaced, suspended, resumed, and over."""
+    run = play(room, ON_MPI_V1, ttlSecondsAfterFinished=4)
+    before = run.until_all_run()
+    path = f"/apis/kubeflow.org/v1/namespaces/{room.name}/mpijobs/{run.name}"
+    made = room.plane.api.get(path)
+    assert made["metadata"]["ownerReferences"][0]["uid"] == run.run()["metadata"]["uid"]
+    room.delete("pods", f"{run.name}-worker-1", now=True)
+    run.until_replaced("worker-1", before["worker-1"])
+    run.until_all_run()
+    assert (run.status["disruptions"], run.role("worker")["failed"]) == (1, 0)
+    where = ("-n", room.name, "--kubeconfig", str(room.plane.kubeconfig))
+    shown = CliRunner().invoke(fairlead, ["run", "status", run.name, "-o", "json", *where])
+    replicas = json.loads(shown.stdout)["replicas"]
+    assert [(each["name"], each["state"]) for each in replicas] == [
+        (name, "Running") for name in ("launcher-0", "worker-0", "worker-1")
+    ]
+    run.set(suspend=True)
+    run.until_phase("Suspended")
+    run.until("no pod is left", lambda: not run.pods())
+    run.set(suspend=False)
+    run.until_all_run()
+    run.ends("launcher-0", 0)
+    run.until_phase("Succeeded")
+    eventually("the Run is gone", lambda: not room.find(names.RUNS, run.name), period=LOOK)
+    eventually("its object is gone", lambda: not room.plane.api.get(path), period=LOOK)
+
+
+def test_the_account_of_a_launcher_gets_no_rights_by_a_run(room: Room) -> None:
+    """The training operator would let it enter pods; who writes a Run need not have that right."""
+    account = {"spec": {**TEMPLATE["spec"], "serviceAccountName": "default"}}
+    run = play(room, ON_MPI_V1, template=account)
+    run.until("it is refused", lambda: run.condition("Failed").get("reason") == "InvalidRun")
+    mentions(run.status["message"], "serviceAccountName", "pods/exec", "remove it")
 
 
 def test_a_failure_that_the_operator_finds_permanent_ends_the_run(room: Room) -> None:

@@ -9,11 +9,13 @@ import pytest
 
 from tests.run.runs import a_run, containers, spec_of
 from tests.run.test_delegated import Engine
+from tests.wording import mentions
 from webhook import names
+from webhook.errors import InvalidRun
 from webhook.run.actions import CreateEngineObject, DeleteEngineObject
-from webhook.run.backends.engine_object import delegated_object
+from webhook.run.backends.engine_object import delegated_object, render_delegated
 from webhook.run.backends.engine_pods import assign_replicas
-from webhook.run.backends.engines import ENGINES
+from webhook.run.backends.engines import ENGINES, MPI_KEY, VARIANTS, created_objects
 from webhook.run.model.spec import MAX_INT32
 from webhook.run.observation import engine_object
 from webhook.run.observed import OwnedPod
@@ -150,6 +152,27 @@ def test_an_mpijob_without_a_written_limit_has_that_of_its_operator() -> None:
     assert policy == {"cleanPodPolicy": "Running"}
     policy = rendered(**MPI, **LIMITS)["spec"]["runPolicy"]
     assert policy == {"cleanPodPolicy": "Running", "backoffLimit": MAX_INT32}
+
+
+def test_a_named_account_of_a_launcher_is_refused_where_it_would_get_rights() -> None:
+    """By the training operator, whose MPIJob is v1."""
+    template = spec_of(containers("main"))
+    template["spec"]["serviceAccountName"] = "trusted"
+    run = a_run("mnist", {"template": template, "backend": "kubeflow", **MPI})
+    newest, older = VARIANTS[MPI_KEY]
+    assert render_delegated(run, newest)["apiVersion"] == "kubeflow.org/v2beta1"
+    with pytest.raises(InvalidRun) as caught:
+        render_delegated(run, older)
+    mentions(str(caught.value), "serviceAccountName", "pods/exec", "native")
+
+
+def test_the_versions_of_a_kind_are_one_resource() -> None:
+    """So the rights of the controller and of authors are those of all."""
+    for key, variants in VARIANTS.items():
+        (group, resource), *_ = {created_objects()[key]}
+        assert {(each.api_version.partition("/")[0], each.resource) for each in variants} == {
+            (group, resource)
+        }
 
 
 def test_a_daskjob_takes_limits_though_it_has_none() -> None:

@@ -76,6 +76,10 @@ class Delegation:
         # By the object's uid: until when they are not read again, and the Events.
         self._events: Recent[str, tuple[datetime, tuple[EngineEvent, ...]]] = Recent(_MOST_READ)
 
+    async def choose(self, key: str) -> Engine:
+        """As `Engines.choose`."""
+        return await self._engines.choose(key)
+
     async def decide(
         self, run: Run, key: str, engine: Engine, now: datetime
     ) -> tuple[EngineObserved, Outcome] | None:

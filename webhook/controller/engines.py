@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.controller.engine_pods import EnginePods
 from webhook.controller.informers import A_PAGE, collection
 from webhook.controller.observed_state import ByRun
+from webhook.errors import ClusterError
 from webhook.kube.cache import Cache
 from webhook.kube.reflector import Reflector
-from webhook.run.backends.engines import ENGINES
+from webhook.run.backends.engines import ENGINES, VARIANTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 # Seconds for the first list of a kind. After that its Runs are read live, such as without its
 # definition.
 FIRST_LIST: Final = 5.0
+# Seconds from a look at which version of a kind is served to the next.
+SERVED_PAUSE: Final = 60.0
 
 
 class Watched:
@@ -99,10 +103,40 @@ class Engines:
         self._clock = clock
         self._used: Counter[str] = Counter()
         self._used_changed = asyncio.Event()
+        # Until when it is not asked again, on the clock, and the engine.
+        self._chosen: dict[str, tuple[float, Engine]] = {}
         self._watched: dict[str, Watched] = {}
         self._pods: dict[str, EnginePods] = {}
         self._tasks: dict[str, tuple[asyncio.Task[None], ...]] = {}
         runs.subscribe(self._run_changed)
+
+    async def choose(self, key: str) -> Engine:
+        """Return the engine, of several the one of the version that the cluster serves.
+
+        Raises ClusterError if the API server does not say.
+        """
+        until, engine = self._chosen.get(key, (0.0, ENGINES[key]))
+        if key in VARIANTS and self._clock() >= until:
+            served = [each for each in VARIANTS[key] if await self._is_served(each)]
+            engine = next(iter(served), ENGINES[key])
+            self._chosen[key] = (self._clock() + SERVED_PAUSE, engine)
+            if (watched := self._watched.get(key)) and watched.engine != engine:
+                self._stop(key)
+                del self._watched[key]
+                self._start_and_stop()
+        return engine
+
+    async def _is_served(self, engine: Engine) -> bool:
+        try:
+            found = await self._client.get(engine.group)
+        except ClusterError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return False
+        return any(each.get("name") == engine.resource for each in found.get("resources") or ())
+
+    def _engine(self, key: str) -> Engine:
+        return self._chosen.get(key, (0.0, ENGINES[key]))[1]
 
     def is_young(self, watched: Watched) -> bool:
         """Return True while the first list of the kind may soon be complete."""
@@ -135,7 +169,7 @@ class Engines:
         for key in self._watched.keys() - wanted:
             self._stop(key)
             del self._watched[key]
-        selectors = {ENGINES[key].pods.selector for key in wanted}
+        selectors = {self._engine(key).pods.selector for key in wanted}
         for selector in self._pods.keys() - selectors:
             self._stop(selector)
             del self._pods[selector]
@@ -143,7 +177,7 @@ class Engines:
             self._start(key)
 
     def _start(self, key: str) -> None:
-        engine = ENGINES[key]
+        engine = self._engine(key)
         selector = engine.pods.selector
         if selector not in self._pods:
             pods = self._pods[selector] = EnginePods(

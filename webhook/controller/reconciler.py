@@ -118,9 +118,9 @@ class Reconciler:
 
     async def _reconcile_delegated(self, stored: StoredRun, run: Run) -> float | None:
         """Reconcile a run whose pods another engine creates. Raises InvalidRun like a plan."""
-        engine = find_engine(run)
-        if engine is None:
+        if find_engine(run) is None:
             raise InvalidRun(undelegated_problems(run))
+        engine = await self._delegation.choose(stored.engine)
         decided = await self._delegation.decide(run, stored.engine, engine, self._now())
         if decided is None:
             return FIRST_LIST_PAUSE

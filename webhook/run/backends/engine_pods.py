@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from webhook.run.backends.engines import ENGINES, engine_key
+from webhook.run.backends.engines import ENGINES, VARIANTS, engine_key
 from webhook.run.observation import controller_of, engine_pod, main_container, pod
 
 if TYPE_CHECKING:
@@ -82,21 +82,33 @@ class PodReader:
     def _read(self, raw: Mapping[str, Any]) -> OwnedPod | None:
         if self.engine is None:
             return pod(raw)
-        source = self.engine.pods
+        labels = raw["metadata"].get("labels") or {}
+        sources = (each.pods for each in self._variants if each.pods.role in labels)
+        source = next(sources, self.engine.pods)
         found = engine_pod(raw, source.role, source.index, source.containers)
-        if found is None or raw["metadata"]["labels"].get(source.label) != self.run:
+        if found is None or labels.get(source.label) != self.run:
             return None
         controller = controller_of(raw) or {}
         if controller["kind"] == self.engine.kind and controller["name"] != self.run:
             return None
         return found
 
+    @property
+    def _variants(self) -> Iterable[Engine]:
+        """The engines that may have created the pods; those of the older version come first.
+
+        They have a label more than those of the newer.
+        """
+        variants = next((each for each in VARIANTS.values() if self.engine in each), None)
+        return reversed(variants) if variants else filter(None, (self.engine,))
+
     def role(self, raw: Mapping[str, Any]) -> str:
         """Return the Run's role of an engine's pod; empty without the engine's label."""
         labels = raw["metadata"].get("labels") or {}
-        if self.engine is None or self.engine.pods.role not in labels:
-            return ""
-        return role_of(self.roles, self.engine, labels[self.engine.pods.role])
+        for each in self._variants:
+            if each.pods.role in labels:
+                return role_of(self.roles, each, labels[each.pods.role])
+        return ""
 
     def main_container(self, raw: Mapping[str, Any]) -> str:
         """Return the name of the container whose log is the replica's."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import names
 from webhook.run.backends import dask_operator, jobset
 from webhook.run.backends.dask_operator import SECTIONS
-from webhook.run.backends.training_operator import KINDS
+from webhook.run.backends.table import BACKENDS
+from webhook.run.backends.training_operator import KINDS, MPIJOB_V1, Kubeflow
 from webhook.run.observation import engine_object
 from webhook.run.rendezvous.table import ROLES
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from webhook.placement.shapes import JsonObject
+    from webhook.run.backends.backend import Backend
+    from webhook.run.backends.training_operator import JobKind
     from webhook.run.model import Run
     from webhook.run.observed import EngineObject
 
@@ -68,7 +71,7 @@ class PodSource:
 class Engine:
     """One kind of object that makes pods, and how its status is read.
 
-    operator: the program that acts on it, for messages.
+    renderer: makes the object. operator: the program that acts on it, for messages.
     roles: the value of the pods' role label -> the Run's role.
     templates: the dotted path of what others may edit: counts and pod templates; empty: the spec.
     labelled: yields the parts of an object whose metadata reaches the pods, or the objects between.
@@ -83,6 +86,7 @@ class Engine:
     """
 
     backend: str
+    renderer: Backend
     operator: str
     api_version: str
     kind: str
@@ -177,6 +181,7 @@ _DASK_PODS: Final = PodSource(
         OwnerSource("/apis/apps/v1", "replicasets", "ReplicaSet", _DASK),
     ),
 )
+_KUBEFLOW: Final = Kubeflow()
 # The operator writes the keys of the replicas in lower case.
 _TRAINING_ROLES: Final[Mapping[str, Mapping[str, str]]] = {
     "tensorflow": {"ps": "ps", "worker": "worker", "evaluator": "evaluator"},
@@ -184,16 +189,17 @@ _TRAINING_ROLES: Final[Mapping[str, Mapping[str, str]]] = {
 }
 
 
-def _training(framework: str) -> Engine:
-    kind = KINDS[framework]
+def _training(kind: JobKind, renderer: Kubeflow = _KUBEFLOW) -> Engine:
+    roles = {role: role for role in kind.roles}
     return Engine(
-        backend="kubeflow",
+        backend=renderer.name,
+        renderer=renderer,
         operator="the training operator",
         api_version=kind.api_version,
         kind=kind.kind,
         resource=f"{kind.kind.lower()}s",
         pods=_TRAINING_PODS,
-        roles=_TRAINING_ROLES.get(framework) or {role: role for role in kind.roles},
+        roles=_TRAINING_ROLES.get(kind.framework or "", roles),
         templates=kind.replicas,
         labelled=_job_templates(kind.replicas),
         suspend="runPolicy.suspend",
@@ -202,7 +208,7 @@ def _training(framework: str) -> Engine:
 
 
 _MPI: Final = replace(
-    _training("mpi"),
+    _training(KINDS["mpi"]),
     operator="the MPI operator",
     pods=_MPI_PODS,
     completes=True,
@@ -213,6 +219,7 @@ _MPI: Final = replace(
 def _jobset(framework: str | None) -> Engine:
     return Engine(
         backend="jobset",
+        renderer=BACKENDS["jobset"],
         operator="JobSet's controller",
         api_version=jobset.KIND.api_version,
         kind=jobset.KIND.kind,
@@ -229,6 +236,7 @@ def _jobset(framework: str | None) -> Engine:
 
 _DASK_JOB: Final = Engine(
     backend="dask",
+    renderer=BACKENDS["dask"],
     operator="Dask's operator",
     api_version=dask_operator.KIND.api_version,
     kind=dask_operator.KIND.kind,
@@ -241,15 +249,21 @@ _DASK_JOB: Final = Engine(
     succeeded="Successful",
     once={"job-runner": frozenset({"ClusterCreated", "Running"})},
 )
+MPI_KEY: Final = "kubeflow/mpi"
 # By engine_key.
 ENGINES: Final[Mapping[str, Engine]] = {
     **{
-        f"kubeflow/{framework}": _training(framework)
+        f"kubeflow/{framework}": _training(KINDS[framework])
         for framework in ("tensorflow", "pytorch", "paddle", "xgboost", "jax")
     },
-    "kubeflow/mpi": _MPI,
+    MPI_KEY: _MPI,
     **{f"jobset/{framework or ''}": _jobset(framework) for framework in ROLES},
     "dask/dask": _DASK_JOB,
+}
+
+# Engines whose objects are of one definition, in different versions: a cluster has one of them.
+VARIANTS: Final[Mapping[str, tuple[Engine, ...]]] = {
+    MPI_KEY: (_MPI, _training(MPIJOB_V1, Kubeflow("v1"))),
 }
 
 
