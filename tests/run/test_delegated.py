@@ -505,6 +505,18 @@ def test_an_object_that_another_client_deleted_is_made_again_after_a_live_read()
     outcome = reconcile_delegated(engine.run, engine.engine, engine.observed, engine.now)
     assert outcome == Outcome(engine.status, look_up=frozenset({"mnist"}))
     assert engine.look().did == [CreateEngineObject(), CreateEngineObject()]
+    (told,) = [each for each in engine.told if each.reason == "BackendObjectReplaced"]
+    mentions(told.message, "PyTorchJob mnist", "was deleted", "starts again")
+
+
+def test_a_first_object_and_one_after_a_suspension_replace_none() -> None:
+    """Nor does one that was refused before."""
+    engine = Engine()
+    engine.observed = replace(engine.observed, refusals=(Refusal("mnist", "Forbidden", "no"),))
+    engine.look().later(5)
+    engine.observed = EngineObserved()
+    engine.runs()
+    assert all(each.reason != "BackendObjectReplaced" for each in engine.told)
 
 
 def test_a_lost_node_is_no_failure() -> None:

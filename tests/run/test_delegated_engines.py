@@ -207,6 +207,7 @@ def test_a_run_on_dask_is_suspended_by_deleting_its_object() -> None:
     engine.spec(suspend=False)
     assert engine.did[before:] == [DeleteEngineObject("uid-job"), CreateEngineObject()]
     assert engine.status.disruptions == 0
+    assert all(each.reason != "BackendObjectReplaced" for each in engine.told)
 
 
 def test_a_driver_that_dask_does_not_replace_begins_again() -> None:
@@ -216,6 +217,8 @@ def test_a_driver_that_dask_does_not_replace_begins_again() -> None:
     engine.goes("mnist-runner").look()
     assert engine.did[before:] == [DeleteEngineObject("uid-job"), CreateEngineObject()]
     assert engine.status.disruptions == 1
+    told = [each.message for each in engine.told if each.reason == "BackendObjectReplaced"]
+    mentions(told[0], "role driver", "Dask's operator does not replace it", "starts again")
 
 
 def test_a_driver_that_is_not_created_yet_is_waited_for() -> None:

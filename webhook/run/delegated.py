@@ -192,6 +192,7 @@ def _reconcile_active(
         announcements=(
             *make_announcements(run, status, counted.down, hindrance),
             *_announce_edit(run, edited),
+            *_announce_new_object(run, engine, found, lost),
         ),
         after=seconds_until_due(run, min(waits, default=None), counted, now),
     )
@@ -208,6 +209,21 @@ def _unreplaced_role(
         if phases & found.conditions.keys() and role in facts and not facts[role].there:
             return role
     return ""
+
+
+def _announce_new_object(
+    run: Run, engine: Engine, found: EngineObject | None, lost: str
+) -> Iterator[Announcement]:
+    """Yield why the object is created again, and the run with it starts again."""
+    again = f"{engine.kind} {run.name} is created again, and the run starts again"
+    created = any(each.type == CREATED and each.status == "True" for each in run.status.conditions)
+    active = any(role.active for role in run.status.replicas.values())
+    if lost:
+        why = f"the pod of role {lost} is gone, and {engine.operator} does not replace it"
+        yield Announcement("Warning", "BackendObjectReplaced", f"{why}: {again}")
+    elif found is None and run.status.phase != "Suspended" and (created or active):
+        why = f"{engine.kind} {run.name} was deleted"
+        yield Announcement("Warning", "BackendObjectReplaced", f"{why}: {again}")
 
 
 def _announce_edit(run: Run, edited: ConditionUpdate | None) -> Iterator[Announcement]:
