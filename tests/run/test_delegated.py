@@ -606,22 +606,33 @@ def test_a_framework_without_an_engine_is_a_problem_with_a_cure(
 
 
 ROLES = {
-    "tensorflow": ("chief", "worker", "ps", "evaluator"),
-    "pytorch": ("master", "worker"),
-    "paddle": ("server", "worker"),
-    "xgboost": ("master", "worker"),
-    "jax": ("worker",),
+    ("kubeflow", "tensorflow"): ("chief", "worker", "ps", "evaluator"),
+    ("kubeflow", "pytorch"): ("master", "worker"),
+    ("kubeflow", "paddle"): ("server", "worker"),
+    ("kubeflow", "xgboost"): ("master", "worker"),
+    ("kubeflow", "jax"): ("worker",),
+    ("kubeflow", "mpi"): ("launcher", "worker"),
+    ("jobset", "pytorch"): ("master", "worker"),
+    ("jobset", "jax"): ("worker",),
+    ("jobset", "tensorflow"): ("chief", "worker", "ps"),
+    ("jobset", None): ("worker",),
+    ("dask", "dask"): ("scheduler", "worker", "driver"),
 }
+# Dask's operator copies the label fairlead.dev/run of a DaskJob to its pods.
+SOURCES = {"jobset": "jobset", "dask": "fairlead"}
 
 
-@pytest.mark.parametrize("framework", ROLES)
+@pytest.mark.parametrize(("backend", "framework"), ROLES)
 @pytest.mark.parametrize("kind", ["job", "experiment", "build"])
-def test_policies_match_the_pods_as_those_of_a_native_run(framework: str, kind: str) -> None:
+def test_policies_match_the_pods_as_those_of_a_native_run(
+    backend: str, framework: str | None, kind: str
+) -> None:
     """By kind, framework, role, index and coordinator; a label of the template does not win.
 
-    Paddle's servers differ: they are the operator's masters, which lead.
+    Paddle's servers differ: they are the operator's masters, which lead. Dask's pods and a launcher
+    have no index. Worker 0 of a JobSet leads, also without a framework.
     """
-    roles = ROLES[framework]
+    roles = ROLES[backend, framework]
     several = {role: {"count": 2} for role in roles if role in ("worker", "ps", "server")}
     template = spec_of(containers("main"))
     template["metadata"] = {"labels": {names.KIND: "service"}}
@@ -632,14 +643,15 @@ def test_policies_match_the_pods_as_those_of_a_native_run(framework: str, kind: 
         "template": template,
     }
     native = plan(a_run("mnist", spec))
-    made = delegated_object(a_run("mnist", {**spec, "backend": "kubeflow"}))
+    made = delegated_object(a_run("mnist", {**spec, "backend": backend}))
+    source = "mpi-operator" if framework == "mpi" else SOURCES.get(backend, "kubeflow-training")
     pods = {}
     for each in pod_templates(Object("run.yaml", made)):
         for index in range(each.count or 1):
             metadata = each.pod(index)["metadata"]
             found = identify(metadata["labels"], {}, {}, led=each.led)
             assert found is not None
-            pods[found.role, found.replica_index] = found
+            pods[found.role, index if backend == "dask" else found.replica_index] = found
     for role, count in native.gang.counts.items():
         for index in range(count):
             metadata = native.pod(role, index, 0)["metadata"]
@@ -647,8 +659,12 @@ def test_policies_match_the_pods_as_those_of_a_native_run(framework: str, kind: 
             assert wanted is not None
             if role == "server":
                 wanted = wanted._replace(role="master", coordinator=True)
-            there = pods.pop((wanted.role, index))
-            assert there == wanted._replace(source="kubeflow-training")
+            if backend == "dask" or role == "launcher":
+                wanted = wanted._replace(replica_index=None)
+            if (backend, framework, index) == ("jobset", None, 0):
+                wanted = wanted._replace(coordinator=True)
+            there = pods.pop((wanted.role, index if backend == "dask" else wanted.replica_index))
+            assert there == wanted._replace(source=source)
     assert not pods
 
 
