@@ -28,7 +28,6 @@ from tests.bench.pod_watch import PodWatch
 from tests.bench.process import cpu_ms, resident_mib
 from tests.bench.reviews import NAMESPACE
 from tests.bench.runs_arena import CONTROLLER, RunsArena, runs_arena, until
-from webhook import names
 from webhook.run.backends.engines import ENGINES
 from webhook.sandbox.progress import Lines
 
@@ -56,8 +55,6 @@ def manifest(arm: str, name: str, count: int, label: str = "") -> Mapping[str, A
     run = gangs.run(name, roles, label)
     if arm == DELEGATED:
         run["spec"]["backend"] = "kubeflow"
-        # The arena's webhook is sent the pods that have this label.
-        run["spec"]["template"]["metadata"]["labels"][names.RUN] = name
     return run
 
 

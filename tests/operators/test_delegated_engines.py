@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.cluster.rooms import LOOK, NewNamespace, Room, Running
+from tests.cluster.rooms import LOOK, NewNamespace, Room
 from tests.eventually import eventually
 from tests.operators import delegated_lives
 from tests.operators.comparison import GUIDE, compare
@@ -26,19 +25,17 @@ from tests.operators.delegated_lives import (
 from tests.wording import mentions
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
-from webhook.sandbox.fairlead import start_webhook, stop_webhook
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator
 
 pytest_plugins = ["tests.cluster.webhook_fixtures"]
 pytestmark = [
-    pytest.mark.usefixtures("operators_of_jobs", "webhook_for_engines", "delegating_controller"),
+    pytest.mark.usefixtures("operators_of_jobs", "running", "delegating_controller"),
     # A Job waits 10 s before it replaces a pod that failed, and twice as long the next time.
     pytest.mark.timeout(900),
 ]
 
 POLICIES: Final = delegated_lives.POLICIES
-SOURCES: Final = ("jobset", "mpi-operator", "dask")
 SHAPES: Final = (ON_JOBSET, ON_MPI, ON_DASK)
 
 
@@ -54,16 +51,6 @@ def operators_of_jobs(
     yield
     for name in JOB_OPERATORS:
         control_plane.stop_component(name)
-
-
-@pytest.fixture(scope="module")
-def webhook_for_engines(control_plane: ControlPlane, policy_folder: Path) -> Iterator[Running]:
-    """The webhook, for the pods of these operators too."""
-    webhook = start_webhook(control_plane, policy_folder, sources=SOURCES)
-    try:
-        yield Running(webhook, policy_folder)
-    finally:
-        stop_webhook(control_plane, webhook)
 
 
 @pytest.fixture

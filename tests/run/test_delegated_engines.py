@@ -67,7 +67,7 @@ def test_fairlead_acts_on_the_end_of_a_jobset() -> None:
     assert "activeDeadlineSeconds" not in job
     assert job["backoffLimit"] == MAX_INT32
     for part in (replicated["template"], job["template"]):
-        assert {names.RUN_UID, names.KIND} <= part["metadata"]["labels"].keys()
+        assert {names.RUN, names.RUN_UID, names.KIND} <= part["metadata"]["labels"].keys()
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_daskjob_takes_limits_though_it_has_none() -> None:
     made = rendered(**DASK, **LIMITS)
     cluster = made["spec"]["cluster"]["spec"]
     for part in (made, cluster["scheduler"], cluster["worker"], made["spec"]["job"]):
-        assert {names.RUN_UID, names.KIND} <= part["metadata"]["labels"].keys()
+        assert {names.RUN, names.RUN_UID, names.KIND} <= part["metadata"]["labels"].keys()
 
 
 def test_pods_of_dask_are_numbered_by_their_owners() -> None:

@@ -35,8 +35,9 @@ def delegated_object(run: Run) -> Manifest:
 def render_delegated(run: Run, engine: Engine) -> Manifest:
     """Return the object that the controller creates. Raises InvalidRun with all problems.
 
-    Fairlead itself acts on the end of the run. Its pods have labels with the Run's uid, by which
-    the controller watches them, and with its kind, which the engine's own labels do not tell.
+    Fairlead itself acts on the end of the run. Its pods have labels with the Run's name, by which
+    the API server sends them to the webhook, with its uid, by which the controller watches them,
+    and with its kind, which the engine's own labels do not tell.
     """
     (manifest,) = render_run(_handed_down(run, engine), engine.renderer)
     spec = manifest["spec"]
@@ -45,7 +46,7 @@ def render_delegated(run: Run, engine: Engine) -> Manifest:
     if engine.clean:
         *above, last = engine.clean.split(".")
         put(spec, engine.clean, find_below(spec, above).get(last, "Running"))
-    own = {names.RUN_UID: run.metadata.uid, names.KIND: run.spec.kind}
+    own = {names.RUN: run.name, names.RUN_UID: run.metadata.uid, names.KIND: run.spec.kind}
     for part in engine.labelled(manifest):
         metadata = part.setdefault("metadata", {})
         metadata["labels"] = {**metadata.get("labels", {}), **own}
