@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import click
 import pytest
 
+from tests.cli.live import daemon_sets
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from tests.wording import Wording, mentions
 from webhook import names, validating
@@ -387,6 +389,40 @@ def test_a_class_that_the_cluster_does_not_have_refuses_new_pods(
     (note,) = [each for each in unread.notes if "RuntimeClass" in each]
     mentions(note, "unknown", "gvisor")
     wording(note)
+
+
+def test_a_daemon_sets_pod_is_judged_by_its_node(tmp_path: Path, wording: Wording) -> None:
+    """Its controller creates the next one for the same node, which a requirement excludes."""
+    more = daemon_sets.PATHS
+    answers = asked(tmp_path, "pod", "agent-x", more=more)
+    (rejected,) = today(answers)
+    mentions(rejected.decision.reason, "policy pool", "node n1 does not meet it", "pool='a'")
+    first, *_ = report.lines(answers, Focus())
+    mentions(first, "would be rejected")
+    wording(click.unstyle(first))
+    (workload,) = asked(tmp_path, "daemonset", "agent", more=more).found
+    assert isinstance(workload, LiveWorkload)
+    assert not workload.pods[0].today.admitted
+    assert [each.admitted for each in workload.replicas] == [False]
+
+
+def test_a_daemon_sets_pod_is_unknown_without_its_node(tmp_path: Path, wording: Wording) -> None:
+    """Also if it has what the requirement sets, and so does not differ."""
+    placed = copy.deepcopy(daemon_sets.POD)
+    placed["spec"]["nodeSelector"] = {"pool": "b"}
+    placed["metadata"]["annotations"] = {names.PLACEMENT: STAMP}
+    path = "/api/v1/namespaces/ml/pods"
+    more = {**daemon_sets.PATHS, f"{path}/agent-x": placed, path: [placed]}
+    answers = asked(tmp_path, "pod", "agent-x", (daemon_sets.NODES,), more=more)
+    assert not answers.same
+    first, *_ = report.lines(answers, Focus())
+    mentions(first, "unknown")
+    (note,) = [each for each in answers.notes if "--nodes" in each]
+    mentions(note, "Pod/agent-x in ml", "nodes are unknown here")
+    of_set = asked(tmp_path, "daemonset", "agent", (daemon_sets.NODES,), more=more)
+    *_, last = report.lines(of_set, Focus())
+    mentions(last, "unknown", "agent-x")
+    wording("\n".join([click.unstyle(first), note, click.unstyle(last)]))
 
 
 def test_an_object_that_may_not_be_read_has_a_cure(tmp_path: Path, wording: Wording) -> None:

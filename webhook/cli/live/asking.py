@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,7 +11,14 @@ from webhook.admission.arrival import Cluster
 from webhook.cli.cluster_surroundings import read_classes, read_default_class
 from webhook.cli.decisions import decisions, misshapen, unjudged, unknown_classes
 from webhook.cli.explanation import unread_classes
-from webhook.cli.live.finding import Discovery, MakerUnreadable, find, maker_of, pods_of
+from webhook.cli.live.finding import (
+    Discovery,
+    MakerUnreadable,
+    controller_of,
+    find,
+    maker_of,
+    pods_of,
+)
 from webhook.cli.live.live_pods import Answers, Judge, LivePod, LiveWorkload
 from webhook.cli.live.missing_stamp import read_configuration, sending_notes, why
 from webhook.cli.live.served_policies import not_served
@@ -87,7 +95,7 @@ async def ask(client: Client, question: Question) -> Answers:
             *reader.notes,
             *unknown,
             *unknown_values(policies, first_pods(each for _, each in _templates_of(found))),
-            *unjudged(_of_templates(found), nodes),
+            *unjudged(_today(found), reader.nodes),
             *unread_classes(_today(found), nodes),
             *unknown_classes(_today(found), reader.classes),
         ],
@@ -99,11 +107,6 @@ async def ask(client: Client, question: Question) -> Answers:
 def _pods(found: Sequence[LivePod | LiveWorkload]) -> Iterator[LivePod]:
     for each in found:
         yield from [each] if isinstance(each, LivePod) else each.pods
-
-
-def _of_templates(found: Sequence[LivePod | LiveWorkload]) -> Iterator[Replicas]:
-    for each in found:
-        yield from () if isinstance(each, LivePod) else each.replicas
 
 
 def _today(found: Sequence[LivePod | LiveWorkload]) -> Iterator[Replicas]:
@@ -159,7 +162,7 @@ class Reader:
         self._client = client
         self._discovery = discovery
         self.policies = policies
-        self._nodes = nodes
+        self.nodes = nodes
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.cluster = Cluster()
         self.notes: list[str] = []
@@ -202,8 +205,10 @@ class Reader:
 
     async def answer(self, source: Object) -> LivePod | LiveWorkload:
         """The answer for a pod or a workload. Raises NotAMaker."""
-        judge = self.judge(source.namespace)
         if (source.kind, source.value["apiVersion"]) == ("Pod", "v1"):
+            if is_of_daemon_set(controller_of(source.metadata)):
+                await self.read_nodes()
+            judge = self.judge(source.namespace)
             try:
                 maker = await maker_of(self._client, self._discovery, source)
             except MakerUnreadable as error:
@@ -218,6 +223,9 @@ class Reader:
                 f"{source.title} in {source.namespace}: {what}; want a pod, or what has a pod "
                 "template, such as a job, a deployment or a run"
             )
+        if is_of_daemon_set(source.value):
+            await self.read_nodes()
+        judge = self.judge(source.namespace)
         offline = Offline(
             self.policies,
             [source],
@@ -226,7 +234,7 @@ class Reader:
             self.cluster,
             source.namespace,
             self.now,
-            nodes=self._nodes,
+            nodes=self.nodes,
             configuration=self.configuration,
             classes=self.classes,
         )
@@ -237,6 +245,20 @@ class Reader:
             decisions(offline),
             [_judged(judge, pod, templates) for pod in live],
         )
+
+    async def read_nodes(self) -> None:
+        """Read the nodes, for pods of a DaemonSet; they stay None if they may not be read.
+
+        Pods that depend on them are then undecided.
+        """
+        if self.nodes is not None:
+            return
+        try:
+            self.nodes = await node_list(self._client, CLUSTER)
+        except ClusterError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+        self.cluster = replace(self.cluster, node=nodes_of.by_name(self.nodes))
 
     def unstamped(self, found: Sequence[LivePod | LiveWorkload]) -> Mapping[tuple[str, str], Why]:
         """Why pods lack a stamp, by namespace and name."""
@@ -264,6 +286,12 @@ class Reader:
                 f"you may not read {what}: conditions that depend on them are unknown"
             )
             return None
+
+
+def is_of_daemon_set(reference: Mapping[str, Any] | None) -> bool:
+    """Whether an owner reference, or an object, is a DaemonSet."""
+    known = reference or {}
+    return known.get("kind") == "DaemonSet" and str(known.get("apiVersion")).startswith("apps/")
 
 
 def made_by(maker: Object | None, sources: SourceTable) -> Sequence[PodTemplate]:

@@ -11,8 +11,8 @@ import orjson
 from webhook import names
 from webhook.admission.prospects import Prospects
 from webhook.cli.cluster_surroundings import read_labels
-from webhook.cli.decisions import placement_of, unknown_classes
-from webhook.cli.live.asking import Reader, made_by, node_list, policy_set
+from webhook.cli.decisions import NODES_DECIDE, placement_of, unknown_classes
+from webhook.cli.live.asking import Reader, is_of_daemon_set, made_by, node_list, policy_set
 from webhook.cli.live.finding import (
     Discovery,
     as_object,
@@ -111,6 +111,8 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
         listed, read = await _list_pods(client, discovery, search, reader, policies)
     with progress.step(f"Reading the owners of {len(listed):,} pods"):
         owners = await Owners.of(client, discovery, search.namespace, listed, unknown)
+        if "otherwise" in search.kinds and any(is_of_daemon_set(each.owner) for each in listed):
+            await reader.read_nodes()
     with progress.step(f"Deciding on {len(listed):,} pods"):
         nothing = _nothing_sent(reader)
         findings, hashes, decided = _judge_all(
@@ -239,6 +241,11 @@ def _judge_all(
             unknown.append(f"{pod.title} in {pod.namespace} cannot be judged: {error}")
             continue
         owner = owners.top(each, pod)
+        if live.undecided and "otherwise" in search.kinds:
+            unknown.append(
+                f"{owner} in {pod.namespace}: {NODES_DECIDE}; you may not list nodes, so whether "
+                "its pods would be rejected is unknown; kubectl auth can-i list nodes"
+            )
         if live.stamp:
             hashes.add(live.stamp.set_hash)
         placement = placement_of(live.today)
@@ -277,7 +284,7 @@ def _findings(
     prospects: Prospects | None,
 ) -> Iterator[tuple[Kind, str]]:
     """The kinds of findings about a pod, each with the reason if it is not a difference."""
-    if "otherwise" in search.kinds and not live.unread:
+    if "otherwise" in search.kinds and not (live.unread or live.undecided):
         if not live.today.decision.allowed:
             text = f"it would be rejected: {live.today.decision.reason}"
             yield "otherwise", text
