@@ -7,14 +7,20 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+import click
+
 from tests.cli.live import daemon_sets
-from tests.cli.live.test_asking import CLUSTER
+from tests.cli.live.test_asking import CLUSTER, pod
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from tests.wording import Wording, mentions
+from webhook.admission.stamp import HASH_LENGTH
+from webhook.cli.live import pod_search_report as report
 from webhook.cli.live.pod_search import KINDS, Found, Kind, Search, search_pods
 from webhook.sandbox.progress import Silent
 
 Json = dict[str, Any]
+DEPLOYED: Json = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "uid-web"}
+SETS = "/apis/apps/v1/namespaces/ml/replicasets"
 
 
 def found(
@@ -63,3 +69,25 @@ def test_a_daemon_sets_pod_is_unknown_without_a_right_to_list_nodes(
     (line,) = [each for each in result.unknown if "nodes" in each]
     mentions(line, "daemonset.apps/agent", "ml", "kubectl auth can-i list nodes")
     wording(line)
+
+
+def test_pods_whose_owners_may_not_be_listed_do_not_count_as_judged(
+    tmp_path: Path, wording: Wording
+) -> None:
+    """Neither in the text nor in the JSON output."""
+    pods = [pod("web-1-a", {**DEPLOYED, "controller": True}), pod("solo")]
+    more = {**daemon_sets.PATHS, "/api/v1/namespaces/ml/pods": pods, SETS: []}
+    known = found(tmp_path, more, (), "otherwise")
+    assert (known.of_runs, known.judged, known.unjudged) == (2, 2, 0)
+    some = found(tmp_path, more, {SETS}, "otherwise")
+    assert (some.of_runs, some.judged, some.unjudged) == (2, 1, 1)
+    text = click.unstyle("\n".join(report.lines(some)))
+    mentions(text, "1 of 1 judged pods would be placed otherwise")
+    mentions(text, "1 pod of these cannot be judged")
+    none = found(tmp_path, {**more, "/api/v1/namespaces/ml/pods": pods[:1]}, {SETS}, "otherwise")
+    shown = "\n".join(report.lines(none))
+    assert "otherwise" not in shown
+    wording(f"{text}\n{shown}", {some.policies.hash[:HASH_LENGTH]: "SET"})
+    document = report.document(none)
+    assert document["counts"] == {"otherwise": None}
+    assert (document["ofRuns"], document["judged"], document["unjudged"]) == (1, 0, 1)

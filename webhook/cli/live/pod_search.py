@@ -82,14 +82,16 @@ class Finding(NamedTuple):
 class Found:
     """The result. `unknown` names what could not be known, `notes` on what the result rests.
 
-    `read` counts the live pods that the API server returned, `judged` those of runs.
+    `read` counts the live pods that the API server returned, `of_runs` those with a run or a stamp,
+    `unjudged` those among these about which something that was asked is unknown.
     """
 
     search: Search
     policies: PolicySet
     nodes: Sequence[Node] | None
     read: int
-    judged: int
+    of_runs: int
+    unjudged: int
     findings: Sequence[Finding]
     unknown: Sequence[str]
     notes: Sequence[str]
@@ -97,6 +99,11 @@ class Found:
     def count(self, kind: Kind) -> int:
         """The number of pods of this kind."""
         return sum(each.kind == kind for each in self.findings)
+
+    @property
+    def judged(self) -> int:
+        """The number of pods of runs about which everything is known."""
+        return self.of_runs - self.unjudged
 
 
 async def search_pods(client: Client, search: Search, progress: Progress) -> Found:
@@ -115,7 +122,7 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
             await reader.read_nodes()
     with progress.step(f"Deciding on {len(listed):,} pods"):
         nothing = _nothing_sent(reader)
-        findings, hashes, decided = _judge_all(
+        findings, hashes, decided, unjudged = _judge_all(
             listed, owners, reader, search, nodes, unknown, nothing
         )
     sending = sending_notes(reader.configuration)
@@ -137,6 +144,7 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
         nodes,
         read,
         len(listed),
+        unjudged,
         findings,
         list(dict.fromkeys(unknown)),
         [*notes, *sending],
@@ -217,11 +225,12 @@ def _judge_all(
     nodes: Sequence[Node] | None,
     unknown: list[str],
     nothing: Why | None,
-) -> tuple[list[Finding], set[str], list[Replicas]]:
-    """The findings, the hashes of all stamps, and a decision for each namespace and
-    classes."""
+) -> tuple[list[Finding], set[str], list[Replicas], int]:
+    """The findings, the hashes of all stamps, a decision for each namespace and classes, and the
+    number of pods about which something is unknown."""
     prospects = Prospects(NodeGroups(nodes)) if nodes is not None else None
     findings: list[Finding] = []
+    unjudged = 0
     hashes: set[str] = set()
     decided: dict[tuple[object, ...], Replicas] = {}
     templates_by_maker: dict[str, Sequence[PodTemplate]] = {}
@@ -239,8 +248,11 @@ def _judge_all(
             live = judge.judge_pod(pod, templates)
         except InvalidPod as error:
             unknown.append(f"{pod.title} in {pod.namespace} cannot be judged: {error}")
+            unjudged += 1
             continue
         owner = owners.top(each, pod)
+        if "otherwise" in search.kinds:
+            unjudged += live.unread or live.undecided
         if live.undecided and "otherwise" in search.kinds:
             unknown.append(
                 f"{owner} in {pod.namespace}: {NODES_DECIDE}; you may not list nodes, so whether "
@@ -255,7 +267,7 @@ def _judge_all(
             _finding(kind, live, owner, text)
             for kind, text in _findings(live, pod.value, reader, search, prospects)
         ]
-    return sorted(findings, key=_order), hashes, list(decided.values())
+    return sorted(findings, key=_order), hashes, list(decided.values()), unjudged
 
 
 def _order(found: Finding) -> tuple[str, ...]:
