@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
@@ -22,7 +23,7 @@ from webhook.run.template_faults import faults, written_faults
 from webhook.strict import UNKNOWN_FIELD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pydantic_core import ErrorDetails
 
@@ -49,6 +50,8 @@ _DESCRIPTION: Final = "kubernetes.io/description"
 _FOREIGN: Final = re.compile(r"[^a-z0-9]+")
 _LETTER: Final = re.compile(r"[a-z]")
 _FALLBACK: Final = "run"
+# A meaning of a disputed value; the other one is a number.
+_BOOLEAN: Final = "a boolean"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,30 +70,126 @@ def complete(made: Converted, document: Item, name: str, notes: Notes) -> Comple
         "metadata": _metadata(made, document, name, notes),
         "spec": {key: made.spec[key] for key in RunSpec.outer_names() if key in made.spec},
     }
-    for item in items(draft):
-        if isinstance(item.value, Disputed):
-            meaning = item.value.meaning
-            notes.error(item, f"{item.text} can be read as {meaning}; quote it: {item.text!r}")
-    if notes.errors:
-        return None
-    settled_document = settled(draft)
-    refused = _Refused(draft, made, document, notes)
-    try:
-        run = Run.model_validate(settled_document, by_alias=True, by_name=False)
-    except ValidationError as error:
-        for line in error.errors(include_url=False):
+    whole = settled(draft)
+    disputed = {each: each.value for each in items(draft) if isinstance(each.value, Disputed)}
+    as_text = _judge(_resolved(whole, lambda each: each.text))
+    as_value = _judge(_resolved(whole, _value)) if disputed else as_text
+    cures = {
+        item: cure
+        for item, value in disputed.items()
+        if (cure := _cure(value, as_text.is_wrong(draft, item), as_value.is_wrong(draft, item)))
+    }
+    for item, cure in cures.items():
+        notes.error(item, cure)
+    refused = _Refused(draft, made, document, notes, cures)
+    # After an error, what was not read would be reported as missing.
+    incomplete = bool(notes.errors)
+    for line in as_text.lines:
+        if not (incomplete and line["type"] == "missing"):
             refused.line(line)
+    for problem in () if incomplete else as_text.problems:
+        refused.problem(problem)
+    reported = {finding.path for finding in notes.errors}
+    for fault in as_text.faults:
+        if as_text.is_whole or refused.where(fault.path) not in reported:
+            refused.fault(fault)
+    if notes.errors or as_text.run is None:
         return None
+    return Complete(whole, as_text.run)
+
+
+class _Judgement(NamedTuple):
+    """The errors of the Run's model, of its plan, and of its templates; no Run after errors."""
+
+    lines: Sequence[ErrorDetails]
+    problems: Sequence[str]
+    faults: Sequence[Fault]
+    run: Run | None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the faults are those of the resulting pods, too."""
+        return self.run is not None and not self.problems
+
+    def is_wrong(self, draft: Draft, item: Item) -> bool:
+        """Return True if there is an error at this item of the file."""
+        paths = [
+            *(line["loc"] for line in self.lines),
+            *(path for path, _ in map(_parse_problem, self.problems)),
+            *(fault.path for fault in self.faults if fault.severity == "error"),
+        ]
+        return any(source(draft, path) == (item, ()) for path in paths)
+
+
+def _judge(document: Mapping[str, Any]) -> _Judgement:
+    """Judge the Run. If the model refuses values, templates are judged without these."""
     try:
-        found = faults(plan(run))
+        run = Run.model_validate(document, by_alias=True, by_name=False)
+    except ValidationError as error:
+        lines = error.errors(include_url=False)
+        rest = copy.deepcopy(dict(document))
+        for line in lines:
+            _remove(rest, line["loc"])
+        try:
+            left = Run.model_validate(rest, by_alias=True, by_name=False)
+        except ValidationError:
+            return _Judgement(lines, (), (), None)
+        return _Judgement(lines, (), [*written_faults(left)], None)
+    try:
+        return _Judgement((), (), faults(plan(run)), run)
     except InvalidRun as error:
-        for problem in error.problems:
-            refused.problem(problem)
-        reported = {finding.path for finding in notes.errors}
-        found = [each for each in written_faults(run) if refused.where(each.path) not in reported]
-    for fault in found:
-        refused.fault(fault)
-    return None if notes.errors else Complete(settled_document, run)
+        return _Judgement((), error.problems, [*written_faults(run)], run)
+
+
+def _remove(document: Any, path: Path) -> None:
+    """Remove the value at a path of pydantic's, or the nearest member of a mapping above it."""
+    holder, key = None, ""
+    for step in path:
+        if isinstance(document, dict) and step in document:
+            holder, key = document, str(step)
+            document = document[step]
+        elif isinstance(document, list) and isinstance(step, int) and step < len(document):
+            document = document[step]
+        else:
+            break
+    if holder is not None:
+        del holder[key]
+
+
+def _resolved(value: Any, choose: Callable[[Disputed], Any]) -> Any:
+    """Return the document with a value for each that readers of YAML take differently."""
+    if isinstance(value, dict):
+        return {key: _resolved(each, choose) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_resolved(each, choose) for each in value]
+    return choose(value) if isinstance(value, Disputed) else value
+
+
+def _value(disputed: Disputed) -> bool | int:
+    """Return some value of the type that is not text; which one it is does not matter."""
+    return True if disputed.meaning == _BOOLEAN else 1
+
+
+def _cure(disputed: Disputed, wrong_as_text: bool, wrong_as_value: bool) -> str:
+    """Return how to write it; empty if the field takes neither text nor the value."""
+    if wrong_as_text and wrong_as_value:
+        return ""
+    text, meaning = disputed.text, disputed.meaning
+    if wrong_as_value:
+        return f"{text} can be read as {meaning}; quote it: {text!r}"
+    plainly = "true or false" if meaning == _BOOLEAN else "as a decimal number"
+    quoting = "" if wrong_as_text else f"quote it: {text!r}, or "
+    return f"{text} can be read as text or as {meaning}; {quoting}write it {plainly}"
+
+
+def _parse_problem(problem: str) -> tuple[Path, str]:
+    """Parse one error of the plan, such as `spec.template.spec.volumes[0]: …`."""
+    text, colon, message = problem.partition(": ")
+    if not colon or " " in text:
+        return (), problem
+    steps = _STEP.findall(text)
+    path = (int(inner) if inner.isdecimal() else name or inner for name, inner in steps)
+    return tuple(path), message
 
 
 def _metadata(made: Converted, document: Item, name: str, notes: Notes) -> dict[str, Draft]:
@@ -130,6 +229,8 @@ class _Refused:
     made: Converted
     document: Item
     notes: Notes
+    # Items that are reported already, with how to write them.
+    cures: Mapping[Item, str]
 
     def line(self, line: ErrorDetails) -> None:
         """Report one error of the model."""
@@ -144,16 +245,8 @@ class _Refused:
         self.add_error(path, f"{text}; {_NO_PODS}" if none else text, key=at_key)
 
     def problem(self, problem: str) -> None:
-        """Report one error of the plan, such as `spec.template.spec.volumes[0]: …`."""
-        text, colon, message = problem.partition(": ")
-        if not colon or " " in text:
-            self.add_error((), problem)
-            return
-        steps = _STEP.findall(text)
-        self.add_error(
-            tuple(int(inner) if inner.isdecimal() else name or inner for name, inner in steps),
-            message,
-        )
+        """Report one error of the plan."""
+        self.add_error(*_parse_problem(problem))
 
     def where(self, path: Path) -> str:
         """Return the path in the file from which a path of the Run comes; empty without one."""
@@ -175,6 +268,8 @@ class _Refused:
         found = source(self.draft, path)
         if found is not None:
             item, left = found
+            if item in self.cures:
+                return
             self.notes.error(item, message, below=left, key=key and not left)
         elif path[:2] == _REPLICAS and len(path) <= len(_REPLICAS) + 1 and self.made.replicas:
             role = self.made.roles.get(str(path[-1]))
