@@ -420,9 +420,38 @@ def test_a_daemon_sets_pod_is_unknown_without_its_node(tmp_path: Path, wording: 
     (note,) = [each for each in answers.notes if "--nodes" in each]
     mentions(note, "Pod/agent-x in ml", "nodes are unknown here")
     of_set = asked(tmp_path, "daemonset", "agent", (daemon_sets.NODES,), more=more)
-    *_, last = report.lines(of_set, Focus())
-    mentions(last, "unknown", "agent-x")
-    wording("\n".join([click.unstyle(first), note, click.unstyle(last)]))
+    _, row = click.unstyle(" ".join(report.lines(of_set, Focus()))).split("would be")
+    mentions(row, "unknown 1 agent-x: ", "may not list nodes")
+    wording("\n".join([click.unstyle(first), note, " ".join(row.split())]))
+
+
+def test_a_pod_whose_template_cannot_be_told_is_unknown(tmp_path: Path, wording: Wording) -> None:
+    """An answer about another template would be wrong."""
+    owner = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "name": "w", "uid": "uid-w"}
+    steps = [
+        {"name": name, "container": {"name": "main"}, "nodeSelector": {"step": name}}
+        for name in ("a", "b")
+    ]
+    version = "argoproj.io/v1alpha1"
+    groups = [{"name": "argoproj.io", "preferredVersion": {"groupVersion": version}}]
+    more: Json = {
+        "/apis": {"groups": groups},
+        f"/apis/{version}": {"resources": [resource("workflows", "Workflow")]},
+        f"/apis/{version}/namespaces/ml/workflows/w": {
+            "metadata": {"name": "w", "namespace": "ml", "uid": "uid-w"},
+            "spec": {"templates": steps},
+        },
+        "/api/v1/namespaces/ml/pods/made": pod("made", {**owner, "controller": True}),
+    }
+    more["/api/v1/namespaces/ml/pods/made"]["spec"]["nodeSelector"] = {"pool": "b"}
+    answers = asked(tmp_path, "pod", "made", more=more)
+    evidence, _ = told(answers)
+    mentions(evidence, "labels do not show which template of Workflow/w")
+    first, *_ = report.lines(answers, Focus())
+    mentions(first, "unknown")
+    (note,) = [each for each in answers.notes if "Workflow/w" in each]
+    wording(f"{evidence}\n{click.unstyle(first)}\n{note}")
+    assert not answers.same
 
 
 def test_an_object_that_may_not_be_read_has_a_cure(tmp_path: Path, wording: Wording) -> None:

@@ -96,6 +96,7 @@ async def ask(client: Client, question: Question) -> Answers:
             *unknown,
             *unknown_values(policies, first_pods(each for _, each in _templates_of(found))),
             *unjudged(_today(found), reader.nodes),
+            *_doubts(found),
             *unread_classes(_today(found), nodes),
             *unknown_classes(_today(found), reader.classes),
         ],
@@ -107,6 +108,18 @@ async def ask(client: Client, question: Question) -> Answers:
 def _pods(found: Sequence[LivePod | LiveWorkload]) -> Iterator[LivePod]:
     for each in found:
         yield from [each] if isinstance(each, LivePod) else each.pods
+
+
+def _doubts(found: Sequence[LivePod | LiveWorkload]) -> list[str]:
+    """A line for each object with pods whose template is unknown."""
+    lines = [
+        f"{(each.pod if isinstance(each, LivePod) else each.source).title} in "
+        f"{live.pod.namespace}: {live.origin.doubt}"
+        for each in found
+        for live in _pods([each])
+        if live.origin.doubt
+    ]
+    return list(dict.fromkeys(lines))
 
 
 def _today(found: Sequence[LivePod | LiveWorkload]) -> Iterator[Replicas]:

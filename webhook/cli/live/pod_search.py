@@ -11,7 +11,7 @@ import orjson
 from webhook import names
 from webhook.admission.prospects import Prospects
 from webhook.cli.cluster_surroundings import read_labels
-from webhook.cli.decisions import NODES_DECIDE, placement_of, unknown_classes
+from webhook.cli.decisions import placement_of, unknown_classes
 from webhook.cli.live.asking import Reader, is_of_daemon_set, made_by, node_list, policy_set
 from webhook.cli.live.finding import (
     Discovery,
@@ -252,12 +252,9 @@ def _judge_all(
             continue
         owner = owners.top(each, pod)
         if "otherwise" in search.kinds:
-            unjudged += live.unread or live.undecided
-        if live.undecided and "otherwise" in search.kinds:
-            unknown.append(
-                f"{owner} in {pod.namespace}: {NODES_DECIDE}; you may not list nodes, so whether "
-                "its pods would be rejected is unknown; kubectl auth can-i list nodes"
-            )
+            unjudged += bool(live.unread or live.doubt)
+            if live.doubt:
+                unknown.append(f"{owner} in {pod.namespace}: {live.doubt}")
         if live.stamp:
             hashes.add(live.stamp.set_hash)
         placement = placement_of(live.today)
@@ -296,7 +293,7 @@ def _findings(
     prospects: Prospects | None,
 ) -> Iterator[tuple[Kind, str]]:
     """The kinds of findings about a pod, each with the reason if it is not a difference."""
-    if "otherwise" in search.kinds and not (live.unread or live.undecided):
+    if "otherwise" in search.kinds and not (live.unread or live.doubt):
         if not live.today.decision.allowed:
             text = f"it would be rejected: {live.today.decision.reason}"
             yield "otherwise", text
