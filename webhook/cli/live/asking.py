@@ -1,4 +1,7 @@
-"""Read live objects and their pod templates from a cluster, and answer a question about them."""
+"""Read live objects and their pod templates from a cluster, and answer a question about them.
+
+Longer than 300 lines: one reader, which reads more where an answer depends on it.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook.admission.arrival import Cluster
 from webhook.cli.cluster_surroundings import read_classes, read_default_class
-from webhook.cli.decisions import decisions, misshapen, unjudged, unknown_classes
+from webhook.cli.decisions import decisions, depends_on_node, misshapen, unjudged, unknown_classes
 from webhook.cli.explanation import unread_classes
 from webhook.cli.live.finding import (
     Discovery,
     MakerUnreadable,
-    controller_of,
     find,
     maker_of,
     pods_of,
@@ -219,15 +221,11 @@ class Reader:
     async def answer(self, source: Object) -> LivePod | LiveWorkload:
         """The answer for a pod or a workload. Raises NotAMaker."""
         if (source.kind, source.value["apiVersion"]) == ("Pod", "v1"):
-            if is_of_daemon_set(controller_of(source.metadata)):
-                await self.read_nodes()
-            judge = self.judge(source.namespace)
-            try:
-                maker = await maker_of(self._client, self._discovery, source)
-            except MakerUnreadable as error:
-                self.notes.append(str(error))
-                return _judged(judge, source, None)
-            return _judged(judge, source, made_by(maker, self.policies.sources))
+            templates = await self._templates_of_owner(source)
+            found = self._judged(source, templates)
+            if depends_on_node(found.today) and await self.read_nodes():
+                found = self._judged(source, templates)
+            return found
         sources = self.policies.sources
         templates = templates_of(source, sources)
         if not templates:
@@ -236,9 +234,31 @@ class Reader:
                 f"{source.title} in {source.namespace}: {what}; want a pod, or what has a pod "
                 "template, such as a job, a deployment or a run"
             )
-        if is_of_daemon_set(source.value):
-            await self.read_nodes()
-        judge = self.judge(source.namespace)
+        live = await pods_of(self._client, self._discovery, source, self.notes)
+        workload = self._judged_workload(source, templates, live)
+        today = (*workload.replicas, *(each.today for each in workload.pods))
+        if any(map(depends_on_node, today)) and await self.read_nodes():
+            workload = self._judged_workload(source, templates, live)
+        return workload
+
+    async def _templates_of_owner(self, pod: Object) -> Sequence[PodTemplate] | None:
+        """The templates of the owner of a pod; None, with a note, if it may not be read."""
+        try:
+            maker = await maker_of(self._client, self._discovery, pod)
+        except MakerUnreadable as error:
+            self.notes.append(str(error))
+            return None
+        return made_by(maker, self.policies.sources)
+
+    def _judged(self, pod: Object, templates: Sequence[PodTemplate] | None) -> LivePod:
+        try:
+            return self.judge(pod.namespace).judge_pod(pod, templates)
+        except InvalidPod as error:
+            raise UnreadableInput([misshapen(PodTemplate(pod, ()), error)]) from error
+
+    def _judged_workload(
+        self, source: Object, templates: Sequence[PodTemplate], live: Sequence[Object]
+    ) -> LiveWorkload:
         offline = Offline(
             self.policies,
             [source],
@@ -251,27 +271,24 @@ class Reader:
             configuration=self.configuration,
             classes=self.classes,
         )
-        live = await pods_of(self._client, self._discovery, source, self.notes)
-        return LiveWorkload(
-            source,
-            templates,
-            decisions(offline),
-            [_judged(judge, pod, templates) for pod in live],
-        )
+        pods = [self._judged(pod, templates) for pod in live]
+        return LiveWorkload(source, templates, decisions(offline), pods)
 
-    async def read_nodes(self) -> None:
-        """Read the nodes, for pods of a DaemonSet; they stay None if they may not be read.
+    async def read_nodes(self) -> bool:
+        """Read the nodes if they are not known, and return whether they have become known.
 
-        Pods that depend on them are then undecided.
+        For pods of a DaemonSet, which depend on them. Without the right, they stay unknown.
         """
         if self.nodes is not None:
-            return
+            return False
         try:
             self.nodes = await node_list(self._client, CLUSTER)
         except ClusterError as error:
             if error.status != HTTPStatus.FORBIDDEN:
                 raise
+            return False
         self.cluster = replace(self.cluster, node=nodes_of.by_name(self.nodes))
+        return True
 
     def unstamped(self, found: Sequence[LivePod | LiveWorkload]) -> Mapping[tuple[str, str], Why]:
         """Why pods lack a stamp, by namespace and name."""
@@ -313,13 +330,6 @@ def made_by(maker: Object | None, sources: SourceTable) -> Sequence[PodTemplate]
         return templates_of(maker, sources) if maker else []
     except InvalidRun:
         return []  # it was edited since
-
-
-def _judged(judge: Judge, pod: Object, templates: Sequence[PodTemplate] | None) -> LivePod:
-    try:
-        return judge.judge_pod(pod, templates)
-    except InvalidPod as error:
-        raise UnreadableInput([misshapen(PodTemplate(pod, ()), error)]) from error
 
 
 def templates_of(source: Object, sources: SourceTable = SHIPPED) -> list[PodTemplate]:
