@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.convert.polyaxon.draft import items, non_empty, settled, source, within
 from webhook.convert.polyaxon.item import Item
+from webhook.convert.polyaxon.run_judgement import judge, parse_problem
 from webhook.dns_names import MAX_LABEL
-from webhook.errors import InvalidRun
 from webhook.policy.document_parser import sentence
 from webhook.policy.findings import path_text
 from webhook.policy.yaml_tree import Disputed
 from webhook.run.model import Run, RunSpec
-from webhook.run.plan import plan
-from webhook.run.template_faults import faults, written_faults
 from webhook.strict import UNKNOWN_FIELD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from pydantic_core import ErrorDetails
 
@@ -44,7 +39,6 @@ _NO_PODS: Final = "a Run has no role without replicas: remove the role"
 _REPLICAS: Final = ("spec", "replicas")
 # The beginning of a Polyaxon template.
 _LEFT_AS_IT_IS: Final = "{{"
-_STEP: Final = re.compile(r"\.?([A-Za-z_]\w*)|\[([^\]]*)\]")
 # Annotations of the Run that tools show: k8s.io/docs/reference/labels-annotations-taints.
 _DESCRIPTION: Final = "kubernetes.io/description"
 _FOREIGN: Final = re.compile(r"[^a-z0-9]+")
@@ -71,9 +65,11 @@ def complete(made: Converted, document: Item, name: str, notes: Notes) -> Comple
         "spec": {key: made.spec[key] for key in RunSpec.outer_names() if key in made.spec},
     }
     whole = settled(draft)
+    # After an error, what was not read is missing, and what the plan makes of the rest is wrong.
+    incomplete = bool(notes.errors)
     disputed = {each: each.value for each in items(draft) if isinstance(each.value, Disputed)}
-    as_text = _judge(_resolved(whole, lambda each: each.text))
-    as_value = _judge(_resolved(whole, _value)) if disputed else as_text
+    as_text = judge(_resolved(whole, lambda each: each.text), plans=not incomplete)
+    as_value = judge(_resolved(whole, _value), plans=not incomplete) if disputed else as_text
     cures = {
         item: cure
         for item, value in disputed.items()
@@ -82,12 +78,10 @@ def complete(made: Converted, document: Item, name: str, notes: Notes) -> Comple
     for item, cure in cures.items():
         notes.error(item, cure)
     refused = _Refused(draft, made, document, notes, cures)
-    # After an error, what was not read would be reported as missing.
-    incomplete = bool(notes.errors)
     for line in as_text.lines:
-        if not (incomplete and line["type"] == "missing"):
+        if not (incomplete and (line["type"] == "missing" or line["input"] is None)):
             refused.line(line)
-    for problem in () if incomplete else as_text.problems:
+    for problem in as_text.problems:
         refused.problem(problem)
     reported = {finding.path for finding in notes.errors}
     for fault in as_text.faults:
@@ -96,64 +90,6 @@ def complete(made: Converted, document: Item, name: str, notes: Notes) -> Comple
     if notes.errors or as_text.run is None:
         return None
     return Complete(whole, as_text.run)
-
-
-class _Judgement(NamedTuple):
-    """The errors of the Run's model, of its plan, and of its templates; no Run after errors."""
-
-    lines: Sequence[ErrorDetails]
-    problems: Sequence[str]
-    faults: Sequence[Fault]
-    run: Run | None
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the faults are those of the resulting pods, too."""
-        return self.run is not None and not self.problems
-
-    def is_wrong(self, draft: Draft, item: Item) -> bool:
-        """Return True if there is an error at this item of the file."""
-        paths = [
-            *(line["loc"] for line in self.lines),
-            *(path for path, _ in map(_parse_problem, self.problems)),
-            *(fault.path for fault in self.faults if fault.severity == "error"),
-        ]
-        return any(source(draft, path) == (item, ()) for path in paths)
-
-
-def _judge(document: Mapping[str, Any]) -> _Judgement:
-    """Judge the Run. If the model refuses values, templates are judged without these."""
-    try:
-        run = Run.model_validate(document, by_alias=True, by_name=False)
-    except ValidationError as error:
-        lines = error.errors(include_url=False)
-        rest = copy.deepcopy(dict(document))
-        for line in lines:
-            _remove(rest, line["loc"])
-        try:
-            left = Run.model_validate(rest, by_alias=True, by_name=False)
-        except ValidationError:
-            return _Judgement(lines, (), (), None)
-        return _Judgement(lines, (), [*written_faults(left)], None)
-    try:
-        return _Judgement((), (), faults(plan(run)), run)
-    except InvalidRun as error:
-        return _Judgement((), error.problems, [*written_faults(run)], run)
-
-
-def _remove(document: Any, path: Path) -> None:
-    """Remove the value at a path of pydantic's, or the nearest member of a mapping above it."""
-    holder, key = None, ""
-    for step in path:
-        if isinstance(document, dict) and step in document:
-            holder, key = document, str(step)
-            document = document[step]
-        elif isinstance(document, list) and isinstance(step, int) and step < len(document):
-            document = document[step]
-        else:
-            break
-    if holder is not None:
-        del holder[key]
 
 
 def _resolved(value: Any, choose: Callable[[Disputed], Any]) -> Any:
@@ -180,16 +116,6 @@ def _cure(disputed: Disputed, wrong_as_text: bool, wrong_as_value: bool) -> str:
     plainly = "true or false" if meaning == _BOOLEAN else "as a decimal number"
     quoting = "" if wrong_as_text else f"quote it: {text!r}, or "
     return f"{text} can be read as text or as {meaning}; {quoting}write it {plainly}"
-
-
-def _parse_problem(problem: str) -> tuple[Path, str]:
-    """Parse one error of the plan, such as `spec.template.spec.volumes[0]: …`."""
-    text, colon, message = problem.partition(": ")
-    if not colon or " " in text:
-        return (), problem
-    steps = _STEP.findall(text)
-    path = (int(inner) if inner.isdecimal() else name or inner for name, inner in steps)
-    return tuple(path), message
 
 
 def _metadata(made: Converted, document: Item, name: str, notes: Notes) -> dict[str, Draft]:
@@ -246,7 +172,7 @@ class _Refused:
 
     def problem(self, problem: str) -> None:
         """Report one error of the plan."""
-        self.add_error(*_parse_problem(problem))
+        self.add_error(*parse_problem(problem))
 
     def where(self, path: Path) -> str:
         """Return the path in the file from which a path of the Run comes; empty without one."""
