@@ -28,6 +28,8 @@ PLACEMENT: Final = f"{GROUP}/placement"
 # The controller's metadata on objects of a Run: the label that it selects by, the Run's uid, and
 # the attempt of its role to which a pod belongs (an annotation).
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+# The annotation of each object that helm writes, with the name of its release.
+HELM_RELEASE: Final = "meta.helm.sh/release-name"
 MANAGER: Final = "fairlead"
 RUN_UID: Final = f"{GROUP}/run-uid"
 ATTEMPT: Final = f"{GROUP}/attempt"

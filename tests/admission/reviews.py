@@ -15,10 +15,9 @@ from starlette.types import Message
 
 from webhook import names
 from webhook.admission.app import admission_app
-from webhook.admission.arrival import Grounds, NamespaceLabels
+from webhook.admission.arrival import Grounds, NamespaceLabels, Objects
 from webhook.admission.decision import Decision
 from webhook.admission.handler import Handler
-from webhook.admission.leader import Objects
 from webhook.admission.notice import Notice
 from webhook.errors import NotSynced
 from webhook.interception import PATH

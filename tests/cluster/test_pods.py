@@ -12,13 +12,15 @@ import yaml
 from click.testing import CliRunner, Result
 
 from tests.cluster.manifests import pod, policy_text, template, workload
-from tests.cluster.rooms import LOOK, Room
+from tests.cluster.rooms import LOOK, NewNamespace, Room
 from tests.eventually import eventually
 from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.fairlead import start_webhook, stop_webhook
+
+pytest_plugins = ["tests.cluster.webhook_fixtures"]
 
 POOL = "cloud.google.com/gke-nodepool"
 GPU = {"key": "nvidia.com/gpu", "operator": "Exists"}
@@ -183,8 +185,36 @@ def test_what_may_not_be_read_is_unknown_and_not_well(
     config = limited(room, tmp_path)
     done = call(room, "--otherwise", "--no-node", "--policies", now, kubeconfig=config)
     mentions(done.stderr, "list nodes", "list ReplicaSet objects", "namespaces")
-    mentions(done.stdout, "0 pods would be placed otherwise" if done.exit_code == 2 else "forged")
+    mentions(done.stdout, "cannot be judged" if done.exit_code == 2 else "forged")
     assert "no node admits" not in done.stdout
     every = call(room, "-A", "--policies", now, kubeconfig=config)
     assert every.exit_code == 2
     mentions(every.stderr, "-n NAME")
+
+
+def test_a_daemon_sets_pods_on_excluded_nodes_would_be_rejected(
+    new_namespace: NewNamespace, tmp_path: Path
+) -> None:
+    """They would not get what the requirement sets: a webhook that knows the nodes rejects them."""
+    room = new_namespace({})
+    room.create(workload("DaemonSet", "agent", template(tolerations=[GPU])))
+    items = room.plane.api.get("/api/v1/nodes")["items"]
+    pools = {
+        each["metadata"]["name"]: each["metadata"]["labels"].get(POOL)
+        for each in items
+        if not [taint for taint in each["spec"].get("taints", ()) if taint["key"] != GPU["key"]]
+    }
+    assert {"gpu", "on-demand"} <= {*pools.values()}
+    bound(room, len(pools))
+    strict = tmp_path / "strict.yaml"
+    strict.write_text(
+        policy_text("gpu", "match: {}", f"requirements: {{nodeSelector: {{{POOL}: gpu}}}}")
+    )
+    done = call(room, "--otherwise", "--policies", strict, "-o", "json")
+    reasons = {each["name"]: each["reason"] for each in json.loads(done.stdout)["pods"]}
+    for each in room.pods():
+        name, node = each["metadata"]["name"], each["spec"]["nodeName"]
+        if pools[node] == "gpu":
+            assert reasons.get(name) is None
+            continue
+        mentions(reasons[name], "would be rejected", "policy gpu", f"node {node} does not meet it")

@@ -7,16 +7,20 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from webhook import names
-from webhook.errors import NotSynced
+from webhook.errors import ClusterError, NotSynced
+from webhook.identity import leader_ref
+from webhook.placement.trace import warning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from webhook.admission.decision import Decision
+    from webhook.admission.decision import Decision, ReceivedPod
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
+    from webhook.sources.marks import ObjectRef
+    from webhook.sources.table import SourceTable
 
 # The default values of the DefaultTolerationSeconds admission plugin.
 DEFAULT_TOLERATION_SECONDS = {names.TAINT_NOT_READY: 300, names.TAINT_UNREACHABLE: 300}
@@ -103,6 +107,39 @@ class NamespaceLabels(Protocol):
 
         `fresh`: do not share the result of a read that started earlier.
         """
+
+
+class Objects(Protocol):
+    """A source of facts about the objects that make pods."""
+
+    async def led(self, namespace: str, ref: ObjectRef, name: str, sources: SourceTable) -> bool:
+        """Return True if the object has a pod that leads by its role. Raises ClusterError."""
+
+
+async def settle_leader(
+    received: ReceivedPod, sources: SourceTable, objects: Objects | None
+) -> tuple[ReceivedPod, Sequence[str]]:
+    """Return the pod with its object's word on who leads, and warnings.
+
+    Only a coordinator whose labels leave a doubt causes a read. Without an answer the labels
+    decide: a coordinator too many costs less than one too few.
+    """
+    own, identity = received.own, received.identity
+    if objects is None or not identity.coordinator:
+        return received, ()
+    ref = leader_ref(identity, own.labels, own.annotations, sources)
+    if ref is None:
+        return received, ()
+    name = own.labels.get(ref.label, "")
+    try:
+        led = await objects.led(received.arrival.namespace, ref, name, sources)
+    except ClusterError as error:
+        # A warning is cut at its end, and the error's address may be long.
+        doubt = f"leads by its labels alone: {ref.kind} {name} cannot be read: {error}"
+        return received, [warning(doubt)]
+    if led:
+        received = received._replace(identity=identity._replace(coordinator=False))
+    return received, ()
 
 
 @dataclass(frozen=True, slots=True)

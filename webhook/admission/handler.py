@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from webhook.admission import audit, review
 from webhook.admission.advice import warnings
-from webhook.admission.arrival import Arrival
+from webhook.admission.arrival import Arrival, settle_leader
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide_received, receive_pod
-from webhook.admission.leader import settle_leader
 from webhook.admission.notice import of_no_node, of_rejection
 from webhook.admission.review import Unreadable
 from webhook.admission.second_calls import Answers, FirstCall, key_of, stamp_of
@@ -26,9 +25,8 @@ from webhook.shortening import cut
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from webhook.admission.arrival import Grounds
+    from webhook.admission.arrival import Grounds, Objects
     from webhook.admission.decision import Audited, ReceivedPod
-    from webhook.admission.leader import Objects
     from webhook.admission.notice import Notice
     from webhook.admission.review import PodRequest
     from webhook.policy.policy_set import PolicySet

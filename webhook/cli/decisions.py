@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import jsonpatch
 
 from webhook.admission.advice import warnings
-from webhook.admission.arrival import Arrival
+from webhook.admission.arrival import OF_DAEMON_SET, Arrival, keeps_placement
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide
 from webhook.admission.workload_warnings import mark_on
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 MAX_REPLICAS: Final = 1000
 # Maximum number of classes that a note names.
 _NAMED: Final = 3
+NODES_DECIDE: Final = (
+    "a webhook that watches nodes rejects pods whose node does not meet a requirement"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,18 +317,28 @@ def _by_node(every: Replicas, offline: Offline, nodes: Sequence[Node]) -> list[R
 
 def unjudged(decided: Iterable[Replicas], nodes: Sequence[Node] | None) -> list[str]:
     """A line for each DaemonSet whose pods the webhook may reject because of unknown nodes."""
-    found = []
-    for each in decided if nodes is None else ():
-        held = each.decision.placement
-        if each.template.count is not None or held is None or not each.decision.allowed:
-            continue
-        own = pods.parse_pod(each.arrival.pod)
-        if (held.node_selector, held.required) != (own.node_selector, own.required):
-            found.append(
-                f"{each.subject}: a webhook that watches nodes rejects pods whose node does not "
-                "meet a requirement; the nodes are unknown here: give --nodes"
-            )
-    return found
+    return [
+        f"{each.subject}: {NODES_DECIDE}; the nodes are unknown here: give --nodes"
+        for each in (decided if nodes is None else ())
+        if depends_on_node(each)
+    ]
+
+
+def depends_on_node(replicas: Replicas) -> bool:
+    """Whether the pods are admitted without a look at their node, which may exclude them.
+
+    Only pods of a DaemonSet: their controller has chosen the node.
+    """
+    held, arrival = replicas.decision.placement, replicas.arrival
+    if held is None or not replicas.decision.allowed:
+        return False
+    own = pods.parse_pod(arrival.pod)
+    by_daemon_set = replicas.template.count is None or (
+        keeps_placement(arrival, own) == OF_DAEMON_SET
+    )
+    return by_daemon_set and (
+        (held.node_selector, held.required) != (own.node_selector, own.required)
+    )
 
 
 def same(one: Decision, other: Decision) -> bool:

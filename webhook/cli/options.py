@@ -67,6 +67,20 @@ class WhereType(click.ParamType[Where]):
         return found
 
 
+class OfflinePath(click.Path):
+    """A path that exists, for a command that reads no cluster; `cure` is what to do instead."""
+
+    def __init__(self, cure: str, *, folders: bool) -> None:
+        super().__init__(exists=True, path_type=Path, dir_okay=folders)
+        self._cure = cure
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Parse a path as click.Path does; the word `cluster` fails with the cure."""
+        if str(value) == CLUSTER.value and not Path(value).exists():
+            self.fail(f"this command reads no cluster; {self._cure}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class Number(click.FloatRange):
     """A number within inclusive bounds; nan and inf are invalid."""
 

@@ -72,7 +72,8 @@ def command(
     """List live pods that need attention, each with the owner to restart.
 
     Without --otherwise, --unplaced or --no-node, the command looks for all three. It reads pods,
-    their owners, namespaces and policies; with --no-node, also nodes. It changes nothing.
+    their owners, namespaces and policies; with --no-node, or for a DaemonSet's pods, also nodes.
+    It changes nothing.
 
     For --otherwise, today's policies are applied to the pod as its author wrote it, as in
     `fairlead explain`, and the result is compared with the pod's real spec. So a forged or an old

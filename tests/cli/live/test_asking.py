@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import click
 import pytest
 
+from tests.cli.live import daemon_sets
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from tests.wording import Wording, mentions
 from webhook import names, validating
@@ -387,6 +389,69 @@ def test_a_class_that_the_cluster_does_not_have_refuses_new_pods(
     (note,) = [each for each in unread.notes if "RuntimeClass" in each]
     mentions(note, "unknown", "gvisor")
     wording(note)
+
+
+def test_a_daemon_sets_pod_is_judged_by_its_node(tmp_path: Path, wording: Wording) -> None:
+    """Its controller creates the next one for the same node, which a requirement excludes."""
+    more = daemon_sets.PATHS
+    answers = asked(tmp_path, "pod", "agent-x", more=more)
+    (rejected,) = today(answers)
+    mentions(rejected.decision.reason, "policy pool", "node n1 does not meet it", "pool='a'")
+    first, *_ = report.lines(answers, Focus())
+    mentions(first, "would be rejected")
+    wording(click.unstyle(first))
+    (workload,) = asked(tmp_path, "daemonset", "agent", more=more).found
+    assert isinstance(workload, LiveWorkload)
+    assert not workload.pods[0].today.admitted
+    assert [each.admitted for each in workload.replicas] == [False]
+
+
+def test_a_daemon_sets_pod_is_unknown_without_its_node(tmp_path: Path, wording: Wording) -> None:
+    """Also if it has what the requirement sets, and so does not differ."""
+    placed = copy.deepcopy(daemon_sets.POD)
+    placed["spec"]["nodeSelector"] = {"pool": "b"}
+    placed["metadata"]["annotations"] = {names.PLACEMENT: STAMP}
+    path = "/api/v1/namespaces/ml/pods"
+    more = {**daemon_sets.PATHS, f"{path}/agent-x": placed, path: [placed]}
+    answers = asked(tmp_path, "pod", "agent-x", (daemon_sets.NODES,), more=more)
+    assert not answers.same
+    first, *_ = report.lines(answers, Focus())
+    mentions(first, "unknown")
+    (note,) = [each for each in answers.notes if "--nodes" in each]
+    mentions(note, "Pod/agent-x in ml", "nodes are unknown here")
+    of_set = asked(tmp_path, "daemonset", "agent", (daemon_sets.NODES,), more=more)
+    _, row = click.unstyle(" ".join(report.lines(of_set, Focus()))).split("would be")
+    mentions(row, "unknown 1 agent-x: ", "may not list nodes")
+    wording("\n".join([click.unstyle(first), note, " ".join(row.split())]))
+
+
+def test_a_pod_whose_template_cannot_be_told_is_unknown(tmp_path: Path, wording: Wording) -> None:
+    """An answer about another template would be wrong."""
+    owner = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "name": "w", "uid": "uid-w"}
+    steps = [
+        {"name": name, "container": {"name": "main"}, "nodeSelector": {"step": name}}
+        for name in ("a", "b")
+    ]
+    version = "argoproj.io/v1alpha1"
+    groups = [{"name": "argoproj.io", "preferredVersion": {"groupVersion": version}}]
+    more: Json = {
+        "/apis": {"groups": groups},
+        f"/apis/{version}": {"resources": [resource("workflows", "Workflow")]},
+        f"/apis/{version}/namespaces/ml/workflows/w": {
+            "metadata": {"name": "w", "namespace": "ml", "uid": "uid-w"},
+            "spec": {"templates": steps},
+        },
+        "/api/v1/namespaces/ml/pods/made": pod("made", {**owner, "controller": True}),
+    }
+    more["/api/v1/namespaces/ml/pods/made"]["spec"]["nodeSelector"] = {"pool": "b"}
+    answers = asked(tmp_path, "pod", "made", more=more)
+    evidence, _ = told(answers)
+    mentions(evidence, "labels do not show which template of Workflow/w")
+    first, *_ = report.lines(answers, Focus())
+    mentions(first, "unknown")
+    (note,) = [each for each in answers.notes if "Workflow/w" in each]
+    wording(f"{evidence}\n{click.unstyle(first)}\n{note}")
+    assert not answers.same
 
 
 def test_an_object_that_may_not_be_read_has_a_cure(tmp_path: Path, wording: Wording) -> None:

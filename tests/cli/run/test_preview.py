@@ -319,6 +319,7 @@ def test_a_delegated_run_is_shown_with_the_object_and_its_pods(files: Files) -> 
     line_with(text, "PaddleJob", "resnet", "the training operator")
     line_with(text, "server 0:", "unchanged")
     line_with(text, "worker 0-2 (3 pods):", "placed", "workers-on-spot")
+    line_with(text, 'replica-index: "2"', "of worker 2")
     mentions(text, "container", "paddle, resnet:1")
     (shown,) = json.loads(preview(files, "-f", run, "--policies", policies, "-o", "json"))["runs"]
     assert (shown["object"]["kind"], shown["service"]) == ("PaddleJob", None)
@@ -330,6 +331,15 @@ def test_a_delegated_run_is_shown_with_the_object_and_its_pods(files: Files) -> 
     assert made == shown["object"]
     assert [each["kind"] for each in pods] == ["Pod"] * 4
     assert pods[1]["spec"]["tolerations"] == shown["replicas"][1]["pod"]["spec"]["tolerations"]
+
+
+@pytest.mark.parametrize("option", ["--policies", "--nodes", "--namespaces"])
+def test_the_word_cluster_has_a_cure(files: Files, option: str, wording: Wording) -> None:
+    """Other commands take it; this one reads no cluster."""
+    done = files.run("-f", files.write("run.yaml", RUN), option, "cluster")
+    assert done.exit_code == 2
+    mentions(done.stderr, option, "reads no cluster")
+    wording(done.stderr.partition("Error: ")[2])
 
 
 def test_what_no_engine_can_do_is_an_error_at_its_line(files: Files) -> None:

@@ -431,6 +431,90 @@ def test_a_note_is_about_what_the_object_means(kind: str) -> None:
     assert found.warnings == ()
 
 
+INDEXED = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: a}
+spec:
+  completions: 4
+  completionMode: Indexed
+  backoffLimitPerIndex: 2
+  template: {spec: {restartPolicy: Never, containers: [{name: main, image: x}]}}
+"""
+
+
+def test_a_limit_of_each_index_changes_the_default_of_all() -> None:
+    """The warning about the field says so, and the note has the default of such a Job."""
+    found = convert_object({"job.yaml": INDEXED.encode()})
+    (text,) = [str(each) for each in found.warnings if "backoffLimitPerIndex" in str(each)]
+    mentions(text, "failures of all replicas", "default 3", "no limit for all", "set backoffLimit")
+    mentions(found.note, "backoffLimit is 3 (Job: no limit, because of backoffLimitPerIndex)")
+
+
+SERVED = """\
+apiVersion: kubernetes.dask.org/v1
+kind: DaskJob
+metadata: {name: a}
+spec:
+  job: {spec: {containers: [{name: main, image: x}]}}
+  cluster:
+    spec:
+      worker: {replicas: 2, spec: {containers: [{name: main, image: x}]}}
+      scheduler:
+        spec: {containers: [{name: main, image: x}]}
+        service:
+          ports: [{name: tcp-comm, port: 8786}]
+"""
+
+
+def test_an_item_in_a_warning_is_json_to_its_last_field() -> None:
+    """Not Python, and not cut."""
+    (text,) = [each for each in warnings_in(SERVED) if "one more item" in each]
+    item = json.loads(text.partition("one more item: ")[2])
+    assert (item["name"], item["port"]) == ("http-dashboard", 8787)
+
+
+DISPUTED = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: a}
+spec:
+  runPolicy: {backoffLimit: 0x2, activeDeadlineSeconds: soon, suspend: off}
+  pytorchReplicaSpecs:
+    Master:
+      replicas: 1
+      template:
+        spec:
+          containers:
+          - name: pytorch
+            image: on
+            args: all
+            ports: [{containerPort: 0o7}]
+            livenessProbe: {httpGet: {port: 0x1F}}
+    Worker:
+      replicas: 0b10
+      template: {spec: {containers: [{name: pytorch, image: x}]}}
+"""
+
+
+def test_all_errors_come_at_once_and_a_number_is_not_to_be_quoted() -> None:
+    """Of values that readers of YAML take differently, of the Run, and of its templates."""
+    found = convert_object({"job.yaml": DISPUTED.encode()})
+    errors = {each.path.rpartition(".")[2]: each.message for each in found.errors}
+    assert errors.keys() == {
+        *("backoffLimit", "activeDeadlineSeconds", "suspend", "image", "args"),
+        *("containerPort", "port", "replicas"),
+    }
+    for field in ("backoffLimit", "containerPort", "replicas"):
+        mentions(errors[field], "write it as a decimal number")
+        assert "quote" not in errors[field]
+    mentions(errors["suspend"], "off", "write it true or false")
+    mentions(errors["image"], "on can be read as a boolean", "quote it: 'on'")
+    mentions(errors["port"], "quote it: '0x1F', or write it as a decimal number")
+    mentions(errors["activeDeadlineSeconds"], "whole number", "'soon'")
+    mentions(errors["args"], "want a list", "'all'")
+
+
 def test_a_note_lists_the_defaults_that_differ() -> None:
     """What the object does not set means something else in a Run."""
     found = convert_object({"job.yaml": TFJOB.encode()})

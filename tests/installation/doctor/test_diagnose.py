@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from tests.installation.doctor.cluster_states import NOW, configuration, seen, text_of
+import pytest
+
+from tests.installation.doctor.cluster_states import (
+    NOW,
+    Json,
+    configuration,
+    deployment,
+    seen,
+    text_of,
+)
 from tests.wording import Wording, mentions
 from webhook.installation.doctor.cluster_state import ClusterState, ReadKind
 from webhook.installation.doctor.diagnose import CHECKS, diagnose
@@ -52,3 +61,34 @@ def test_checks_have_names_of_their_own() -> None:
     """And each says what it looks at."""
     assert len({check.name for check in CHECKS}) == len(CHECKS)
     assert all(check.findings.__doc__ for check in CHECKS)
+
+
+def by_helm(value: Json, release: str = "") -> Json:
+    """The object as helm writes it."""
+    metadata = value["metadata"]
+    labels = {**metadata.get("labels", {}), "app.kubernetes.io/managed-by": "Helm"}
+    annotations = {"meta.helm.sh/release-name": release} if release else {}
+    return {**value, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
+
+
+@pytest.mark.parametrize(("release", "named"), [("placing", "placing"), ("", "RELEASE")])
+def test_an_installation_of_helm_is_restored_by_helm(
+    release: str, named: str, wording: Wording
+) -> None:
+    """Fairlead's own command would leave the release with objects that it does not know."""
+    entries = configuration(timeoutSeconds=30, reinvocationPolicy="Never", failurePolicy="Ignore")
+    bad = seen(
+        deployments={"fairlead-controller": by_helm(deployment("fairlead-controller", 2), release)},
+        configuration=entries,
+        judging=None,
+        definition=None,
+        shipped_guards={"ValidatingAdmissionPolicy guard": {"spec": {}}},
+    )
+    findings = [finding for outcome in diagnose(bad) for finding in outcome.findings]
+    cures = {finding.cure for finding in findings if "install" in finding.cure}
+    assert not cures
+    helm = sorted({finding.cure for finding in findings if "helm" in finding.cure})
+    command = f"helm upgrade {named} CHART --namespace fairlead-system --reset-then-reuse-values"
+    assert command in helm
+    assert all(command in each for each in helm)
+    wording("\n".join(helm))

@@ -1,16 +1,26 @@
-"""Read live objects and their pod templates from a cluster, and answer a question about them."""
+"""Read live objects and their pod templates from a cluster, and answer a question about them.
+
+Longer than 300 lines: one reader, which reads more where an answer depends on it.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook.admission.arrival import Cluster
 from webhook.cli.cluster_surroundings import read_classes, read_default_class
-from webhook.cli.decisions import decisions, misshapen, unjudged, unknown_classes
+from webhook.cli.decisions import decisions, depends_on_node, misshapen, unjudged, unknown_classes
 from webhook.cli.explanation import unread_classes
-from webhook.cli.live.finding import Discovery, MakerUnreadable, find, maker_of, pods_of
+from webhook.cli.live.finding import (
+    Discovery,
+    MakerUnreadable,
+    find,
+    maker_of,
+    pods_of,
+)
 from webhook.cli.live.live_pods import Answers, Judge, LivePod, LiveWorkload
 from webhook.cli.live.missing_stamp import read_configuration, sending_notes, why
 from webhook.cli.live.served_policies import not_served
@@ -87,7 +97,8 @@ async def ask(client: Client, question: Question) -> Answers:
             *reader.notes,
             *unknown,
             *unknown_values(policies, first_pods(each for _, each in _templates_of(found))),
-            *unjudged(_of_templates(found), nodes),
+            *unjudged(_today(found), reader.nodes),
+            *_doubts(found),
             *unread_classes(_today(found), nodes),
             *unknown_classes(_today(found), reader.classes),
         ],
@@ -101,9 +112,16 @@ def _pods(found: Sequence[LivePod | LiveWorkload]) -> Iterator[LivePod]:
         yield from [each] if isinstance(each, LivePod) else each.pods
 
 
-def _of_templates(found: Sequence[LivePod | LiveWorkload]) -> Iterator[Replicas]:
-    for each in found:
-        yield from () if isinstance(each, LivePod) else each.replicas
+def _doubts(found: Sequence[LivePod | LiveWorkload]) -> list[str]:
+    """A line for each object with pods whose template is unknown."""
+    lines = [
+        f"{(each.pod if isinstance(each, LivePod) else each.source).title} in "
+        f"{live.pod.namespace}: {live.origin.doubt}"
+        for each in found
+        for live in _pods([each])
+        if live.origin.doubt
+    ]
+    return list(dict.fromkeys(lines))
 
 
 def _today(found: Sequence[LivePod | LiveWorkload]) -> Iterator[Replicas]:
@@ -159,7 +177,7 @@ class Reader:
         self._client = client
         self._discovery = discovery
         self.policies = policies
-        self._nodes = nodes
+        self.nodes = nodes
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.cluster = Cluster()
         self.notes: list[str] = []
@@ -202,14 +220,12 @@ class Reader:
 
     async def answer(self, source: Object) -> LivePod | LiveWorkload:
         """The answer for a pod or a workload. Raises NotAMaker."""
-        judge = self.judge(source.namespace)
         if (source.kind, source.value["apiVersion"]) == ("Pod", "v1"):
-            try:
-                maker = await maker_of(self._client, self._discovery, source)
-            except MakerUnreadable as error:
-                self.notes.append(str(error))
-                return _judged(judge, source, None)
-            return _judged(judge, source, made_by(maker, self.policies.sources))
+            templates = await self._templates_of_owner(source)
+            found = self._judged(source, templates)
+            if depends_on_node(found.today) and await self.read_nodes():
+                found = self._judged(source, templates)
+            return found
         sources = self.policies.sources
         templates = templates_of(source, sources)
         if not templates:
@@ -218,6 +234,31 @@ class Reader:
                 f"{source.title} in {source.namespace}: {what}; want a pod, or what has a pod "
                 "template, such as a job, a deployment or a run"
             )
+        live = await pods_of(self._client, self._discovery, source, self.notes)
+        workload = self._judged_workload(source, templates, live)
+        today = (*workload.replicas, *(each.today for each in workload.pods))
+        if any(map(depends_on_node, today)) and await self.read_nodes():
+            workload = self._judged_workload(source, templates, live)
+        return workload
+
+    async def _templates_of_owner(self, pod: Object) -> Sequence[PodTemplate] | None:
+        """The templates of the owner of a pod; None, with a note, if it may not be read."""
+        try:
+            maker = await maker_of(self._client, self._discovery, pod)
+        except MakerUnreadable as error:
+            self.notes.append(str(error))
+            return None
+        return made_by(maker, self.policies.sources)
+
+    def _judged(self, pod: Object, templates: Sequence[PodTemplate] | None) -> LivePod:
+        try:
+            return self.judge(pod.namespace).judge_pod(pod, templates)
+        except InvalidPod as error:
+            raise UnreadableInput([misshapen(PodTemplate(pod, ()), error)]) from error
+
+    def _judged_workload(
+        self, source: Object, templates: Sequence[PodTemplate], live: Sequence[Object]
+    ) -> LiveWorkload:
         offline = Offline(
             self.policies,
             [source],
@@ -226,17 +267,28 @@ class Reader:
             self.cluster,
             source.namespace,
             self.now,
-            nodes=self._nodes,
+            nodes=self.nodes,
             configuration=self.configuration,
             classes=self.classes,
         )
-        live = await pods_of(self._client, self._discovery, source, self.notes)
-        return LiveWorkload(
-            source,
-            templates,
-            decisions(offline),
-            [_judged(judge, pod, templates) for pod in live],
-        )
+        pods = [self._judged(pod, templates) for pod in live]
+        return LiveWorkload(source, templates, decisions(offline), pods)
+
+    async def read_nodes(self) -> bool:
+        """Read the nodes if they are not known, and return whether they have become known.
+
+        For pods of a DaemonSet, which depend on them. Without the right, they stay unknown.
+        """
+        if self.nodes is not None:
+            return False
+        try:
+            self.nodes = await node_list(self._client, CLUSTER)
+        except ClusterError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+            return False
+        self.cluster = replace(self.cluster, node=nodes_of.by_name(self.nodes))
+        return True
 
     def unstamped(self, found: Sequence[LivePod | LiveWorkload]) -> Mapping[tuple[str, str], Why]:
         """Why pods lack a stamp, by namespace and name."""
@@ -266,19 +318,18 @@ class Reader:
             return None
 
 
+def is_of_daemon_set(reference: Mapping[str, Any] | None) -> bool:
+    """Whether an owner reference, or an object, is a DaemonSet."""
+    known = reference or {}
+    return known.get("kind") == "DaemonSet" and str(known.get("apiVersion")).startswith("apps/")
+
+
 def made_by(maker: Object | None, sources: SourceTable) -> Sequence[PodTemplate]:
     """The templates of the owner of a pod; none if they are unknown now."""
     try:
         return templates_of(maker, sources) if maker else []
     except InvalidRun:
         return []  # it was edited since
-
-
-def _judged(judge: Judge, pod: Object, templates: Sequence[PodTemplate] | None) -> LivePod:
-    try:
-        return judge.judge_pod(pod, templates)
-    except InvalidPod as error:
-        raise UnreadableInput([misshapen(PodTemplate(pod, ()), error)]) from error
 
 
 def templates_of(source: Object, sources: SourceTable = SHIPPED) -> list[PodTemplate]:

@@ -13,7 +13,13 @@ import click
 from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival
 from webhook.admission.engine import decide
-from webhook.cli.decisions import Replicas, as_sent, with_refusals
+from webhook.cli.decisions import (
+    NODES_DECIDE,
+    Replicas,
+    as_sent,
+    depends_on_node,
+    with_refusals,
+)
 from webhook.cli.explanation import answers
 from webhook.cli.live import pod_stamp
 from webhook.cli.live.focus import touched
@@ -67,6 +73,7 @@ class LivePod:
 
     `today` is the decision on the pod as its author wrote it; `stamp` has what policies did at its
     creation. `unread`: the owner may not be read, so `today` may be about another text.
+    `doubt`: why `today` may be wrong, because the template or the node of the pod is unknown.
     """
 
     pod: Object
@@ -75,6 +82,7 @@ class LivePod:
     today: Replicas
     differences: Sequence[Difference]
     unread: bool = False
+    doubt: str = ""
 
     @property
     def is_run(self) -> bool:
@@ -95,7 +103,7 @@ class LivePod:
     def same(self) -> bool:
         """Whether it is known to match today's policies."""
         asked = not self.unstamped and not self.unsent
-        known = not self.unread or not self.is_run
+        known = not self.doubt and (not self.unread or not self.is_run)
         return self.today.admitted and not self.differences and asked and known
 
 
@@ -123,7 +131,10 @@ class Judge(NamedTuple):
         led = any(each.led for each in templates or ())
         today = self._decided(origin.pod, led=led)
         found = self._differences(admitted, stamp, today, bound=is_bound(pod.value))
-        return LivePod(admitted, stamp, origin, today, found, templates is None)
+        doubt = origin.doubt
+        if self.cluster.node is None and depends_on_node(today):
+            doubt = f"{NODES_DECIDE}, and you may not list nodes: kubectl auth can-i list nodes"
+        return LivePod(admitted, stamp, origin, today, found, templates is None, doubt)
 
     def _decided(self, author: Object, *, led: bool) -> Replicas:
         arrival = Arrival(author.value, author.namespace, self.labels, now=self.now, led=led)

@@ -12,7 +12,7 @@ from webhook import names
 from webhook.admission.prospects import Prospects
 from webhook.cli.cluster_surroundings import read_labels
 from webhook.cli.decisions import placement_of, unknown_classes
-from webhook.cli.live.asking import Reader, made_by, node_list, policy_set
+from webhook.cli.live.asking import Reader, is_of_daemon_set, made_by, node_list, policy_set
 from webhook.cli.live.finding import (
     Discovery,
     as_object,
@@ -82,14 +82,16 @@ class Finding(NamedTuple):
 class Found:
     """The result. `unknown` names what could not be known, `notes` on what the result rests.
 
-    `read` counts the live pods that the API server returned, `judged` those of runs.
+    `read` counts the live pods that the API server returned, `of_runs` those with a run or a stamp,
+    `unjudged` those among these about which something that was asked is unknown.
     """
 
     search: Search
     policies: PolicySet
     nodes: Sequence[Node] | None
     read: int
-    judged: int
+    of_runs: int
+    unjudged: int
     findings: Sequence[Finding]
     unknown: Sequence[str]
     notes: Sequence[str]
@@ -97,6 +99,11 @@ class Found:
     def count(self, kind: Kind) -> int:
         """The number of pods of this kind."""
         return sum(each.kind == kind for each in self.findings)
+
+    @property
+    def judged(self) -> int:
+        """The number of pods of runs about which everything is known."""
+        return self.of_runs - self.unjudged
 
 
 async def search_pods(client: Client, search: Search, progress: Progress) -> Found:
@@ -111,9 +118,11 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
         listed, read = await _list_pods(client, discovery, search, reader, policies)
     with progress.step(f"Reading the owners of {len(listed):,} pods"):
         owners = await Owners.of(client, discovery, search.namespace, listed, unknown)
+        if "otherwise" in search.kinds and any(is_of_daemon_set(each.owner) for each in listed):
+            await reader.read_nodes()
     with progress.step(f"Deciding on {len(listed):,} pods"):
         nothing = _nothing_sent(reader)
-        findings, hashes, decided = _judge_all(
+        findings, hashes, decided, unjudged = _judge_all(
             listed, owners, reader, search, nodes, unknown, nothing
         )
     sending = sending_notes(reader.configuration)
@@ -135,6 +144,7 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
         nodes,
         read,
         len(listed),
+        unjudged,
         findings,
         list(dict.fromkeys(unknown)),
         [*notes, *sending],
@@ -215,11 +225,12 @@ def _judge_all(
     nodes: Sequence[Node] | None,
     unknown: list[str],
     nothing: Why | None,
-) -> tuple[list[Finding], set[str], list[Replicas]]:
-    """The findings, the hashes of all stamps, and a decision for each namespace and
-    classes."""
+) -> tuple[list[Finding], set[str], list[Replicas], int]:
+    """The findings, the hashes of all stamps, a decision for each namespace and classes, and the
+    number of pods about which something is unknown."""
     prospects = Prospects(NodeGroups(nodes)) if nodes is not None else None
     findings: list[Finding] = []
+    unjudged = 0
     hashes: set[str] = set()
     decided: dict[tuple[object, ...], Replicas] = {}
     templates_by_maker: dict[str, Sequence[PodTemplate]] = {}
@@ -237,8 +248,13 @@ def _judge_all(
             live = judge.judge_pod(pod, templates)
         except InvalidPod as error:
             unknown.append(f"{pod.title} in {pod.namespace} cannot be judged: {error}")
+            unjudged += 1
             continue
         owner = owners.top(each, pod)
+        if "otherwise" in search.kinds:
+            unjudged += bool(live.unread or live.doubt)
+            if live.doubt:
+                unknown.append(f"{owner} in {pod.namespace}: {live.doubt}")
         if live.stamp:
             hashes.add(live.stamp.set_hash)
         placement = placement_of(live.today)
@@ -248,7 +264,7 @@ def _judge_all(
             _finding(kind, live, owner, text)
             for kind, text in _findings(live, pod.value, reader, search, prospects)
         ]
-    return sorted(findings, key=_order), hashes, list(decided.values())
+    return sorted(findings, key=_order), hashes, list(decided.values()), unjudged
 
 
 def _order(found: Finding) -> tuple[str, ...]:
@@ -277,7 +293,7 @@ def _findings(
     prospects: Prospects | None,
 ) -> Iterator[tuple[Kind, str]]:
     """The kinds of findings about a pod, each with the reason if it is not a difference."""
-    if "otherwise" in search.kinds and not live.unread:
+    if "otherwise" in search.kinds and not (live.unread or live.doubt):
         if not live.today.decision.allowed:
             text = f"it would be rejected: {live.today.decision.reason}"
             yield "otherwise", text

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.cli.live.live_pods import Difference
-    from webhook.cli.live.pod_search import Finding, Found
+    from webhook.cli.live.pod_search import Finding, Found, Kind
 
 _HEADS: Final = ("NAMESPACE", "OWNER", "PODS", "FINDING", "NAMES AND REASON")
 _COUNTS: Final = {
@@ -57,15 +57,31 @@ def lines(found: Found) -> Iterator[str]:
         )
         yield ""
     for kind in KINDS:
-        if kind in found.search.kinds and not (kind == "no-node" and found.nodes is None):
-            yield f"{_pods(found.count(kind))} {_COUNTS[kind]}{_basis(found, kind)}"
+        if kind in found.search.kinds and not _is_unknown(found, kind):
+            yield f"{_count(found, kind)} {_COUNTS[kind]}{_basis(found, kind)}"
     where = f"in {found.search.namespace}" if found.search.namespace else "in all namespaces"
     live = "1 live pod" if found.read == 1 else f"{found.read:,} live pods"
-    yield f"Read {live} {where}, {found.judged:,} of them with a run or a stamp"
+    yield f"Read {live} {where}, {found.of_runs:,} of them with a run or a stamp"
+    if found.unjudged:
+        yield f"{_pods(found.unjudged)} of these cannot be judged; stderr names the reasons"
+
+
+def _count(found: Found, kind: Kind) -> str:
+    count = found.count(kind)
+    if kind == "otherwise" and found.unjudged:
+        return f"{count:,} of {found.judged:,} judged pods"
+    return _pods(count)
 
 
 def _pods(count: int) -> str:
     return "1 pod" if count == 1 else f"{count:,} pods"
+
+
+def _is_unknown(found: Found, kind: Kind) -> bool:
+    """Whether no pod could be judged for findings of this kind."""
+    if kind == "no-node" and found.nodes is None:
+        return True
+    return kind == "otherwise" and bool(found.unjudged) and not found.judged
 
 
 def _basis(found: Found, kind: str) -> str:
@@ -101,9 +117,11 @@ def document(found: Found) -> dict[str, Any]:
         "set": found.policies.hash,
         "nodes": None if found.nodes is None else len(found.nodes),
         "read": found.read,
+        "ofRuns": found.of_runs,
         "judged": found.judged,
+        "unjudged": found.unjudged,
         "counts": {
-            kind: None if kind == "no-node" and found.nodes is None else found.count(kind)
+            kind: None if _is_unknown(found, kind) else found.count(kind)
             for kind in KINDS
             if kind in found.search.kinds
         },

@@ -14,6 +14,7 @@ import orjson
 from webhook import names
 from webhook.admission import stamp
 from webhook.cli.layout import harmless
+from webhook.cli.live.likely_templates import likely_templates
 from webhook.comparison.authored import with_origin, without_credits
 from webhook.errors import InvalidPod
 from webhook.placement import patch
@@ -87,12 +88,14 @@ def _lists(value: object) -> Mapping[str, Sequence[str]]:
 class Origin(NamedTuple):
     """The pod as its author wrote it; `evidence` names the source of that.
 
-    `unsure` has the fields, as (policy, field), whose value of the policy is unknown.
+    `unsure` has the fields, as (policy, field), whose value of the policy is unknown. `doubt` is
+    why the author's text is unknown though the pod has an owner; empty if it is known.
     """
 
     pod: Object
     evidence: str
     unsure: Sequence[tuple[str, str]] = ()
+    doubt: str = ""
 
 
 def origin_of(
@@ -106,7 +109,7 @@ def origin_of(
     if stamp is None:
         return Origin(_bare(pod, own, own), _AS_IT_IS)
     stripped = without_credits(own, stamp.policies, policies)
-    source, text = _text(own, templates)
+    source, text, doubt = _text(own, templates)
     edited = has_edited_tolerations(pod.value)
     if edited and text is None:
         source += "; its tolerations were changed since; policies do not see that"
@@ -114,31 +117,27 @@ def origin_of(
         stripped = stripped._replace(doubtful=stripped.doubtful | {"tolerations"})
     if text is not None:
         stripped = with_origin(stripped, text)
-    return Origin(_bare(pod, own, stripped.placement), source, stripped.unsure)
+    return Origin(_bare(pod, own, stripped.placement), source, stripped.unsure, doubt)
 
 
-def _text(own: PodPlacement, templates: Sequence[PodTemplate]) -> tuple[str, PodPlacement | None]:
-    """The author's own text, and which it is."""
+def _text(
+    own: PodPlacement, templates: Sequence[PodTemplate]
+) -> tuple[str, PodPlacement | None, str]:
+    """The source of the author's text, the text, and why the text is unknown."""
     if templates:
-        best = max(templates, key=lambda each: _likeness(each, own))
-        return f"the template of {best.source.title}", _with_values(_placement(best), own)
+        title = templates[0].source.title
+        texts = [_placement(each) for each in likely_templates(templates, own.labels)]
+        if all(each == texts[0] for each in texts):
+            return f"the template of {title}", _with_values(texts[0], own), ""
+        doubt = f"the pod's labels do not show which template of {title} it is from"
+        return f"{_BY_STAMP}; {doubt}", None, doubt
     annotation = own.annotations.get(names.LAST_APPLIED)
     if annotation:
         try:
-            return _BY_FILE, pods.parse_pod(_whole(orjson.loads(annotation)))
+            return _BY_FILE, pods.parse_pod(_whole(orjson.loads(annotation))), ""
         except (orjson.JSONDecodeError, InvalidPod):
             pass  # anybody may write there
-    return _BY_STAMP, None
-
-
-def _likeness(template: PodTemplate, own: PodPlacement) -> int:
-    """How many labels of the template's pods the pod has, less those that it has not."""
-    try:
-        labels = _placement(template).labels
-    except InvalidPod:
-        return -1
-    found = sum(own.labels.get(key) == value for key, value in labels.items())
-    return 2 * found - len(labels)
+    return _BY_STAMP, None, ""
 
 
 def _placement(template: PodTemplate) -> PodPlacement:

@@ -35,6 +35,7 @@ _COLOURS: Final = {
     "otherwise": "yellow",
     "would": "yellow",
     "not sent": "yellow",
+    "unknown": "yellow",
     "no stamp": "red",
     "rejected": "red",
     "refused": "red",
@@ -84,7 +85,7 @@ def _verdict(live: LivePod) -> str:
         count = len(live.differences)
         fields = "1 field differs" if count == 1 else f"{count} fields differ"
         return click.style(f"differs from today's policies: {fields}", fg="yellow")
-    if live.unread:
+    if live.unread or live.doubt:
         return click.style("whether it matches today's policies is unknown", fg="yellow")
     return click.style("matches today's policies", fg="green")
 
@@ -218,6 +219,8 @@ def _describe_difference(live: LivePod, answers: Answers, focus: Focus) -> tuple
     differences = [each for each in live.differences if not focus or focus.difference(each)]
     if live.unsent:
         return "not sent", f": today {live.today.decision.reason}"
+    if live.doubt:
+        return "unknown", f": {live.doubt}"
     if not differences:
         return "same", ""
     texts = []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli.exit_codes import FAILED
+from webhook.cli.options import OfflinePath
 from webhook.cli.output import output_option, print_notes, print_result, say
 
 if TYPE_CHECKING:
@@ -18,7 +19,15 @@ if TYPE_CHECKING:
     from webhook.placement.nodes import Node
 
 _PATH = click.Path(exists=True, path_type=Path, allow_dash=True)
-_FILE = click.Path(exists=True, path_type=Path, dir_okay=False)
+_POLICIES = OfflinePath(
+    "name a folder or a file of policies, or use the cluster's: fairlead explain -f PATH "
+    "--policies cluster",
+    folders=True,
+)
+_NAMESPACES = OfflinePath(
+    "name a file: kubectl get ns,priorityclass -o yaml > namespaces.yaml", folders=False
+)
+_NODES = OfflinePath("name a file: kubectl get nodes -o yaml > nodes.yaml", folders=False)
 
 
 @click.command("preview")
@@ -36,7 +45,7 @@ _FILE = click.Path(exists=True, path_type=Path, dir_okay=False)
 @click.option(
     "--policies",
     multiple=True,
-    type=click.Path(exists=True, path_type=Path),
+    type=_POLICIES,
     metavar="PATH",
     help="A folder of policies, or a file. Repeatable: all of them are one set. Without it the "
     "pods are shown as the webhook would get them.",
@@ -52,7 +61,7 @@ _FILE = click.Path(exists=True, path_type=Path, dir_okay=False)
 @click.option(
     "--namespaces",
     "namespaces_file",
-    type=_FILE,
+    type=_NAMESPACES,
     metavar="FILE",
     help="What `kubectl get ns,priorityclass -o yaml` prints: labels that policies use, and "
     "the default PriorityClass.",
@@ -60,7 +69,7 @@ _FILE = click.Path(exists=True, path_type=Path, dir_okay=False)
 @click.option(
     "--nodes",
     "nodes_file",
-    type=_FILE,
+    type=_NODES,
     metavar="FILE",
     help="What `kubectl get nodes -o yaml` (or json) prints. Shows how many of them admit "
     "the pods.",

@@ -298,10 +298,14 @@ def _rows(group: Group, nodes: Sequence[Node] | None) -> Iterator[list[str]]:
     if main.get("resources"):
         yield ["resources", yaml_line(main["resources"])]
     metadata = pod["metadata"]
+    last = _last(group)["metadata"]
     for member in ("labels", "annotations"):
-        own = {k: v for k, v in metadata.get(member, {}).items() if not k.startswith(_OWN)}
+        own = _own(metadata.get(member, {}))
         if own:
             yield [member, yaml_line(own)]
+        others = _own(last.get(member, {})).items()
+        if other := {key: value for key, value in others if own.get(key) != value}:
+            yield ["", f"{yaml_line(other)} (of {group.role} {group.indexes[-1]})"]
     if capacity := metadata.get("annotations", {}).get(names.CAPACITY):
         yield ["capacity", capacity]
     yield from placement_rows(pod["spec"])
@@ -313,6 +317,16 @@ def _rows(group: Group, nodes: Sequence[Node] | None) -> Iterator[list[str]]:
         if unread := unread_class(placement, nodes):
             text = f"unknown, RuntimeClass {unread} is not read; {text} without it"
         yield ["nodes", text]
+
+
+def _last(group: Group) -> JsonObject:
+    """The last pod of the group, with the patch applied."""
+    return group.patched(group.make(group.indexes[-1]))
+
+
+def _own(members: Mapping[str, str]) -> dict[str, str]:
+    """Labels or annotations without those that Fairlead sets."""
+    return {key: value for key, value in members.items() if not key.startswith(_OWN)}
 
 
 def _environment(group: Group) -> list[list[str]]:

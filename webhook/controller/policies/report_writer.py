@@ -117,22 +117,27 @@ class PodReports:
         world = World(policies, labels, await self._cluster(), self._clock(), self._prospects())
         pods = await self._judge_pods(world)
         now = int(self._clock().timestamp())
-        written, refused = 0, ""
-        for namespace in sorted({*pods, *stored} - ending):
+        written, existing, refused = 0, 0, ""
+        for namespace in sorted({*pods, *stored}):
             before = stored.get(namespace)
+            if before is None and namespace in ending:
+                # The API server creates nothing in it, but what is there can be changed.
+                continue
             found = pods.get(namespace)
             wanted = (
                 report(namespace, found, before=before, owner=owner, now=now) if found else None
             )
             try:
                 changed = await self._write(namespace, wanted, before)
+                existing += wanted is not None
             except ClusterError as error:
                 refused = refused or f"the report of namespace {namespace}: {error}"
                 changed = True
+                existing += before is not None
             if changed:
                 written += 1
                 await asyncio.sleep(_SPACING)
-        self.state = f"{len(pods)} policy reports, {written} of them changed last time"
+        self.state = f"{existing} policy reports, {written} of them changed last time"
         if refused:
             raise ClusterError(refused)
 
@@ -168,6 +173,8 @@ class PodReports:
             )
         except ClusterError as error:
             if error.status == HTTPStatus.NOT_FOUND:
+                # Deleting the definition has deleted all reports.
+                self.state = "no policy reports"
                 raise ClusterError(NO_DEFINITION, status=error.status) from error
             raise
         ours = (each for each in found.items if each["metadata"]["name"] == NAME)

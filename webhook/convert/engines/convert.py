@@ -13,7 +13,7 @@ from webhook.convert.engines.operator_jobs import (
     extract_job,
     operator_port,
 )
-from webhook.convert.engines.parts import find, without_env
+from webhook.convert.engines.parts import entries, find, without_env
 from webhook.convert.engines.ray import extract_ray, extract_ray_job
 from webhook.convert.engines.spark import extract_spark
 from webhook.convert.polyaxon.complete import complete
@@ -104,18 +104,19 @@ def convert_object(files: Mapping[str, bytes], name: str = "") -> Converted:
     done = _convert(*found, name, notes)
     if done is None:
         return Converted(None, None, notes.in_order)
-    note = _compare_defaults(done.run, kind_of(found[0]))
+    note = _compare_defaults(done.run, found[0])
     return Converted(done.document, done.run, notes.in_order, note)
 
 
-def _compare_defaults(run: Run, key: tuple[str, str]) -> str:
+def _compare_defaults(run: Run, item: Item) -> str:
     """Return a note about what the file leaves out, and a Run means otherwise; "" if nothing."""
+    key = kind_of(item)
     fields = {each.run: each for each in CONVERTIBLE[key].fields}
     found: dict[str, None] = {}
     for each in effective_settings(run):
         path = tuple(each.path.removeprefix("spec.").split("."))
         mapping = fields.get(field_key(path))
-        unset = mapping.unset_in_object(each.role) if mapping else ""
+        unset = mapping.unset_in_object(each.role, _spec_fields(item)) if mapping else ""
         value = format_value(each.value)
         if mapping and unset and unset != value and not each.written:
             what = f"{path[-1]} of {each.role}" if mapping.absent and each.role else path[-1]
@@ -132,6 +133,11 @@ def _compare_defaults(run: Run, key: tuple[str, str]) -> str:
     if key == (MPIJOB_V1.api_version, MPIJOB_V1.kind):
         texts.append(_compare_entry(run))
     return "; ".join(texts)
+
+
+def _spec_fields(item: Item) -> frozenset[str]:
+    """Return the names of the fields that the object's spec sets."""
+    return frozenset(entries(find(item, "spec")))
 
 
 def _compare_entry(run: Run) -> str:

@@ -5,10 +5,12 @@ So nothing that a conversion loses, adds or changes stays unsaid, whatever the c
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.shortening import cut
+from webhook.strict import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,6 +43,8 @@ _SECTIONS: Final = ("runPolicy", "metadata", "spec")
 # Mappings that switch something on even if they are empty.
 _SWITCHES: Final = frozenset({"elasticPolicy"})
 _MOST: Final = 60
+# An item, such as a port of a Service, shows its last field, too.
+_MOST_OF_ITEM: Final = 160
 _IN_RUN: Final = (
     "its image, command, args, env, resources and numbers are in the Run; write others there"
 )
@@ -53,6 +57,10 @@ _REASONS: Final[Mapping[tuple[str, ...], str]] = {
     ("runPolicy", "managedBy"): "other controllers do not manage Runs",
     ("spec", "managedBy"): "other controllers do not manage Runs",
     ("spec", "enableDynamicWorker"): "the number of replicas of a Run is fixed",
+    ("spec", "backoffLimitPerIndex"): (
+        "a Run counts the failures of all replicas together, and ends after backoffLimit of them "
+        "(default 3); a Job with this field has no limit for all by default: set backoffLimit"
+    ),
     ("spec", "network"): "a Run has a headless Service of its own name",
     ("spec", "coordinator"): "the framework's leading role is the coordinator",
     ("spec", "startupPolicy"): "the framework sets the order in which roles start",
@@ -156,4 +164,9 @@ def _reason(path: Path) -> str:
 
 
 def _short(value: Any) -> str:
-    return cut(repr(value), _MOST)
+    """Return the value as the file would have it: text in quotes, all others as JSON."""
+    if isinstance(value, str):
+        return quoted(cut(value, _MOST))
+    # Dates and others that JSON does not have are text.
+    text = json.dumps(value, default=str, ensure_ascii=False)
+    return cut(text, _MOST_OF_ITEM if isinstance(value, dict | list) else _MOST)

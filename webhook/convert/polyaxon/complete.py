@@ -6,23 +6,19 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import ValidationError
-
 from webhook import names
 from webhook.convert.polyaxon.draft import items, non_empty, settled, source, within
 from webhook.convert.polyaxon.item import Item
+from webhook.convert.polyaxon.run_judgement import judge, parse_problem
 from webhook.dns_names import MAX_LABEL
-from webhook.errors import InvalidRun
 from webhook.policy.document_parser import sentence
 from webhook.policy.findings import path_text
 from webhook.policy.yaml_tree import Disputed
 from webhook.run.model import Run, RunSpec
-from webhook.run.plan import plan
-from webhook.run.template_faults import faults, written_faults
 from webhook.strict import UNKNOWN_FIELD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pydantic_core import ErrorDetails
 
@@ -43,12 +39,13 @@ _NO_PODS: Final = "a Run has no role without replicas: remove the role"
 _REPLICAS: Final = ("spec", "replicas")
 # The beginning of a Polyaxon template.
 _LEFT_AS_IT_IS: Final = "{{"
-_STEP: Final = re.compile(r"\.?([A-Za-z_]\w*)|\[([^\]]*)\]")
 # Annotations of the Run that tools show: k8s.io/docs/reference/labels-annotations-taints.
 _DESCRIPTION: Final = "kubernetes.io/description"
 _FOREIGN: Final = re.compile(r"[^a-z0-9]+")
 _LETTER: Final = re.compile(r"[a-z]")
 _FALLBACK: Final = "run"
+# A meaning of a disputed value; the other one is a number.
+_BOOLEAN: Final = "a boolean"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,30 +64,58 @@ def complete(made: Converted, document: Item, name: str, notes: Notes) -> Comple
         "metadata": _metadata(made, document, name, notes),
         "spec": {key: made.spec[key] for key in RunSpec.outer_names() if key in made.spec},
     }
-    for item in items(draft):
-        if isinstance(item.value, Disputed):
-            meaning = item.value.meaning
-            notes.error(item, f"{item.text} can be read as {meaning}; quote it: {item.text!r}")
-    if notes.errors:
-        return None
-    settled_document = settled(draft)
-    refused = _Refused(draft, made, document, notes)
-    try:
-        run = Run.model_validate(settled_document, by_alias=True, by_name=False)
-    except ValidationError as error:
-        for line in error.errors(include_url=False):
+    whole = settled(draft)
+    # After an error, what was not read is missing, and what the plan makes of the rest is wrong.
+    incomplete = bool(notes.errors)
+    disputed = {each: each.value for each in items(draft) if isinstance(each.value, Disputed)}
+    as_text = judge(_resolved(whole, lambda each: each.text), plans=not incomplete)
+    as_value = judge(_resolved(whole, _value), plans=not incomplete) if disputed else as_text
+    cures = {
+        item: cure
+        for item, value in disputed.items()
+        if (cure := _cure(value, as_text.is_wrong(draft, item), as_value.is_wrong(draft, item)))
+    }
+    for item, cure in cures.items():
+        notes.error(item, cure)
+    refused = _Refused(draft, made, document, notes, cures)
+    for line in as_text.lines:
+        if not (incomplete and (line["type"] == "missing" or line["input"] is None)):
             refused.line(line)
+    for problem in as_text.problems:
+        refused.problem(problem)
+    reported = {finding.path for finding in notes.errors}
+    for fault in as_text.faults:
+        if as_text.is_whole or refused.where(fault.path) not in reported:
+            refused.fault(fault)
+    if notes.errors or as_text.run is None:
         return None
-    try:
-        found = faults(plan(run))
-    except InvalidRun as error:
-        for problem in error.problems:
-            refused.problem(problem)
-        reported = {finding.path for finding in notes.errors}
-        found = [each for each in written_faults(run) if refused.where(each.path) not in reported]
-    for fault in found:
-        refused.fault(fault)
-    return None if notes.errors else Complete(settled_document, run)
+    return Complete(whole, as_text.run)
+
+
+def _resolved(value: Any, choose: Callable[[Disputed], Any]) -> Any:
+    """Return the document with a value for each that readers of YAML take differently."""
+    if isinstance(value, dict):
+        return {key: _resolved(each, choose) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_resolved(each, choose) for each in value]
+    return choose(value) if isinstance(value, Disputed) else value
+
+
+def _value(disputed: Disputed) -> bool | int:
+    """Return some value of the type that is not text; which one it is does not matter."""
+    return True if disputed.meaning == _BOOLEAN else 1
+
+
+def _cure(disputed: Disputed, wrong_as_text: bool, wrong_as_value: bool) -> str:
+    """Return how to write it; empty if the field takes neither text nor the value."""
+    if wrong_as_text and wrong_as_value:
+        return ""
+    text, meaning = disputed.text, disputed.meaning
+    if wrong_as_value:
+        return f"{text} can be read as {meaning}; quote it: {text!r}"
+    plainly = "true or false" if meaning == _BOOLEAN else "as a decimal number"
+    quoting = "" if wrong_as_text else f"quote it: {text!r}, or "
+    return f"{text} can be read as text or as {meaning}; {quoting}write it {plainly}"
 
 
 def _metadata(made: Converted, document: Item, name: str, notes: Notes) -> dict[str, Draft]:
@@ -130,6 +155,8 @@ class _Refused:
     made: Converted
     document: Item
     notes: Notes
+    # Items that are reported already, with how to write them.
+    cures: Mapping[Item, str]
 
     def line(self, line: ErrorDetails) -> None:
         """Report one error of the model."""
@@ -144,16 +171,8 @@ class _Refused:
         self.add_error(path, f"{text}; {_NO_PODS}" if none else text, key=at_key)
 
     def problem(self, problem: str) -> None:
-        """Report one error of the plan, such as `spec.template.spec.volumes[0]: …`."""
-        text, colon, message = problem.partition(": ")
-        if not colon or " " in text:
-            self.add_error((), problem)
-            return
-        steps = _STEP.findall(text)
-        self.add_error(
-            tuple(int(inner) if inner.isdecimal() else name or inner for name, inner in steps),
-            message,
-        )
+        """Report one error of the plan."""
+        self.add_error(*parse_problem(problem))
 
     def where(self, path: Path) -> str:
         """Return the path in the file from which a path of the Run comes; empty without one."""
@@ -175,6 +194,8 @@ class _Refused:
         found = source(self.draft, path)
         if found is not None:
             item, left = found
+            if item in self.cures:
+                return
             self.notes.error(item, message, below=left, key=key and not left)
         elif path[:2] == _REPLICAS and len(path) <= len(_REPLICAS) + 1 and self.made.replicas:
             role = self.made.roles.get(str(path[-1]))

@@ -88,12 +88,11 @@ def convert(files: Mapping[str, bytes], wanted: ConversionOptions | None = None)
     if document is not None:
         of = of_old_schema if found.old else of_component
         made = of(document, wanted, overrides, notes)
-        if not notes.errors:
-            done = complete(made, document, wanted.name, notes)
+        done = complete(made, document, wanted.name, notes)
+        if done is not None and made.backend is not None:
+            done = _delegate(done, made.backend, notes)
     if done is None or document is None:
         return Converted(None, None, notes.in_order)
-    if made.backend is not None:
-        done = _delegate(done, made.backend, notes)
     return Converted(done.document, done.run, notes.in_order, _note(document, done.run))
 
 

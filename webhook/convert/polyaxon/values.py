@@ -69,7 +69,7 @@ def want_whole(item: Item, notes: Notes, *, least: int = 0) -> int | None:
         case str() if _WHOLE.fullmatch(item.value.strip()):
             number = int(item.value)
     if number is None:
-        notes.error(item, f"want a whole number, not {noun(item)}")
+        notes.error(item, f"want a whole number, not {noun(item)}{_plainly(item)}")
         return None
     if number < least:
         notes.error(item, f"{number} is too small; the least is {least}")
@@ -85,9 +85,14 @@ def want_number(item: Item, notes: Notes) -> float | None:
     elif isinstance(item.value, str) and _NUMBER.fullmatch(item.value.strip()):
         number = float(item.value)
     if number is None or not 0 <= number < 10**15:
-        notes.error(item, f"want a number, not {noun(item)}")
+        notes.error(item, f"want a number, not {noun(item)}{_plainly(item)}")
         return None
     return number
+
+
+def _plainly(item: Item) -> str:
+    """Return how to write a number that readers of YAML take differently."""
+    return "; write it as a decimal number" if isinstance(item.value, Disputed) else ""
 
 
 def want_flag(item: Item, notes: Notes) -> bool:

@@ -206,6 +206,34 @@ class ClusterState:
         return table_of(Objects().documents(given).documents)
 
     @property
+    def helm_release(self) -> str:
+        """The release of Helm that installed the programs; empty if something else did."""
+        for each in (self.configuration, self.judging, *self.deployments.values()):
+            metadata = (each or {}).get("metadata") or {}
+            found = (metadata.get("annotations") or {}).get(names.HELM_RELEASE)
+            if found:
+                return str(found)
+            if (metadata.get("labels") or {}).get(names.MANAGED_BY) == "Helm":
+                return "RELEASE"
+        return ""
+
+    def reinstall(self, options: str = "", values: str = "") -> str:
+        """The command that installs again, with options of install, or with the chart's values."""
+        if not self.helm_release:
+            return f"fairlead install {options}".rstrip()
+        return (
+            f"helm upgrade {self.helm_release} CHART --namespace {names.NAMESPACE} "
+            f"--reset-then-reuse-values {values}"
+        ).rstrip()
+
+    @property
+    def reinstall_as_now(self) -> str:
+        """The command that restores what was installed."""
+        # Helm knows the values of the last time.
+        as_now = "" if self.helm_release else ", with the same sources as now"
+        return f"{self.reinstall()}{as_now}"
+
+    @property
     def policies_from_cluster(self) -> bool:
         """Whether the webhook reads its policies from the cluster's objects."""
         return takes_policies_from_cluster(self.deployments)

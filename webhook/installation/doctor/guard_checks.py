@@ -25,12 +25,12 @@ def guards(state: ClusterState) -> Iterator[Finding]:
             yield make(
                 f"there is no {title}: users who may write Runs can create pods that they "
                 "may not create themselves",
-                "fairlead install",
+                state.reinstall(),
             )
         elif not _within(shipped["spec"], live["spec"]):
             yield error(
                 f"{title} differs from the version that ships, and may not enforce its rules",
-                "fairlead install",
+                state.reinstall(),
             )
     bound = {
         each["spec"].get("policyName")

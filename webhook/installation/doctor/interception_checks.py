@@ -38,12 +38,12 @@ def interception(state: ClusterState) -> Iterator[Finding]:
             yield error(
                 "there is no webhook configuration: no pod is sent to Fairlead, and no pod "
                 "of a run is placed",
-                "fairlead install",
+                state.reinstall(),
             )
         return
     yield from _disabled(state)
     for entry in state.entries:
-        yield from _fields(entry)
+        yield from _fields(entry, state)
     yield from _left_out(state)
     unguarded = [
         each["name"]
@@ -54,9 +54,17 @@ def interception(state: ClusterState) -> Iterator[Finding]:
         yield warning(
             f"{', '.join(unguarded)}: failurePolicy is Ignore, and no guard reports the pods "
             "that it lets through",
-            "fairlead install --overlay fail-open-guarded, with the same sources as now; with "
-            "kustomize, the guard-stamp component beside each source",
+            _guard_cure(state),
         )
+
+
+def _guard_cure(state: ClusterState) -> str:
+    if state.helm_release:
+        return state.reinstall(values="--set guards.stamp=warn")
+    return (
+        f"{state.reinstall('--overlay fail-open-guarded')}, with the same sources as now; with "
+        "kustomize, the guard-stamp component beside each source"
+    )
 
 
 def selectors(state: ClusterState) -> Iterator[Finding]:
@@ -65,7 +73,7 @@ def selectors(state: ClusterState) -> Iterator[Finding]:
         if _both([one, other]):
             yield warning(
                 f"a pod can match both {one['name']} and {other['name']}: it is sent twice",
-                "fairlead install writes entries that exclude each other",
+                f"{state.reinstall()} writes entries that exclude each other",
             )
     for entry in state.entries:
         for namespace in EXCLUDED_NAMESPACES:
@@ -75,7 +83,7 @@ def selectors(state: ClusterState) -> Iterator[Finding]:
                 yield error(
                     f"{entry['name']} takes pods of {namespace} too: what the webhook needs to run "
                     "could wait for the webhook",
-                    "fairlead install writes selectors that leave it out",
+                    f"{state.reinstall()} writes selectors that leave it out",
                 )
 
 
@@ -100,7 +108,7 @@ def _left_out(state: ClusterState) -> Iterator[Finding]:
             yield make(
                 f"the webhook configuration has no entry {wanted['name']}: its pods are not "
                 "sent, and are not placed",
-                "fairlead install, with the same sources as now",
+                state.reinstall_as_now,
             )
         else:
             yield from _narrowed(*found, wanted, state)
@@ -153,7 +161,7 @@ def _narrowed(at: int, found: Json, wanted: Json, state: ClusterState) -> Iterat
                 # An admin includes or excludes single namespaces.
                 yield note(what)
             else:
-                yield warning(what, "fairlead install, with the same sources as now")
+                yield warning(what, state.reinstall_as_now)
 
 
 def _excluded_values(found: Json, wanted: Json, selector: str) -> set[str]:
@@ -212,26 +220,26 @@ def _disabled(state: ClusterState) -> Iterator[Finding]:
         )
 
 
-def _fields(entry: Json) -> Iterator[Finding]:
+def _fields(entry: Json, state: ClusterState) -> Iterator[Finding]:
     name = entry["name"]
     if entry.get("timeoutSeconds", 10) > _LONGEST:
         yield warning(
             f"{name} has timeoutSeconds {entry['timeoutSeconds']}: every creation waits so long "
             "for a webhook that does not answer",
-            "fairlead install",
+            state.reinstall(),
         )
     if entry.get("reinvocationPolicy") != "IfNeeded":
         yield warning(
             f"{name} has reinvocationPolicy {entry.get('reinvocationPolicy')}: what other webhooks "
             "change afterwards is not placed",
-            "fairlead install",
+            state.reinstall(),
         )
     for rule in entry.get("rules") or ():
         if rule.get("resources") != ["pods"] or rule.get("operations") != ["CREATE"]:
             yield warning(
                 f"{name} asks for more than the creation of pods: {rule.get('operations')} of "
                 f"{rule.get('resources')}",
-                "fairlead install",
+                state.reinstall(),
             )
     if entry.get("failurePolicy") == "Ignore":
         yield note(

@@ -60,7 +60,9 @@ def permissions(state: ClusterState) -> Iterator[Finding]:
         yield warning(
             f"ServiceAccount {names.NAMESPACE}/{names.WEBHOOK} may not "
             f"{'; '.join(map(str, nodes))}: it has {NODES}, and warns of no pod without a node",
-            "fairlead install --nodes, or the component nodes of the manifests, grants it",
+            f"{state.reinstall('--nodes', '--set nodes=true')}"
+            f"{'' if state.helm_release else ', or the component nodes of the manifests,'} "
+            "grants it",
         )
     for account, rights in sorted(missing.items()):
         listed = "; ".join(map(str, rights[:5])) + (
@@ -69,7 +71,7 @@ def permissions(state: ClusterState) -> Iterator[Finding]:
         if account:
             yield error(
                 f"ServiceAccount {names.NAMESPACE}/{account} may not {listed}",
-                "fairlead install writes its roles and bindings again",
+                f"{state.reinstall()} writes its roles and bindings again",
             )
         else:
             yield warning(

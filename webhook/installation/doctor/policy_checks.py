@@ -30,7 +30,6 @@ _SERVES = "until then the set serves with it"
 _UNTIL = "until then the last good set is used, and a webhook that restarts is never ready"
 _WHAT: Final = f"ValidatingWebhookConfiguration {names.WEBHOOK_CONFIGURATION}"
 _DELETE: Final = f"kubectl delete validatingwebhookconfiguration {names.WEBHOOK_CONFIGURATION}"
-_INSTALL: Final = "fairlead install"
 # By entry: what happens without it.
 _WITHOUT: Final = {
     validating.POLICIES: "policies are stored without validation, and a set that does not "
@@ -51,15 +50,6 @@ class _Place(NamedTuple):
     all: str
 
 
-_IN_CONFIG_MAP = _Place(
-    _CONFIG_MAP,
-    policy_documents.parse,
-    f"there is no {_CONFIG_MAP}: pods of the webhook cannot start",
-    "fairlead install --policies-from-files --policies DIR",
-    "mend it, then fairlead check DIR and fairlead install --policies-from-files --policies DIR",
-    "fairlead check DIR",
-    "fairlead check lists all of them",
-)
 _IN_CLUSTER = _Place(
     "the cluster",
     Objects().documents,
@@ -71,6 +61,21 @@ _IN_CLUSTER = _Place(
 )
 
 
+def _in_config_map(state: ClusterState) -> _Place:
+    install = state.reinstall(
+        "--policies-from-files --policies DIR", r"--set-file 'policyFiles.NAME\.yaml=FILE'"
+    )
+    return _Place(
+        _CONFIG_MAP,
+        policy_documents.parse,
+        f"there is no {_CONFIG_MAP}: pods of the webhook cannot start",
+        install,
+        f"mend it, then fairlead check DIR and {install}",
+        "fairlead check DIR",
+        "fairlead check lists all of them",
+    )
+
+
 def policies(state: ClusterState) -> Iterator[Finding]:
     """The policies can be read and have no errors or warnings."""
     if not state.in_cluster or ReadKind.POLICIES in state.unread:
@@ -78,7 +83,7 @@ def policies(state: ClusterState) -> Iterator[Finding]:
     # Without the webhook it is unknown where it reads them.
     if state.policies is None and names.WEBHOOK not in state.deployments:
         return
-    place = _IN_CLUSTER if state.policies_from_cluster else _IN_CONFIG_MAP
+    place = _IN_CLUSTER if state.policies_from_cluster else _in_config_map(state)
     if state.policies is None:
         yield error(place.absent, place.bring)
     else:
@@ -110,13 +115,13 @@ def judgement(state: ClusterState) -> Iterator[Finding]:
         yield error(
             f"no policy can be written: {state.refused_policies}",
             f"fix what is reported of the webhook here; until then {_DELETE} lets policies "
-            f"be stored without validation, and {_INSTALL} restores it",
+            f"be stored without validation, and {state.reinstall()} restores it",
         )
     if state.judging is None:
         if ReadKind.JUDGING not in state.unread:
             without = "; ".join(_WITHOUT[each["name"]] for each in _expected_webhooks(state))
             # A webhook outside the cluster was not installed.
-            make, cure = (warning, _INSTALL) if state.in_cluster else (note, "")
+            make, cure = (warning, state.reinstall()) if state.in_cluster else (note, "")
             yield make(f"there is no {_WHAT}: {without}", cure)
         return
     if ReadKind.DEPLOYMENTS in state.unread:
@@ -126,15 +131,16 @@ def judgement(state: ClusterState) -> Iterator[Finding]:
         found = live.pop(wanted["name"], None)
         if found is None:
             yield warning(
-                f"{_WHAT} has no entry {wanted['name']}: {_WITHOUT[wanted['name']]}", _INSTALL
+                f"{_WHAT} has no entry {wanted['name']}: {_WITHOUT[wanted['name']]}",
+                state.reinstall(),
             )
         else:
-            yield from _entry(found, wanted)
+            yield from _entry(found, wanted, state.reinstall())
     if live.get(validating.POLICIES, {}).get("rules") and state.in_cluster:
         yield error(
             f"{validating.POLICIES} has policies in the cluster judged, and the webhook takes its "
             "own from files: none can be written",
-            f"{_INSTALL} --policies-from-files takes the entry away",
+            f"{state.reinstall('--policies-from-files')} takes the entry away",
         )
 
 
@@ -149,10 +155,13 @@ def left_behind(state: ClusterState) -> Iterator[Finding]:
     keys = [key(each) for each in documents]
     there = state.policies or {}
     lost = [str(each) for each in keys if f"{each.kind.resource}/{each.name}" not in there]
+    write = "kubectl apply -f FILE"
+    if not state.helm_release:
+        write = f"{state.reinstall('--policies DIR')}, or {write}"
     if lost and state.policies is not None:
         yield warning(
             f"{', '.join(lost)} of {_CONFIG_MAP}: not in the cluster, and so not in force",
-            "write it: fairlead install --policies DIR, or kubectl apply -f FILE; if it is not "
+            f"write it: {write}; if it is not "
             f"wanted any more, kubectl -n {names.NAMESPACE} delete configmap "
             f"{names.POLICIES_CONFIG_MAP}",
         )
@@ -164,12 +173,12 @@ def _expected_webhooks(state: ClusterState) -> list[dict[str, Any]]:
     return validating.webhooks(policies=state.policies_from_cluster, table=state.sources)
 
 
-def _entry(found: Json, wanted: Json) -> Iterator[Finding]:
+def _entry(found: Json, wanted: Json, cure: str) -> Iterator[Finding]:
     name = wanted["name"]
     service = found["clientConfig"].get("service")
     if service is not None and service != wanted["clientConfig"]["service"]:
         there = f"{service.get('namespace')}/{service.get('name')}{service.get('path', '/')}"
-        yield error(f"{name} calls the Service {there}, which is not Fairlead's", _INSTALL)
+        yield error(f"{name} calls the Service {there}, which is not Fairlead's", cure)
     if found.get("failurePolicy") != wanted["failurePolicy"]:
         consequence = (
             "a policy is stored unjudged while no replica answers"
@@ -177,12 +186,12 @@ def _entry(found: Json, wanted: Json) -> Iterator[Finding]:
             else "while no replica answers, no workload can be created"
         )
         say = warning if wanted["failurePolicy"] == "Fail" else error
-        yield say(f"{name} has failurePolicy {found.get('failurePolicy')}: {consequence}", _INSTALL)
+        yield say(f"{name} has failurePolicy {found.get('failurePolicy')}: {consequence}", cure)
     if not found.get("rules"):
-        yield warning(f"{name} has no rules: {_WITHOUT[name]}", _INSTALL)
+        yield warning(f"{name} has no rules: {_WITHOUT[name]}", cure)
     elif _rules(found) != _rules(wanted):
         yield warning(
-            f"{name} asks for other writes than this version: {_less(found, wanted)}", _INSTALL
+            f"{name} asks for other writes than this version: {_less(found, wanted)}", cure
         )
 
 

@@ -29,14 +29,14 @@ def versions(state: ClusterState) -> Iterator[Finding]:
     images = {name: _tag(each) for name, each in sorted(state.deployments.items())}
     if len(set(images.values())) > 1:
         shown = ", ".join(f"{name} is {tag}" for name, tag in images.items())
-        yield warning(f"the programs are of different versions: {shown}", "fairlead install")
+        yield warning(f"the programs are of different versions: {shown}", state.reinstall())
     for name, tag in images.items():
         release = _RELEASE.fullmatch(tag)
         if release and release[1] != state.version:
             yield warning(
                 f"{name} is of version {release[1]}, and this command of {state.version}",
                 f"use the command of version {release[1]}, or bring the cluster to this one: "
-                "fairlead install --image",
+                f"{state.reinstall('--image', '--set image.tag=TAG')}",
             )
 
 
@@ -44,7 +44,7 @@ def definition(state: ClusterState) -> Iterator[Finding]:
     """Runs are served, as this version defines them."""
     if state.definition is None:
         if ReadKind.DEFINITION not in state.unread:
-            yield error(f"the cluster knows no {names.RUNS}.{names.GROUP}", "fairlead install")
+            yield error(f"the cluster knows no {names.RUNS}.{names.GROUP}", state.reinstall())
         return
     conditions = (state.definition.get("status") or {}).get("conditions") or ()
     states = {each["type"]: each for each in conditions}
@@ -57,7 +57,9 @@ def definition(state: ClusterState) -> Iterator[Finding]:
     if state.shipped and _schemas(state.definition) != _schemas(state.shipped):
         yield warning(
             "the definition of Runs is not that of this version: fields may be dropped, or refused",
-            "fairlead install, by the command of the version that shall run",
+            f"{state.reinstall()}, with the chart of the version that shall run"
+            if state.helm_release
+            else "fairlead install, by the command of the version that shall run",
         )
 
 
@@ -72,7 +74,7 @@ def programs(state: ClusterState) -> Iterator[Finding]:
         )
     for name in wanted:
         if name not in state.deployments and ReadKind.DEPLOYMENTS not in state.unread:
-            yield error(f"there is no Deployment {names.NAMESPACE}/{name}", "fairlead install")
+            yield error(f"there is no Deployment {names.NAMESPACE}/{name}", state.reinstall())
     for deployment in state.deployments.values():
         missing = rollout.missing(deployment)
         if not missing:

@@ -16,7 +16,7 @@ from webhook.run.environment import SPEC, placed
 from webhook.strict import Problem, Strict, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Path
@@ -88,6 +88,7 @@ class FieldMapping:
     only: the values that the engine supports; empty: all.
     to_engine, to_run: the value in the other system; to_run returns None if there is none.
     unset: what the engine does if the field is unset; empty if it is the same as native.
+    beside: the same as `unset`, by another field of the object's spec that changes it.
     absent: by role, or "", the same for an object, if `unset` depends on the rest of the Run.
     native: what a Run means without the field, in words, if that is computed.
     place: where code renders it, in words, if that is not one field of the spec.
@@ -100,13 +101,20 @@ class FieldMapping:
     to_engine: Callable[[Any], Any] = unchanged
     to_run: Callable[[Any], Any] = unchanged
     unset: str = ""
+    beside: Mapping[str, str] = field(default_factory=dict)
     absent: Mapping[str, str] = field(default_factory=dict)
     native: str = ""
     place: str = ""
     note: str = ""
 
-    def unset_in_object(self, role: str) -> str:
-        """Return what an object means that lacks the field; empty if it is the same as native."""
+    def unset_in_object(self, role: str, others: Collection[str] = ()) -> str:
+        """Return what an object means that lacks the field; empty if it is the same as native.
+
+        `others` are the fields that the object's spec has.
+        """
+        for name, meaning in self.beside.items():
+            if name in others:
+                return meaning
         return self.absent.get(role, "") if self.absent else self.unset
 
 

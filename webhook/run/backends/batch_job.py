@@ -23,7 +23,13 @@ KIND: Final = ObjectKind(
     roles={"master": "the one pod", "worker": "completions and parallelism"},
     fields=(
         FieldMapping("restartScope", "", only=("Replica",)),
-        FieldMapping("backoffLimit", "backoffLimit", unset="6"),
+        FieldMapping(
+            "backoffLimit",
+            "backoffLimit",
+            unset="6",
+            # batch/v1 JobSpec: "When backoffLimitPerIndex is specified, defaults to 2147483647".
+            beside={"backoffLimitPerIndex": "no limit, because of backoffLimitPerIndex"},
+        ),
         FieldMapping("activeDeadlineSeconds", "activeDeadlineSeconds"),
         FieldMapping("ttlSecondsAfterFinished", "ttlSecondsAfterFinished"),
         FieldMapping("suspend", "suspend"),
