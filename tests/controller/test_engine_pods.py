@@ -126,6 +126,15 @@ def test_a_live_read_tells_whether_a_deleted_pod_was_withdrawn() -> None:
     assert [pod.withdrawn for pod in stage.pods.gone("jobset", there)] == [False]
 
 
+def test_what_is_between_an_object_and_its_pods_is_known() -> None:
+    """By the watches, or by a live read; the training operator has nothing between."""
+    stage = Stage(DASK).put("daskclusters", raw("cluster", "daskjob"))
+    assert stage.pods.has_owner("daskjob")
+    assert not stage.pods.has_owner("other")
+    assert not stage.pods.has_owner("daskjob", {})
+    assert Stage(ENGINES["kubeflow/pytorch"].pods).pods.has_owner("any")
+
+
 def test_owners_in_a_circle_end() -> None:
     """Any author can write owner references."""
     links = {"a": Link("a", "b", deleted=False), "b": Link("b", "a", deleted=False)}

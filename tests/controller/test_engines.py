@@ -156,6 +156,25 @@ def test_pods_are_those_that_the_object_owns_whatever_their_labels_are() -> None
     staged(check)
 
 
+def test_a_change_of_a_node_concerns_the_runs_with_pods_on_it() -> None:
+    """A silent node changes no pod for minutes."""
+
+    async def check(stage: Stage) -> None:
+        stage.put(delegated("mnist"))
+        await stage.settle()
+        watched = watched_with_pod(stage)
+        bound = engine_pod("mnist-worker-1")
+        bound["spec"]["nodeName"] = "spot-1"
+        put_pod(watched, bound)
+        stage.told.clear()
+        stage.engines.node_changed("spot-2")
+        assert stage.told == []
+        stage.engines.node_changed("spot-1")
+        assert stage.told == ["uid-mnist"]
+
+    staged(check)
+
+
 def test_a_deleted_pod_is_remembered_until_it_is_counted() -> None:
     """As it was last seen, which may be after its failure; also if its name is taken at once."""
 

@@ -138,7 +138,7 @@ class Delegated(Scene):
             }
         by_role: dict[str, dict[str, Json]] = {}
         for each in listed:
-            owner = each["metadata"]["name"].rsplit("-", 2)[0]
+            owner = each["metadata"]["ownerReferences"][0]["uid"]
             by_role.setdefault(_label(each, labels.role), {})[owner] = each
         return {
             f"{role}-{index}": pods[owner]

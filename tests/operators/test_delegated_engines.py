@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 import pytest
 
+from tests.cluster.manifests import pod
 from tests.cluster.rooms import LOOK, NewNamespace, Room
 from tests.eventually import eventually
 from tests.operators import delegated_lives
@@ -147,6 +149,53 @@ def test_a_driver_whose_pod_is_lost_runs_again(room: Room) -> None:
     run.until_replaced("job-runner-0", before["job-runner-0"])
     run.until_all_run()
     assert run.status["disruptions"] == 1
+
+
+def test_replicas_of_a_run_with_the_longest_name_are_told_apart(room: Room) -> None:
+    """Kubernetes cuts the names of their pods."""
+    run = play(room, ON_DASK, "d" * 37)
+    run.until_all_run()
+    assert run.role("worker")["active"] == 2
+
+
+def test_a_cluster_that_another_client_deletes_is_made_again(room: Room) -> None:
+    """With its DaskJob: the operator makes it once."""
+    run = play(room, ON_DASK)
+    before = run.until_all_run()
+    room.plane.api.delete(
+        f"/apis/kubernetes.dask.org/v1/namespaces/{room.name}/daskclusters/{run.name}"
+    )
+    run.until_replaced("scheduler-0", before["scheduler-0"])
+    run.until_all_run()
+    assert "BackendObjectReplaced" in [each["reason"] for each in run.events()]
+
+
+def test_a_driver_whose_name_another_pod_has_is_reported(room: Room) -> None:
+    """Its owner keeps it; the DaskJob is not made again and again."""
+    room.create(pod("train-runner"))
+    run = play(room, ON_DASK)
+    mentions(created_reason(run, "NameTaken"), "role driver", "another pod", "delete daskjob train")
+    made = run.object()
+    assert made is not None
+    room.delete("pods", "train-runner", now=True)
+    room.delete(run.path, run.name)
+    run.until_all_run()
+
+
+def test_a_node_that_is_gone_is_reported_at_once(room: Room) -> None:
+    """Before its pods are deleted, which takes a minute."""
+    run = play(room, ON_JOBSET)
+    run.until_all_run()
+    bound = run.live()["worker-0"]["spec"]["nodeName"]
+    node = room.plane.api.get(f"/api/v1/nodes/{bound}")
+    room.plane.api.delete(f"/api/v1/nodes/{bound}")
+    try:
+        reason = "NodeGone"
+        run.until("the node is reported", lambda: reason in json.dumps(run.status["conditions"]))
+    finally:
+        kept = ("name", "labels", "annotations")
+        metadata = {key: node["metadata"][key] for key in kept if key in node["metadata"]}
+        room.plane.api.create("/api/v1/nodes", {**node, "metadata": metadata})
 
 
 def test_a_driver_that_fails_ends_a_run_on_dask(room: Room) -> None:

@@ -120,7 +120,7 @@ class Engine:
         """The engine writes a condition."""
         assert self.observed.object is not None
         conditions = {**self.observed.object.conditions, kind: (reason, message)}
-        return self.object(conditions=conditions).look()
+        return self.object(conditions=conditions, reported=True).look()
 
     def pod(self, name: str, **changes: Any) -> Engine:
         """A pod changes, or is there for the first time."""

@@ -51,7 +51,8 @@ def dask(**spec: Any) -> Engine:
         ("mnist-default-worker-a-66-fghij", "worker"),
         ("mnist-runner", "job-runner"),
     ):
-        fields: dict[str, Any] = {"uid": f"uid-{name}", "run_uid": "uid-rs", "attempt": 0}
+        # A Deployment has one ReplicaSet.
+        fields: dict[str, Any] = {"uid": f"uid-{name}", "run_uid": name[:-6], "attempt": 0}
         fields |= {"phase": "Running", "ready": True, "index": 0, "role": role}
         pods = (*engine.observed.pods, OwnedPod(name=name, **fields))
         engine.observed = replace(engine.observed, pods=pods)
@@ -198,6 +199,92 @@ def test_pods_of_dask_are_numbered_by_their_owners() -> None:
     assert (engine.role().failed, engine.role().restarts) == (1, 1)
 
 
+def test_names_of_pods_that_kubernetes_cuts_do_not_mix_replicas_up() -> None:
+    """At 58 characters the hash of a ReplicaSet joins the random letters (apiserver, names)."""
+    fields: dict[str, Any] = {"attempt": 0, "phase": "Running", "role": "worker", "index": 0}
+    pods = [
+        OwnedPod(
+            name=f"{'n' * 30}-default-worker-{letters}", uid=letters, run_uid=set_uid, **fields
+        )
+        for letters, set_uid in (("0123abcde", "b"), ("4567fghij", "a"), ("4567later", "a"))
+    ]
+    found = assign_replicas(("worker",), ENGINES["dask/dask"], pods)
+    assert [each.index for each in found] == [1, 0, 0]
+
+
+def test_failures_beyond_the_count_are_charged() -> None:
+    """An autoscaler may add workers; they are no replicas of the run."""
+    engine = Engine(backoffLimit=0).runs()
+    engine.pod("worker-2").look()
+    assert (engine.status.replicas_ready, engine.phase) == ("3/3", "Running")
+    engine.fails("worker-2").look()
+    assert engine.condition("Failed").reason == "BackoffLimitExceeded"
+    assert engine.role().failed == 1
+
+
+def test_a_healthy_engine_without_conditions_is_not_silent() -> None:
+    """A JobSet that restarts has neither pods nor conditions for a moment."""
+    spec = {"backend": "jobset", "framework": None, "replicas": {"worker": {"count": 2}}}
+    engine = Engine(**spec).look()
+    engine.object(reported=True).later(90)
+    assert engine.condition("Created").reason != "BackendSilent"
+    assert Engine(**spec).look().later(90).condition("Created").reason == "BackendSilent"
+
+
+def test_a_worker_of_an_mpijob_that_failed_is_reported_with_what_to_do() -> None:
+    """The operator creates another one when the pod is gone."""
+    engine = Engine(**MPI).look()
+    for name in ("launcher-0", "worker-0", "worker-1"):
+        engine.pod(name)
+    engine.look().fails("worker-1").look()
+    assert engine.condition("Created").reason == "ReplicaFailed"
+    mentions(engine.status.message, "worker-1 has failed", "delete pod worker-1", "OnFailure")
+
+
+def test_a_suspended_run_says_if_another_client_has_resumed_its_object() -> None:
+    """And does not fight with it."""
+    spec = {"backend": "jobset", "framework": None, "replicas": {"worker": {"count": 2}}}
+    engine = Engine(**spec).look()
+    engine.pod("worker-0").pod("worker-1").look().spec(suspend=True)
+    assert engine.condition("Suspended").status == "True"
+    before = len(engine.did)
+    engine.object(suspended=False).look()
+    assert engine.did[before:] == []
+    assert engine.condition("Suspended").status == "False"
+    mentions(engine.status.message, "another client", "JobSet mnist", "kubectl delete jobset")
+    engine.object(suspended=True).look()
+    assert engine.condition("Suspended").status == "True"
+
+
+def test_the_deadline_does_not_count_while_a_queue_holds_the_object() -> None:
+    """It starts again when the object is resumed, as after a suspension by the author."""
+    engine = Engine(activeDeadlineSeconds=40).runs()
+    engine.later(30).object(suspended=True).later(30)
+    assert engine.phase != "Failed"
+    engine.object(suspended=False).look().later(30)
+    assert engine.phase != "Failed"
+    engine.later(11)
+    assert engine.condition("Failed").reason == "DeadlineExceeded"
+
+
+@pytest.mark.parametrize("reason", ["ReachedMaxRestarts", "BackoffLimitExceeded/Error"])
+def test_a_limit_of_the_engine_is_reported_as_one(reason: str) -> None:
+    """Whatever failed before."""
+    engine = Engine(backend="jobset", framework=None, replicas={"worker": {}}).look()
+    engine.fails("worker-0").look()
+    engine.reports("Failed", reason, "too often")
+    assert engine.condition("Failed").reason == "BackoffLimitExceeded"
+
+
+def test_a_driver_whose_name_another_pod_has_is_reported() -> None:
+    """The object is not created again and again."""
+    engine = Engine(**DASK).look()
+    engine.object(conditions={"ClusterCreated": ("", "")}).look()
+    assert engine.did == [CreateEngineObject()]
+    assert engine.condition("Created").reason == "NameTaken"
+    mentions(engine.status.message, "role driver", "another pod", "kubectl delete daskjob mnist")
+
+
 def test_a_run_on_dask_is_suspended_by_deleting_its_object() -> None:
     """A DaskJob has no field for it; what goes with the object is no disruption."""
     engine = dask()
@@ -219,6 +306,16 @@ def test_a_driver_that_dask_does_not_replace_begins_again() -> None:
     assert engine.status.disruptions == 1
     told = [each.message for each in engine.told if each.reason == "BackendObjectReplaced"]
     mentions(told[0], "role driver", "Dask's operator does not replace it", "starts again")
+
+
+def test_a_cluster_that_another_client_deletes_begins_again() -> None:
+    """Dask's operator creates it once. When the driver ends, it deletes it itself."""
+    for phase, actions in (("Succeeded", []), ("Running", [DeleteEngineObject("uid-job")])):
+        engine = dask()
+        before = len(engine.did)
+        engine.observed = replace(engine.observed, between=False)
+        engine.pod("mnist-runner", phase=phase).look()
+        assert engine.did[before:][:1] == actions
 
 
 def test_a_driver_that_is_not_created_yet_is_waited_for() -> None:

@@ -19,7 +19,7 @@ from tests.run.runs import a_run
 from tests.wording import mentions
 from webhook.policy.findings import path_text
 from webhook.run.plan import plan
-from webhook.run.template_faults import faults
+from webhook.run.template_faults import delegated_faults, faults
 
 ROLES: Json = {"master": {}, "worker": {"count": 3}}
 
@@ -104,6 +104,16 @@ def test_what_the_framework_adds_is_not_judged_as_the_authors() -> None:
     assert told(in_main(env=[{"name": "A", "value": 5}])) == [
         "spec.template.spec.containers[0].env[0].value"
     ]
+
+
+@pytest.mark.parametrize("backend", ["kubeflow", "jobset"])
+def test_the_pods_of_another_engine_are_judged_like_those_of_a_native_run(backend: str) -> None:
+    """Before the engine finds that the API server refuses them."""
+    spec = {"backend": backend, "framework": "pytorch", "replicas": ROLES}
+    (fault,) = delegated_faults(a_run("r", {**spec, "template": mounting("data")}))
+    assert path_text(fault.path) == "spec.template.spec.containers[0].volumeMounts[0].name"
+    typo = delegated_faults(a_run("r", {**spec, "template": template(nodeSelectors={"a": "b"})}))
+    assert [path_text(each.path) for each in typo] == ["spec.template.spec.nodeSelectors"]
 
 
 def test_the_pod_of_a_notebook_is_judged_too() -> None:

@@ -172,7 +172,7 @@ def faults_of(
         try:
             run = typed(workload)
             delegated = run.spec.delegated
-            found = of_runs.written_faults(run) if delegated else of_runs.faults(plan(run))
+            found = of_runs.delegated_faults(run) if delegated else of_runs.faults(plan(run))
         except InvalidRun:
             return []
     else:

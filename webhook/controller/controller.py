@@ -154,6 +154,7 @@ class Controller:
         self.known.runs.subscribe(self._forget)
         objects = Objects(client, writer, self.known)
         self.engines = Engines(client, self.known.runs, namespace, self._router.add)
+        self.known.nodes.cache.subscribe(lambda change: self.engines.node_changed(change.key))
         self._reconciler = Reconciler(
             self.known,
             objects,

@@ -27,10 +27,10 @@ from webhook.run.observed import EngineObserved, Refusal
 from webhook.times import elapsed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from webhook.controller.engine_pods import Chain, Link
+    from webhook.controller.engine_pods import Link
     from webhook.controller.engines import Engines, Watched
     from webhook.controller.node_health import Nodes
     from webhook.controller.owned_objects import Objects
@@ -196,7 +196,7 @@ class Delegation:
         found: EngineObject | None,
         pods: tuple[OwnedPod, ...],
         *,
-        links: Chain | None = None,
+        links: Mapping[str, Link] | None = None,
     ) -> EngineObserved:
         """Return what was observed; links: those of a live read."""
         there = {pod.uid for pod in pods}
@@ -207,6 +207,7 @@ class Delegation:
             gone=tuple(pod for pod in gone if pod.uid not in there),
             nodes=self._nodes.health({pod.node for pod in pods if pod.node}),
             refusals=self._refusals.refusals_of(run.metadata.uid),
+            between=watched.pods.has_owner(found.uid, links) if found else True,
             fresh=links is not None,
             edits=self._describe_edits(run, watched.engine, found) if found else "",
         )

@@ -129,6 +129,22 @@ class EnginePods:
         found = self._by_root.get(owner, {})
         return tuple(self._mark(pod, owner) for key, pod in found.items() if key.startswith(prefix))
 
+    def has_owner(self, owner: str, links: Mapping[str, Link] | None = None) -> bool:
+        """Return True if the object with this uid owns one of those between it and its pods.
+
+        links: those of a live read, if there was one. True if nothing is between.
+        """
+        known = (self._links if links is None else links).values()
+        return not self._levels or any(link.parent == owner for link in known)
+
+    def owners_on(self, node: str) -> set[str]:
+        """Return the uids of the objects that have pods on the node."""
+        return {
+            root
+            for root, pods in self._by_root.items()
+            if any(pod.node == node for pod in pods.values())
+        }
+
     def judge_live(self, namespace: str, pod: OwnedPod, owner: str, links: Chain) -> OwnedPod:
         """Return a pod from a live read, with what the watch has shown of its end."""
         cached = self.cache.get(f"{namespace}/{pod.name}")

@@ -138,6 +138,12 @@ class Engines:
     def _engine(self, key: str) -> Engine:
         return self._chosen.get(key, (0.0, ENGINES[key]))[1]
 
+    def node_changed(self, node: str) -> None:
+        """Notify of the Runs whose pods are on the node."""
+        for pods in self._pods.values():
+            for owner in pods.owners_on(node):
+                self._pods_changed(owner)
+
     def is_young(self, watched: Watched) -> bool:
         """Return True while the first list of the kind may soon be complete."""
         return self._clock() - watched.began < FIRST_LIST

@@ -21,6 +21,7 @@ from webhook.run.actions import (
 from webhook.run.backends.engine_pods import assign_replicas
 from webhook.run.delegated_counts import Counts, count_replicas
 from webhook.run.engine_report import (
+    BACKEND_SUSPENDED,
     SILENCE,
     edited_condition,
     engine_hindrance,
@@ -32,15 +33,18 @@ from webhook.run.failure import OOM_KILLED
 from webhook.run.observed import Observed
 from webhook.run.progress import (
     CREATED,
+    SUSPENDED,
+    Hindrance,
     active_status,
     describe_progress,
     ended_status,
     make_announcements,
     suspended_status,
+    update_conditions,
 )
 from webhook.run.reconcile import Steps, seconds_until_due, update_totals
 from webhook.run.verdict import Verdict, deadline
-from webhook.times import elapsed
+from webhook.times import elapsed, to_second
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,6 +58,9 @@ if TYPE_CHECKING:
     from webhook.run.restarts import Counted
 
 _ENDED: Final = ("Succeeded", "Failed")
+# Reasons of engines for an object that failed once too often: JobSet's of its restarts; a Job's,
+# which the MPI operator prefixes to that of the pod.
+_LIMITS: Final = ("ReachedMaxRestarts", "BackoffLimitExceeded")
 
 
 def reconcile_delegated(
@@ -102,12 +109,22 @@ def _find_verdict(
     if failure and written and failures > limit:
         that = f"that is failure {failures}, and backoffLimit is {limit}"
         return Verdict("Failed", "BackoffLimitExceeded", f"{failure.description}; {that}")
-    return deadline(run, now)
+    # While a queue holds the object, the run is not active.
+    held = _was_held(run) or (found is not None and found.suspended)
+    return None if held else deadline(run, now)
+
+
+def _was_held(run: Run) -> bool:
+    """Return True if another client, such as a queue, had suspended the object."""
+    return any(each.reason == BACKEND_SUSPENDED for each in run.status.conditions)
 
 
 def _engine_failure(run: Run, engine: Engine, found: EngineObject, counted: Counted) -> Verdict:
     reported, message = found.conditions[engine.failed]
-    report = f"{engine.kind} {found.name} has failed: {message or reported or 'without a reason'}"
+    why = f": {message or reported}" if message or reported else ", and does not say why"
+    report = f"{engine.kind} {found.name} has failed{why}"
+    if reported.startswith(_LIMITS):
+        return Verdict("Failed", "BackoffLimitExceeded", report)
     failure = next((each for each in counted.down if not each.failure.disruption), None)
     before = run.status.last_failure
     if failure:
@@ -144,7 +161,25 @@ def _reconcile_suspended(
         actions = (SuspendEngineObject(found.uid, suspend=True),)
     status = update_totals(run, counts.counted.roles, counts.counted, now)
     status = suspended_status(status, run.metadata.generation, now)
+    if found and not found.suspended and not actions:
+        status = _resumed_by_others(run, engine, status, now)
     return Outcome(status, actions, announcements=make_announcements(run, status))
+
+
+def _resumed_by_others(run: Run, engine: Engine, status: RunStatus, now: datetime) -> RunStatus:
+    """Return the status of a suspended run whose object another client has resumed.
+
+    It is left so: a queue would resume it again.
+    """
+    kind = engine.kind
+    text = (
+        f"the run is suspended, and another client has resumed {kind} {run.name}: its pods run; "
+        f"suspend it there, or delete it (kubectl delete {kind.lower()} {run.name} "
+        f"-n {run.namespace})"
+    )
+    update = ConditionUpdate(SUSPENDED, "False", "ResumedByOthers", text)
+    conditions = update_conditions(status.conditions, (update,), run.metadata.generation, now)
+    return status.model_copy(update={"message": text, "conditions": conditions})
 
 
 def _reconcile_active(
@@ -152,9 +187,10 @@ def _reconcile_active(
 ) -> Outcome:
     found, counted = observed.object, counts.counted
     actions: tuple[Action, ...] = ()
-    lost = _unreplaced_role(engine, counts.facts, found)
-    if lost and not observed.fresh:
+    absent = _absent_role(engine, counts.facts, observed)
+    if absent and not observed.fresh:
         return Outcome(run.status, look_up=frozenset({run.name}))
+    lost = absent if absent and _was_there(counts.facts[absent]) else ""
     if found is None:
         actions = (CreateEngineObject(),)
     elif lost:
@@ -175,14 +211,20 @@ def _reconcile_active(
     report = Observed(refusals=observed.refusals or rejected)
     progress = describe_progress(counts.facts, counted, Steps(), report, status.last_failure)
     hindrance = progress.hindrance or engine_hindrance(run, engine, observed, now)
+    hindrance = hindrance or _failed_for_good(engine, counts.facts)
+    if absent and not lost:
+        hindrance = _name_taken(run, engine, absent)
     message, conditions = progress.message, progress.conditions
-    if hindrance and not progress.hindrance:
+    if hindrance and hindrance is not progress.hindrance:
         message = hindrance.message
         created = ConditionUpdate(CREATED, "False", *hindrance)
         conditions = (created, *(each for each in conditions if each.type != CREATED))
     edited = edited_condition(run, engine, observed)
     conditions += (edited,) if edited else ()
     status = active_status(run, status, progress.phase, message, conditions, now)
+    if found and not found.suspended and _was_held(run):
+        # As after a suspension by the author.
+        status = status.model_copy(update={"start_time": to_second(now)})
     silence = seconds_of_silence(observed, now)
     waits = [] if silence is None or silence > SILENCE else [SILENCE - silence + 0.1]
     waits += [] if look is None else [look]
@@ -198,15 +240,49 @@ def _reconcile_active(
     )
 
 
-def _unreplaced_role(
-    engine: Engine, facts: Mapping[str, RoleFacts], found: EngineObject | None
-) -> str:
-    """Return the role whose pod is gone for good; empty if there is none."""
+def _was_there(facts: RoleFacts) -> bool:
+    """Return True if the role had a pod: the name of one that never was may be another's."""
+    return bool(facts.before.active or facts.down)
+
+
+def _name_taken(run: Run, engine: Engine, role: str) -> Hindrance:
+    """Return why a pod is not there that the engine reports to have created."""
+    kind = engine.kind.lower()
+    return Hindrance(
+        "NameTaken",
+        f"{engine.operator} has created no pod of role {role}, because another pod has its name: "
+        f"delete that pod, then {kind} {run.name} (kubectl delete {kind} {run.name} "
+        f"-n {run.namespace}), which is created again",
+    )
+
+
+def _failed_for_good(engine: Engine, facts: Mapping[str, RoleFacts]) -> Hindrance | None:
+    """Return which replica has failed and is not replaced as long as its pod is there."""
+    for role in engine.keeps_failed:
+        for index, pod in sorted(facts[role].ended.items()) if role in facts else ():
+            return Hindrance(
+                "ReplicaFailed",
+                f"{role}-{index} has failed, and {engine.operator} does not replace it while its "
+                f"pod is there: delete pod {pod.name}, or create the Run again with restartPolicy "
+                "OnFailure",
+            )
+    return None
+
+
+def _absent_role(engine: Engine, facts: Mapping[str, RoleFacts], observed: EngineObserved) -> str:
+    """Return the role without a pod, or without what is above the others; empty for none.
+
+    The engine has created both once. When the pod ends, it deletes the rest itself.
+    """
+    found = observed.object
     if found is None or found.deleted:
         return ""
     for label, phases in engine.once.items():
         role = engine.roles[label]
-        if phases & found.conditions.keys() and role in facts and not facts[role].there:
+        if role not in facts or not phases & found.conditions.keys():
+            continue
+        over = facts[role].ended or facts[role].succeeded
+        if not over and not (facts[role].there and observed.between):
             return role
     return ""
 
@@ -219,7 +295,8 @@ def _announce_new_object(
     created = any(each.type == CREATED and each.status == "True" for each in run.status.conditions)
     active = any(role.active for role in run.status.replicas.values())
     if lost:
-        why = f"the pod of role {lost} is gone, and {engine.operator} does not replace it"
+        what = f"the pod of role {lost}, or what is above the other pods,"
+        why = f"{what} is gone, and {engine.operator} does not replace it"
         yield Announcement("Warning", "BackendObjectReplaced", f"{why}: {again}")
     elif found is None and run.status.phase != "Suspended" and (created or active):
         why = f"{engine.kind} {run.name} was deleted"

@@ -15,7 +15,7 @@ from webhook.run.restarts import BackoffState, Counted, backoff_state, entries_b
 from webhook.times import to_microsecond
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from webhook.run.backends.engines import Engine
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # Uids of counted pods that are gone, kept in the status of a role: another process may still
 # remember those pods.
 MOST_GONE: Final = 500
+_DELETED: Final = Failure(True, "Deleted", "the pod was deleted")
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def count_replicas(run: Run, engine: Engine, observed: EngineObserved, now: date
     found = assign_replicas(run.spec.roles, engine, [*pods, *observed.gone])
     for place, pod in enumerate(found):
         by_role = there if place < len(pods) else gone
-        if pod.role in by_role and pod.index < run.spec.roles[pod.role].count:
+        if pod.role in by_role:
             by_role[pod.role].append(pod)
     ended = engine.end(observed.object) is not None
     # While a run is suspended, by its author or by its queue, and until its pods are gone, the
@@ -70,52 +71,37 @@ def count_replicas(run: Run, engine: Engine, observed: EngineObserved, now: date
 def _role_facts(
     run: Run,
     role: str,
-    pods: Iterable[OwnedPod],
-    gone: Iterable[OwnedPod],
+    pods: Sequence[OwnedPod],
+    gone: Sequence[OwnedPod],
     observed: EngineObserved,
     *,
     count_deleted: bool,
 ) -> RoleFacts:
     spec, before = run.spec.roles[role], run.status.replicas.get(role) or RoleStatus()
-    counted = frozenset(before.counted_uids)
     succeeded = set(parse_intervals(before.succeeded_indexes))
     there: dict[int, OwnedPod] = {}
     alive: dict[int, OwnedPod] = {}
     ended: dict[int, OwnedPod] = {}
     lost: dict[int, PodOnLostNode] = {}
-    down: list[DownReplica] = []
     nodes = Observed(nodes=observed.nodes)
-
-    def counts(pod: OwnedPod) -> bool:
-        """Return False for a pod whose deletion is the engine's own."""
-        return count_deleted and not pod.withdrawn
-
-    for pod in pods:
+    ends = [(pod, classify_end(pod, nodes.node_health(pod))) for pod in pods]
+    past = [(pod, classify_end(pod, nodes.node_health(pod)) or _DELETED) for pod in gone]
+    succeeded |= {
+        pod.index for pod, end in (*ends, *past) if end == "Succeeded" and pod.index < spec.count
+    }
+    for pod, end in ends:
+        if pod.index >= spec.count:
+            continue
         node = nodes.node_health(pod)
-        end = classify_end(pod, node)
         there[pod.index] = pod
         if node and node.trouble and not pod.ended:
             lost[pod.index] = PodOnLostNode(pod, node)
-        if end == "Succeeded":
-            succeeded.add(pod.index)
-        elif isinstance(end, Failure):
-            if pod.uid not in counted and (counts(pod) or end.reason != "Deleted"):
-                down.append(DownReplica(role, pod.index, pod.name, end, pod))
+        if isinstance(end, Failure):
             ended[pod.index] = pod
-        else:
+        elif end is None:
             alive[pod.index] = pod
-            if restarted := _restarted(pod, before):
-                down.append(DownReplica(role, pod.index, pod.name, restarted, pod))
-    for pod in gone:
-        if pod.uid in counted or pod.index in succeeded:
-            continue
-        end = classify_end(pod, nodes.node_health(pod))
-        if end == "Succeeded":
-            succeeded.add(pod.index)
-            continue
-        failure = end or Failure(True, "Deleted", "the pod was deleted")
-        if counts(pod) or failure.reason != "Deleted":
-            down.append(DownReplica(role, pod.index, pod.name, failure, pod))
+    past = [(pod, end) for pod, end in past if pod.index not in succeeded]
+    down = _find_down(role, before, (*ends, *past), count_deleted=count_deleted)
     return RoleFacts(
         role=role,
         spec=spec,
@@ -132,6 +118,26 @@ def _role_facts(
         returned=(),
         interrupted=(),
     )
+
+
+def _find_down(
+    role: str,
+    before: RoleStatus,
+    ends: Iterable[tuple[OwnedPod, Failure | str | None]],
+    *,
+    count_deleted: bool,
+) -> Iterator[DownReplica]:
+    """Yield what is not counted yet, also of pods beyond the Run's own count.
+
+    Others may have scaled the engine's object up. A deletion that is the engine's own is none.
+    """
+    for pod, end in ends:
+        if isinstance(end, Failure):
+            counts = (count_deleted and not pod.withdrawn) or end.reason != _DELETED.reason
+            if counts and pod.uid not in before.counted_uids:
+                yield DownReplica(role, pod.index, pod.name, end, pod)
+        elif end is None and (restarted := _restarted(pod, before)):
+            yield DownReplica(role, pod.index, pod.name, restarted, pod)
 
 
 def _restarted(pod: OwnedPod, before: RoleStatus) -> Failure | None:
@@ -210,6 +216,8 @@ def _recovering(
         for index, entry in entries_by_index(facts.before.recovering).items()
     }
     for each in facts.down:
+        if each.index >= facts.spec.count:
+            continue
         row = rows.get(each.index, BackoffState())
         failed, disrupted = (not each.failure.disruption), each.failure.disruption
         rows[each.index] = row._replace(

@@ -27,6 +27,7 @@ SILENCE: Final = 60.0
 # Seconds that an engine has to create pods before Events are read for the reason.
 FIRST_LOOK: Final = 2.0
 EDITED: Final = "Edited"
+BACKEND_SUSPENDED: Final = "BackendSuspended"
 # Seconds by which an Event may be older than the moment at which its pod was missed.
 _SLACK: Final = 5.0
 # Characters of an Event, so that the cure after it is not cut off.
@@ -40,13 +41,14 @@ _CURES: Final = {
     "Rejected": "change the policy that the message names, or create the Run again with other "
     "fields",
     "Invalid": "create the Run again with other fields",
+    "NameTaken": "delete what has the name, or create the Run again under another name",
 }
 
 
 def seconds_of_silence(observed: EngineObserved, now: datetime) -> float | None:
     """Return for how long the engine has not reported anything; None if it has."""
     found = observed.object
-    if found is None or found.conditions or observed.pods or not found.created:
+    if found is None or found.reported or observed.pods or not found.created:
         return None
     return max(0.0, elapsed(found.created, now))
 
@@ -83,7 +85,7 @@ def engine_hindrance(
     if found.suspended and run.status.phase != "Suspended":
         queue = (run.metadata.labels or {}).get(names.KUEUE_QUEUE)
         who = f"queue {queue} has not admitted it" if queue else "another client has suspended it"
-        return Hindrance("BackendSuspended", f"{name} is suspended: {who}")
+        return Hindrance(BACKEND_SUSPENDED, f"{name} is suspended: {who}")
     silence = seconds_of_silence(observed, now)
     if silence is not None and silence > SILENCE:
         return Hindrance(

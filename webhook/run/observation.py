@@ -30,15 +30,20 @@ LONGEST_MESSAGE: Final = 1024
 LONGEST_EXIT_MESSAGE: Final = 2048
 # Events about pods that are not created: by the webhook of Fairlead; by the training operator; by
 # the controllers of Jobs and ReplicaSets; by the MPI operator, which has this reason for a failed
-# job too (v2/pkg/controller/mpi_job_controller.go); by the same of a job that it does not accept.
+# job too (v2/pkg/controller/mpi_job_controller.go); by JobSet of its Jobs; by the MPI operator of a
+# job that it does not accept, and of names that are taken.
 _BY_POLICY: Final = "PlacementRejected"
 _INVALID: Final = "ValidationError"
+_TAKEN: Final = "ErrResourceExists"
+_OWN_REASONS: Final = {_BY_POLICY: "Rejected", _INVALID: "Invalid", _TAKEN: "NameTaken"}
 _NOT_CREATED: Final = {
     _BY_POLICY: "",
     "FailedCreatePod": "",
     "FailedCreate": "",
     "MPIJobFailed": "pod created failed",
+    "JobCreationFailed": "",
     _INVALID: "",
+    _TAKEN: "",
 }
 # Prefixes of the messages of admission plugins, with the reason for each (from the sources of
 # ResourceQuota, PodSecurity, the webhook dispatcher and ValidatingAdmissionPolicy).
@@ -152,6 +157,7 @@ def engine_object(
         deleted=bool(metadata.get("deletionTimestamp")),
         suspended=bool(suspend) and _below(spec, suspend) is True,
         completed=bool(status.get("completionTime")),
+        reported=bool(status),
         conditions=_conditions(status, phase),
         templates=orjson.dumps(_below(spec, templates)) if changed else b"",
     )
@@ -175,8 +181,7 @@ def engine_event(raw: Mapping[str, Any]) -> EngineEvent | None:
     if raw.get("type") != "Warning" or words is None or words not in message:
         return None
     reason = next((reason for words, reason in REFUSED_BY if words in message), "Failed")
-    if raw["reason"] in (_BY_POLICY, _INVALID):
-        reason = "Rejected" if raw["reason"] == _BY_POLICY else "Invalid"
+    reason = _OWN_REASONS.get(raw["reason"], reason)
     seen = (raw.get("series") or {}).get("lastObservedTime") or raw.get("lastTimestamp")
     about = (raw.get("involvedObject") or {}).get("uid") or ""
     return EngineEvent(reason, message, seen or raw.get("eventTime") or "", about)

@@ -154,7 +154,8 @@ class EngineObject(NamedTuple):
     """The object from which another engine makes the pods.
 
     conditions: by type; only those that are True, with reason and message.
-    completed: the status has a completion time. suspended: the spec says so.
+    completed: the status has a completion time. suspended: the spec says so. reported: there is a
+    status.
     templates: its counts and pod templates as JSON text, if its spec was changed after its
     creation; else empty.
     """
@@ -166,6 +167,7 @@ class EngineObject(NamedTuple):
     deleted: bool = False
     suspended: bool = False
     completed: bool = False
+    reported: bool = False
     conditions: Mapping[str, tuple[str, str]] = MappingProxyType({})
     templates: bytes = b""
 
@@ -246,6 +248,7 @@ class EngineObserved:
     object: the engine's object, if the Run owns it.
     pods: those that it owns, directly or through others; gone: pods that are deleted, as they were
     last seen. The role is that of the Run.
+    between: if the engine creates objects between its own and the pods, the first of them is there.
     fresh: object and pods were read live for this call.
     events: why pods of the object were rejected, the latest last; None if they were not read.
     edits: what others changed in the object; empty for nothing.
@@ -256,6 +259,7 @@ class EngineObserved:
     gone: tuple[OwnedPod, ...] = ()
     nodes: Mapping[str, NodeHealth] | None = None
     refusals: tuple[Refusal, ...] = ()
+    between: bool = True
     fresh: bool = False
     events: tuple[EngineEvent, ...] | None = None
     edits: str = ""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook.errors import InvalidRun
 from webhook.pod_schema import field_checks, scheduling_rules, template_rules, text_rules
 from webhook.pod_schema.field_checks import MOST
+from webhook.run.plan import plan
 from webhook.run.template import DIRECTIVE
 
 if TYPE_CHECKING:
@@ -28,12 +30,12 @@ def written_faults(run: Run) -> Iterator[Fault]:
             yield each._replace(path=(*at, *each.path))
 
 
-def faults(plan: Plan) -> list[Fault]:
+def faults(planned: Plan) -> list[Fault]:
     """Return `written_faults`, and faults of the resulting pods at the nearest path in the Run."""
-    run = plan.run
+    run = planned.run
     found = [*written_faults(run)]
     known = {each.path for each in found}
-    for role, spec in _pods(plan):
+    for role, spec in _pods(planned):
         lasting = template_rules.lasting_faults(spec, "Deployment") if run.spec.serving else ()
         for each in (*field_checks.faults(spec, _SPEC), *template_rules.faults(spec), *lasting):
             path = _origin(run, role, spec, each.path)
@@ -41,6 +43,20 @@ def faults(plan: Plan) -> list[Fault]:
                 known.add(path)
                 found.append(each._replace(path=path))
     return [*found, *_metadata_faults(run), *_service_name_faults(run)]
+
+
+def delegated_faults(run: Run) -> list[Fault]:
+    """As `faults`, of a Run whose pods another engine creates.
+
+    Its templates are those of the same Run on the native backend. If that has no plan, only the
+    templates as written are checked.
+    """
+    native = run.spec.model_copy(update={"backend": "native"})
+    try:
+        planned = plan(run.model_copy(update={"spec": native}))
+    except InvalidRun:
+        return [*written_faults(run)]
+    return faults(planned)
 
 
 def _service_name_faults(run: Run) -> Iterator[Fault]:

@@ -14,7 +14,7 @@ from webhook.run.backends.backend import notes
 from webhook.run.backends.engine_object import delegated_object
 from webhook.run.backends.table import render_run
 from webhook.run.plan import Plan, plan
-from webhook.run.template_faults import faults, written_faults
+from webhook.run.template_faults import delegated_faults, faults, written_faults
 from webhook.server.folder import read_folder
 from webhook.workloads.object import Object
 
@@ -70,7 +70,7 @@ def read_plans(paths: Sequence[Path], namespace: str, cluster_domain: str) -> li
         try:
             if run.spec.delegated:
                 planned, made = None, Object(place, delegated_object(run))
-                checked = [*_faults(document, written_faults(run))]
+                checked = [*_faults(document, delegated_faults(run))]
             else:
                 planned, made = plan(run, cluster_domain=cluster_domain), None
                 checked = [*_faults(document, faults(planned))]
@@ -101,7 +101,7 @@ def read_rendered(paths: Sequence[Path], backend: Backend, namespace: str) -> li
         if namespace and "namespace" not in run.metadata.model_fields_set:
             metadata = run.metadata.model_copy(update={"namespace": namespace})
             run = run.model_copy(update={"metadata": metadata})
-        checked = [*_faults(document, written_faults(run))]
+        checked = [*_faults(document, delegated_faults(run))]
         try:
             manifests = tuple(render_run(run, backend))
         except InvalidRun as error:

@@ -28,27 +28,20 @@ def assign_replicas(
 ) -> list[OwnedPod]:
     """Return the pods of one object with the role and the index that they have in the Run.
 
-    All of them are needed at once if the engine does not number its pods: then the names of their
-    owners do, in alphabetical order.
+    All of them are needed at once if the engine does not number its pods: then the uids of their
+    controllers do, in alphabetical order. A pod that takes the place of another has the same one.
     """
     found = [replace(each, role=role_of(roles, engine, each.role)) for each in pods]
     if not engine.pods.index:
         by_role: dict[str, set[str]] = {}
         for each in found:
-            by_role.setdefault(each.role, set()).add(_owner_name(each.name))
+            by_role.setdefault(each.role, set()).add(each.run_uid)
         orders = {role: sorted(owners) for role, owners in by_role.items()}
-        return [
-            replace(each, index=orders[each.role].index(_owner_name(each.name))) for each in found
-        ]
+        return [replace(each, index=orders[each.role].index(each.run_uid)) for each in found]
     if engine.kind == "MPIJob":
         # The label counts the launcher too if that is also a worker.
         return [_with_index_of_name(each) if each.role == "worker" else each for each in found]
     return found
-
-
-def _owner_name(pod: str) -> str:
-    """Return the Deployment's name: the pod's without the hash and the random letters."""
-    return pod.rsplit("-", 2)[0]
 
 
 def _with_index_of_name(pod: OwnedPod) -> OwnedPod:

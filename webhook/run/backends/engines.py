@@ -81,8 +81,9 @@ class Engine:
     suspend: the dotted path of the field that suspends it; empty: it is deleted instead.
     clean: the dotted path of cleanPodPolicy, which is Running if it is unset.
     own_limit: the engine has a limit of failures of its own, even if the Run sets none.
-    once: by the label of a role, the phases in which its pod exists. The engine does not replace
-    it, so without it the object is created again.
+    keeps_failed: roles whose pods the engine does not replace while they are there, ended.
+    once: by the label of a role, the phases in which its pod exists, and what is above the others.
+    The engine does not replace them, so without one of them the object is created again.
     """
 
     backend: str
@@ -102,6 +103,7 @@ class Engine:
     completes: bool = False
     clean: str = ""
     own_limit: bool = False
+    keeps_failed: tuple[str, ...] = ()
     once: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
@@ -213,6 +215,7 @@ _MPI: Final = replace(
     pods=_MPI_PODS,
     completes=True,
     own_limit=True,
+    keeps_failed=("worker",),
 )
 
 
