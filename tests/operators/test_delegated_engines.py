@@ -116,8 +116,8 @@ def test_a_jobset_that_restarts_as_a_whole_loses_no_replica(room: Room) -> None:
     run = play(room, ON_JOBSET, restartScope="Run", backoffLimit=1)
     before = run.until_all_run()
     run.ends("worker-1", 1)
-    for replica, pod in before.items():
-        run.until_replaced(replica, pod)
+    for replica, old in before.items():
+        run.until_replaced(replica, old)
     run.until_all_run()
     assert (run.status["disruptions"], run.role("worker")["failed"]) == (0, 1)
     run.ends("worker-0", 1)
