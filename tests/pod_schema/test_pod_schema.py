@@ -105,6 +105,14 @@ def test_a_field_that_is_near_to_none_may_be_newer_than_we_are() -> None:
     mentions(fault.message, field_checks.schema().version, "PodSpec")
 
 
+def test_a_field_of_a_later_version_is_no_typo_although_it_is_near_to_one() -> None:
+    """The owner of a volume's files is a field from Kubernetes 1.37 on."""
+    volumes = [{"name": "v", "configMap": {"name": "c", "defaultUser": 1000}}]
+    (fault,) = faults(template(volumes=volumes))
+    assert path_text(fault.path) == "spec.volumes[0].configMap.defaultUser"
+    assert fault.severity == "warning"
+
+
 def test_what_is_merged_into_another_template_lacks_nothing() -> None:
     """A role's template of a Run says only what differs."""
     for found, _, _ in MISSING:
