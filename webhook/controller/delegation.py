@@ -1,4 +1,7 @@
-"""Read and write the engine's object of a delegated Run."""
+"""Read and write the engine's object of a delegated Run.
+
+Longer than 300 lines: all requests about one object, which share its path and its refusals.
+"""
 
 from __future__ import annotations
 

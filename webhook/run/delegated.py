@@ -25,6 +25,8 @@ from webhook.run.engine_report import (
     SILENCE,
     edited_condition,
     engine_hindrance,
+    failed_for_good,
+    pod_name_taken,
     rejected_pods,
     seconds_of_silence,
     seconds_until_events,
@@ -34,7 +36,6 @@ from webhook.run.observed import Observed
 from webhook.run.progress import (
     CREATED,
     SUSPENDED,
-    Hindrance,
     active_status,
     describe_progress,
     ended_status,
@@ -211,9 +212,9 @@ def _reconcile_active(
     report = Observed(refusals=observed.refusals or rejected)
     progress = describe_progress(counts.facts, counted, Steps(), report, status.last_failure)
     hindrance = progress.hindrance or engine_hindrance(run, engine, observed, now)
-    hindrance = hindrance or _failed_for_good(engine, counts.facts)
+    hindrance = hindrance or failed_for_good(engine, counts.facts)
     if absent and not lost:
-        hindrance = _name_taken(run, engine, absent)
+        hindrance = pod_name_taken(run, engine, absent)
     message, conditions = progress.message, progress.conditions
     if hindrance and hindrance is not progress.hindrance:
         message = hindrance.message
@@ -243,30 +244,6 @@ def _reconcile_active(
 def _was_there(facts: RoleFacts) -> bool:
     """Return True if the role had a pod: the name of one that never was may be another's."""
     return bool(facts.before.active or facts.down)
-
-
-def _name_taken(run: Run, engine: Engine, role: str) -> Hindrance:
-    """Return why a pod is not there that the engine reports to have created."""
-    kind = engine.kind.lower()
-    return Hindrance(
-        "NameTaken",
-        f"{engine.operator} has created no pod of role {role}, because another pod has its name: "
-        f"delete that pod, then {kind} {run.name} (kubectl delete {kind} {run.name} "
-        f"-n {run.namespace}), which is created again",
-    )
-
-
-def _failed_for_good(engine: Engine, facts: Mapping[str, RoleFacts]) -> Hindrance | None:
-    """Return which replica has failed and is not replaced as long as its pod is there."""
-    for role in engine.keeps_failed:
-        for index, pod in sorted(facts[role].ended.items()) if role in facts else ():
-            return Hindrance(
-                "ReplicaFailed",
-                f"{role}-{index} has failed, and {engine.operator} does not replace it while its "
-                f"pod is there: delete pod {pod.name}, or create the Run again with restartPolicy "
-                "OnFailure",
-            )
-    return None
 
 
 def _absent_role(engine: Engine, facts: Mapping[str, RoleFacts], observed: EngineObserved) -> str:

@@ -15,10 +15,11 @@ from webhook.shortening import cut
 from webhook.times import elapsed, parse_time, to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
     from webhook.run.backends.engines import Engine
+    from webhook.run.facts import RoleFacts
     from webhook.run.model import Run
     from webhook.run.observed import EngineObject, EngineObserved
 
@@ -94,6 +95,30 @@ def engine_hindrance(
             f"{engine.operator} runs and watches this namespace, and read the Events of the "
             f"object (kubectl describe {engine.kind.lower()} {found.name} -n {run.namespace})",
         )
+    return None
+
+
+def pod_name_taken(run: Run, engine: Engine, role: str) -> Hindrance:
+    """Return why a pod is not there that the engine reports to have created."""
+    kind = engine.kind.lower()
+    return Hindrance(
+        "NameTaken",
+        f"{engine.operator} has created no pod of role {role}, because another pod has its name: "
+        f"delete that pod, then {kind} {run.name} (kubectl delete {kind} {run.name} "
+        f"-n {run.namespace}), which is created again",
+    )
+
+
+def failed_for_good(engine: Engine, facts: Mapping[str, RoleFacts]) -> Hindrance | None:
+    """Return which replica has failed and is not replaced as long as its pod is there."""
+    for role in engine.keeps_failed:
+        for index, pod in sorted(facts[role].ended.items()) if role in facts else ():
+            return Hindrance(
+                "ReplicaFailed",
+                f"{role}-{index} has failed, and {engine.operator} does not replace it while its "
+                f"pod is there: delete pod {pod.name}, or create the Run again with restartPolicy "
+                "OnFailure",
+            )
     return None
 
 
