@@ -16,6 +16,7 @@ from tests.manifests.generated import MANIFESTS, OTHERS, ROOT
 from tests.manifests.kustomize import OVERLAYS, Json, of_kind, one, overlay
 from tests.wording import mentions
 from webhook import names
+from webhook.installation.manifests import backends
 
 SMALL: Mapping[str, Any] = {
     "replicas": 1,
@@ -51,7 +52,8 @@ COMPONENTS: Sequence[tuple[Sequence[str], Mapping[str, Any]]] = [
     (["guard-stamp-deny"], {"guards": {"stamp": "deny"}}),
     (["fail-open"], FAIL_OPEN),
     (["monitoring"], {"monitoring": True}),
-    (["backend-kubeflow"], {"backends": ["kubeflow"]}),
+    *(([f"backend-{name}"], {"backends": [name]}) for name in backends()),
+    ([f"backend-{name}" for name in backends()], {"backends": list(backends())}),
     (["policies-from-files"], {"policyFiles": FILES}),
     (["nodes", "policies-from-files"], {"nodes": True, "policyFiles": FILES}),
     *(([f"source-{name}"], {"sources": [name]}) for name in SOURCES),
