@@ -18,6 +18,7 @@ from webhook.controller.refusals import Refusals
 from webhook.controller.stored_run import StoredRun, store
 from webhook.errors import ClusterError
 from webhook.kube.cache import Cache
+from webhook.run.actions import SuspendEngineObject
 from webhook.run.backends.engines import ENGINES
 from webhook.run.failure import Failure, classify_end
 from webhook.times import to_second
@@ -295,6 +296,35 @@ def test_events_are_read_while_pods_are_missing_and_not_with_each_change() -> No
         assert api.named("list") == ["events"] * 2
         api.answers["list", "events"] = refused(403, "Forbidden")
         assert await reason_after(9) == "Creating"
+
+    staged(check)
+
+
+def test_a_suspension_is_known_before_the_watch_delivers_it() -> None:
+    """Else the next look would take another client for the one that resumed it."""
+
+    async def check(stage: Stage) -> None:
+        stage.put(delegated("mnist"))
+        await stage.settle()
+        watched = stage.engines.watched(PYTORCH)
+        assert watched is not None
+        raw = {**engine_object(), "spec": {}}
+        watched.objects.replace({"lab/mnist": ENGINES[PYTORCH].read(raw)}, "7")  # type: ignore[dict-item]
+        api, known = Api(), ObservedState()
+        answer = engine_object()
+        answer["metadata"]["resourceVersion"] = "8"
+        api.answers["patch", "mnist"] = answer
+        objects = Objects(api.client, api.writer, known)
+        delegation = Delegation(
+            api.client, api.writer, stage.engines, known.nodes, objects, Refusals()
+        )
+        found = run(backend="kubeflow", framework="pytorch", replicas={"master": {}})
+        actions = [SuspendEngineObject("uid-job", suspend=True)]
+        done = await delegation.carry_out(found, PYTORCH, ENGINES[PYTORCH], actions)
+        assert done.error is None
+        there = watched.find("lab", "uid-mnist")
+        assert there is not None
+        assert there.suspended
 
     staged(check)
 

@@ -244,7 +244,7 @@ class Delegation:
                     case CreateEngineObject():
                         await self._create(run, key, engine, done)
                     case SuspendEngineObject(uid, suspend):
-                        await self._suspend(run, engine, uid, suspend=suspend)
+                        await self._suspend(run, key, engine, uid, suspend=suspend)
                         done.acted = True
                     case DeleteEngineObject(uid):
                         await self._delete(run, engine, uid)
@@ -279,18 +279,27 @@ class Delegation:
         done.made.add(run.name)
         done.acted = True
 
-    async def _suspend(self, run: Run, engine: Engine, uid: str, *, suspend: bool) -> None:
-        """Set the field that suspends the object, if it has this uid."""
+    async def _suspend(
+        self, run: Run, key: str, engine: Engine, uid: str, *, suspend: bool
+    ) -> None:
+        """Set the field that suspends the object, if it has this uid.
+
+        The answer is cached at once: until the watch delivers it, the object would look as if
+        another client had undone the change.
+        """
         body: Any = suspend
         for step in reversed(engine.suspend.split(".")):
             body = {step: body}
         patch = {"metadata": {"uid": uid}, "spec": body}
         try:
-            await self._writer.patch(_path(run, engine, run.name), patch, "merge")
+            raw = await self._writer.patch(_path(run, engine, run.name), patch, "merge")
         except ClusterError as error:
             # Another object has the name, or none: the watch delivers what is there.
             if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY):
                 raise
+        else:
+            if watched := self._engines.watched(key):
+                watched.learn(raw)
 
     async def _delete(self, run: Run, engine: Engine, uid: str) -> None:
         options = {
