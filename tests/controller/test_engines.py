@@ -77,6 +77,12 @@ class Stage:
         """A Run is there, or gone."""
         self.runs.put(key, self.runs.keep(raw) if raw else None)
 
+    def delegation(self, api: Api) -> Delegation:
+        """What reads and writes objects, by these informers and this API server."""
+        known = ObservedState()
+        objects = Objects(api.client, api.writer, known)
+        return Delegation(api.client, api.writer, self.engines, known.nodes, objects, Refusals())
+
     async def settle(self) -> None:
         """Let the informers start and stop."""
         for _ in range(3):
@@ -273,12 +279,9 @@ def test_events_are_read_while_pods_are_missing_and_not_with_each_change() -> No
         watched.objects.replace({"lab/mnist": ENGINES[PYTORCH].read(raw)}, "7")  # type: ignore[dict-item]
         watched.pods.cache.replace({}, "7")
         event = {"type": "Warning", "reason": "FailedCreatePod", "message": "exceeded quota: q"}
-        api, known = Api(), ObservedState()
+        api = Api()
         api.answers["list", "events"] = {"items": [{**event, "lastTimestamp": to_second(NOW)}]}
-        objects = Objects(api.client, api.writer, known)
-        delegation = Delegation(
-            api.client, api.writer, stage.engines, known.nodes, objects, Refusals()
-        )
+        delegation = stage.delegation(api)
         found = run(backend="kubeflow", framework="pytorch", replicas={"master": {}})
 
         async def reason_after(seconds: float) -> str:
@@ -310,14 +313,11 @@ def test_a_suspension_is_known_before_the_watch_delivers_it() -> None:
         assert watched is not None
         raw = {**engine_object(), "spec": {}}
         watched.objects.replace({"lab/mnist": ENGINES[PYTORCH].read(raw)}, "7")  # type: ignore[dict-item]
-        api, known = Api(), ObservedState()
+        api = Api()
         answer = engine_object()
         answer["metadata"]["resourceVersion"] = "8"
         api.answers["patch", "mnist"] = answer
-        objects = Objects(api.client, api.writer, known)
-        delegation = Delegation(
-            api.client, api.writer, stage.engines, known.nodes, objects, Refusals()
-        )
+        delegation = stage.delegation(api)
         found = run(backend="kubeflow", framework="pytorch", replicas={"master": {}})
         actions = [SuspendEngineObject("uid-job", suspend=True)]
         done = await delegation.carry_out(found, PYTORCH, ENGINES[PYTORCH], actions)

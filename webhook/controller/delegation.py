@@ -210,7 +210,8 @@ class Delegation:
             gone=tuple(pod for pod in gone if pod.uid not in there),
             nodes=self._nodes.health({pod.node for pod in pods if pod.node}),
             refusals=self._refusals.refusals_of(run.metadata.uid),
-            between=watched.pods.has_owner(found.uid, links) if found else True,
+            # Looked for only where it decides: it looks at all owners of the engine's pods.
+            between=not (found and watched.engine.once) or watched.pods.has_owner(found.uid, links),
             fresh=links is not None,
             edits=self._describe_edits(run, watched.engine, found) if found else "",
         )

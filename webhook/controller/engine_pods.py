@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.controller.informers import A_PAGE, collection
 from webhook.kube.cache import Cache
@@ -31,14 +31,6 @@ class Link(NamedTuple):
     deleted: bool
 
 
-class Chain(Protocol):
-    """The links by uid."""
-
-    def get(self, uid: str, /) -> Link | None:
-        """Return the link; None if there is none."""
-        ...
-
-
 def read_link(raw: Mapping[str, Any]) -> Link | None:
     """Return the link; None for an object without a controller."""
     controller = observation.controller_of(raw)
@@ -49,7 +41,7 @@ def read_link(raw: Mapping[str, Any]) -> Link | None:
     return Link(sys.intern(metadata["uid"]), sys.intern(controller["uid"]), deleted)
 
 
-def find_root(links: Chain, uid: str, levels: int) -> str:
+def find_root(links: Mapping[str, Link], uid: str, levels: int) -> str:
     """Return the uid at the top of the chain of owners, at most so many levels above this one.
 
     Owner references can be forged, also in a circle.
@@ -62,7 +54,7 @@ def find_root(links: Chain, uid: str, levels: int) -> str:
     return uid
 
 
-def is_withdrawn(links: Chain, pod: OwnedPod, root: str, levels: int) -> bool:
+def is_withdrawn(links: Mapping[str, Link], pod: OwnedPod, root: str, levels: int) -> bool:
     """Return True if an object between the pod and the root is deleted, or about to be."""
     uid = pod.run_uid
     for _ in range(levels):
@@ -145,7 +137,9 @@ class EnginePods:
             if any(pod.node == node for pod in pods.values())
         }
 
-    def judge_live(self, namespace: str, pod: OwnedPod, owner: str, links: Chain) -> OwnedPod:
+    def judge_live(
+        self, namespace: str, pod: OwnedPod, owner: str, links: Mapping[str, Link]
+    ) -> OwnedPod:
         """Return a pod from a live read, with what the watch has shown of its end."""
         cached = self.cache.get(f"{namespace}/{pod.name}")
         known = cached if cached and cached.uid == pod.uid else None
@@ -153,7 +147,7 @@ class EnginePods:
         withdrawn = is_withdrawn(links, pod, owner, self._levels)
         return replace(pod, ended_first=first, withdrawn=withdrawn)
 
-    def gone(self, owner: str, links: Chain | None = None) -> tuple[OwnedPod, ...]:
+    def gone(self, owner: str, links: Mapping[str, Link] | None = None) -> tuple[OwnedPod, ...]:
         """Return the deleted pods of the object with this uid that may not be counted yet.
 
         links: those of a live read, if there was one.

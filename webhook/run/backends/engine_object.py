@@ -9,12 +9,11 @@ from webhook.errors import InvalidRun
 from webhook.policy.findings import path_text
 from webhook.run import manifests
 from webhook.run.backends.backend import put
-from webhook.run.backends.engines import MPI_KEY, VARIANTS, find_below, find_engine
+from webhook.run.backends.engines import find_below, find_engine
 from webhook.run.backends.table import BACKENDS, render_run
 from webhook.run.model.spec import MAX_INT32
 
 if TYPE_CHECKING:
-    from webhook.placement.shapes import JsonObject
     from webhook.run.backends.backend import Manifest
     from webhook.run.backends.engines import Engine
     from webhook.run.model import Run
@@ -41,8 +40,10 @@ def render_delegated(run: Run, engine: Engine) -> Manifest:
     """
     (manifest,) = render_run(_handed_down(run, engine), engine.renderer)
     spec = manifest["spec"]
-    if engine in VARIANTS[MPI_KEY][1:] and _named_account(spec):
-        raise InvalidRun([_ACCOUNT])
+    if engine.binds:
+        bound = find_below(spec, engine.binds.split("."))
+        if bound.get("serviceAccountName") or bound.get("serviceAccount"):
+            raise InvalidRun([_ACCOUNT])
     if engine.clean:
         *above, last = engine.clean.split(".")
         put(spec, engine.clean, find_below(spec, above).get(last, "Running"))
@@ -56,15 +57,6 @@ def render_delegated(run: Run, engine: Engine) -> Manifest:
     if written.get("annotations"):
         meta["annotations"] = written["annotations"]
     return {**manifest, "metadata": meta}
-
-
-def _named_account(spec: JsonObject) -> bool:
-    """Return True if the launcher of a kubeflow.org/v1 MPIJob has an account of its own.
-
-    Source: getLauncherRoleBinding of pkg/controller.v1/mpi/mpijob_controller.go.
-    """
-    pod = find_below(spec, ("mpiReplicaSpecs", "Launcher", "template", "spec"))
-    return any(pod.get(key) for key in ("serviceAccountName", "serviceAccount"))
 
 
 def _handed_down(run: Run, engine: Engine) -> Run:

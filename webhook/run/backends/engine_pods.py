@@ -38,10 +38,8 @@ def assign_replicas(
             by_role.setdefault(each.role, set()).add(each.run_uid)
         orders = {role: sorted(owners) for role, owners in by_role.items()}
         return [replace(each, index=orders[each.role].index(each.run_uid)) for each in found]
-    if engine.kind == "MPIJob":
-        # The label counts the launcher too if that is also a worker.
-        return [_with_index_of_name(each) if each.role == "worker" else each for each in found]
-    return found
+    named = engine.pods.named
+    return [_with_index_of_name(each) if each.role in named else each for each in found]
 
 
 def _with_index_of_name(pod: OwnedPod) -> OwnedPod:

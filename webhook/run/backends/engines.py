@@ -51,6 +51,7 @@ class PodSource:
     label: all of them have it, and its value is the name of the object.
     role, index: labels; no index: the pods of a role are numbered in the order of their names.
     containers: by kind of the pod's controller, the main container.
+    named: roles whose index is the end of the pod's name, because the label counts others, too.
     owners: the objects between the operator's object and its pods, from the top; empty if the
     operator creates all pods itself.
     """
@@ -60,6 +61,7 @@ class PodSource:
     index: str
     containers: Mapping[str, str]
     owners: tuple[OwnerSource, ...] = ()
+    named: tuple[str, ...] = ()
 
     @property
     def selector(self) -> str:
@@ -80,6 +82,7 @@ class Engine:
     completes: it has failed for good only once its status has a completion time.
     suspend: the dotted path of the field that suspends it; empty: it is deleted instead.
     clean: the dotted path of cleanPodPolicy, which is Running if it is unset.
+    binds: the dotted path of the pod to whose service account the operator gives rights.
     own_limit: the engine has a limit of failures of its own, even if the Run sets none.
     keeps_failed: roles whose pods the engine does not replace while they are there, ended.
     once: by the label of a role, the phases in which its pod exists, and what is above the others.
@@ -102,6 +105,7 @@ class Engine:
     failed: str = "Failed"
     completes: bool = False
     clean: str = ""
+    binds: str = ""
     own_limit: bool = False
     keeps_failed: tuple[str, ...] = ()
     once: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -153,13 +157,15 @@ _TRAINING_PODS: Final = PodSource(
     "training.kubeflow.org/replica-index",
     {each.kind: each.container for each in KINDS.values() if each.container},
 )
-# The launcher is the pod of a Job, which has no other label.
+# The launcher is the pod of a Job, which has no other label. The index of workers counts a launcher
+# that is also one.
 _MPI_PODS: Final = PodSource(
     "training.kubeflow.org/job-name",
     "training.kubeflow.org/job-role",
     "training.kubeflow.org/replica-index",
     {},
     (OwnerSource("/apis/batch/v1", "jobs", "Job", "app", labelled=False),),
+    ("worker",),
 )
 _JOBSET: Final = "jobset.sigs.k8s.io/jobset-name"
 _JOBSET_PODS: Final = PodSource(
@@ -218,6 +224,11 @@ _MPI: Final = replace(
     keeps_failed=("worker",),
 )
 
+# Source of `binds`: getLauncherRoleBinding of pkg/controller.v1/mpi/mpijob_controller.go.
+_MPI_V1: Final = replace(
+    _training(MPIJOB_V1, Kubeflow("v1")), binds="mpiReplicaSpecs.Launcher.template.spec"
+)
+
 
 def _jobset(framework: str | None) -> Engine:
     return Engine(
@@ -266,7 +277,7 @@ ENGINES: Final[Mapping[str, Engine]] = {
 
 # Engines whose objects are of one definition, in different versions: a cluster has one of them.
 VARIANTS: Final[Mapping[str, tuple[Engine, ...]]] = {
-    MPI_KEY: (_MPI, _training(MPIJOB_V1, Kubeflow("v1"))),
+    MPI_KEY: (_MPI, _MPI_V1),
 }
 
 
