@@ -295,5 +295,5 @@ def test_a_warning_appears_exactly_if_no_node_admits(
             continue
         if came["spec"].get("schedulingGates"):
             final = final._replace(tolerations=[{"operator": "Exists"}])
-        assert bool(text) == (not survey(final, nodes).admitted)
+        assert bool(text) == (not survey(final, {}, nodes).admitted)
         assert len(text) <= 200

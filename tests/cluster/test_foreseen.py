@@ -152,7 +152,7 @@ def test_pods_come_out_as_foreseen(room: Room, manifest: Json, tmp_path: Path) -
         added = [each for each in real.tolerations if each not in wanted.tolerations]
         assert all("node.kubernetes.io/" in each["key"] for each in added)
         assert len(added) + len(wanted.tolerations) == len(real.tolerations)
-        assert seen["spec"]["nodeName"] in survey(wanted, nodes).admitted
+        assert seen["spec"]["nodeName"] in survey(wanted, {}, nodes).admitted
 
 
 def test_volumes_of_claims_are_foreseen(room: Room, tmp_path: Path) -> None:

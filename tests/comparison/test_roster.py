@@ -26,7 +26,7 @@ def placement(**spec: object) -> PodPlacement:
 def test_the_conditions_that_shut_most_nodes_out_come_first() -> None:
     """At most three of them, each with how many nodes."""
     nodes = (*NODES, Node("full", {"pool": "steady"}, [], unschedulable=True))
-    found = Roster(nodes).count_admitting(placement(nodeSelector={"pool": "spot"}))
+    found = Roster(nodes).count_admitting(placement(nodeSelector={"pool": "spot"}), {})
     assert (found.admitted, found.total) == (0, 4)
     selector, (taint, tainted) = found.shut
     assert selector == ("nodeSelector pool=spot", 2)
@@ -37,16 +37,16 @@ def test_the_conditions_that_shut_most_nodes_out_come_first() -> None:
 def test_nodes_that_differ_by_a_taint_are_not_alike() -> None:
     """Nor those of which one is cordoned."""
     nodes = [Node("a", {}, []), Node("b", {}, [TAINT]), Node("c", {}, [], unschedulable=True)]
-    assert Roster(nodes).count_admitting(placement()).admitted == 1
+    assert Roster(nodes).count_admitting(placement(), {}).admitted == 1
 
 
 def test_nodes_that_are_named_are_distinguished() -> None:
     """By the pod's nodeName, or by a field of its affinity."""
-    assert Roster(NODES).count_admitting(placement(nodeName="steady-1")).admitted == 1
+    assert Roster(NODES).count_admitting(placement(nodeName="steady-1"), {}).admitted == 1
     named = {"key": "metadata.name", "operator": "In", "values": ["steady-1"]}
     terms = {"nodeSelectorTerms": [{"matchFields": [named]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-    assert Roster(NODES).count_admitting(placement(affinity=affinity)).admitted == 1
+    assert Roster(NODES).count_admitting(placement(affinity=affinity), {}).admitted == 1
 
 
 @settings(
@@ -63,8 +63,8 @@ def test_the_numbers_are_those_of_looking_at_every_node(
     roster = Roster(nodes)
     for pod in pods:
         own = placement_of(pod)
-        wanted = survey(own, nodes)
-        found = roster.count_admitting(own)
+        wanted = survey(own, {}, nodes)
+        found = roster.count_admitting(own, {})
         assert (found.admitted, found.total) == (len(wanted.admitted), wanted.total)
         shut = tuple((each.condition, len(each.nodes)) for each in wanted.shut[:3])
         assert found.shut == (() if wanted.admitted else shut)

@@ -27,7 +27,7 @@ def pod(**spec: Any) -> PodPlacement:
 
 def admitting(groups: NodeGroups, asked: PodPlacement) -> int:
     return sum(
-        each.count for each in groups.groups_for(asked) if obstacle(asked, each.node) is None
+        each.count for each in groups.groups_for(asked) if obstacle(asked, {}, each.node) is None
     )
 
 
@@ -49,7 +49,7 @@ def test_groups_count_what_looking_at_every_node_counts(
         if node is not None:
             plain[name] = node
         asked = read_pod(pods[at % len(pods)])
-        assert admitting(groups, asked) == len(survey(asked, plain.values()).admitted)
+        assert admitting(groups, asked) == len(survey(asked, {}, plain.values()).admitted)
     assert len(groups) == len(plain)
     for asked in map(read_pod, pods):
         assert sum(each.count for each in groups.groups_for(asked)) == len(plain)

@@ -50,7 +50,7 @@ def node(name: str = "n1", *, cordoned: bool = False, taints: Any = (), **labels
 @given(strategies.pods(), strategies.nodes())
 def test_a_node_admits_what_the_scheduler_would_put_there(pod: Json, node: Json) -> None:
     """The answer is that of a model of the scheduler which shares no code with this."""
-    admitted = obstacle(read_pod(pod), nodes.parse_node(node)) is None
+    admitted = obstacle(read_pod(pod), {}, nodes.parse_node(node)) is None
     assert admitted == scheduler.admits(pod, node)
 
 
@@ -58,7 +58,7 @@ def test_a_node_admits_what_the_scheduler_would_put_there(pod: Json, node: Json)
 @given(strategies.pods(), strategies.nodes())
 def test_what_is_named_is_what_is_in_the_way(pod: Json, node: Json) -> None:
     """Without the field that the obstacle names, that obstacle is gone."""
-    found = obstacle(read_pod(pod), nodes.parse_node(node))
+    found = obstacle(read_pod(pod), {}, nodes.parse_node(node))
     if found is None:
         return
     labels_admit = scheduler.labels_admit(pod, node)
@@ -77,7 +77,7 @@ def test_what_is_named_is_what_is_in_the_way(pod: Json, node: Json) -> None:
 def test_a_survey_counts_every_node_once(pod: Json, listed: list[Json]) -> None:
     """Each node either admits the pod or stands under one condition; most nodes come first."""
     placement, views = read_pod(pod), [nodes.parse_node(each) for each in listed]
-    found = survey(placement, views)
+    found = survey(placement, {}, views)
     named = [*found.admitted, *(name for shut in found.shut for name in shut.nodes)]
     assert sorted(named) == sorted(view.name for view in views)
     assert found.total == len(views)
@@ -89,9 +89,9 @@ def test_a_survey_counts_every_node_once(pod: Json, listed: list[Json]) -> None:
 def test_a_selector_key_is_named_with_what_the_node_has(wording: Wording) -> None:
     """The key and value that are wanted, and the value, or its absence, on the node."""
     wants = pod(nodeSelector={"pool": "ml"})
-    assert obstacle(wants, node(pool="ml")) is None
+    assert obstacle(wants, {}, node(pool="ml")) is None
     for there, fact in ((node(pool="cpu"), "'cpu'"), (node(), "no such label")):
-        found = obstacle(wants, there)
+        found = obstacle(wants, {}, there)
         assert found is not None
         assert found.condition == "nodeSelector pool=ml"
         mentions(found.actual, fact)
@@ -119,25 +119,25 @@ def test_the_requirement_that_fails_is_named_with_its_term(
     terms: list[Json], condition: str
 ) -> None:
     """The first requirement of each term that does not hold, and which terms it is in."""
-    found = obstacle(affine(*terms), node(pool="ml", gen="5"))
+    found = obstacle(affine(*terms), {}, node(pool="ml", gen="5"))
     assert found is not None
     assert found.condition == f"required affinity {condition}"
 
 
 def test_one_term_that_holds_is_enough() -> None:
     """Terms are alternatives."""
-    assert obstacle(affine(term("zone In a"), term("pool In ml")), node(pool="ml")) is None
+    assert obstacle(affine(term("zone In a"), term("pool In ml")), {}, node(pool="ml")) is None
 
 
 def test_the_taint_that_is_not_tolerated_is_named(wording: Wording) -> None:
     """As kubectl writes it; what only makes a node less liked shuts nobody out."""
     soft = {"key": "old", "effect": "PreferNoSchedule"}
     tainted = node(taints=[soft, SPOT, {"key": "gpu", "effect": "NoExecute"}])
-    first = obstacle(pod(), tainted)
+    first = obstacle(pod(), {}, tainted)
     assert first is not None
     mentions(first.condition, "taint", "spot=true:NoSchedule")
     wording(str(first))
-    second = obstacle(pod(tolerations=[{"key": "spot", "value": "true"}]), tainted)
+    second = obstacle(pod(tolerations=[{"key": "spot", "value": "true"}]), {}, tainted)
     assert second is not None
     mentions(second.condition, "taint", "gpu:NoExecute")
 
@@ -146,21 +146,21 @@ def test_a_cordoned_node_admits_only_who_tolerates_that() -> None:
     """As the NodeUnschedulable plugin has it, with or without the taint that comes with it."""
     taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
     for cordoned in (node(cordoned=True), node(cordoned=True, taints=[taint])):
-        found = obstacle(pod(), cordoned)
+        found = obstacle(pod(), {}, cordoned)
         assert found is not None
         assert found.condition == "cordoned"
         tolerant = pod(tolerations=[{"key": taint["key"], "operator": "Exists"}])
-        assert obstacle(tolerant, cordoned) is None
+        assert obstacle(tolerant, {}, cordoned) is None
 
 
 def test_a_bound_pod_is_shut_out_of_all_other_nodes() -> None:
     """Of its own node's taints only NoExecute counts, for the scheduler is passed by."""
     bound = pod(nodeName="n1")
-    other = obstacle(bound, node("n2"))
+    other = obstacle(bound, {}, node("n2"))
     assert other is not None
     assert other.condition == "nodeName n1"
-    assert obstacle(bound, node("n1", cordoned=True, taints=[SPOT])) is None
-    evicts = obstacle(bound, node("n1", taints=[SPOT | {"effect": "NoExecute"}]))
+    assert obstacle(bound, {}, node("n1", cordoned=True, taints=[SPOT])) is None
+    evicts = obstacle(bound, {}, node("n1", taints=[SPOT | {"effect": "NoExecute"}]))
     assert evicts is not None
     mentions(evicts.condition, "taint", "spot=true:NoExecute")
 

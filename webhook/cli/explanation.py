@@ -15,6 +15,7 @@ from webhook.placement import nodes as nodes_of
 from webhook.placement import on_demand
 from webhook.placement import pod as pods
 from webhook.placement.node_groups import NodeGroups
+from webhook.placement.pod_requests import requests
 from webhook.placement.runtime_class import unread_class
 from webhook.times import format_span
 
@@ -185,13 +186,13 @@ class Surveys(NamedTuple):
 
 def surveys(replicas: Replicas, nodes: Sequence[Node], policies: PolicySet) -> Surveys:
     """Where the pods may run."""
-    own = pods.parse_pod(replicas.arrival.pod)
-    before = nodes_of.survey(own, nodes)
+    own, requested = pods.parse_pod(replicas.arrival.pod), requests(replicas.arrival.pod["spec"])
+    before = nodes_of.survey(own, requested, nodes)
     decision = replicas.decision
     if decision.placement is None or not decision.allowed:
-        return Surveys(before, None, unread=unread_class(own, nodes))
-    after = nodes_of.survey(decision.placement, nodes)
-    if unread := unread_class(decision.placement, nodes):
+        return Surveys(before, None, unread=unread_class(own, requested, nodes))
+    after = nodes_of.survey(decision.placement, requested, nodes)
+    if unread := unread_class(decision.placement, requested, nodes):
         return Surveys(before, after, unread=unread)
     if after.admitted:
         return Surveys(before, after)
@@ -204,7 +205,8 @@ def unread_classes(decided: Iterable[Replicas], nodes: Sequence[Node] | None) ->
     found = []
     for each in decided if nodes is not None else ():
         own = each.decision.placement or pods.parse_pod(each.arrival.pod)
-        if each.decision.allowed and (unread := unread_class(own, nodes or ())):
+        requested = requests(each.arrival.pod["spec"])
+        if each.decision.allowed and (unread := unread_class(own, requested, nodes or ())):
             found.append(f"{each.subject}: which nodes admit it is unknown: {_unread(unread)}")
     return found
 

@@ -23,7 +23,8 @@ from webhook.comparison.difference import (
 )
 from webhook.placement import on_demand
 from webhook.placement.node_groups import NodeGroups
-from webhook.placement.nodes import obstacle
+from webhook.placement.nodes import closed_to, too_small
+from webhook.placement.pod_requests import requests
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -79,7 +80,7 @@ class Comparison:
         self._shapes = Shapes((sets.old, sets.new))
         self._authors = Authors(sets.old, sets.new)
         self._roster = None if sets.nodes is None else Roster(sets.nodes)
-        self._known: dict[Shape, Difference | Same] = {}
+        self._known: dict[tuple[Shape, frozenset[tuple[str, int]]], Difference | Same] = {}
         self._parts: dict[bytes, _Parts] = {}
 
     def compare(self, arrival: Arrival) -> Difference | Same:
@@ -96,12 +97,13 @@ class Comparison:
         # No policy applies to a pod that keeps its placement: that does not hold for other pods.
         if shape is None or received.keeps:
             return self._compared(received, self._parts_in(received))
-        found = self._known.get(shape)
+        key = shape, frozenset(self._requests(received).items())
+        found = self._known.get(key)
         if found is None:
             parts = self._parts.get(shape.who)
             if parts is None:
                 parts = self._parts[shape.who] = self._parts_in(received)
-            found = self._known[shape] = self._compared(received, parts)
+            found = self._known[key] = self._compared(received, parts)
         return found
 
     def compare_fully(self, arrival: Arrival) -> Difference | Same:
@@ -142,15 +144,23 @@ class Comparison:
         # For the same placement, a class that creates nodes may have been added or removed.
         if alike and (self._same_classes or self._roster is None):
             return "same"
-        sides = self._side(old, sets.old), self._side(new, sets.new)
+        requested = self._requests(received)
+        sides = self._side(old, sets.old, requested), self._side(new, sets.new, requested)
         if alike and is_without_node(sides[0].nodes) == is_without_node(sides[1].nodes):
             return "same"
         return Difference(kind_of(*sides), *sides, *self._authors.attribute(old, new))
 
-    def _side(self, evaluation: Evaluation, policies: PolicySet) -> Side:
+    def _requests(self, received: ReceivedPod) -> Mapping[str, int]:
+        """Return the pod's requests, if a node may be too small for them."""
+        return {} if self._roster is None else requests(received.arrival.pod["spec"])
+
+    def _side(
+        self, evaluation: Evaluation, policies: PolicySet, requested: Mapping[str, int]
+    ) -> Side:
         if self._roster is None or not evaluation.allowed:
             return Side(evaluation.result, evaluation.reason)
-        nodes = self._roster.count_admitting(evaluation.placement, policies.classes.values())
+        classes = policies.classes.values()
+        nodes = self._roster.count_admitting(evaluation.placement, requested, classes)
         return Side(evaluation.result, evaluation.reason, nodes)
 
 
@@ -167,7 +177,10 @@ class Roster:
         self._groups = NodeGroups(nodes)
 
     def count_admitting(
-        self, placement: PodPlacement, classes: Iterable[CapacityClass] = ()
+        self,
+        placement: PodPlacement,
+        requested: Mapping[str, int],
+        classes: Iterable[CapacityClass] = (),
     ) -> Nodes:
         """Count the nodes that admit it; if none does, with the conditions that exclude most.
 
@@ -176,11 +189,13 @@ class Roster:
         admitted = 0
         shut: Counter[str] = Counter()
         for alike in self._groups.groups_for(placement):
-            found = obstacle(placement, alike.node)
-            if found is None:
-                admitted += alike.count
-            else:
-                shut[found.condition] += alike.count
+            closed = closed_to(placement, alike.node)
+            for room, count in alike.rooms.values():
+                found = closed or too_small(placement, requested, room)
+                if found is None:
+                    admitted += count
+                else:
+                    shut[found.condition] += count
         if admitted:
             return Nodes(admitted, len(self._groups))
         most = sorted(shut.items(), key=lambda each: (-each[1], each[0]))[:_TOLD]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.placement.nodes import admits, obstacle
+from webhook.placement.nodes import admits, closed_to
 from webhook.placement.pod import REQUIRED
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def held_off(own: PodPlacement, held: PodPlacement, nodes: Sequence[Node]) -> He
     """The nodes of pods with placement `own`, which with requirements would be `held`."""
     there = template_nodes(own, nodes)
     held = held._replace(tolerations=[*own.tolerations, *_TOLERATED])
-    unmet = [(node, why) for node in there if (why := obstacle(held, node)) is not None]
+    unmet = [(node, why) for node in there if (why := closed_to(held, node)) is not None]
     return HeldOff(len(there), unmet)
 
 

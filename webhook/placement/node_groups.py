@@ -66,7 +66,11 @@ class NodeGroups:
         self._label_keys: dict[str, int] = {}
         self._groupings: dict[_Keys, dict[_Key, Alike]] = {}
         self.version = 0
+        rooms: dict[frozenset[tuple[str, int]], Mapping[str, int]] = {}
         for node in nodes:
+            if node.allocatable is not None:
+                room = rooms.setdefault(frozenset(node.allocatable.items()), node.allocatable)
+                node = node._replace(allocatable=room)
             self.update(node.name, node)
 
     def __len__(self) -> int:

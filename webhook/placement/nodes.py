@@ -1,7 +1,7 @@
 """Which nodes admit a pod, and the condition that excludes each other node.
 
-Only what labels, fields and taints decide, as in the scheduler's plugins NodeName, NodeAffinity,
-TaintToleration and NodeUnschedulable: not resources (see pod_requests.py), volumes or other pods.
+As in the scheduler's plugins NodeName, NodeAffinity, TaintToleration, NodeUnschedulable, and
+NodeResourcesFit for an empty node: not volumes or other pods.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from webhook.errors import FairleadError
 from webhook.placement import node_affinity, quantity
+from webhook.placement.pod_requests import lacking
 from webhook.placement.tolerations import NO_EXECUTE, untolerated
 
 if TYPE_CHECKING:
@@ -139,12 +140,15 @@ def by_name(nodes: Iterable[Node] | None) -> Callable[[str], Node | None] | None
     return None if nodes is None else {node.name: node for node in nodes}.get
 
 
-def survey(pod: PodPlacement, nodes: Iterable[Node]) -> Survey:
-    """Which nodes admit the pod, and why the others do not. Nodes keep their order."""
+def survey(pod: PodPlacement, requests: Mapping[str, int], nodes: Iterable[Node]) -> Survey:
+    """Return which nodes admit the pod, and why the others do not. Nodes keep their order.
+
+    `requests`: the pod's, as `pod_requests.requests` counts them.
+    """
     admitted: list[str] = []
     shut: dict[str, list[str]] = {}
     for node in nodes:
-        found = obstacle(pod, node)
+        found = obstacle(pod, requests, node)
         if found is None:
             admitted.append(node.name)
         else:
@@ -154,19 +158,40 @@ def survey(pod: PodPlacement, nodes: Iterable[Node]) -> Survey:
     return Survey(tuple(admitted), tuple(groups))
 
 
-def obstacle(pod: PodPlacement, node: Node) -> Obstacle | None:
-    """The first condition by which the node does not admit the pod, or None.
+def obstacle(pod: PodPlacement, requests: Mapping[str, int], node: Node) -> Obstacle | None:
+    """Return the first condition by which the node does not admit the pod, or None.
 
-    In this order: nodeName, nodeSelector, required affinity, taints. A bound pod bypasses the
-    scheduler; of its taints, the kubelet checks only NoExecute (package lifecycle).
+    In this order: nodeName, nodeSelector, required affinity, taints, resources. A bound pod
+    bypasses the scheduler; of its taints, the kubelet checks only NoExecute (package lifecycle).
     """
+    return closed_to(pod, node) or too_small(pod, requests, node.allocatable)
+
+
+def closed_to(pod: PodPlacement, node: Node) -> Obstacle | None:
+    """Return the first condition on name, labels and taints that excludes the pod, or None."""
     if pod.node_name and pod.node_name != node.name:
         return Obstacle(f"nodeName {pod.node_name}", "the pod is bound to that node")
     return _selector(pod, node) or _affinity(pod, node) or _taints(pod, node)
 
 
+def too_small(
+    pod: PodPlacement, requests: Mapping[str, int], allocatable: Mapping[str, int] | None
+) -> Obstacle | None:
+    """Return the first resource that an empty node with this allocatable lacks, or None."""
+    if pod.node_name and allocatable is not None:
+        # The kubelet does not count extended resources that its node does not report
+        # (package lifecycle, removeMissingExtendedResources).
+        requests = {name: requests[name] for name in requests.keys() & allocatable.keys()}
+    lack = lacking(requests, allocatable)
+    if lack is None:
+        return None
+    resource, asked, there = lack
+    actual = f"the node has {quantity.format_quantity(resource, there) if there else 'none'}"
+    return Obstacle(f"requests {resource} {quantity.format_quantity(resource, asked)}", actual)
+
+
 def admits(pod: PodPlacement, node: Node) -> bool:
-    """Whether the node admits the pod; faster than `obstacle`."""
+    """Return whether `closed_to` finds nothing, faster."""
     if pod.node_name and pod.node_name != node.name:
         return False
     labels = node.labels

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.placement.nodes import admits
+from webhook.placement.nodes import obstacle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
@@ -22,13 +22,14 @@ FIELD: Final = "runtimeClassName"
 EVERY_TAINT: Final[Toleration] = {"operator": "Exists"}
 
 
-def unread_class(pod: PodPlacement, nodes: Iterable[Node]) -> str:
+def unread_class(pod: PodPlacement, requests: Mapping[str, int], nodes: Iterable[Node]) -> str:
     """Return the pod's RuntimeClass, if that decides which of the nodes admit it; else no text.
 
-    A class can tolerate taints, and cannot admit a pod to a node whose labels exclude it.
+    A class can tolerate taints, and cannot admit a pod to a node whose labels exclude it, or that
+    is too small.
     """
     name = pod.runtime_class_name
     if not name:
         return ""
     tolerant = pod._replace(tolerations=[EVERY_TAINT])
-    return name if any(admits(tolerant, node) for node in nodes) else ""
+    return name if any(obstacle(tolerant, requests, node) is None for node in nodes) else ""

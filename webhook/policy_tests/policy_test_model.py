@@ -21,9 +21,11 @@ from webhook.placement.schema.syntax import (
     Moment,
     NamespaceName,
     ObjectName,
+    ResourceName,
 )
 from webhook.pod_schema import field_checks, scheduling_rules, template_rules, text_rules
 from webhook.policy.yaml_tree import Disputed
+from webhook.run.model.replica import Quantity
 from webhook.strict import Problem, Strict, distinct, guess
 
 Text = Annotated[str, Field(min_length=1)]
@@ -42,6 +44,11 @@ class Node(Strict):
         "kubernetes.io/os (linux) and kubernetes.io/arch (amd64) are added.",
     )
     taints: list[Taint] | None = Field(default=None, description="The node's taints.")
+    allocatable: dict[ResourceName, Quantity] | None = Field(
+        default=None,
+        description="What pods can request of the node, as in its status. pods is 110 unless it is "
+        "here. Without allocatable, runsOn does not consider requests.",
+    )
 
 
 class Cluster(Strict):

@@ -16,6 +16,8 @@ from webhook.identity import identify, misread
 from webhook.interception import exclusion_reason
 from webhook.placement import pod as pods_of
 from webhook.placement.nodes import Node, by_name, obstacle
+from webhook.placement.pod_requests import requests
+from webhook.placement.quantity import amount
 from webhook.policy_tests import load_tests, result
 from webhook.policy_tests.policy_test_model import WITHOUT_PLACEMENT
 from webhook.policy_tests.result import Failure, Verdict
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from webhook.policy_tests.load_tests import Document
     from webhook.policy_tests.policy_test_model import Case, Expectation, PolicyTest
 
+# The kubelet's default for maxPods, where a test gives other resources only.
+_PODS, _USUAL_PODS = "pods", "110"
 # The API server puts it on every namespace, and policies may select by it.
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
@@ -242,8 +246,8 @@ def _placement(
 def _runs_on(
     wanted: Sequence[str], final: JsonObject, given: Sequence[policy_test_model.Node]
 ) -> Iterator[Failure]:
-    placement = pods_of.parse_pod(final)
-    obstacles = {node.name: obstacle(placement, _whole_node(node)) for node in given}
+    placement, requested = pods_of.parse_pod(final), requests(final["spec"])
+    obstacles = {node.name: obstacle(placement, requested, _whole_node(node)) for node in given}
     actual = [name for name, found in obstacles.items() if found is None]
     if set(actual) != set(wanted):
         because = [f"{name}: {found}" for name, found in obstacles.items() if found is not None]
@@ -267,4 +271,6 @@ def _whole_node(node: policy_test_model.Node) -> Node:
         {"key": taint.key, "value": taint.value or "", "effect": taint.effect}
         for taint in node.taints or ()
     ]
-    return Node(node.name, labels, taints)
+    given = {_PODS: _USUAL_PODS, **node.allocatable} if node.allocatable else {}
+    room = {resource: amount(resource, text) for resource, text in given.items()}
+    return Node(node.name, labels, taints, allocatable=room or None)

@@ -182,4 +182,4 @@ def test_an_error_is_true_of_every_pod(crowd: list[tuple[Json, str, Json]], pod:
         if all_matched_by(finding) in decision.policies and decision.allowed:
             event("a pod that it matches")
             assert decision.placement is not None
-            assert not survey(decision.placement, NODES).admitted, finding
+            assert not survey(decision.placement, {}, NODES).admitted, finding

@@ -25,6 +25,7 @@ from webhook.cli.live.value_text import placement_rows
 from webhook.cli.yaml_out import yaml_line
 from webhook.placement import nodes as nodes_of
 from webhook.placement import pod as pods
+from webhook.placement.pod_requests import requests
 from webhook.placement.runtime_class import unread_class
 from webhook.run.backends.engine_pods import PodReader
 from webhook.run.backends.engines import find_engine
@@ -310,11 +311,11 @@ def _rows(group: Group, nodes: Sequence[Node] | None) -> Iterator[list[str]]:
         yield ["capacity", capacity]
     yield from placement_rows(pod["spec"])
     if nodes is not None:
-        placement = pods.parse_pod(pod)
-        survey = nodes_of.survey(placement, nodes)
+        placement, requested = pods.parse_pod(pod), requests(pod["spec"])
+        survey = nodes_of.survey(placement, requested, nodes)
         left = str(len(survey.admitted)) if survey.admitted else click.style("0", fg="red")
         text = f"{left} of {survey.total} admit it"
-        if unread := unread_class(placement, nodes):
+        if unread := unread_class(placement, requested, nodes):
             text = f"unknown, RuntimeClass {unread} is not read; {text} without it"
         yield ["nodes", text]
 
@@ -414,7 +415,7 @@ def _group_document(group: Group, nodes: Sequence[Node] | None) -> dict[str, Any
         "pod": pod,
     }
     if nodes is not None:
-        own = pods.parse_pod(pod)
-        unread = unread_class(own, nodes)
-        result["nodes"] = None if unread else list(nodes_of.survey(own, nodes).admitted)
+        own, requested = pods.parse_pod(pod), requests(pod["spec"])
+        unread = unread_class(own, requested, nodes)
+        result["nodes"] = None if unread else list(nodes_of.survey(own, requested, nodes).admitted)
     return result
