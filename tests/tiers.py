@@ -20,6 +20,7 @@ TESTS: Final = Path(__file__).parent
 TIERS: Final[dict[str, tuple[str, ...]]] = {
     "unit": (
         *("admission", "bench", "certs", "cli", "comparison", "controller", "convert", "crd"),
+        "evaluation",
         *("exported", "fuzz", "installation", "kube", "laws", "manifests", "placement"),
         *("pod_schema", "policy", "policy_tests", "run", "sandbox", "server", "tools"),
         "workloads",

@@ -11,6 +11,7 @@ from tests.policy_tests.writing import policy
 from tests.wording import Wording, mentions
 from webhook.cli.offline import Offline, read_nodes, read_offline, read_policies
 from webhook.errors import UnreadableInput
+from webhook.evaluation.world import labels_of
 
 BATCH = policy(
     "batch",
@@ -50,7 +51,7 @@ def test_an_objects_own_namespace_goes_first(tmp_path: Path) -> None:
 def test_namespaces_and_priority_classes_among_the_objects_count(tmp_path: Path) -> None:
     """They are there before the pods in the cluster, too; of two defaults the lower value is."""
     offline = read(tmp_path, f"{POD}---\n{NAMESPACE}---\n{CLASSES}", BATCH)
-    assert offline.labels_of("research") == {
+    assert labels_of("research", offline.namespaces) == {
         "kubernetes.io/metadata.name": "research",
         "tier": "batch",
     }
@@ -61,7 +62,7 @@ def test_namespaces_and_priority_classes_among_the_objects_count(tmp_path: Path)
 def test_the_same_is_read_from_a_file(tmp_path: Path) -> None:
     """As `kubectl get ns,priorityclass -o yaml` prints it."""
     offline = read(tmp_path, POD, BATCH, f"{NAMESPACE}---\n{CLASSES}")
-    assert offline.labels_of("research")["tier"] == "batch"
+    assert labels_of("research", offline.namespaces)["tier"] == "batch"
     assert offline.cluster.default_priority_class == "normal"
 
 
@@ -168,7 +169,7 @@ def test_a_namespace_among_the_objects_takes_no_label_away(tmp_path: Path) -> No
     """As `kubectl apply` of it would take none."""
     bare = "apiVersion: v1\nkind: Namespace\nmetadata: {name: research, labels: {own: x}}\n"
     offline = read(tmp_path, f"{POD}---\n{bare}", BATCH, NAMESPACE)
-    assert offline.labels_of("research").keys() >= {"tier", "own"}
+    assert labels_of("research", offline.namespaces).keys() >= {"tier", "own"}
 
 
 def test_objects_that_make_no_pods_are_an_error(tmp_path: Path) -> None:

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import jsonpatch
-
-from webhook.admission.advice import warnings
-from webhook.admission.arrival import OF_DAEMON_SET, Arrival, keeps_placement
-from webhook.admission.decision import Decision
-from webhook.admission.engine import decide
+from webhook.admission.arrival import OF_DAEMON_SET, keeps_placement
 from webhook.admission.workload_warnings import mark_on
 from webhook.cli.layout import one_line, shortened
-from webhook.cli.live.missing_stamp import unsent
 from webhook.cli.output import print_error
 from webhook.errors import InvalidPod, UnreadableInput
 from webhook.placement import pod as pods
 from webhook.placement.daemon import held_off, on_node
 from webhook.policy.findings import path_text
-from webhook.policy.refused_pods import classes_of, refusals
+from webhook.policy.refused_pods import classes_of
 from webhook.shortening import first_few
 from webhook.workloads.object import ANSWERED
 from webhook.workloads.workload_faults import count_faults, template_faults
@@ -29,9 +22,11 @@ from webhook.workloads.workload_faults import count_faults, template_faults
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from webhook.admission.arrival import Arrival
+    from webhook.admission.decision import Decision
     from webhook.cli.offline import Offline
+    from webhook.evaluation.world import Evaluation
     from webhook.placement.nodes import Node
-    from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject
     from webhook.pod_schema.field_checks import Fault
     from webhook.sources.table import SourceTable
@@ -55,27 +50,43 @@ class Replicas:
     indexes:         the indexes of the evaluated pods in the template
     more:            the number of pods after the last index, which are treated like it
     replica_indexes: the replica indexes of their labels, without duplicates
-    arrival:         the first pod, as the webhook gets it
-    warnings:        the warnings that its author gets
+    evaluation:      what happens to the first pod
+    doubts:          warnings about the template
     nodes:           for a DaemonSet, the nodes of these pods, if not all of its nodes
-    refusals:        why the API server refuses the pods as decided, as far as that is known; also
-                     among the warnings
     """
 
     template: PodTemplate
     indexes: Sequence[int]
     more: int
     replica_indexes: Sequence[int]
-    arrival: Arrival
-    decision: Decision
-    warnings: Sequence[str]
+    evaluation: Evaluation
+    doubts: Sequence[str] = ()
     nodes: Sequence[str] = ()
-    refusals: Sequence[str] = ()
+
+    @property
+    def arrival(self) -> Arrival:
+        """The first pod, as the webhook gets it."""
+        return self.evaluation.arrival
+
+    @property
+    def decision(self) -> Decision:
+        """The decision on the first pod."""
+        return self.evaluation.decision
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """The warnings that the author gets, and why the API server refuses the pods."""
+        return [*self.doubts, *self.evaluation.warnings]
+
+    @property
+    def refusals(self) -> Sequence[str]:
+        """Why the API server refuses the pods as decided, as far as that is known."""
+        return self.evaluation.refusals
 
     @property
     def admitted(self) -> bool:
         """Whether the pods would be admitted, as far as that is known."""
-        return self.decision.allowed and not self.refusals
+        return self.evaluation.allowed
 
     @property
     def count(self) -> int:
@@ -94,21 +105,14 @@ class Replicas:
         title = f"{self.template.source.title} in {self.arrival.namespace}"
         return one_line(f"{title}, {self.pods}" if self.pods else title)
 
-    def patched(self) -> JsonObject:
-        """The first pod with the patch applied."""
-        pod = copy.deepcopy(self.arrival.pod)
-        result: JsonObject = jsonpatch.apply_patch(pod, copy.deepcopy(list(self.decision.patch)))
-        return result
-
     def mutated(self) -> JsonObject:
         """The template that creates the patched pod without a webhook."""
-        return self.template.mutated(self.indexes[0], self.patched())
+        return self.template.mutated(self.indexes[0], self.evaluation.patched())
 
 
 @dataclass(slots=True)
 class _Group:
-    arrival: Arrival
-    decision: Decision
+    evaluation: Evaluation
     indexes: list[int] = field(default_factory=list)
     replica_indexes: set[int] = field(default_factory=set)
 
@@ -189,74 +193,39 @@ def _of_template(
     template: PodTemplate, offline: Offline, doubtful: Sequence[str]
 ) -> list[Replicas]:
     namespace = offline.namespace_of(template)
-    labels = offline.labels_of(namespace)
     groups: list[_Group] = []
     count = 1 if template.count is None else max(template.count, 1)
     decided = min(count, MAX_REPLICAS)
     for index in range(decided):
-        pod = template.pod(index)
-        arrival = Arrival(pod, namespace, labels, now=offline.now, led=template.led)
-        decision = as_sent(
-            decide(arrival, offline.policies, offline.cluster), arrival, offline.configuration
-        )
-        group = next((each for each in groups if same(each.decision, decision)), None)
+        found = offline.world.evaluate(template.pod(index), namespace, led=template.led)
+        decision = found.decision
+        group = next((each for each in groups if same(each.evaluation.decision, decision)), None)
         if group is None:
-            group = _Group(arrival, decision)
+            group = _Group(found)
             groups.append(group)
         group.indexes.append(index)
         if decision.identity and decision.identity.replica_index is not None:
             group.replica_indexes.add(decision.identity.replica_index)
-    found = [
-        with_refusals(
-            Replicas(
-                template,
-                tuple(group.indexes),
-                count - decided if group.indexes[-1] == decided - 1 else 0,
-                sorted(group.replica_indexes),
-                group.arrival,
-                group.decision,
-                [
-                    *doubtful,
-                    *_unmarked(template, group.decision),
-                    *warnings(group.arrival.pod, group.decision),
-                ],
-            ),
-            offline.classes or {},
+    alike = [
+        Replicas(
+            template,
+            tuple(group.indexes),
+            count - decided if group.indexes[-1] == decided - 1 else 0,
+            sorted(group.replica_indexes),
+            group.evaluation,
+            [*doubtful, *_unmarked(template, group.evaluation.decision)],
         )
         for group in groups
     ]
     if template.count is None and offline.nodes is not None:
-        (every,) = found
+        (every,) = alike
         return _by_node(every, offline, offline.nodes)
-    return found
+    return alike
 
 
 def _unmarked(template: PodTemplate, decision: Decision) -> list[str]:
     alone = template.source.is_labelled and not template.is_pod and decision.identity is None
     return [mark_on(template.source.kind)] if alone else []
-
-
-def with_refusals(replicas: Replicas, classes: Mapping[str, Collection[str]]) -> Replicas:
-    """The pods, with why a cluster that has only these classes, by kind, refuses them."""
-    placement = placement_of(replicas)
-    if placement is None:
-        return replicas
-    setting = {
-        entry.field: f"policy {entry.policy} sets it: "
-        for entry in replicas.decision.trace
-        if entry.policy and entry.outcome == "set"
-    }
-    found = [
-        f"{field}: {setting.get(field, '')}{why}" for field, why in refusals(placement, classes)
-    ]
-    return replace(replicas, warnings=[*replicas.warnings, *found], refusals=found)
-
-
-def placement_of(replicas: Replicas) -> PodPlacement | None:
-    """The placement of the pods as they would be; None if the webhook rejects them."""
-    if not replicas.decision.allowed:
-        return None
-    return replicas.decision.placement or pods.parse_pod(replicas.arrival.pod)
 
 
 def unknown_classes(
@@ -268,7 +237,7 @@ def unknown_classes(
     """
     unknown: dict[str, set[str]] = {}
     for each in decided if classes is not None else ():
-        placement = placement_of(each)
+        placement = each.evaluation.placement
         for _, kind, name in classes_of(placement) if placement else ():
             if kind not in (classes or {}):
                 unknown.setdefault(kind, set()).add(name)
@@ -277,19 +246,6 @@ def unknown_classes(
         f"without it pods are rejected: ask as a user who may list each {kind}"
         for kind, names in sorted(unknown.items())
     ]
-
-
-def as_sent(
-    decision: Decision, arrival: Arrival, configuration: Mapping[str, Any] | None
-) -> Decision:
-    """The decision, or that the API server does not send such a pod to the webhook."""
-    if decision.identity is None:
-        return decision
-    own = arrival.pod["metadata"].get("labels") or {}
-    found = unsent(own, arrival.namespace, arrival.namespace_labels, configuration)
-    if found is None:
-        return decision
-    return Decision("not-sent", f"{found.reason}; {found.cure}", identity=decision.identity)
 
 
 def _by_node(every: Replicas, offline: Offline, nodes: Sequence[Node]) -> list[Replicas]:
@@ -301,15 +257,13 @@ def _by_node(every: Replicas, offline: Offline, nodes: Sequence[Node]) -> list[R
     if not off.nodes:
         return [every]
     first = off.nodes[0][0].name
-    there = arrival._replace(pod=on_node(arrival.pod, first))
-    decision = decide(there, offline.policies, offline.cluster)
-    if decision.allowed:
+    there = offline.world.evaluate(on_node(arrival.pod, first), arrival.namespace, led=arrival.led)
+    if there.decision.allowed:
         return [every]
     rejected = replace(
         every,
-        arrival=there,
-        decision=decision,
-        warnings=warnings(there.pod, decision),
+        evaluation=there,
+        doubts=(),
         nodes=[node.name for node, _ in off.nodes],
     )
     return [rejected] if len(off.nodes) == off.total else [every, rejected]

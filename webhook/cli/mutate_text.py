@@ -98,7 +98,7 @@ class Printer:
         rejected: list[str] = []
         for source in self._offline.objects:
             groups = [each for each in self._decided if each.template.source is source]
-            if not all(each.decision.allowed for each in groups):
+            if not all(each.admitted for each in groups):
                 rejected.append(source.title)
             elif self._is_whole(source, groups) and (value := self._mutated(source, groups)):
                 kept.append(value)

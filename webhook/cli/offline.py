@@ -15,6 +15,7 @@ from webhook.cli.layout import one_line
 from webhook.cli.objects import counted, default_priority_class, read_cluster_file, read_objects
 from webhook.cli.workload_pods import run_of
 from webhook.errors import InvalidPod, InvalidRun, UnreadableInput
+from webhook.evaluation.world import World
 from webhook.identity import identify
 from webhook.placement import nodes as nodes_of
 from webhook.placement import pod as pods
@@ -83,9 +84,17 @@ class Offline:
         """The namespace of the template's pods."""
         return template.source.namespace or self.namespace
 
-    def labels_of(self, namespace: str) -> Mapping[str, str]:
-        """A namespace's labels; for an unknown one, the label that every namespace has."""
-        return labels_of(namespace, self.namespaces)
+    @property
+    def world(self) -> World:
+        """What pods are evaluated by."""
+        return World(
+            self.policies,
+            self.cluster,
+            self.namespaces,
+            self.now,
+            self.configuration,
+            self.classes or {},
+        )
 
     def unknown_namespaces(self) -> list[str]:
         """A line for each namespace whose labels are unknown, although decisions depend on them.
@@ -126,11 +135,6 @@ class Offline:
         what = f"{which} {was} placed before: what policies set then is taken for what {it} wrote"
         cure = "ask for the live pod (fairlead explain pod/NAME), or give the file that was applied"
         return [f"{what}; {cure}"]
-
-
-def labels_of(namespace: str, known: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
-    """A namespace's labels; for an unknown one, the label that every namespace has."""
-    return known.get(namespace) or {_NAMESPACE_NAME: namespace}
 
 
 def read_offline(

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import jsonpatch
 
 from webhook import names
-from webhook.admission.arrival import Arrival, Cluster
-from webhook.admission.decision import Decision
-from webhook.admission.engine import decide, subject_of
+from webhook.admission.arrival import Cluster
+from webhook.admission.engine import subject_of
+from webhook.evaluation.world import World
 from webhook.identity import identify, misread
-from webhook.interception import exclusion_reason
 from webhook.placement import pod as pods_of
 from webhook.placement.nodes import Node, by_name, obstacle
 from webhook.placement.pod_requests import requests
@@ -25,6 +24,9 @@ from webhook.policy_tests.result import Failure, Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from webhook.admission.arrival import Arrival
+    from webhook.admission.decision import Decision
+    from webhook.evaluation.world import Evaluation
     from webhook.placement.shapes import JsonObject, Taint
     from webhook.policy.policy_set import PolicySet
     from webhook.policy_tests import policy_test_model
@@ -54,24 +56,16 @@ def _cluster(model: PolicyTest) -> Cluster:
     )
 
 
-def _foreseen(arrival: Arrival, policies: PolicySet, cluster: Cluster) -> Decision:
-    """What the webhook would answer, or that no installation sends it such a pod."""
-    decision = decide(arrival, policies, cluster)
-    reason = exclusion_reason(arrival.namespace)
-    if decision.identity is None or not reason:
-        return decision
-    return Decision("not-sent", reason, identity=decision.identity)
-
-
 def _verdict(
     document: Document, at: int, case: Case, policies: PolicySet, cluster: Cluster
 ) -> Verdict:
-    arrival = _arrival(case)
-    decision = _foreseen(arrival, policies, cluster)
+    evaluation = _evaluate(case, policies, cluster)
+    arrival, decision = evaluation.arrival, evaluation.decision
     audited = decision.audited.policies if decision.audited else ()
     unread = _unread(arrival, decision)
     failures = [
         *_answer(case.expect, decision, unread),
+        *(Failure("result", "a pod that the API server takes", why) for why in evaluation.refusals),
         *_labels(case.expect, unread),
         *_part(case.expect, arrival, decision, policies),
         *_audited(case.expect, decision),
@@ -90,12 +84,14 @@ def _verdict(
     )
 
 
-def _arrival(case: Case) -> Arrival:
-    labels = {_NAMESPACE_NAME: case.namespace, **case.namespace_labels}
+def _evaluate(case: Case, policies: PolicySet, cluster: Cluster) -> Evaluation:
+    namespaces = {case.namespace: {_NAMESPACE_NAME: case.namespace, **case.namespace_labels}}
     now = datetime.fromisoformat(case.now) if case.now else None
     # The API server authenticates no node without this group.
     groups = (names.NODE_GROUP,) if case.user.startswith(names.NODE_USERS) else ()
-    return Arrival(load_tests.whole(case.pod), case.namespace, labels, case.user, now, groups)
+    world = World(policies, cluster, namespaces, now, configuration=None, classes={})
+    pod = load_tests.whole(case.pod)
+    return world.evaluate(pod, case.namespace, led=False, user=case.user, groups=groups)
 
 
 def _unread(arrival: Arrival, decision: Decision) -> list[str]:

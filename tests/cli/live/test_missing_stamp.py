@@ -8,7 +8,8 @@ import pytest
 
 from tests.wording import Wording, mentions
 from webhook import names
-from webhook.cli.live.missing_stamp import sending_notes, unsent, why
+from webhook.cli.live.missing_stamp import sending_notes, why
+from webhook.evaluation.sending import unsent
 from webhook.interception import rules
 from webhook.workloads.object import Object
 

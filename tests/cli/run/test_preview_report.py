@@ -7,16 +7,17 @@ from typing import Any
 from tests.policy_tests.writing import CLASS, policy
 from tests.run.runs import a_run, containers, spec_of
 from webhook.admission.arrival import Cluster
-from webhook.cli.run.preview_report import Group, Judge, groups
+from webhook.cli.run.preview_report import Group, groups
 from webhook.cli.run.run_files import Planned
+from webhook.evaluation.world import World
 from webhook.policy.load import load
 from webhook.run.plan import plan
 
 
-def judge(*texts: str) -> Judge:
+def world(*texts: str) -> World:
     """Who decides by these policies."""
     policies = load({"policies.yaml": (CLASS + "".join(texts)).encode()}).policies
-    return Judge(policies, Cluster(), lambda _: {})
+    return World(policies, Cluster(), {}, None, configuration=None, classes={})
 
 
 def planned(spec: dict[str, Any]) -> Planned:
@@ -34,7 +35,7 @@ def grouped(count: int, special: int | None, *texts: str) -> list[tuple[list[int
         "framework": "jax",
         "replicas": {"worker": {"count": count, "byIndex": by_index}},
     }
-    found = groups(planned(spec), judge(*texts))
+    found = groups(planned(spec), world(*texts))
     return [(each.indexes, list(each.decision.policies if each.decision else ())) for each in found]
 
 
@@ -63,7 +64,7 @@ def test_the_patch_of_a_group_fits_each_of_its_pods() -> None:
         "replicas": {"worker": {"count": 3}},
     }
     everywhere = policy("all", "overrides: {nodeSelector: {a: b}}")
-    (group,) = groups(planned(spec), judge(everywhere))
+    (group,) = groups(planned(spec), world(everywhere))
     assert isinstance(group, Group)
     pods = list(group.pods())
     assert [pod["metadata"]["name"] for pod in pods] == ["r-worker-0", "r-worker-1", "r-worker-2"]

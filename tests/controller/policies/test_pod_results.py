@@ -9,15 +9,17 @@ import pytest
 
 from webhook import names
 from webhook.admission.arrival import Cluster
-from webhook.controller.policies.pod_results import UNPLACED, UNREADABLE, World, judge_pod
+from webhook.controller.policies.pod_results import UNPLACED, UNREADABLE, judge_pod
+from webhook.evaluation.world import World
 from webhook.policy.load import load
 
 WORLD = World(
     load({}).policies,
-    {},
     Cluster(),
+    {},
     datetime(2026, 11, 24, tzinfo=UTC),
-    None,
+    configuration=None,
+    classes={},
 )
 
 
@@ -33,10 +35,10 @@ def pod(**metadata: Any) -> dict[str, Any]:
 
 def test_a_pod_without_a_stamp_is_a_failure() -> None:
     """But not in a namespace whose pods no installation places."""
-    judged = judge_pod(pod(), WORLD)
+    judged = judge_pod(pod(), WORLD, None)
     assert judged is not None
     assert [each.policy for each in judged.results] == [UNPLACED]
-    system = judge_pod(pod(namespace="kube-system"), WORLD)
+    system = judge_pod(pod(namespace="kube-system"), WORLD, None)
     assert system is not None
     assert system.results == ()
 
@@ -53,13 +55,13 @@ def test_a_pod_without_a_stamp_is_a_failure() -> None:
 )
 def test_other_pods_are_in_no_report(other: dict[str, Any]) -> None:
     """Nothing can be done about them, or policies do not apply to them."""
-    assert judge_pod(other, WORLD) is None
+    assert judge_pod(other, WORLD, None) is None
 
 
 def test_a_pod_that_cannot_be_judged_is_an_error() -> None:
     """And does not end the pass."""
     broken = pod()
     broken["spec"]["tolerations"] = "all"
-    judged = judge_pod(broken, WORLD)
+    judged = judge_pod(broken, WORLD, None)
     assert judged is not None
     assert [(each.policy, each.result) for each in judged.results] == [(UNREADABLE, "error")]

@@ -8,8 +8,9 @@ import pytest
 
 from tests.installation.doctor.cluster_states import configuration, deployment, seen, text_of
 from tests.wording import Wording, mentions
+from webhook.evaluation.sending import selects
 from webhook.installation.doctor.cluster_state import Unplaced
-from webhook.installation.doctor.pod_checks import end_to_end, selector_query, selects, unplaced
+from webhook.installation.doctor.pod_checks import end_to_end, selector_query, unplaced
 from webhook.installation.doctor.policy_checks import policies
 from webhook.installation.probe import Probe
 from webhook.interception import webhooks

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import yaml
 
 from webhook import names
-from webhook.admission.arrival import Arrival, Cluster
-from webhook.admission.engine import decide
+from webhook.admission.arrival import Cluster
 from webhook.cli.demo.text import Line, placement_lines
 from webhook.cli.run.run_files import read_plans
 from webhook.errors import FairleadError, UnreadableInput
+from webhook.evaluation.world import World
 from webhook.run.plan import plan as make_plan
 
 if TYPE_CHECKING:
@@ -191,8 +191,10 @@ def explain_example(
 
     Raises Disagreement if the webhook and the engine decide differently.
     """
-    arrival = Arrival(answer.sent, NAMESPACE, namespace_labels, example.user)
-    foreseen = decide(arrival, policies, Cluster())
+    namespaces = {NAMESPACE: namespace_labels}
+    world = World(policies, Cluster(), namespaces, None, configuration=None, classes={})
+    pod = answer.sent
+    foreseen = world.evaluate(pod, NAMESPACE, led=False, user=example.user).decision
     stamped = foreseen.placement.annotations if foreseen.placement else {}
     wanted = stamped.get(names.PLACEMENT) if foreseen.allowed else None
     live = _stamp(answer.pod) if answer.pod else None

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook import names
 from webhook.cli.cluster_surroundings import read_default_class, read_labels
 from webhook.cli.live.missing_stamp import read_configuration
-from webhook.cli.offline import first_pods, labels_of
+from webhook.cli.offline import first_pods
 from webhook.cli.run.preview_report import first_pods_of
 from webhook.cli.workload_pods import run_of, templates_of_run
 from webhook.errors import ClusterError, InvalidRun
+from webhook.evaluation.world import labels_of
 from webhook.identity import identify
 from webhook.placement import nodes as nodes_of
 from webhook.run.plan import plan

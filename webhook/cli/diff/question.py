@@ -9,6 +9,8 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+import orjson
+
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.cli.cluster_surroundings import read_policies
 from webhook.cli.decisions import MAX_REPLICAS, miscounted, misshapen
@@ -24,15 +26,17 @@ from webhook.cli.diff.comparison_input import (
 )
 from webhook.cli.diff.sets import read_set
 from webhook.cli.layout import one_line, shortened
-from webhook.cli.live.missing_stamp import nothing_sent, sending_notes, unsent
+from webhook.cli.live.missing_stamp import sending_notes
 from webhook.cli.objects import counted, default_priority_class, read_cluster_file, read_objects
-from webhook.cli.offline import labels_of, merged, namespaces_among, read_nodes
+from webhook.cli.offline import merged, namespaces_among, read_nodes
 from webhook.cli.options import CLUSTER, client_of
 from webhook.cli.run.preview_report import pod_of
 from webhook.comparison.compare import Comparison, Sets
-from webhook.comparison.difference import Difference
+from webhook.comparison.difference import Difference, Side, kind_of
 from webhook.comparison.difference_report import JudgedPod, Maker, report
 from webhook.errors import FairleadError, InvalidPod, InvalidRun, UnreadableInput
+from webhook.evaluation.sending import nothing_sent, unsent
+from webhook.evaluation.world import World, labels_of
 from webhook.identity import identify
 from webhook.placement.daemon import on_node, template_nodes
 from webhook.placement.nodes import by_name
@@ -287,6 +291,12 @@ class _Judge:
         self._namespaces = facts.namespaces
         self._configuration = facts.configuration
         self._comparison = Comparison(Sets(gathered.old, gathered.new, cluster, facts.nodes))
+        self._worlds = [
+            World(each, cluster, facts.namespaces, now, facts.configuration, classes={})
+            for each in (gathered.old, gathered.new)
+        ]
+        # By difference, which equal pods share, and by what the API server checks of a pod.
+        self._judged: dict[tuple[int, bytes], tuple[Difference, Difference | Same]] = {}
 
     def of_template(self, each: Template) -> Iterator[JudgedPod]:
         template = each.template
@@ -342,4 +352,27 @@ class _Judge:
         arrival = Arrival(pod, maker.namespace, labels, now=self._now, led=led)
         found = self._comparison.compare(arrival)
         own = pod["metadata"].get("labels") or {}
-        return "no run" if unsent(own, maker.namespace, labels, self._configuration) else found
+        if unsent(own, maker.namespace, labels, self._configuration):
+            return "no run"
+        return self._with_refusals(arrival, found) if isinstance(found, Difference) else found
+
+    def _with_refusals(self, arrival: Arrival, found: Difference) -> Difference | Same:
+        """The difference, with pods rejected that the API server refuses as they would be."""
+        checked = (arrival.pod["spec"], arrival.pod["metadata"].get("annotations"))
+        key = id(found), orjson.dumps(checked, option=orjson.OPT_SORT_KEYS, default=str)
+        if key not in self._judged:
+            self._judged[key] = found, self._judge_refusals(arrival, found)
+        return self._judged[key][1]
+
+    def _judge_refusals(self, arrival: Arrival, found: Difference) -> Difference | Same:
+        pod, namespace, led = arrival.pod, arrival.namespace, arrival.led
+        old, new = (
+            Side("rejected", "; ".join(refusals)) if refusals else side
+            for side, world in zip((found.old, found.new), self._worlds, strict=True)
+            for refusals in [world.evaluate(pod, namespace, led=led).refusals]
+        )
+        if (old, new) == (found.old, found.new):
+            return found
+        if not old.allowed and not new.allowed:
+            return "rejected"
+        return replace(found, kind=kind_of(old, new), old=old, new=new)

@@ -21,13 +21,12 @@ from webhook.cli.live.finding import (
     maker_of,
     pods_of,
 )
-from webhook.cli.live.live_pods import Answers, Judge, LivePod, LiveWorkload
+from webhook.cli.live.live_pods import Answers, LivePod, LiveWorkload, compare_pod
 from webhook.cli.live.missing_stamp import read_configuration, sending_notes, why
 from webhook.cli.live.served_policies import not_served
 from webhook.cli.offline import (
     Offline,
     first_pods,
-    labels_of,
     namespaces_among,
     read_nodes,
     read_policies,
@@ -38,6 +37,7 @@ from webhook.cli.options import CLUSTER, paths_of
 from webhook.cli.run.preview_report import pod_of
 from webhook.cli.workload_pods import run_of, templates_of_run
 from webhook.errors import ClusterError, FairleadError, InvalidPod, InvalidRun, UnreadableInput
+from webhook.evaluation.world import World, labels_of
 from webhook.placement import nodes as nodes_of
 from webhook.run.plan import plan
 from webhook.sources import SHIPPED
@@ -207,12 +207,13 @@ class Reader:
         reader.cluster = Cluster(default or "", node=nodes_of.by_name(nodes))
         return reader
 
-    def judge(self, namespace: str) -> Judge:
-        """The judge of live pods of this namespace."""
-        return Judge(
+    @property
+    def world(self) -> World:
+        """What pods are evaluated by."""
+        return World(
             self.policies,
             self.cluster,
-            labels_of(namespace, self.namespaces),
+            self.namespaces,
             self.now,
             self.configuration,
             self.classes,
@@ -252,7 +253,7 @@ class Reader:
 
     def _judged(self, pod: Object, templates: Sequence[PodTemplate] | None) -> LivePod:
         try:
-            return self.judge(pod.namespace).judge_pod(pod, templates)
+            return compare_pod(self.world, pod, templates)
         except InvalidPod as error:
             raise UnreadableInput([misshapen(PodTemplate(pod, ()), error)]) from error
 

@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from webhook.admission.advice import warnings
-from webhook.admission.arrival import Arrival
-from webhook.admission.engine import decide
-from webhook.cli.decisions import (
-    NODES_DECIDE,
-    Replicas,
-    as_sent,
-    depends_on_node,
-    with_refusals,
-)
+from webhook.cli.decisions import NODES_DECIDE, Replicas, depends_on_node
 from webhook.cli.explanation import answers
 from webhook.cli.live import pod_stamp
 from webhook.cli.live.focus import touched
@@ -43,6 +34,7 @@ if TYPE_CHECKING:
     from webhook.cli.live.pod_stamp import Origin, Stamp
     from webhook.cli.options import Where
     from webhook.comparison.difference import Gap
+    from webhook.evaluation.world import World
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import Toleration
     from webhook.placement.trace import Entry
@@ -107,71 +99,47 @@ class LivePod:
         return self.today.admitted and not self.differences and asked and known
 
 
-class Judge(NamedTuple):
-    """Evaluates live pods of a namespace, which has the `labels`.
+def compare_pod(world: World, pod: Object, templates: Sequence[PodTemplate] | None) -> LivePod:
+    """Compare the pod; `templates` are those of its owner, None if it may not be read.
 
-    `configuration` sends pods to the webhook; None if unknown. `classes` as of Offline.
+    Raises InvalidPod.
     """
+    stamp = pod_stamp.read_stamp(pod)
+    admitted = Object(pod.file, as_admitted(pod.value))
+    origin = origin_of(admitted, stamp, templates or (), world.policies)
+    today = _today(world, origin.pod, led=any(each.led for each in templates or ()))
+    found = _differences(world, admitted, stamp, today, bound=is_bound(pod.value))
+    doubt = origin.doubt
+    if world.cluster.node is None and depends_on_node(today):
+        doubt = f"{NODES_DECIDE}, and you may not list nodes: kubectl auth can-i list nodes"
+    return LivePod(admitted, stamp, origin, today, found, templates is None, doubt)
 
-    policies: PolicySet
-    cluster: Cluster
-    labels: Mapping[str, str]
-    now: datetime
-    configuration: Mapping[str, Any] | None = None
-    classes: Mapping[str, Collection[str]] = {}
 
-    def judge_pod(self, pod: Object, templates: Sequence[PodTemplate] | None) -> LivePod:
-        """Compare the pod; `templates` are those of its owner, None if it may not be read.
+def _today(world: World, author: Object, *, led: bool) -> Replicas:
+    found = world.evaluate(author.value, author.namespace, led=led)
+    identity = found.decision.identity
+    index = identity.replica_index if identity else None
+    indexes = () if index is None else (index,)
+    return Replicas(PodTemplate(author, ()), (0,), 0, indexes, found)
 
-        Raises InvalidPod.
-        """
-        stamp = pod_stamp.read_stamp(pod)
-        admitted = Object(pod.file, as_admitted(pod.value))
-        origin = origin_of(admitted, stamp, templates or (), self.policies)
-        led = any(each.led for each in templates or ())
-        today = self._decided(origin.pod, led=led)
-        found = self._differences(admitted, stamp, today, bound=is_bound(pod.value))
-        doubt = origin.doubt
-        if self.cluster.node is None and depends_on_node(today):
-            doubt = f"{NODES_DECIDE}, and you may not list nodes: kubectl auth can-i list nodes"
-        return LivePod(admitted, stamp, origin, today, found, templates is None, doubt)
 
-    def _decided(self, author: Object, *, led: bool) -> Replicas:
-        arrival = Arrival(author.value, author.namespace, self.labels, now=self.now, led=led)
-        decision = as_sent(
-            decide(arrival, self.policies, self.cluster), arrival, self.configuration
-        )
-        index = decision.identity.replica_index if decision.identity else None
-        return with_refusals(
-            Replicas(
-                PodTemplate(author, ()),
-                (0,),
-                0,
-                () if index is None else (index,),
-                arrival,
-                decision,
-                warnings(author.value, decision),
-            ),
-            self.classes,
-        )
-
-    def _differences(
-        self, pod: Object, stamp: Stamp | None, today: Replicas, *, bound: bool
-    ) -> Sequence[Difference]:
-        if not today.decision.allowed:
-            return ()
-        has = pods.parse_pod(pod.value)
-        would = today.decision.placement or pods.parse_pod(today.arrival.pod)
-        default = self.cluster.default_priority_class
-        if default and not would.priority_class_name:
-            would = would._replace(priority_class_name=default)
-        if bound:
-            would = would._replace(labels=without_binding(would.labels))
-        return [
-            _difference(gap, stamp, today, self.policies)
-            for gap in gaps(has, would)
-            if not _covered(gap, has.tolerations, would.tolerations)
-        ]
+def _differences(
+    world: World, pod: Object, stamp: Stamp | None, today: Replicas, *, bound: bool
+) -> Sequence[Difference]:
+    if not today.decision.allowed:
+        return ()
+    has = pods.parse_pod(pod.value)
+    would = today.decision.placement or pods.parse_pod(today.arrival.pod)
+    default = world.cluster.default_priority_class
+    if default and not would.priority_class_name:
+        would = would._replace(priority_class_name=default)
+    if bound:
+        would = would._replace(labels=without_binding(would.labels))
+    return [
+        _difference(gap, stamp, today, world.policies)
+        for gap in gaps(has, would)
+        if not _covered(gap, has.tolerations, would.tolerations)
+    ]
 
 
 def _covered(gap: Gap, has: Sequence[Toleration], would: Sequence[Toleration]) -> bool:

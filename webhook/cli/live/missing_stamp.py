@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.errors import ClusterError
-from webhook.installation.doctor.pod_checks import selects
+from webhook.evaluation.sending import takes_new_pods, unsent
 from webhook.installation.object_kinds import CONFIGURATION, key_of
-from webhook.interception import exclusion_reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,12 +16,7 @@ if TYPE_CHECKING:
     from webhook.kube.client import Client
     from webhook.workloads.object import Object
 
-# The values of a rule for the creation of pods in these fields; or "*".
-_CREATION: Final = (("operations", "CREATE"), ("apiGroups", ""), ("apiVersions", "v1"))
 _INSTALL: Final = "fairlead install"
-_NO_RULE: Final = (
-    f"the {CONFIGURATION} {names.WEBHOOK_CONFIGURATION} has no rule for their creation"
-)
 _AGAIN: Final = (
     "delete it, for its controller to create it again: Fairlead cannot place an existing pod"
 )
@@ -91,7 +85,7 @@ def sending_notes(configuration: Mapping[str, Any] | None) -> list[str]:
         cure = f"kubectl auth can-i get {CONFIGURATION.lower()}s"
         return [f"{what}: whether pods are sent to the webhook is not known; {cure}"]
     found = []
-    for entry in filter(_takes_new_pods, configuration.get("webhooks") or ()):
+    for entry in filter(takes_new_pods, configuration.get("webhooks") or ()):
         name = entry.get("name")
         if conditions := entry.get("matchConditions"):
             which = ", ".join(str(each.get("name")) for each in conditions)
@@ -107,64 +101,6 @@ def sending_notes(configuration: Mapping[str, Any] | None) -> list[str]:
                 "known"
             )
     return found
-
-
-def _takes_new_pods(entry: Mapping[str, Any]) -> bool:
-    """Whether a rule of the entry is for the creation of pods."""
-    return any(
-        all({word, "*"} & set(rule.get(field) or ()) for field, word in _CREATION)
-        and {"pods", "*", "*/*"} & set(rule.get("resources") or ())
-        and rule.get("scope", "*") in ("Namespaced", "*")
-        for rule in entry.get("rules") or ()
-    )
-
-
-def unsent(
-    own: Mapping[str, str],
-    namespace: str,
-    labels: Mapping[str, str],
-    configuration: Mapping[str, Any] | None,
-) -> Why | None:
-    """Why a new pod with its `own` labels would not be sent to the webhook; None if it would.
-
-    `labels` are its namespace's. If the configuration is unknown (None), only what every
-    installation excludes counts; {} means that there is no configuration.
-    """
-    if configuration is None:
-        reason = exclusion_reason(namespace)
-        return Why(reason, "create it in another namespace") if reason else None
-    if entries := configuration.get("webhooks") or ():
-        reaching = [each for each in entries if selects(each, "namespaceSelector", labels)]
-        if not reaching:
-            return Why(
-                f"no pod of namespace {namespace} is sent to the webhook: its labels exclude it",
-                "label the namespace so that the namespaceSelector of "
-                f"{names.WEBHOOK_CONFIGURATION} matches",
-            )
-        sending = [each for each in reaching if selects(each, "objectSelector", own)]
-        if not sending:
-            return Why(
-                "pods with its labels are not sent to the webhook",
-                "fairlead install --source NAME; fairlead sources lists the names",
-            )
-        if any(map(_takes_new_pods, sending)):
-            return None
-    return nothing_sent(configuration) or Why(
-        f"no pod with its labels is sent to the webhook: {_NO_RULE}", _INSTALL
-    )
-
-
-def nothing_sent(configuration: Mapping[str, Any]) -> Why | None:
-    """Why no pod is sent to the webhook; None if some are."""
-    if not configuration:
-        reason = f"no pod is sent to the webhook: there is no {CONFIGURATION}"
-        return Why(f"{reason} {names.WEBHOOK_CONFIGURATION}", _INSTALL)
-    if any(map(_takes_new_pods, configuration.get("webhooks") or ())):
-        return None
-    until = (configuration["metadata"].get("annotations") or {}).get(names.DISABLED_UNTIL)
-    if until:
-        return Why(f"the webhook is disabled until {until}", "fairlead enable")
-    return Why(f"no pod is sent to the webhook: {_NO_RULE}", _INSTALL)
 
 
 def _once(first: str, reason: str) -> Why:

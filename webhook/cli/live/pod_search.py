@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
@@ -11,20 +11,23 @@ import orjson
 from webhook import names
 from webhook.admission.prospects import Prospects
 from webhook.cli.cluster_surroundings import read_labels
-from webhook.cli.decisions import placement_of, unknown_classes
+from webhook.cli.decisions import unknown_classes
 from webhook.cli.live.asking import Reader, is_of_daemon_set, made_by, node_list, policy_set
 from webhook.cli.live.finding import (
     Discovery,
     as_object,
     controller_of,
 )
-from webhook.cli.live.missing_stamp import nothing_sent, sending_notes
+from webhook.cli.live.live_pods import compare_pod
+from webhook.cli.live.missing_stamp import sending_notes
 from webhook.cli.live.pod_owners import ListedPod, Owner, Owners
 from webhook.cli.live.pod_stamp import read_stamp
 from webhook.cli.live.served_policies import not_served
-from webhook.cli.offline import labels_of, unknown_labels
+from webhook.cli.offline import unknown_labels
 from webhook.cli.options import CLUSTER
 from webhook.errors import ClusterError, InvalidPod
+from webhook.evaluation.sending import nothing_sent
+from webhook.evaluation.world import labels_of
 from webhook.identity import identify
 from webhook.placement.node_groups import NodeGroups
 from webhook.workloads.object import ANSWERED, Object
@@ -35,8 +38,8 @@ if TYPE_CHECKING:
 
     from webhook.cli.decisions import Replicas
     from webhook.cli.live.live_pods import Difference, LivePod
-    from webhook.cli.live.missing_stamp import Why
     from webhook.cli.options import Where
+    from webhook.evaluation.sending import Unsent
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
@@ -151,7 +154,7 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
     )
 
 
-def _nothing_sent(reader: Reader) -> Why | None:
+def _nothing_sent(reader: Reader) -> Unsent | None:
     """Why no pod at all is sent to the webhook today; None if some are, or if it is unknown."""
     return None if reader.configuration is None else nothing_sent(reader.configuration)
 
@@ -224,7 +227,7 @@ def _judge_all(
     search: Search,
     nodes: Sequence[Node] | None,
     unknown: list[str],
-    nothing: Why | None,
+    nothing: Unsent | None,
 ) -> tuple[list[Finding], set[str], list[Replicas], int]:
     """The findings, the hashes of all stamps, a decision for each namespace and classes, and the
     number of pods about which something is unknown."""
@@ -242,10 +245,10 @@ def _judge_all(
             templates_by_maker[uid] = made_by(maker, reader.policies.sources)
         templates = None if owners.is_unread(each) else templates_by_maker[uid]
         try:
-            judge = reader.judge(each.namespace)
+            world = reader.world
             # A disabled webhook is no reason to restart: judged as if pods were sent, with a note.
-            judge = judge._replace(configuration=None) if nothing else judge
-            live = judge.judge_pod(pod, templates)
+            world = replace(world, configuration=None) if nothing else world
+            live = compare_pod(world, pod, templates)
         except InvalidPod as error:
             unknown.append(f"{pod.title} in {pod.namespace} cannot be judged: {error}")
             unjudged += 1
@@ -257,7 +260,7 @@ def _judge_all(
                 unknown.append(f"{owner} in {pod.namespace}: {live.doubt}")
         if live.stamp:
             hashes.add(live.stamp.set_hash)
-        placement = placement_of(live.today)
+        placement = live.today.evaluation.placement
         classes = placement and (placement.priority_class_name, placement.runtime_class_name)
         decided.setdefault((each.namespace, classes), live.today)
         findings += [

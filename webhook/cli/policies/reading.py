@@ -7,15 +7,15 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
-from webhook.admission.arrival import Arrival, Cluster
-from webhook.admission.engine import decide, subject_of
+from webhook.admission.arrival import Cluster
+from webhook.admission.engine import subject_of
 from webhook.cli.cluster_surroundings import read_labels
 from webhook.cli.decisions import MAX_REPLICAS
 from webhook.cli.diff.comparison_input import Template as Maker
 from webhook.cli.diff.comparison_input import future_pods, read_pods, relevant_pod
 from webhook.cli.explanation import answer_of
 from webhook.cli.live import pod_stamp
-from webhook.cli.live.missing_stamp import nothing_sent, read_configuration, sending_notes, unsent
+from webhook.cli.live.missing_stamp import read_configuration, sending_notes
 from webhook.cli.live.served_policies import (
     NotServed,
     ReplicaCounts,
@@ -24,11 +24,13 @@ from webhook.cli.live.served_policies import (
     not_served,
     served_by_status,
 )
-from webhook.cli.offline import labels_of, policy_files, unknown_values
+from webhook.cli.offline import policy_files, unknown_values
 from webhook.cli.options import paths_of
 from webhook.cli.policies.policies_in_force import LivePod, PoliciesInForce, Template
 from webhook.cli.run.preview_report import pod_of
 from webhook.errors import ClusterError, InvalidDocuments, InvalidPod
+from webhook.evaluation.sending import nothing_sent
+from webhook.evaluation.world import World
 from webhook.installation.doctor.cluster_state import takes_policies_from_cluster
 from webhook.placement import pod as pods
 from webhook.policy import policy_documents
@@ -40,6 +42,7 @@ from webhook.workloads.object import from_answer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from webhook.admission.arrival import Arrival
     from webhook.admission.decision import Decision
     from webhook.cli.diff.comparison_input import Planned
     from webhook.cli.options import Where
@@ -215,21 +218,20 @@ class PolicyMatcher:
         now: datetime,
         configuration: Mapping[str, Any] | None = None,
     ) -> None:
-        self._configuration = configuration
+        # The cluster's defaults, classes and nodes do not select policies.
+        self._world = World(policies, Cluster(), namespaces, now, configuration, {})
         self._policies = policies
         self._positions = {policy.name: at for at, policy in enumerate(policies.policies)}
-        self._namespaces = namespaces
-        self._now = now
 
     def pod(self, pod: Object) -> LivePod | None:
         """A live pod; None if it has no run and no policy was applied to it."""
         stamp = pod_stamp.read_stamp(pod)
         taken = tuple(stamp.policies) if stamp else ()
-        decided = self._decide(pod.value, pod.namespace)
+        decided = self._decide(pod.value, pod.namespace, led=False)
         if decided is None:
             return LivePod(pod.namespace, pod.name, taken, frozenset(), {}) if taken else None
-        if unsent_for := self._unsent(decided.arrival):
-            failed = dict.fromkeys(taken, unsent_for)
+        if decided.decision.result == "not-sent":
+            failed = dict.fromkeys(taken, decided.decision.reason)
             return LivePod(pod.namespace, pod.name, taken, frozenset(), failed)
         exceptions = decided.decision.set_aside.by
         excepted = {name: by.exception.name for by in exceptions for name in by.policies}
@@ -245,31 +247,24 @@ class PolicyMatcher:
     def template(self, maker: Maker | Planned) -> Template:
         """An object that creates pods, and the policies that apply to some of them."""
         found: set[str] = set()
+        led = isinstance(maker, Maker) and maker.template.led
         for pod in _pods(maker):
-            decided = self._decide(pod, maker.namespace)
-            if decided is not None and not self._unsent(decided.arrival):
+            decided = self._decide(pod, maker.namespace, led=led)
+            if decided is not None:
                 found |= decided.applying
         return Template(maker.namespace, _title(maker), frozenset(found))
 
-    def _unsent(self, arrival: Arrival) -> str:
-        """Why such a pod would not be sent to the webhook; empty if it would."""
-        own = arrival.pod["metadata"].get("labels") or {}
-        labels = arrival.namespace_labels
-        found = unsent(own, arrival.namespace, labels, self._configuration)
-        return found.reason if found else ""
-
-    def _decide(self, pod: JsonObject, namespace: str) -> _Decided | None:
+    def _decide(self, pod: JsonObject, namespace: str, *, led: bool) -> _Decided | None:
         """The decision on a pod; None if it has no run, or the API server would reject it."""
-        arrival = Arrival(pod, namespace, labels_of(namespace, self._namespaces), now=self._now)
         try:
-            # The cluster's defaults and nodes do not select policies.
-            decision = decide(arrival, self._policies, Cluster())
+            found = self._world.evaluate(pod, namespace, led=led)
         except InvalidPod:
             return None
+        decision = found.decision
         if decision.identity is None:
             return None
         audited = decision.audited.policies if decision.audited else ()
-        return _Decided(arrival, decision, frozenset((*decision.policies, *audited)))
+        return _Decided(found.arrival, decision, frozenset((*decision.policies, *audited)))
 
     def _explain(self, name: str, decided: _Decided) -> str:
         """Why the policy does not apply to the pod; empty for an unknown policy."""

@@ -14,8 +14,9 @@ from webhook.cli.output import output_option, print_notes, print_result, say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.cli.run.preview_report import Group, Judge
+    from webhook.cli.run.preview_report import Group
     from webhook.cli.run.run_files import Planned
+    from webhook.evaluation.world import World
     from webhook.placement.nodes import Node
 
 _PATH = click.Path(exists=True, path_type=Path, allow_dash=True)
@@ -124,12 +125,12 @@ def command(
     plans = read_plans(filenames, namespace, cluster_domain)
     print_notes(str(each) for planned in plans for each in planned.warnings)
     nodes = read_nodes(nodes_file) if nodes_file else None
-    judge = _judge(policies, namespaces_file, plans, nodes)
-    shown = [(planned, groups(planned, judge)) for planned in plans]
+    world = _world(policies, namespaces_file, plans, nodes)
+    shown = [(planned, groups(planned, world)) for planned in plans]
     print_result(
         output,
         json=lambda: {
-            "set": judge.policies.hash if judge else None,
+            "set": world.policies.hash if world else None,
             "runs": [explanation(*each, nodes) for each in shown],
         },
         text=lambda: ["\n\n".join("\n".join(lines(*each, nodes)) for each in shown)],
@@ -141,12 +142,12 @@ def command(
         context.exit(FAILED)
 
 
-def _judge(
+def _world(
     policies: Sequence[Path],
     namespaces_file: Path | None,
     plans: Sequence[Planned],
     nodes: Sequence[Node] | None,
-) -> Judge | None:
+) -> World | None:
     """Who decides; None without policies. Says what it does not know."""
     from datetime import UTC, datetime
 
@@ -154,12 +155,12 @@ def _judge(
     from webhook.cli.objects import read_cluster_file
     from webhook.cli.offline import (
         first_pods,
-        labels_of,
         read_policies,
         unknown_labels,
         unknown_values,
     )
-    from webhook.cli.run.preview_report import Judge, engine_templates, first_pods_of
+    from webhook.cli.run.preview_report import engine_templates, first_pods_of
+    from webhook.evaluation.world import World
     from webhook.placement.nodes import by_name
 
     file = read_cluster_file(namespaces_file) if namespaces_file else None
@@ -173,11 +174,11 @@ def _judge(
     default = file.default_priority_class if file else None
     now = datetime.now(UTC)
     cluster = Cluster(default or "", node=by_name(nodes))
-    judge = Judge(policy_set, cluster, lambda name: labels_of(name, known), now)
+    world = World(policy_set, cluster, known, now, configuration=None, classes={})
     own = (pod for each in plans if each.plan for pod in first_pods_of(each.plan))
-    others = (pod for each in plans for pod in first_pods(engine_templates(each, judge)))
+    others = (pod for each in plans for pod in first_pods(engine_templates(each, world)))
     print_notes(unknown_values(policy_set, [*own, *others]))
-    return judge
+    return world
 
 
 def _rejected(shown: Sequence[tuple[Planned, Sequence[Group]]]) -> bool:
@@ -188,8 +189,8 @@ def _rejected(shown: Sequence[tuple[Planned, Sequence[Group]]]) -> bool:
     for planned, groups in shown:
         run = planned.run
         for group in groups:
-            if group.decision and not group.allowed:
+            who = f"Run/{run.name} in {run.namespace}, {subject(group)}"
+            for reason in group.reasons:
                 found = True
-                who = f"Run/{run.name} in {run.namespace}, {subject(group)}"
-                say("rejected", f"{who}: {group.decision.reason}")
+                say("rejected", f"{who}: {reason}")
     return found

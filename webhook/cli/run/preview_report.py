@@ -13,11 +13,8 @@ import click
 import jsonpatch
 
 from webhook import names
-from webhook.admission.advice import warnings
-from webhook.admission.arrival import Arrival
 from webhook.admission.audit import report
-from webhook.admission.engine import decide
-from webhook.cli.decisions import MAX_REPLICAS, as_sent, same
+from webhook.cli.decisions import MAX_REPLICAS, same
 from webhook.cli.explain_report import field_rows, fields_title, warning_lines
 from webhook.cli.explanation import coloured, verdict
 from webhook.cli.layout import table
@@ -39,14 +36,12 @@ from webhook.workloads.template import ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from datetime import datetime
 
-    from webhook.admission.arrival import Cluster
     from webhook.admission.decision import Decision
     from webhook.cli.run.run_files import Planned
+    from webhook.evaluation.world import Evaluation, World
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
-    from webhook.policy.policy_set import PolicySet
     from webhook.run.model import Run
     from webhook.run.plan import Plan
     from webhook.run.pod_template_cache import PodTemplateCache
@@ -58,26 +53,11 @@ _END: Final = 40
 _OWN: Final = (names.PREFIX, names.MANAGED_BY, names.DEFAULT_CONTAINER)
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
-    """Evaluates pods as the webhook would at `now`; `labels` returns a namespace's labels."""
-
-    policies: PolicySet
-    cluster: Cluster
-    labels: Callable[[str], Mapping[str, str]]
-    now: datetime | None = None
-
-    def decision(self, pod: JsonObject, namespace: str, *, led: bool = False) -> Decision:
-        """What the webhook would answer, or that no installation sends it such a pod."""
-        arrival = Arrival(pod, namespace, self.labels(namespace), now=self.now, led=led)
-        return as_sent(decide(arrival, self.policies, self.cluster), arrival, None)
-
-
 @dataclass(slots=True)
 class Group:
     """Replicas of one role with the same template and the same decision.
 
-    pod: the first of them, as the webhook gets it; decision: None without policies.
+    pod: the first of them, as the webhook gets it; evaluation: None without policies.
     plan, template_cache: None if another engine creates the pods, and `make` returns one by index.
     """
 
@@ -85,7 +65,7 @@ class Group:
     role: str
     main: JsonObject
     pod: JsonObject
-    decision: Decision | None
+    evaluation: Evaluation | None
     make: Callable[[int], JsonObject]
     plan: Plan | None = None
     template_cache: PodTemplateCache | None = None
@@ -94,12 +74,24 @@ class Group:
     @property
     def warnings(self) -> Sequence[str]:
         """The warnings that their author gets."""
-        return warnings(self.pod, self.decision) if self.decision else ()
+        return self.evaluation.warnings if self.evaluation else ()
+
+    @property
+    def decision(self) -> Decision | None:
+        """The decision on the first of them."""
+        return self.evaluation.decision if self.evaluation else None
 
     @property
     def allowed(self) -> bool:
-        """Whether they are admitted."""
-        return self.decision is None or self.decision.allowed
+        """Whether they are admitted, as far as that is known."""
+        return self.evaluation is None or self.evaluation.allowed
+
+    @property
+    def reasons(self) -> Sequence[str]:
+        """Why they are not admitted."""
+        if self.evaluation is None or self.allowed:
+            return ()
+        return self.evaluation.refusals or [self.evaluation.decision.reason]
 
     def replica_env(self, index: int) -> ReplicaEnv:
         """The environment of one of them; empty if another engine sets it."""
@@ -120,7 +112,7 @@ class Group:
         return pod if known == labels else {**pod, "metadata": {**pod["metadata"], "labels": known}}
 
 
-def groups(planned: Planned, judge: Judge | None) -> list[Group]:
+def groups(planned: Planned, world: World | None) -> list[Group]:
     """The pods of a run, in the framework's order, equal ones grouped.
 
     Equal replicas after the thousandth are treated like the last one before: policies distinguish
@@ -129,8 +121,8 @@ def groups(planned: Planned, judge: Judge | None) -> list[Group]:
     found: list[Group] = []
     plan = planned.plan
     if plan is None:
-        for template in engine_templates(planned, judge):
-            found += _engine_groups(planned.run, template, judge)
+        for template in engine_templates(planned, world):
+            found += _engine_groups(planned.run, template, world)
         return found
     for role, count in plan.gang.counts.items():
         own: list[Group] = []
@@ -140,21 +132,21 @@ def groups(planned: Planned, judge: Judge | None) -> list[Group]:
             if index >= MAX_REPLICAS and usual and last is not None:
                 last.indexes.append(index)
                 continue
-            group = _group(own, plan, role, index, judge)
+            group = _group(own, plan, role, index, world)
             group.indexes.append(index)
             last = group if usual else last
         found += own
     return found
 
 
-def engine_templates(planned: Planned, judge: Judge | None) -> Sequence[PodTemplate]:
+def engine_templates(planned: Planned, world: World | None) -> Sequence[PodTemplate]:
     """The pod templates of the object that a delegated Run becomes; none of another Run."""
     if planned.made is None:
         return ()
-    return pod_templates(planned.made, sources=judge.policies.sources if judge else SHIPPED)
+    return pod_templates(planned.made, sources=world.policies.sources if world else SHIPPED)
 
 
-def _engine_groups(run: Run, template: PodTemplate, judge: Judge | None) -> list[Group]:
+def _engine_groups(run: Run, template: PodTemplate, world: World | None) -> list[Group]:
     found: list[Group] = []
     reader = PodReader(run.name, run.spec.roles, find_engine(run))
     count = max(template.count or 1, 1)
@@ -163,39 +155,39 @@ def _engine_groups(run: Run, template: PodTemplate, judge: Judge | None) -> list
             found[-1].indexes.append(index)
             continue
         pod = template.pod(index)
-        decision = judge.decision(pod, run.namespace, led=template.led) if judge else None
-        group = next((each for each in found if _alike(each.decision, decision)), None)
+        evaluation = world.evaluate(pod, run.namespace, led=template.led) if world else None
+        group = next((each for each in found if _alike(each.evaluation, evaluation)), None)
         if group is None:
             main = reader.main_container(pod)
             containers = pod["spec"]["containers"]
             container = next(each for each in containers if each["name"] == main)
             role = reader.role(pod) or template.part
-            group = Group(run, role, container, pod, decision, template.pod)
+            group = Group(run, role, container, pod, evaluation, template.pod)
             found.append(group)
         group.indexes.append(index)
     return found
 
 
-def _group(own: list[Group], plan: Plan, role: str, index: int, judge: Judge | None) -> Group:
+def _group(own: list[Group], plan: Plan, role: str, index: int, world: World | None) -> Group:
     """The group of a replica, which is among `own` afterwards."""
     template_cache, pod = plan.template_cache(role, index), pod_of(plan, role, index)
-    decision = judge.decision(pod, plan.run.namespace) if judge else None
+    evaluation = world.evaluate(pod, plan.run.namespace, led=False) if world else None
     for each in own:
-        if each.template_cache is template_cache and _alike(each.decision, decision):
+        if each.template_cache is template_cache and _alike(each.evaluation, evaluation):
             return each
 
     def make(index: int) -> JsonObject:
         return pod_of(plan, role, index)
 
-    group = Group(plan.run, role, template_cache.main, pod, decision, make, plan, template_cache)
+    group = Group(plan.run, role, template_cache.main, pod, evaluation, make, plan, template_cache)
     own.append(group)
     return group
 
 
-def _alike(one: Decision | None, other: Decision | None) -> bool:
+def _alike(one: Evaluation | None, other: Evaluation | None) -> bool:
     if one is None or other is None:
         return one is other
-    return same(one, other)
+    return same(one.decision, other.decision)
 
 
 def first_pods_of(plan: Plan) -> Iterator[tuple[str, JsonObject]]:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from webhook import names
 from webhook.admission import audit, stamp
-from webhook.admission.arrival import Arrival, Cluster
-from webhook.admission.engine import decide
 from webhook.errors import InvalidPod
 from webhook.interception import exclusion_reason
 from webhook.shortening import fit
 from webhook.workloads.stored_pod import as_admitted, is_over
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from datetime import datetime
+    from collections.abc import Iterator
 
     from webhook.admission.decision import Decision
     from webhook.admission.prospects import Prospects
+    from webhook.evaluation.world import World
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
 
@@ -52,22 +49,10 @@ class JudgedPod(NamedTuple):
     results: tuple[PodResult, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class World:
-    """What pods are judged by.
-
-    `namespaces` has labels by name. `prospects` is None if the nodes are not known.
-    """
-
-    policies: PolicySet
-    namespaces: Mapping[str, Mapping[str, str]]
-    cluster: Cluster
-    now: datetime
-    prospects: Prospects | None
-
-
-def judge_pod(pod: JsonObject, world: World) -> JudgedPod | None:
+def judge_pod(pod: JsonObject, world: World, prospects: Prospects | None) -> JudgedPod | None:
     """Return the results of a stored pod; None if it belongs to no run, has ended or is deleted.
+
+    `prospects` is None if the nodes are not known.
 
     The pod is judged as it is stored: an enforced policy that changed since its creation is no
     result here, but `fairlead pods --otherwise` finds it.
@@ -77,33 +62,33 @@ def judge_pod(pod: JsonObject, world: World) -> JudgedPod | None:
     if is_over(pod) or names.MIRROR_POD in annotations:
         return None
     namespace = metadata["namespace"]
-    labels = world.namespaces.get(namespace, {})
-    arrival = Arrival(as_admitted(pod), namespace, labels, now=world.now)
     found: tuple[PodResult, ...]
     try:
-        decision = decide(arrival, world.policies, world.cluster)
+        decision = world.evaluate(as_admitted(pod), namespace, led=False).decision
         if decision.identity is None:
             return None
-        found = tuple(_results(pod, decision, world))
+        found = tuple(_results(pod, decision, world.policies, prospects))
     except InvalidPod as error:
         found = (_result(UNREADABLE, "read", "error", "medium", str(error)),)
     return JudgedPod(namespace, metadata["name"], metadata["uid"], found)
 
 
-def _results(pod: JsonObject, decision: Decision, world: World) -> Iterator[PodResult]:
+def _results(
+    pod: JsonObject, decision: Decision, policies: PolicySet, prospects: Prospects | None
+) -> Iterator[PodResult]:
     metadata = pod["metadata"]
     annotations = metadata.get("annotations") or {}
     unstamped = stamp.parse_stamp(annotations.get(names.PLACEMENT)) is None
     if unstamped and not exclusion_reason(metadata["namespace"]):
         what = "the pod has no stamp: no policy was applied to it; fairlead pods --unplaced"
         yield _result(UNPLACED, "stamp", "fail", "medium", what)
-    if world.prospects is not None:
-        why = world.prospects.unplaceable_as_stored(pod, decision, world.policies)
+    if prospects is not None:
+        why = prospects.unplaceable_as_stored(pod, decision, policies)
         if why:
             yield _result(NO_NODE, "nodes", "fail", "high", why)
     yield from _audited(decision)
-    for exception, policies in decision.set_aside.by:
-        for policy in policies:
+    for exception, taken in decision.set_aside.by:
+        for policy in taken:
             what = f"set aside by exception {exception.name} until {exception.end}: "
             yield _result(policy, "exception", "skip", "info", what + exception.reason)
 

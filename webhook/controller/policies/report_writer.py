@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.admission.arrival import Cluster
 from webhook.admission.prospects import Prospects
-from webhook.controller.policies.pod_results import JudgedPod, World, judge_pod
+from webhook.controller.policies.pod_results import JudgedPod, judge_pod
 from webhook.controller.policies.report_documents import (
     NAME,
     NO_DEFINITION,
@@ -24,6 +24,7 @@ from webhook.controller.policies.report_documents import (
 )
 from webhook.controller.policies.status_writer import Writes as StatusWrites
 from webhook.errors import ClusterError, NotLeading
+from webhook.evaluation.world import World
 from webhook.placement import nodes as placement_nodes
 from webhook.placement.node_groups import NodeGroups
 
@@ -114,8 +115,9 @@ class PodReports:
         stored = await self._stored()
         labels, ending = await self._namespaces()
         owner = await self._owner()
-        world = World(policies, labels, await self._cluster(), self._clock(), self._prospects())
-        pods = await self._judge_pods(world)
+        cluster, clock = await self._cluster(), self._clock()
+        world = World(policies, cluster, labels, clock, configuration=None, classes={})
+        pods = await self._judge_pods(world, self._prospects())
         now = int(self._clock().timestamp())
         written, existing, refused = 0, 0, ""
         for namespace in sorted({*pods, *stored}):
@@ -223,12 +225,14 @@ class PodReports:
         nodes = self._nodes.nodes()
         return None if nodes is None else Prospects(NodeGroups(nodes))
 
-    async def _judge_pods(self, world: World) -> dict[str, list[JudgedPod]]:
+    async def _judge_pods(
+        self, world: World, prospects: Prospects | None
+    ) -> dict[str, list[JudgedPod]]:
         found: dict[str, list[JudgedPod]] = defaultdict(list)
         query = {"limit": _PAGE}
         while True:
             page = await self._client.get(_PODS, query=query)
-            for pod in await asyncio.to_thread(_judge, page.get("items") or (), world):
+            for pod in await asyncio.to_thread(_judge, page.get("items") or (), world, prospects):
                 found[pod.namespace].append(pod)
             position = (page.get("metadata") or {}).get("continue")
             if not position:
@@ -241,8 +245,8 @@ class PodReports:
         self.trouble = trouble
 
 
-def _judge(items: Sequence[Json], world: World) -> list[JudgedPod]:
-    return [found for pod in items if (found := judge_pod(pod, world)) is not None]
+def _judge(items: Sequence[Json], world: World, prospects: Prospects | None) -> list[JudgedPod]:
+    return [found for pod in items if (found := judge_pod(pod, world, prospects)) is not None]
 
 
 def _onto(wanted: Json, before: Mapping[str, Any]) -> Json:

@@ -7,8 +7,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names, suspension
+from webhook.evaluation.sending import expressions
 from webhook.installation.doctor.cluster_state import Finding, ReadKind, error, note, warning
-from webhook.installation.doctor.pod_checks import expressions
 from webhook.interception import (
     DEFAULT_SOURCES,
     EXCLUDED_NAMESPACES,

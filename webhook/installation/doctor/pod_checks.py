@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.admission import stamp
+from webhook.evaluation.sending import expressions, selects
 from webhook.installation.doctor.cluster_state import Finding, Unplaced, error, note, warning
-from webhook.placement.label_values import holds
 from webhook.shortening import first_few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from webhook.installation.doctor.cluster_state import ClusterState
     from webhook.kube.client import Client
@@ -138,20 +138,6 @@ def selector_query(selector: Json) -> str:
         )
         for each in expressions(selector)
     )
-
-
-def selects(entry: Json, selector: str, labels: Mapping[str, str]) -> bool:
-    """Whether this selector of the entry matches such labels."""
-    return all(
-        holds(each, labels.get(each["key"])) for each in expressions(entry.get(selector) or {})
-    )
-
-
-def expressions(selector: Json) -> Sequence[Any]:
-    """A label selector as a list of expressions."""
-    pairs = (selector.get("matchLabels") or {}).items()
-    exact = [{"key": key, "operator": "In", "values": [value]} for key, value in pairs]
-    return [*exact, *(selector.get("matchExpressions") or ())]
 
 
 def _marks(entry: Json) -> bool:

@@ -1,0 +1,97 @@
+"""Which new pods the API server sends to the webhook, by the webhook's configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook import names
+from webhook.interception import exclusion_reason
+from webhook.placement.label_values import holds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# The values of a rule for the creation of pods in these fields; or "*".
+_CREATION: Final = (("operations", "CREATE"), ("apiGroups", ""), ("apiVersions", "v1"))
+_INSTALL: Final = "fairlead install"
+_KIND: Final = "MutatingWebhookConfiguration"
+_NO_RULE: Final = f"the {_KIND} {names.WEBHOOK_CONFIGURATION} has no rule for their creation"
+
+
+class Unsent(NamedTuple):
+    """Why a pod is not sent to the webhook, and what to do to have it sent."""
+
+    reason: str
+    cure: str
+
+
+def unsent(
+    own: Mapping[str, str],
+    namespace: str,
+    labels: Mapping[str, str],
+    configuration: Mapping[str, Any] | None,
+) -> Unsent | None:
+    """Return why a new pod with its `own` labels would not be sent; None if it would.
+
+    `labels` are its namespace's. If the configuration is unknown (None), only what every
+    installation excludes counts; {} means that there is no configuration.
+    """
+    if configuration is None:
+        reason = exclusion_reason(namespace)
+        return Unsent(reason, "create it in another namespace") if reason else None
+    if entries := configuration.get("webhooks") or ():
+        reaching = [each for each in entries if selects(each, "namespaceSelector", labels)]
+        if not reaching:
+            return Unsent(
+                f"no pod of namespace {namespace} is sent to the webhook: its labels exclude it",
+                "label the namespace so that the namespaceSelector of "
+                f"{names.WEBHOOK_CONFIGURATION} matches",
+            )
+        sending = [each for each in reaching if selects(each, "objectSelector", own)]
+        if not sending:
+            return Unsent(
+                "pods with its labels are not sent to the webhook",
+                "fairlead install --source NAME; fairlead sources lists the names",
+            )
+        if any(map(takes_new_pods, sending)):
+            return None
+    return nothing_sent(configuration) or Unsent(
+        f"no pod with its labels is sent to the webhook: {_NO_RULE}", _INSTALL
+    )
+
+
+def nothing_sent(configuration: Mapping[str, Any]) -> Unsent | None:
+    """Return why no pod is sent to the webhook; None if some are."""
+    if not configuration:
+        reason = f"no pod is sent to the webhook: there is no {_KIND}"
+        return Unsent(f"{reason} {names.WEBHOOK_CONFIGURATION}", _INSTALL)
+    if any(map(takes_new_pods, configuration.get("webhooks") or ())):
+        return None
+    until = (configuration["metadata"].get("annotations") or {}).get(names.DISABLED_UNTIL)
+    if until:
+        return Unsent(f"the webhook is disabled until {until}", "fairlead enable")
+    return Unsent(f"no pod is sent to the webhook: {_NO_RULE}", _INSTALL)
+
+
+def takes_new_pods(entry: Mapping[str, Any]) -> bool:
+    """Return True if a rule of the entry is for the creation of pods."""
+    return any(
+        all({word, "*"} & set(rule.get(field) or ()) for field, word in _CREATION)
+        and {"pods", "*", "*/*"} & set(rule.get("resources") or ())
+        and rule.get("scope", "*") in ("Namespaced", "*")
+        for rule in entry.get("rules") or ()
+    )
+
+
+def selects(entry: Mapping[str, Any], selector: str, labels: Mapping[str, str]) -> bool:
+    """Return True if this selector of the entry matches such labels."""
+    return all(
+        holds(each, labels.get(each["key"])) for each in expressions(entry.get(selector) or {})
+    )
+
+
+def expressions(selector: Mapping[str, Any]) -> Sequence[Any]:
+    """Return a label selector as a list of expressions."""
+    pairs = (selector.get("matchLabels") or {}).items()
+    exact = [{"key": key, "operator": "In", "values": [value]} for key, value in pairs]
+    return [*exact, *(selector.get("matchExpressions") or ())]

@@ -1,0 +1,177 @@
+"""Evaluate a pod: whether it reaches the webhook, the decision, and whether the result is valid."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import jsonpatch
+
+from webhook.admission.advice import warnings
+from webhook.admission.arrival import Arrival
+from webhook.admission.decision import Decision
+from webhook.admission.engine import decide
+from webhook.evaluation.sending import unsent
+from webhook.placement import pod as pods
+from webhook.policy.findings import path_text
+from webhook.policy.refused_pods import refusals
+from webhook.workloads.object import from_answer
+from webhook.workloads.template import PodTemplate
+from webhook.workloads.workload_faults import template_faults
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from webhook.admission.arrival import Cluster
+    from webhook.placement.pod import PodPlacement
+    from webhook.placement.shapes import JsonObject
+    from webhook.policy.policy_set import PolicySet
+
+_NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
+_EFFECTIVE: Final = ("set", "removed")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything that an evaluation depends on. No field has a default: none can be forgotten.
+
+    namespaces:    labels by namespace, as far as they are known
+    now:           the time, because exceptions end; None: no exception is in force
+    configuration: the webhook configuration that sends pods; None if unknown
+    classes:       names of PriorityClasses and RuntimeClasses, by kind, as far as they are known
+    """
+
+    policies: PolicySet
+    cluster: Cluster
+    namespaces: Mapping[str, Mapping[str, str]]
+    now: datetime | None
+    configuration: Mapping[str, Any] | None
+    classes: Mapping[str, Collection[str]]
+
+    def evaluate(
+        self,
+        pod: JsonObject,
+        namespace: str,
+        *,
+        led: bool,
+        user: str = "",
+        groups: Collection[str] = (),
+    ) -> Evaluation:
+        """Return what happens to a new v1.Pod; `led`, `user` and `groups` are those of Arrival.
+
+        Raises InvalidPod if a placement field of the pod has a wrong type.
+        """
+        labels = labels_of(namespace, self.namespaces)
+        arrival = Arrival(pod, namespace, labels, user, self.now, groups, led)
+        return Evaluation(self, arrival, self._sent(arrival))
+
+    def _sent(self, arrival: Arrival) -> Decision:
+        decision = decide(arrival, self.policies, self.cluster)
+        if decision.identity is None:
+            return decision
+        own = arrival.pod["metadata"].get("labels") or {}
+        found = unsent(own, arrival.namespace, arrival.namespace_labels, self.configuration)
+        if found is None:
+            return decision
+        return Decision("not-sent", f"{found.reason}; {found.cure}", identity=decision.identity)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What happens to a pod that is created.
+
+    decision: the engine's, or that the pod is not sent to the webhook
+    """
+
+    world: World
+    arrival: Arrival
+    decision: Decision
+
+    @cached_property
+    def warnings(self) -> Sequence[str]:
+        """The warnings that the pod's author gets, and why the API server refuses the pod."""
+        return [*warnings(self.arrival.pod, self.decision), *self.refusals]
+
+    @property
+    def allowed(self) -> bool:
+        """Return True if the pod is admitted, as far as that is known."""
+        return self.decision.allowed and not self.refusals
+
+    @cached_property
+    def refusals(self) -> Sequence[str]:
+        """Why the API server refuses the pod as decided, with the policy; empty if it does not.
+
+        Faults that the pod has without policies are left out: they are its author's.
+        """
+        placement = self.placement
+        if placement is None:
+            return ()
+        setters = {e.field: e.policy for e in self._effective()}
+        missing = [
+            f"{field}: {f'policy {setters[field]} sets it: ' if field in setters else ''}{why}"
+            for field, why in refusals(placement, self.world.classes)
+        ]
+        return (*missing, *self._faults())
+
+    @property
+    def placement(self) -> PodPlacement | None:
+        """The placement of the pod as it would be; None if the webhook rejects it."""
+        if not self.decision.allowed:
+            return None
+        return self.decision.placement or pods.parse_pod(self.arrival.pod)
+
+    def patched(self) -> JsonObject:
+        """Return the pod with the patch applied."""
+        return _apply(self.arrival.pod, self.decision.patch)
+
+    def _effective(self) -> Iterator[Any]:
+        return (e for e in self.decision.trace if e.policy and e.outcome in _EFFECTIVE)
+
+    def _faults(self) -> Iterator[str]:
+        if not self.decision.patch:
+            return
+        own = set(_faults_of(self.arrival.pod))
+        for path, message in _faults_of(self.patched()):
+            if (path, message) not in own:
+                by = self._causes((path, message))
+                yield f"{path}: {message}; the API server refuses the pod{by}"
+
+    def _causes(self, fault: tuple[str, str]) -> str:
+        """Return which policies' fields cause the fault: without them it would not be there."""
+        found: dict[str, None] = {}
+        patch = self.decision.patch
+        for at, operation in enumerate(patch):
+            try:
+                without = _apply(self.arrival.pod, [*patch[:at], *patch[at + 1 :]])
+            except jsonpatch.JsonPatchException:
+                continue  # a later operation needs this one, as annotations need their map
+            if fault not in _faults_of(without):
+                steps = jsonpatch.JsonPointer(operation["path"]).parts
+                for entry in self._effective():
+                    root, _, key = entry.field.removesuffix("]").partition("[")
+                    if root in steps and (not key or steps[-1] in (root, key)):
+                        found[f"policy {entry.policy} sets {entry.field}"] = None
+        return f": {', '.join(found)}" if found else ""
+
+
+def labels_of(namespace: str, known: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+    """Return a namespace's labels; for an unknown one, the label that every namespace has."""
+    return known.get(namespace) or {_NAMESPACE_NAME: namespace}
+
+
+def _apply(pod: JsonObject, patch: Sequence[Any]) -> JsonObject:
+    result: JsonObject = jsonpatch.apply_patch(copy.deepcopy(pod), copy.deepcopy(list(patch)))
+    return result
+
+
+def _faults_of(pod: JsonObject) -> list[tuple[str, str]]:
+    """Return path and message of each error that the pod schema finds."""
+    template = PodTemplate(from_answer("v1", "Pod", pod), ())
+    return [
+        (path_text(fault.path), fault.message)
+        for fault in template_faults(template)
+        if fault.severity == "error"
+    ]
