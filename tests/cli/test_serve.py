@@ -263,6 +263,19 @@ def test_policies_with_a_fault_serve_and_an_alarm_counts_it(tmp_path: Path) -> N
     mentions(line, "every run", "one requires 'a'")
 
 
+def test_a_set_with_a_fault_does_not_replace_a_good_one(tmp_path: Path) -> None:
+    """What `fairlead check` rejects is refused; the last good set serves on."""
+    file = policies(tmp_path, pool_policy("a"))
+    with served(tmp_path) as server:
+        connection = server.connect()
+        assert pool_in(ask(connection, review())[1]) == "a"
+        cost = "annotations: {controller.kubernetes.io/pod-deletion-cost: high}"
+        rewrite(file, pool_policy("b").replace("nodeSelector: {pool: b}", cost))
+        refused = server.line("policies refused, the last good ones serve on")
+        mentions(refused["error"], "pod-deletion-cost", "'high'")
+        assert pool_in(ask(connection, review())[1]) == "a"
+
+
 def test_a_certificate_is_waited_for_and_followed(tmp_path: Path) -> None:
     """Not ready without one; each new pair is served from the next handshake on."""
     policies(tmp_path, pool_policy("a"))

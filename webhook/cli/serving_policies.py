@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.admission.policy_handler import PolicyHandler
 from webhook.cli.cluster_facts import age
-from webhook.errors import ServingError
+from webhook.errors import InvalidDocuments, ServingError
 from webhook.policy import policy_documents
 from webhook.policy.cluster_objects import Objects
 from webhook.policy.set_judgement import Served, load_served
@@ -81,11 +81,21 @@ def policies_of(
 ) -> Policies:
     """The policies of a folder, which is read immediately; without one, those of the cluster.
 
+    A set with faults, which `fairlead check` rejects, serves only if no set without them did:
+    a version before may have taken it, and pods need some policies.
+
     `nodes` returns the cluster's nodes, None if unknown, for reviews of policies. Raises
     ServingError if there is no cluster.
     """
     if folder is not None:
-        reloader = _reloader(Folder(folder), _load, str(folder), metrics)
+
+        def load(files: Mapping[str, bytes]) -> Served:
+            found, current = load_served(policy_documents.parse(files)), reloader.current
+            if found.faults and current is not None and not current.faults:
+                raise InvalidDocuments(found.faults)
+            return found
+
+        reloader = _reloader(Folder(folder), load, str(folder), metrics)
         reloader.poll()
         return Policies(
             lambda: _set_of(reloader),
@@ -123,10 +133,6 @@ def _from_cluster(
             nodes=nodes,
         ),
     )
-
-
-def _load(files: Mapping[str, bytes]) -> Served:
-    return load_served(policy_documents.parse(files))
 
 
 def _set_of(reloader: Reloader[Served]) -> PolicySet | None:
