@@ -15,7 +15,13 @@ pytest.register_assert_rewrite(
     *(f"tests.{folder.name}" for folder in Path(__file__).parent.iterdir() if folder.is_dir())
 )
 
-pytest_plugins = ["tests.eventually", "tests.tiers", "tests.wording", "tests.control_planes"]
+pytest_plugins = [
+    "tests.eventually",
+    "tests.tiers",
+    "tests.wording",
+    "tests.control_planes",
+    "tests.chaos.play_short",
+]
 
 
 def pytest_configure() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.chaos import serviced
-from tests.chaos.conftest import PlayShort
+from tests.chaos.play_short import PlayShort
 
 
 def test_an_installation_is_reached_through_its_service(play_short: PlayShort) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.chaos import attacked, killed, outage, overload, rolling, rotated, routed, stopped
-from tests.chaos.conftest import PlayShort
 from tests.chaos.ledger import CREATIONS, FAILED
+from tests.chaos.play_short import PlayShort
 
 
 def test_rolling_restarts_fail_no_creation(play_short: PlayShort) -> None:

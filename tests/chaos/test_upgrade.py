@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.chaos import upgraded
-from tests.chaos.conftest import PlayShort
 from tests.chaos.ledger import CREATIONS, FAILED
+from tests.chaos.play_short import PlayShort
 from webhook.sandbox.progress import Silent
 
 

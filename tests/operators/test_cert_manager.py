@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.chaos import injected
-from tests.chaos.conftest import PlayShort
 from tests.chaos.ledger import CREATIONS, FAILED
+from tests.chaos.play_short import PlayShort
 from tests.control_planes import build_before_tests
 from tests.go_programs import CERT_MANAGER, module_source, obtain_program
-
-pytest_plugins = ["tests.chaos.conftest"]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
