@@ -195,6 +195,12 @@ REFUSED: list[tuple[Json, str, tuple[str, ...]]] = [
      "spec.initContainers[0].lifecycle", ()),
     (template(ephemeralContainers=[{"name": "a", "image": "b"}]), "spec.ephemeralContainers", ()),
     (template(hostUsers=False, hostNetwork=True), "spec.hostNetwork", ()),
+    (template(hostNetwork=True, securityContext={"sysctls": [
+        {"name": "net.ipv4.ip_local_port_range", "value": "1024 65000"}]}),
+     "spec.securityContext.sysctls[0].name", ("hostNetwork",)),
+    (template(hostIPC=True, securityContext={"sysctls": [
+        {"name": "kernel/shmmax", "value": "1"}]}),
+     "spec.securityContext.sysctls[0].name", ("hostIPC",)),
     (template(securityContext={"sysctls": [{"name": "a b", "value": "1"}]}),
      "spec.securityContext.sysctls[0].name", ("'a b'",)),
     (template(hostnameOverride="a_b"), "spec.hostnameOverride", ("'a_b'",)),

@@ -28,6 +28,8 @@ _ENV_PATHS: Final = (
     *_OWN_PATHS, "spec.nodeName", "spec.serviceAccountName",
     "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
 )  # fmt: skip
+# Sysctls of the namespaces that a pod may share with its node (ValidateHostSysctl).
+_HOST_SYSCTLS: Final = re.compile(r"(?P<net>net\.)|kernel\.(shm|msg|sem$)|fs\.mqueue\.")
 _MAPS: Final = ("metadata.labels", "metadata.annotations")
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 
@@ -44,6 +46,13 @@ def _pod(spec: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
             ("hostNetwork",),
             "cannot be set together with hostUsers: false; remove one of the two",
         )
+    context = spec.get("securityContext")
+    for at, each in _items(context, "sysctls") if isinstance(context, dict) else ():
+        shared = _HOST_SYSCTLS.match(str(each.get("name")).replace("/", "."))
+        field = "hostNetwork" if shared and shared["net"] else "hostIPC"
+        if shared and spec.get(field):
+            text = f"cannot be set together with {field}, because it would be the node's"
+            yield ("securityContext", *at, "name"), text
     for at, each in _items(spec, "initContainers"):
         for key in (*_PROBES, "lifecycle") if each.get("restartPolicy") != "Always" else ():
             if each.get(key) is not None:
