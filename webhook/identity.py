@@ -205,12 +205,11 @@ def _unread(
             yield f"{what} {key}: Fairlead does not read it; write it as {other}"
             continue
         words = {each.removeprefix(names.PREFIX): each for each in known}
+        word = key.removeprefix(prefix).lower()
+        near = sorted((each for each in words if word in each.split("-")), key=len)
         # A long key resembles none of ours, and the comparison takes quadratic time.
-        near = (
-            get_close_matches(key.removeprefix(names.PREFIX).lower(), words, n=1)
-            if len(key) <= _LONGEST_KEY
-            else []
-        )
+        if not near and len(key) <= _LONGEST_KEY:
+            near = get_close_matches(word, words, n=1)
         cure = f"did you mean {words[near[0]]}?" if near else "remove it"
         yield f"{what} {key[:_LONGEST_KEY]}: Fairlead does not know this key; {cure}"
 

@@ -18,6 +18,7 @@ from webhook.placement.schema.placement import PlacementSettings
 from webhook.placement.schema.security import PodSecurityContext
 from webhook.placement.settings import CapacitySetting
 from webhook.placement.tolerations import NO_EXECUTE
+from webhook.shortening import first_few
 from webhook.strict import guess
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ Row = tuple[str, str, str]
 _KEYED: Final = frozenset(field.name for field in FIELDS if field.keyed_by)
 # Prefixes of a path: of JSONPath, in a template, and in a pod.
 _PREFIXES: Final = (".", "spec.template.", "spec.", "metadata.")
+# How many policies of a set a message lists.
+_LISTED: Final = 5
 # The common suffix of the names of a pod's affinities.
 _ENDING: Final = "DuringSchedulingIgnoredDuringExecution"
 _AFFINITY: Final = (REQUIRED, *AFFINITY_LISTS)
@@ -123,8 +126,10 @@ class NoSuchPolicy(FairleadError):
     """No such policy: `problem`, and the `known` names that are similar."""
 
     def __init__(self, problem: str, name: str, known: Iterable[str]) -> None:
-        near = difflib.get_close_matches(name, list(known), 3)
-        hint = f"did you mean {' or '.join(near)}?" if near else "fairlead policies lists them"
+        names = list(known)
+        near = difflib.get_close_matches(name, names, 3)
+        there = f"the set has {first_few(names, _LISTED)}" if names else "the set has no policies"
+        hint = f"did you mean {' or '.join(near)}?" if near else there
         super().__init__(f"{problem}; {hint}")
 
 

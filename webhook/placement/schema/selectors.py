@@ -116,6 +116,6 @@ class NodeSelectorTerm(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Reject an empty term: it matches no node."""
+        """Reject an empty term: required, it matches no node; preferred, it has no effect."""
         if not given.get("matchExpressions") and not given.get("matchFields"):
-            yield Problem((), "a term without expressions matches no node; give matchExpressions")
+            yield Problem((), "the term has no expressions; give matchExpressions")
