@@ -1,4 +1,4 @@
-"""`fairlead demo` without a cluster; tests/cluster/test_demo.py has the other kind."""
+"""`fairlead demo`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def demo(*arguments: str, color: bool = False) -> Result:
 @pytest.fixture(scope="module")
 def text() -> str:
     """What it prints without a cluster."""
-    result = demo("--no-cluster")
+    result = demo()
     assert result.exit_code == 0, result.output
     return result.output
 
@@ -60,7 +60,7 @@ def text() -> str:
 @pytest.fixture(scope="module")
 def document() -> Json:
     """The same as JSON."""
-    result = demo("--no-cluster", "-o", "json")
+    result = demo("-o", "json")
     assert result.exit_code == 0, result.output
     loaded: Json = json.loads(result.stdout)
     return loaded
@@ -83,20 +83,6 @@ def test_the_output_states_that_there_is_no_cluster(
     port = re.findall(r":(\d+)/mutate", second)[0]
     wording(text, {f":{port}/": ":PORT/", f" {webhook.__version__}:": " VERSION:"})
     assert document["kind"] == "loopback"
-
-
-def test_without_binaries_and_unasked_it_does_without_a_cluster(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording: Wording
-) -> None:
-    """Nothing is built that nobody asked for, and the reason is told."""
-    monkeypatch.setenv("FAIRLEAD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
-    result = demo()
-    assert result.exit_code == 0
-    reason = result.output.split("\n\n")[0]
-    mentions(reason, "without a cluster", "binaries", "not built")
-    wording(re.sub(r":\d+/", ":PORT/", reason.partition("\n")[2]))
-    assert not (tmp_path / "cache").exists()
 
 
 def test_a_worker_is_sent_to_spot(examples: Mapping[str, Json]) -> None:
@@ -168,9 +154,9 @@ def test_every_example_is_shown_before_after_and_why(text: str, document: Json) 
 
 
 def test_a_run_is_shown_as_the_pods_that_it_would_be(text: str, document: Json) -> None:
-    """Each with its rank and the policies that place it; without a controller it has no phases."""
+    """Each with its rank and the policies that place it."""
     run = document["run"]
-    assert (run["name"], run["phases"]) == ("resnet", [])
+    assert run["name"] == "resnet"
     assert [(pod["pod"], pod["rank"], pod["result"]) for pod in run["pods"]] == [
         ("resnet-master-0", "0", "placed"),
         ("resnet-worker-0", "1", "placed"),
@@ -190,7 +176,7 @@ def test_no_line_is_wider_than_a_hundred_columns(text: str) -> None:
 
 def test_it_is_plain_in_a_pipe_and_coloured_for_a_terminal(text: str) -> None:
     """The same words either way."""
-    coloured = demo("--no-cluster", color=True).output
+    coloured = demo(color=True).output
     assert "\x1b" not in text
     assert "\x1b[32m" in coloured
     plain = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
@@ -212,7 +198,7 @@ def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_stopping_it_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
     """A signal in the middle of it ends the webhook and removes its folder."""
     process = subprocess.Popen(
-        [sys.executable, "-c", "from webhook.cli import main; main()", "demo", "--no-cluster"],
+        [sys.executable, "-c", "from webhook.cli import main; main()", "demo"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"},

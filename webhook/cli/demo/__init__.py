@@ -1,4 +1,4 @@
-"""`fairlead demo`: show Fairlead at work, on loopback or on a real control plane."""
+"""`fairlead demo`: show Fairlead at work, on loopback."""
 
 from __future__ import annotations
 
@@ -11,32 +11,21 @@ from webhook.cli.output import output_option
 
 @click.command("demo")
 @click.option(
-    "--cluster/--no-cluster",
-    default=None,
-    help="Run the demo on a real control plane, whose binaries are built if they are missing, or "
-    "without one. Default: on a control plane if its binaries are there.",
-)
-@click.option(
     "--save",
     type=click.Path(path_type=Path),
     metavar="DIR",
     help="Write the demo's files into a new folder, and stop.",
 )
 @output_option()
-def command(cluster: bool | None, save: Path | None, output: str) -> None:
+def command(save: Path | None, output: str) -> None:
     """Show what the webhook does to seven pods and to a Run of three pods, and why.
 
-    Without a cluster, the webhook answers AdmissionReviews over TLS on loopback. That takes a
-    second, and no pod is created. With one, kubectl creates the pods on a real API server, the
-    controller creates the Run's pods, the scheduler places them on simulated nodes, and a table
-    shows the node of each pod. The first line of the output says which demo it is. Nothing is left
-    behind.
+    The webhook answers AdmissionReviews over TLS on loopback, as an API server sends them. No pod
+    is created, and nothing is left behind. `fairlead sandbox up` runs a real API server.
 
     \b
     Examples:
-      fairlead demo                   on a control plane if its binaries are there
-      fairlead demo --no-cluster
-      fairlead demo --cluster         builds missing binaries, in about 8 minutes
+      fairlead demo
       fairlead demo --save mine       write the files of the demo
 
     \b
@@ -50,4 +39,4 @@ def command(cluster: bool | None, save: Path | None, output: str) -> None:
     if save:
         save_files(save)
     else:
-        run(cluster, output)
+        run(output)

@@ -10,7 +10,7 @@ import shutil
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.admission.decision import Result
+    from webhook.cli.demo.stages import Loopback
     from webhook.placement.shapes import JsonObject
     from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
@@ -219,31 +220,12 @@ def _stamp(pod: JsonObject) -> str | None:
 
 
 @dataclass(frozen=True)
-class RunResult:
-    """The result of a Run: the answer for each pod, by name, and the run's phases, in order.
-
-    Without a controller there are no phases.
-    """
-
-    answers: Mapping[str, Admitted]
-    phases: Sequence[str] = ()
-
-
-class Runner(Protocol):
-    """A stage that creates the Run's pods."""
-
-    def run_plan(self, plan: Plan) -> RunResult:
-        """Send the pods of the plan to the webhook."""
-
-
-@dataclass(frozen=True)
 class Member:
-    """One replica: its rank, of `size`, and the node of its pod, if there are nodes."""
+    """One replica: its rank, of `size`."""
 
     shown: AdmittedExample
     rank: str
     size: str
-    node: str
 
     @property
     def policies(self) -> list[str]:
@@ -258,7 +240,6 @@ class Member:
             "size": self.size,
             "result": self.shown.result,
             "policies": self.policies,
-            "node": self.node,
         }
 
 
@@ -269,7 +250,6 @@ class DemoRun:
     name: str
     title: str
     members: Sequence[Member]
-    phases: Sequence[str]
 
     def document(self) -> dict[str, Any]:
         """The same for JSON."""
@@ -277,33 +257,30 @@ class DemoRun:
             "name": self.name,
             "title": self.title,
             "pods": [member.document() for member in self.members],
-            "phases": list(self.phases),
         }
 
 
-def run_demo(stage: Runner, policies: PolicySet, namespace_labels: Mapping[str, str]) -> DemoRun:
-    """Run the demo's Run on the stage.
+def run_demo(stage: Loopback, policies: PolicySet, namespace_labels: Mapping[str, str]) -> DemoRun:
+    """Send the pods of the demo's Run to the webhook.
 
     Raises Disagreement if the engine decides differently on a planned pod.
     """
     (planned,) = read_plans([RUN_FILE], NAMESPACE, "")
     plan = make_plan(planned.run)
-    ran = stage.run_plan(plan)
+    answers = stage.run_plan(plan)
     members = []
     for pod in planned_pods(plan):
         example = Example(pod)
-        answer = ran.answers[example.name]
         env = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
         members.append(
             Member(
-                explain_example(example, answer, policies, namespace_labels),
+                explain_example(example, answers[example.name], policies, namespace_labels),
                 env["RANK"],
                 env["WORLD_SIZE"],
-                answer.pod["spec"].get("nodeName", "") if answer.pod else "",
             )
         )
     title = (plan.run.metadata.annotations or {})[DESCRIPTION]
-    return DemoRun(plan.run.name, title, members, ran.phases)
+    return DemoRun(plan.run.name, title, members)
 
 
 def planned_pods(plan: Plan) -> list[JsonObject]:

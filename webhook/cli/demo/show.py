@@ -6,7 +6,7 @@ import contextlib
 import shlex
 import signal
 import sys
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
@@ -16,25 +16,23 @@ from webhook.cli.demo.examples import (
     NAMESPACE,
     POLICIES,
     AdmittedExample,
-    Runner,
     explain_example,
     read_examples,
     run_demo,
     save,
 )
-from webhook.cli.demo.stages import cluster, find_tools, loopback, obtain_tools
+from webhook.cli.demo.stages import loopback
 from webhook.cli.exit_codes import TERMINATED
 from webhook.cli.output import print_result, print_text
 from webhook.policy.load import load
-from webhook.sandbox.progress import Lines
 from webhook.server.folder import read_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from webhook.cli.demo.examples import Admitted, DemoRun, Example
-    from webhook.cli.demo.stages import Tools
+    from webhook.cli.demo.examples import DemoRun
+    from webhook.cli.demo.stages import Loopback
     from webhook.policy.policy_set import PolicySet
 
 _LABELS: Final = {"kubernetes.io/metadata.name": NAMESPACE}
@@ -47,21 +45,10 @@ _TO_PREVIEW: Final = (
     "fairlead run preview -f mine/run.yaml --policies mine/policies",
     "show the pods of the Run",
 )
-_TO_BUILD: Final = (
-    "fairlead demo --cluster",
-    "run the demo on a real API server",
-)
 _TO_KEEP: Final = (
     'eval "$(fairlead sandbox up --policies mine/policies)"',
     "start a cluster for your kubectl",
 )
-
-
-class Stage(Runner, Protocol):
-    """A cluster or a webhook on loopback."""
-
-    def admit(self, example: Example) -> Admitted:
-        """Send the example's pod to the webhook."""
 
 
 def save_files(folder: Path) -> None:
@@ -80,61 +67,31 @@ def save_files(folder: Path) -> None:
     print_text("text", ["", *text.hints(hints)])
 
 
-def run(wanted: bool | None, output: str) -> None:
-    """Run the demo with a cluster, without, or (None) with one if its binaries exist."""
-    progress = Lines(sys.stderr)
+def run(output: str) -> None:
+    """Run the demo, on loopback."""
     policies = load(read_folder(POLICIES)).policies
-    with _tidy_end():
-        tools = (
-            obtain_tools(progress) if wanted else find_tools(progress) if wanted is None else None
-        )
-        if tools:
-            _on_cluster(tools, policies, progress, output)
-        else:
-            _on_loopback(policies, output, asked=wanted is False)
-
-
-def _on_loopback(policies: PolicySet, output: str, *, asked: bool) -> None:
-    with loopback() as stage:
-        reason = "" if asked else ", because its binaries are not built here"
+    with _tidy_end(), loopback() as stage:
         head = text.title(
             f"Fairlead {webhook.__version__}: the demo without a cluster",
             f"The real webhook answers AdmissionReviews over {stage.tls} at {stage.url}. "
-            f"There is no API server{reason}: no pod is created or scheduled.",
+            "There is no API server: no pod is created or scheduled.",
         )
         shown = _show_examples(stage, policies, head, output)
         run = _show_run(stage, policies, shown, output)
-        hints = (_TO_SAVE, _TO_EXPLAIN, _TO_PREVIEW, _TO_BUILD, _TO_KEEP)
+        hints = (_TO_SAVE, _TO_EXPLAIN, _TO_PREVIEW, _TO_KEEP)
         print_result(
             output,
-            json=lambda: _document("loopback", shown, run=run.document()),
+            json=lambda: {
+                "kind": "loopback",
+                "examples": [one.document() for one in shown],
+                "run": run.document(),
+            },
             text=lambda: ["", *text.hints(hints)],
         )
 
 
-def _on_cluster(tools: Tools, policies: PolicySet, progress: Lines, output: str) -> None:
-    with cluster(tools, progress) as stage:
-        head = text.title(
-            f"Fairlead {webhook.__version__}: the demo on a real control plane",
-            "kubectl creates the pods, and the real controller creates those of a Run. "
-            f"kube-apiserver {stage.version} calls the real webhook at {stage.url}, and the real "
-            f"scheduler places the pods on {stage.nodes} nodes. Only the nodes are simulated, by "
-            "kwok: no container is started.",
-        )
-        shown = _show_examples(stage, policies, head, output)
-        places = stage.places(policies.classes)
-        run = _show_run(stage, policies, shown, output)
-        found = [place.document() for place in places]
-        hints = (_TO_SAVE, _TO_EXPLAIN, _TO_PREVIEW, _TO_KEEP)
-        print_result(
-            output,
-            json=lambda: _document("cluster", shown, run=run.document(), places=found),
-            text=lambda: ["", *text.places(places, shown), "", *text.hints(hints)],
-        )
-
-
 def _show_examples(
-    stage: Stage, policies: PolicySet, head: Iterable[str], output: str
+    stage: Loopback, policies: PolicySet, head: Iterable[str], output: str
 ) -> list[AdmittedExample]:
     """Print every example as soon as it is answered."""
     print_text(output, [*head, "", *text.policies(policies.policies)])
@@ -147,17 +104,13 @@ def _show_examples(
 
 
 def _show_run(
-    stage: Stage, policies: PolicySet, examples: Sequence[AdmittedExample], output: str
+    stage: Loopback, policies: PolicySet, examples: Sequence[AdmittedExample], output: str
 ) -> DemoRun:
     """Print the Run, and that the engine gives the same answers offline."""
     run = run_demo(stage, policies, _LABELS)
     print_text(output, ["", *text.run(run, len(examples) + 1)])
     print_text(output, ["", *text.agreement(len(examples) + len(run.members))])
     return run
-
-
-def _document(kind: str, shown: list[AdmittedExample], **more: Any) -> dict[str, Any]:
-    return {"kind": kind, "examples": [one.document() for one in shown], **more}
 
 
 @contextlib.contextmanager

