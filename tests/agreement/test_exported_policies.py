@@ -27,7 +27,7 @@ from tests.exported.sets import SETS
 from tests.fuzz.additions import ODD, SOUND, at
 from tests.fuzz.drawn import drawn
 from tests.fuzz.pods import added, whole_pods
-from tests.fuzz.policies import policy_documents
+from tests.fuzz.policies import policy_documents, without_faults
 from tests.fuzz.world import POLICIES, PROVIDER
 from tests.laws.strategies import CLASSES, REQUIRED, document
 from tests.marked_pods import training
@@ -37,7 +37,6 @@ from webhook.errors import FairleadError
 from webhook.identity import identify
 from webhook.placement import node_affinity
 from webhook.placement import pod as pod_of
-from webhook.policy.load import load
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.fairlead import start_webhook
 from webhook.server.folder import read_folder
@@ -172,15 +171,16 @@ def shipped() -> Iterator[str]:
 def random_sets() -> Iterator[str]:
     """Of random policies, in force everywhere, as many in a set as can be exported together."""
     for documents in drawn(policy_documents(most=6), RANDOM_SETS, SEED):
-        kept: list[Json] = [*CLASSES]
+        kept: list[Json] = []
         for one in documents:
             one["spec"].pop("rollout", None)
             try:
-                export.exported(_text([*kept, one]), EXPORTED, DEFAULT_CLASS)
+                export.exported(_text([*CLASSES, *kept, one]), EXPORTED, DEFAULT_CLASS)
             except FairleadError:
                 continue
-            kept.append(one)
-        yield _text(kept)
+            if without_faults([*kept, one]):
+                kept.append(one)
+        yield _text([*CLASSES, *kept])
 
 
 def _text(documents: Sequence[Json]) -> str:
@@ -194,22 +194,13 @@ def cases(plane: ControlPlane, running: Running, pods: Sequence[Json]) -> Iterat
     sides = list(zip(WEBHOOK, EXPORTED, strict=True))
     for number, text in enumerate(texts):
         export.apply(plane, export.exported(text, EXPORTED, DEFAULT_CLASS), PROBES)
-        _serve(text, running)
+        running.serve(text)
         part = pods[number * size : (number + 1) * size]
         answers = dry_runs(plane, part, lambda nth: (WITHOUT, *sides[nth % 4 == 3]), user)
         for nth, (sent, answered) in enumerate(zip(part, answers, strict=True)):
             marked = names.RUN in (sent["metadata"].get("labels") or {})
             without, by_webhook, by_export = answered
             yield Case(sent, text, without, by_webhook, by_export, marked or nth % 4 == 3)
-
-
-def _serve(text: str, running: Running) -> None:
-    draft = running.policies.with_suffix(".draft")
-    draft.write_text(text)
-    draft.replace(running.policies / "p.yaml")
-    wanted = load({"p.yaml": text.encode()}).policies.hash[:12]
-    while wanted not in running.readiness()["policies"]["reason"]:
-        pass
 
 
 def test_exported_policies_do_with_pods_what_the_webhook_does(

@@ -14,6 +14,8 @@ from tests.eventually import eventually
 from tests.server.serving import get, readiness
 from webhook import names
 from webhook.errors import SandboxError
+from webhook.policy.load import load
+from webhook.policy.policy_set import PolicySet
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.fairlead import Webhook
 from webhook.sandbox.kubectl import Kubectl
@@ -49,6 +51,24 @@ class Running:
         """The conditions, whether all of them are ready or not."""
         conditions: Json = readiness(self._health_port)[1]["conditions"]
         return conditions
+
+    def serve(self, text: str) -> PolicySet:
+        """Make this its only policy file, and wait until it serves the set; return the set."""
+        draft = self.policies.with_suffix(".draft")
+        draft.write_text(text)
+        draft.replace(self.policies / "p.yaml")
+        wanted = load({"p.yaml": text.encode()}).policies
+
+        def reason() -> str:
+            return str(self.readiness()["policies"]["reason"])
+
+        eventually(
+            f"the webhook serves the set {wanted.hash[:12]}",
+            lambda: wanted.hash[:12] in reason(),
+            explain=reason,
+            period=LOOK,
+        )
+        return wanted
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+
 from hypothesis import strategies as st
 
 from tests.fuzz.additions import GKE_SPOT, Addition, Json, at, fixed
 from tests.fuzz.pods import added
-from tests.laws.strategies import PREFERRED, REQUIRED, exceptions, one, policy_lists
+from tests.laws.strategies import CLASSES, PREFERRED, REQUIRED, exceptions, one, policy_lists
 from webhook import names
+from webhook.policy.policy_documents import parse
+from webhook.policy.set_judgement import load_served
 
 RUNTIME_CLASS = "sandboxed"
 PARTS = ("defaults", "overrides", "requirements")
@@ -110,3 +115,9 @@ def excepted_documents(draw: st.DrawFn) -> list[Json]:
         exception["spec"]["until"] = draw(one(*_ENDS))
         documents.append(exception)
     return documents
+
+
+def without_faults(documents: Sequence[Json]) -> bool:
+    """Whether a webhook that already serves takes this set, which is beside the laws' classes."""
+    text = "\n---\n".join(map(json.dumps, [*documents, *CLASSES]))
+    return not load_served(parse({"p.yaml": text.encode()})).faults
