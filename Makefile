@@ -68,6 +68,8 @@ test-beyond: export FAIRLEAD_EXAMPLES ?= many
 test-beyond: $(STAMP)
 	$(PYTEST) --tier thorough,properties
 
+# In one process: the MPI operator has a fixed port.
+test-operators: WORKERS = 0
 test-operators: $(STAMP)
 	$(PYTEST) --tier operators
 

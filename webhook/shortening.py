@@ -1,11 +1,22 @@
-"""Shorten long texts and lists for messages."""
+"""Texts for messages: long ones cut, and those of others without control characters.
+
+The status of a Run has the last output of its program, and an admin reads it. With escape sequences
+that output could change the screen, or text that the admin pastes.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+# Control characters of both sets (ECMA-48) except line ends and tabs, and characters that change
+# the direction of text (Unicode's Bidi_Control), which hide its real order.
+_STEERING: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
 
 
 def cut(text: str, most: int) -> str:
@@ -47,3 +58,23 @@ def first_few(names: Sequence[str], most: int) -> str:
     """
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def shortened(names: Sequence[str], most: int = 3) -> str:
+    """The first few names, and how many more there are."""
+    # One more name is as short as a text that there is one more.
+    return first_few(names, most if len(names) > most + 1 else most + 1)
+
+
+def harmless(text: str) -> str:
+    r"""The text with control characters escaped, such as \x1b. Line ends stay."""
+    return _STEERING.sub(lambda found: ascii(found[0])[1:-1], text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """The same in one line, because CI systems interpret the beginning of a line.
+
+    >>> one_line("ml\\n::error::no")
+    'ml ::error::no'
+    """
+    return harmless(" ".join(text.split()))

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
-from webhook.cli.layout import harmless, one_line, table, wrapped
+from webhook.cli.layout import table, wrapped
 from webhook.cli.options import client_of, cluster_options
 from webhook.cli.output import output_option, print_result
+from webhook.shortening import harmless, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

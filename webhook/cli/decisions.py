@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.admission.arrival import OF_DAEMON_SET, keeps_placement
 from webhook.admission.workload_warnings import mark_on
-from webhook.cli.layout import one_line, shortened
 from webhook.cli.output import print_error
 from webhook.errors import InvalidPod, UnreadableInput
 from webhook.placement import pod as pods
 from webhook.placement.daemon import held_off, on_node
 from webhook.policy.findings import path_text
 from webhook.policy.refused_pods import classes_of
-from webhook.shortening import first_few
+from webhook.shortening import first_few, one_line, shortened
 from webhook.workloads.object import ANSWERED
 from webhook.workloads.workload_faults import count_faults, template_faults
 

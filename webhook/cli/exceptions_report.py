@@ -11,7 +11,7 @@ import click
 from webhook import names
 from webhook.admission import stamp
 from webhook.cli.explanation import period
-from webhook.cli.layout import harmless, table
+from webhook.cli.layout import table
 from webhook.cli.live.served_policies import differing
 from webhook.cli.offline import policy_files
 from webhook.errors import ClusterError, InvalidDocuments
@@ -21,6 +21,7 @@ from webhook.policy.conditions import describe_fields
 from webhook.policy.exceptions import compiled
 from webhook.policy.load import compiled as load_compiled
 from webhook.policy.model import PlacementException
+from webhook.shortening import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -19,10 +19,10 @@ from webhook.cli.explanation import (
     surveys,
     verdict,
 )
-from webhook.cli.layout import one_line, shortened, table, wrapped
+from webhook.cli.layout import table, wrapped
 from webhook.cli.live.focus import Focus
 from webhook.policy.findings import path_text
-from webhook.shortening import cut
+from webhook.shortening import cut, one_line, shortened
 from webhook.workloads.template import ranges
 
 if TYPE_CHECKING:

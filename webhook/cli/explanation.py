@@ -9,7 +9,6 @@ import click
 from webhook import names
 from webhook.admission.arrival import keeps_placement
 from webhook.admission.engine import subject_of
-from webhook.cli.layout import harmless
 from webhook.cli.live.value_text import setting_text
 from webhook.placement import nodes as nodes_of
 from webhook.placement import on_demand
@@ -17,6 +16,7 @@ from webhook.placement import pod as pods
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.pod_requests import requests
 from webhook.placement.runtime_class import unread_class
+from webhook.shortening import harmless
 from webhook.times import format_span
 
 if TYPE_CHECKING:

@@ -1,18 +1,11 @@
-"""Text for terminals and pipes: columns, and text from others without control characters.
-
-The status of a Run has the last output of its program, and an admin reads it. With escape sequences
-that output could change the screen, or text that the admin pastes.
-"""
+"""Text for terminals and pipes, in columns."""
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING, Final
 
 import click
-
-from webhook.shortening import first_few
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,25 +16,6 @@ _MOST: Final = 140
 _GAP: Final = 2
 # Maximum width of all columns but the last; after a longer cell, the row continues on a new line.
 _COLUMN: Final = 48
-# Control characters of both sets (ECMA-48) except line ends and tabs, and characters that change
-# the direction of text (Unicode's Bidi_Control), which hide its real order.
-_STEERING: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)
-
-
-def harmless(text: str) -> str:
-    r"""The text with control characters escaped, such as \x1b. Line ends stay."""
-    return _STEERING.sub(lambda found: ascii(found[0])[1:-1], text.replace("\r\n", "\n"))
-
-
-def one_line(text: str) -> str:
-    """The same in one line, because CI systems interpret the beginning of a line.
-
-    >>> one_line("ml\\n::error::no")
-    'ml ::error::no'
-    """
-    return harmless(" ".join(text.split()))
 
 
 def width() -> int:
@@ -106,9 +80,3 @@ def wrapped(text: str, indent: int, within: int | None = None) -> list[str]:
 
     room = max((within or width()) - indent, 30)
     return textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
-
-
-def shortened(names: Sequence[str], most: int = 3) -> str:
-    """The first few names, and how many more there are."""
-    # One more name is as short as a text that there is one more.
-    return first_few(names, most if len(names) > most + 1 else most + 1)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.admission.arrival import Cluster
-from webhook.cli.layout import one_line
 from webhook.cli.objects import counted, default_priority_class, read_cluster_file, read_objects
 from webhook.cli.workload_pods import run_of
 from webhook.errors import InvalidPod, InvalidRun, UnreadableInput
@@ -26,7 +25,7 @@ from webhook.policy.subject import ADDED_VOLUME, volumes
 from webhook.run.backends.engine_object import delegated_object
 from webhook.run.backends.table import NATIVE
 from webhook.server.folder import read_folder
-from webhook.shortening import first_few
+from webhook.shortening import first_few, one_line
 from webhook.workloads.find import pod_templates, unread
 from webhook.workloads.object import ANSWERED
 from webhook.workloads.stored_pod import is_stored

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook.cli.layout import harmless
+from webhook.shortening import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -25,7 +25,6 @@ from webhook.cli.diff.comparison_input import (
     read_pods,
 )
 from webhook.cli.diff.sets import read_set
-from webhook.cli.layout import one_line, shortened
 from webhook.cli.live.missing_stamp import sending_notes
 from webhook.cli.objects import counted, default_priority_class, read_cluster_file, read_objects
 from webhook.cli.offline import merged, namespaces_among, read_nodes
@@ -41,7 +40,7 @@ from webhook.identity import identify
 from webhook.placement.daemon import on_node, template_nodes
 from webhook.placement.nodes import by_name
 from webhook.placement.pod import parse_pod
-from webhook.shortening import first_few
+from webhook.shortening import first_few, one_line, shortened
 from webhook.sources import SHIPPED
 from webhook.workloads.find import pod_templates, unread
 

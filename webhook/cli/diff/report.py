@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.admission.stamp import HASH_LENGTH
-from webhook.cli.layout import one_line, shortened, table, wrapped
+from webhook.cli.layout import table, wrapped
 from webhook.comparison.difference import KINDS
-from webhook.shortening import fit
+from webhook.shortening import fit, one_line, shortened
 from webhook.workloads.template import described
 
 if TYPE_CHECKING:

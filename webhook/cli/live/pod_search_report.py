@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.admission.stamp import HASH_LENGTH
-from webhook.cli.layout import harmless, one_line, shortened, table
+from webhook.cli.layout import table
 from webhook.cli.live.pod_search import KINDS
 from webhook.cli.live.value_text import both_texts
+from webhook.shortening import harmless, one_line, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,13 +13,13 @@ import orjson
 
 from webhook import names
 from webhook.admission import stamp
-from webhook.cli.layout import harmless
 from webhook.cli.live.likely_templates import likely_templates
 from webhook.comparison.authored import with_origin, without_credits
 from webhook.errors import InvalidPod
 from webhook.placement import patch
 from webhook.placement import pod as pods
 from webhook.placement.fields import OF_PODS, STORED_NORMAL, is_empty
+from webhook.shortening import harmless
 from webhook.sources.kind_model import UNKNOWN
 from webhook.workloads.object import Object
 from webhook.workloads.stored_pod import has_edited_tolerations, normal

@@ -10,12 +10,13 @@ import click
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli import explain_report
 from webhook.cli.explain_report import replicas_document
-from webhook.cli.layout import shortened, table
+from webhook.cli.layout import table
 from webhook.cli.live import focus as focusing
 from webhook.cli.live.finding import controller_of
 from webhook.cli.live.live_pods import LivePod
 from webhook.cli.live.missing_stamp import NO_RUN
 from webhook.cli.live.value_text import both_fields, both_texts
+from webhook.shortening import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.admission.stamp import HASH_LENGTH
-from webhook.cli.layout import shortened, table
+from webhook.cli.layout import table
 from webhook.cli.policies.policies_in_force import known_since, policy_rows, skew_of
+from webhook.shortening import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from webhook import times
-from webhook.cli.layout import harmless, shortened, table, wrapped
+from webhook.cli.layout import table, wrapped
 from webhook.run.effective_settings import setting_rows
 from webhook.run.model.status import format_intervals
+from webhook.shortening import harmless, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
