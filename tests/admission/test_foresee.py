@@ -22,14 +22,14 @@ from webhook.admission.arrival import Grounds, NamespaceLabels
 from webhook.admission.decision import Decision
 from webhook.admission.foresee import MOST_ASKED, MOST_VALUES, Foresight
 from webhook.admission.handler import Reply
-from webhook.admission.workload_warnings import Pods
-from webhook.cli.workload_pods import pods_of, refers_to
 from webhook.errors import ClusterError
+from webhook.evaluation.templates import queued_templates, refers_to
 from webhook.placement.nodes import Node
 from webhook.policy.policy_set import PolicySet
 from webhook.server.webhook_metrics import Metrics
 from webhook.sources import SHIPPED
 from webhook.sources.table import SourceTable
+from webhook.workloads.template import PodTemplate
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 WORKERS = """
@@ -103,7 +103,7 @@ class Webhook:
         self,
         policies: PolicySet | None,
         *,
-        find: Callable[[Json, SourceTable], Sequence[Pods]] = pods_of,
+        find: Callable[[Json, SourceTable], Sequence[PodTemplate]] = queued_templates,
         namespaces: NamespaceLabels | None = None,
         unplaceable: Callable[[Json, Decision, PolicySet], str] = lambda *_: "",
         nodes: Sequence[Node] | None = None,
@@ -369,7 +369,7 @@ def test_pods_that_no_node_admits_are_reported(wording: Wording) -> None:
     greedy = {"resources": {"limits": {"nvidia.com/gpu": 8}}}
     replicas = {"master": {"count": 1}, "worker": {"count": 4, "byIndex": [{"index": 1, **greedy}]}}
     (said,) = webhook.told(run(replicas=replicas))
-    mentions(said, "fairlead: Run train", "worker 1 of 4", ": 0 of 3 nodes: no room")
+    mentions(said, "fairlead: Run train", "worker 1: 0 of 3 nodes: no room")
     wording(said)
     assert len(asked) == 3
 
@@ -420,7 +420,7 @@ class Silent(Known):
         return await super().labels(name)
 
 
-def broken(_workload: Json, _sources: SourceTable) -> Sequence[Pods]:
+def broken(_workload: Json, _sources: SourceTable) -> Sequence[PodTemplate]:
     """No way to find pods."""
     raise ValueError("a bug")
 
@@ -500,8 +500,8 @@ def test_one_workload_is_held_read_at_a_time() -> None:
                 await asyncio.sleep(0)
             return await super().labels(name)
 
-    def find(new: Json, _sources: SourceTable) -> Sequence[Pods]:
-        found = pods_of(new)
+    def find(new: Json, _sources: SourceTable) -> Sequence[PodTemplate]:
+        found = queued_templates(new)
         count()
         return found
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
@@ -18,35 +16,24 @@ from webhook.admission.workload_warnings import (
     nothing_of,
     write_warnings,
 )
+from webhook.workloads.object import Object
+from webhook.workloads.template import PodTemplate, ReplicaAdditions
 
 REFUSED = Fate("fairlead: policy p: no")
 TOLD = Fate(warnings=("policy p: mind it",))
 FINE = Fate()
 
 
-@dataclass
-class Some:
-    """Pods whose name is their index; `judged` remembers of which it was asked."""
+def some(count: int | None = 1, part: str = "", *, alike: bool = False) -> PodTemplate:
+    """Pods that are nothing but their index; all are equal, or none are."""
 
-    count: int | None = 1
-    part: str = ""
-    alike: bool = False
-    led: bool = False
-    unmarked: str = ""
-    judged: list[int] = field(default_factory=list)
+    def made(index: int) -> ReplicaAdditions:
+        return ReplicaAdditions(pod={"index": 0 if alike else index})
 
-    @property
-    def made(self) -> Callable[[int], object]:
-        """All pods are equal, or none are."""
-        return (lambda _index: "same") if self.alike else (lambda index: index)
-
-    def pod(self, index: int) -> dict[str, Any]:
-        """A pod that is nothing but its index."""
-        self.judged.append(index)
-        return {"index": index}
+    return PodTemplate(Object("f", {"kind": "Job"}), ("spec",), part, count, made)
 
 
-def told(*templates: Some, fate: Callable[[int], Fate]) -> list[str]:
+def told(*templates: PodTemplate, fate: Callable[[int], Fate]) -> list[str]:
     """What is said of Job train in ml, whose pods meet this fate by their index."""
     found: list[Group] = []
     for pods in templates:
@@ -62,7 +49,7 @@ def test_a_rejection_says_of_how_many_pods(
     count: int | None, subject: str, wording: Wording
 ) -> None:
     """With who speaks, and the policy's reason without saying that again."""
-    (said,) = told(Some(count), fate=lambda _: REFUSED)
+    (said,) = told(some(count), fate=lambda _: REFUSED)
     assert said.startswith(f"fairlead: {subject} ")
     assert said.endswith("rejected: policy p: no")
     mentions(said, "Job train", "ml")
@@ -71,37 +58,37 @@ def test_a_rejection_says_of_how_many_pods(
 
 def test_nothing_is_reported_when_nothing_is_wrong() -> None:
     """Else nobody would read it."""
-    assert told(Some(8), fate=lambda _: FINE) == []
+    assert told(some(8), fate=lambda _: FINE) == []
 
 
 def test_a_warning_names_the_workload(wording: Wording) -> None:
     """Many come of one apply."""
-    (said,) = told(Some(8), fate=lambda _: TOLD)
+    (said,) = told(some(8), fate=lambda _: TOLD)
     mentions(said, "fairlead: Job train", ": policy p: mind it")
     wording(said)
 
 
 def test_a_warning_about_some_pods_names_them(wording: Wording) -> None:
     """By their index; those after the last that was looked at are like it."""
-    (said,) = told(Some(4), fate=lambda index: FINE if index == 1 else REFUSED)
+    (said,) = told(some(4), fate=lambda index: FINE if index == 1 else REFUSED)
     mentions(said, "Job train", "pods 0, 2-3 of 4", "rejected: policy p: no")
     wording(said)
-    (said,) = told(Some(4), fate=lambda index: TOLD if index < 2 else FINE)
+    (said,) = told(some(4), fate=lambda index: TOLD if index < 2 else FINE)
     mentions(said, "Job train", "pods 0-1 of 4", ": policy p: mind it")
     wording(said)
 
 
 def test_a_warning_for_all_parts_appears_once() -> None:
     """A master and its workers come of one object."""
-    parts = Some(1, "master"), Some(4, "worker")
+    parts = some(1, "master"), some(4, "worker")
     (said,) = told(*parts, fate=lambda _: REFUSED)
     mentions(said, "5 pods", "Job train", "rejected: policy p: no")
-    assert told(*parts, fate=lambda _: TOLD) == told(Some(1), fate=lambda _: TOLD)
+    assert told(*parts, fate=lambda _: TOLD) == told(some(1), fate=lambda _: TOLD)
 
 
 def test_what_one_part_meets_names_it(wording: Wording) -> None:
     """Whoever reads it has to know which template to change."""
-    parts = Some(1, "master"), Some(4, "worker")
+    parts = some(1, "master"), some(4, "worker")
     (said,) = told(*parts, fate=lambda index: TOLD if index > 0 else FINE)
     mentions(said, "Job train", "worker 1-3 of 4", ": policy p: mind it")
     wording(said)
@@ -113,24 +100,34 @@ def test_what_one_part_meets_names_it(wording: Wording) -> None:
 
 def test_pods_that_are_made_alike_are_judged_once() -> None:
     """A Deployment of a thousand is one decision."""
-    pods = Some(1000, alike=True)
-    (said,) = told(pods, fate=lambda _: REFUSED)
+    judged: list[int] = []
+
+    def fate(index: int) -> Fate:
+        judged.append(index)
+        return REFUSED
+
+    (said,) = told(some(1000, alike=True), fate=fate)
     mentions(said, "1000 pods", "Job train", "rejected: policy p: no")
-    assert pods.judged == [0]
+    assert judged == [0]
 
 
 def test_no_workload_is_looked_at_without_end() -> None:
     """After some hundred replicas the others are taken to be like the last."""
-    pods = Some(10**9)
-    (said,) = told(pods, fate=lambda index: FINE if index == 0 else REFUSED)
+    judged: list[int] = []
+
+    def fate(index: int) -> Fate:
+        judged.append(index)
+        return FINE if index == 0 else REFUSED
+
+    (said,) = told(some(10**9), fate=fate)
     mentions(said, f"pods 1-{10**9 - 1} of {10**9}", "rejected: policy p: no")
-    assert len(pods.judged) == MOST_REPLICAS
+    assert len(judged) == MOST_REPLICAS
 
 
 def test_who_stops_looking_has_what_was_found() -> None:
     """The rest counts as like the last: better a word too many than none."""
     found: list[Group] = []
-    steps = foresee_replicas(Some(10), lambda _: REFUSED, found)
+    steps = foresee_replicas(some(10), lambda _: REFUSED, found)
     next(steps)
     (said,) = write_warnings("Job", "train", "ml", found)
     mentions(said, "10 pods", "Job train", "rejected: policy p: no")
@@ -139,7 +136,7 @@ def test_who_stops_looking_has_what_was_found() -> None:
 def test_rejections_come_first() -> None:
     """A pod that is refused may be warned of, too."""
     both = Fate("fairlead: no", ("mind it",))
-    first, second = told(Some(), fate=lambda _: both)
+    first, second = told(some(), fate=lambda _: both)
     assert "rejected" in first
     assert "mind it" in second
 
@@ -147,8 +144,8 @@ def test_rejections_come_first() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        told(Some(300), fate=lambda index: Fate(warnings=(f"{index:0100}",))),
-        told(Some(300), fate=lambda index: Fate(f"fairlead: {index:02000}")),
+        told(some(300), fate=lambda index: Fate(warnings=(f"{index:0100}",))),
+        told(some(300), fate=lambda index: Fate(f"fairlead: {index:02000}")),
         nothing_of("Run", "train", [f"{number:0200}" for number in range(100)]),
     ],
     ids=["warnings", "rejections", "problems"],

@@ -15,7 +15,7 @@ from tests.wording import mentions
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide
 from webhook.cli import fairlead
-from webhook.cli.workload_pods import pods_of
+from webhook.evaluation.templates import queued_templates
 from webhook.identity import identify
 from webhook.interception import webhooks
 from webhook.policy.load import load
@@ -179,9 +179,9 @@ def test_the_webhook_places_its_pods_and_warns_of_its_workloads() -> None:
     alone = load({"b.yaml": POLICY.encode()}).policies
     assert decide(arrival, alone, Cluster()).result == "not-a-run"
     (training,) = load_all_yaml(TRAINING)
-    assert [each.part for each in pods_of(training, policies.sources)] == ["boss", "hand"]
+    assert [each.part for each in queued_templates(training, policies.sources)] == ["boss", "hand"]
     # Without the source, its template is found by shape only.
-    assert [each.part for each in pods_of(training)] != ["boss", "hand"]
+    assert [each.part for each in queued_templates(training)] != ["boss", "hand"]
     assert policies.hash != alone.hash
 
 

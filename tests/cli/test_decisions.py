@@ -11,9 +11,11 @@ import pytest
 from tests.cli.files import POD, POLICIES, REJECTED, TF_JOB
 from tests.policy_tests.writing import policy
 from tests.wording import Wording, mentions
-from webhook.cli.decisions import MAX_REPLICAS, Replicas, decisions, steps, unknown_classes
+from webhook.cli.decisions import decisions, steps, unknown_classes
 from webhook.cli.offline import read_offline
 from webhook.errors import UnreadableInput
+from webhook.evaluation.replicas import Replicas
+from webhook.workloads.template import MAX_REPLICAS
 
 FIRST_AND_THIRD = policy("some", "match: {replicaIndexes: [0, 2]}, defaults: {schedulerName: s}")
 JOB = """\

@@ -75,8 +75,8 @@ def test_pods_that_get_a_class_that_the_cluster_does_not_have_fail(tmp_path: Pat
     (refused,) = decided = decisions(offline)
     assert refused.decision.result == "placed"
     assert "no PriorityClass 'urgent'" in refused.refusals[0]
-    assert fails((), decided, offline.policies, None, ())
+    assert fails((), decided, ())
     offline = offline_of(tmp_path, f"{POD}---\n{json.dumps(CLASS)}\n")
     (there,) = decided = decisions(offline)
     assert there.admitted
-    assert not fails((), decided, offline.policies, None, ())
+    assert not fails((), decided, ())

@@ -11,8 +11,9 @@ from tests.cluster.manifests import SPOT_CLASS, Json, pod, spec, template, workl
 from tests.cluster.rooms import NewNamespace, Room
 from tests.eventually import eventually
 from webhook import names
-from webhook.cli.decisions import Replicas, decisions
+from webhook.cli.decisions import decisions
 from webhook.cli.offline import read_nodes, read_offline
+from webhook.evaluation.replicas import Replicas
 from webhook.placement import pod as pods
 from webhook.placement.nodes import survey
 from webhook.policy.subject import ADDED_VOLUME, volumes

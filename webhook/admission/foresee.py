@@ -43,10 +43,11 @@ if TYPE_CHECKING:
 
     from webhook.admission.arrival import Cluster, Grounds
     from webhook.admission.decision import ReceivedPod
-    from webhook.admission.workload_warnings import Group, Pods
+    from webhook.admission.workload_warnings import Group
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
+    from webhook.workloads.template import PodTemplate
 
 _logger = logging.getLogger(__name__)
 
@@ -141,7 +142,7 @@ class Foresight:
         grounds: Grounds,
         observer: Observer,
         *,
-        pods_of: Callable[..., Sequence[Pods]],
+        pods_of: Callable[..., Sequence[PodTemplate]],
         faults_of: Callable[..., Sequence[str]] = lambda *_: (),
         refers_to: Callable[[JsonObject], str] = lambda _workload: "",
         read: Callable[[str], Awaitable[JsonObject]] | None = None,
@@ -243,7 +244,10 @@ class Foresight:
         return write_warnings(about.kind, about.name, about.namespace, found, faults)
 
     def _is_unchanged(
-        self, workload: _Workload, templates: Sequence[Pods], *about: SourceTable | JsonObject
+        self,
+        workload: _Workload,
+        templates: Sequence[PodTemplate],
+        *about: SourceTable | JsonObject,
     ) -> bool:
         """Return True if an update leaves the pods as they were, such as a change of scale."""
         if workload.old is None:
@@ -257,7 +261,7 @@ class Foresight:
         return [each.pod(0) for each in before] == [each.pod(0) for each in templates]
 
     def _facts(
-        self, workload: _Workload, labels: Mapping[str, str], templates: Sequence[Pods]
+        self, workload: _Workload, labels: Mapping[str, str], templates: Sequence[PodTemplate]
     ) -> _Facts:
         # The labels are read only if a template needs them: an author may write anything there.
         doubtful = any(each.unmarked for each in templates)
@@ -276,11 +280,11 @@ class Foresight:
             doubtful and any(self._reached(each, labels) for each in templates),
         )
 
-    def _reached(self, pods: Pods, labels: Mapping[str, str]) -> bool:
+    def _reached(self, pods: PodTemplate, labels: Mapping[str, str]) -> bool:
         own = pods.pod(0)["metadata"].get("labels")
         return isinstance(own, dict) and self._reaches(own, labels)
 
-    def _fate(self, facts: _Facts, known: _Known, pods: Pods, pod: JsonObject) -> Fate:
+    def _fate(self, facts: _Facts, known: _Known, pods: PodTemplate, pod: JsonObject) -> Fate:
         arrival = Arrival(
             pod, facts.namespace, facts.labels, facts.controller, facts.now, led=pods.led
         )

@@ -3,51 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook import names
 from webhook.admission.advice import fitting
 from webhook.admission.review import SIGNATURE
 from webhook.shortening import fit
-from webhook.workloads.template import described
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from webhook.placement.shapes import JsonObject
+    from webhook.workloads.template import PodTemplate
 
 # Replicas of one template that are checked one by one. Later replicas are assumed to be like the
 # last one. Policies distinguish replicas by index, and the first hundred show the differences.
 MOST_REPLICAS: Final = 128
 # Characters. A rejection may quote a whole affinity. The pod's own Event has the full text.
 _LONGEST_REASON: Final = 400
-
-
-class Pods(Protocol):
-    """Pods of a workload that differ only by index, as webhook.workloads returns them."""
-
-    @property
-    def part(self) -> str:
-        """The part of the workload (worker); empty if all pods are of one kind."""
-
-    @property
-    def count(self) -> int | None:
-        """The number of pods; None if it depends on the cluster."""
-
-    @property
-    def led(self) -> bool:
-        """Whether a pod of the workload leads by its role."""
-
-    @property
-    def unmarked(self) -> str:
-        """What to do if the pods are to belong to a run, which no mark shows; or nothing."""
-
-    @property
-    def made(self) -> Callable[[int], object]:
-        """Return a key for the pod at an index; equal keys mean equal pods."""
-
-    def pod(self, index: int) -> JsonObject:
-        """Return the v1.Pod of one replica, as the webhook would receive it."""
 
 
 class Fate(NamedTuple):
@@ -64,7 +37,7 @@ class Group:
     `more`: the number of replicas after the last of `indexes` that are assumed to be like it.
     """
 
-    pods: Pods
+    pods: PodTemplate
     fate: Fate
     indexes: list[int] = field(default_factory=list)
     more: int = 0
@@ -75,25 +48,25 @@ class Group:
         return len(self.indexes) + self.more
 
     def __str__(self) -> str:
-        count = self.pods.count
-        count = None if count is None else max(count, 1)
-        return described(self.pods.part, count, self.indexes, self.more)
+        if self.pods.count == 0:
+            return self.pods.part
+        return self.pods.describe(self.indexes, self.more)
 
 
 def foresee_replicas(
-    pods: Pods, judge: Callable[[JsonObject], Fate], found: list[Group]
+    pods: PodTemplate, judge: Callable[[JsonObject], Fate], found: list[Group]
 ) -> Iterator[None]:
     """Check the replicas one after the other, and add their results to `found`.
 
     `found` is consistent after each step, so the caller may stop or yield to other tasks.
     """
     own: list[Group] = []
-    last: tuple[object, Fate] | None = None
+    last: tuple[JsonObject, Fate] | None = None
     count = 1 if pods.count is None else max(pods.count, 1)
     for index in range(min(count, MOST_REPLICAS)):
-        made = pods.made(index)
-        fate = last[1] if last and last[0] == made else judge(pods.pod(index))
-        last = made, fate
+        pod = pods.pod(index)
+        fate = last[1] if last and last[0] == pod else judge(pod)
+        last = pod, fate
         group = next((each for each in own if each.fate == fate), None)
         if group is None:
             group = Group(pods, fate)

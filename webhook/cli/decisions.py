@@ -1,119 +1,40 @@
-"""Decisions about the pods of objects, with equal pods grouped."""
+"""Decisions about the pods of objects, and what is not known about them."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from webhook.admission.arrival import OF_DAEMON_SET, keeps_placement
 from webhook.admission.workload_warnings import mark_on
 from webhook.cli.output import print_error
 from webhook.errors import InvalidPod, UnreadableInput
+from webhook.evaluation.replicas import evaluate_template
 from webhook.placement import pod as pods
-from webhook.placement.daemon import held_off, on_node
 from webhook.policy.findings import path_text
 from webhook.policy.refused_pods import classes_of
-from webhook.shortening import first_few, one_line, shortened
+from webhook.shortening import first_few
 from webhook.workloads.object import ANSWERED
 from webhook.workloads.workload_faults import count_faults, template_faults
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from webhook.admission.arrival import Arrival
     from webhook.admission.decision import Decision
     from webhook.cli.offline import Offline
-    from webhook.evaluation.world import Evaluation
+    from webhook.evaluation.replicas import Replicas
     from webhook.placement.nodes import Node
-    from webhook.placement.shapes import JsonObject
     from webhook.pod_schema.field_checks import Fault
     from webhook.sources.table import SourceTable
     from webhook.workloads.object import Object
     from webhook.workloads.template import PodTemplate
 
-# Number of replicas of a template that are evaluated; further ones are treated like the last.
-# Policies distinguish replicas by index, and no policy lists a thousand.
-MAX_REPLICAS: Final = 1000
 # Maximum number of classes that a note names.
 _NAMED: Final = 3
 NODES_DECIDE: Final = (
     "a webhook that watches nodes rejects pods whose node does not meet a requirement"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Replicas:
-    """Pods of one template with equal decisions.
-
-    indexes:         the indexes of the evaluated pods in the template
-    more:            the number of pods after the last index, which are treated like it
-    replica_indexes: the replica indexes of their labels, without duplicates
-    evaluation:      what happens to the first pod
-    doubts:          warnings about the template
-    nodes:           for a DaemonSet, the nodes of these pods, if not all of its nodes
-    """
-
-    template: PodTemplate
-    indexes: Sequence[int]
-    more: int
-    replica_indexes: Sequence[int]
-    evaluation: Evaluation
-    doubts: Sequence[str] = ()
-    nodes: Sequence[str] = ()
-
-    @property
-    def arrival(self) -> Arrival:
-        """The first pod, as the webhook gets it."""
-        return self.evaluation.arrival
-
-    @property
-    def decision(self) -> Decision:
-        """The decision on the first pod."""
-        return self.evaluation.decision
-
-    @property
-    def warnings(self) -> Sequence[str]:
-        """The warnings that the author gets, and why the API server refuses the pods."""
-        return [*self.doubts, *self.evaluation.warnings]
-
-    @property
-    def refusals(self) -> Sequence[str]:
-        """Why the API server refuses the pods as decided, as far as that is known."""
-        return self.evaluation.refusals
-
-    @property
-    def admitted(self) -> bool:
-        """Whether the pods would be admitted, as far as that is known."""
-        return self.evaluation.allowed
-
-    @property
-    def count(self) -> int:
-        """The number of pods."""
-        return len(self.indexes) + self.more
-
-    @property
-    def pods(self) -> str:
-        """Which pods of the object: `worker × 3`; empty for its only pod."""
-        described = self.template.describe(self.indexes, self.more)
-        return f"{described}: on {shortened(self.nodes)}" if self.nodes else described
-
-    @property
-    def subject(self) -> str:
-        """Object, namespace and pods: `TFJob/mnist in research, worker × 3`."""
-        title = f"{self.template.source.title} in {self.arrival.namespace}"
-        return one_line(f"{title}, {self.pods}" if self.pods else title)
-
-    def mutated(self) -> JsonObject:
-        """The template that creates the patched pod without a webhook."""
-        return self.template.mutated(self.indexes[0], self.evaluation.patched())
-
-
-@dataclass(slots=True)
-class _Group:
-    evaluation: Evaluation
-    indexes: list[int] = field(default_factory=list)
-    replica_indexes: set[int] = field(default_factory=set)
 
 
 def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replicas]:
@@ -131,7 +52,11 @@ def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replica
         if wrong:
             continue
         try:
-            found += _of_template(template, offline, doubtful)
+            namespace = offline.namespace_of(template)
+            found += [
+                replace(each, doubts=[*each.doubts, *_unmarked(template, each.decision)])
+                for each in evaluate_template(offline.world, template, namespace, doubtful)
+            ]
         except InvalidPod as error:
             problems.append(misshapen(template, error))
     if problems and passed is None:
@@ -188,40 +113,6 @@ def misshapen(template: PodTemplate, error: InvalidPod) -> str:
     return f"{source.place(path)}: {source.title}: {path_text(path)}: {what}"
 
 
-def _of_template(
-    template: PodTemplate, offline: Offline, doubtful: Sequence[str]
-) -> list[Replicas]:
-    namespace = offline.namespace_of(template)
-    groups: list[_Group] = []
-    count = 1 if template.count is None else max(template.count, 1)
-    decided = min(count, MAX_REPLICAS)
-    for index in range(decided):
-        found = offline.world.evaluate(template.pod(index), namespace, led=template.led)
-        decision = found.decision
-        group = next((each for each in groups if same(each.evaluation.decision, decision)), None)
-        if group is None:
-            group = _Group(found)
-            groups.append(group)
-        group.indexes.append(index)
-        if decision.identity and decision.identity.replica_index is not None:
-            group.replica_indexes.add(decision.identity.replica_index)
-    alike = [
-        Replicas(
-            template,
-            tuple(group.indexes),
-            count - decided if group.indexes[-1] == decided - 1 else 0,
-            sorted(group.replica_indexes),
-            group.evaluation,
-            [*doubtful, *_unmarked(template, group.evaluation.decision)],
-        )
-        for group in groups
-    ]
-    if template.count is None and offline.nodes is not None:
-        (every,) = alike
-        return _by_node(every, offline, offline.nodes)
-    return alike
-
-
 def _unmarked(template: PodTemplate, decision: Decision) -> list[str]:
     alone = template.source.is_labelled and not template.is_pod and decision.identity is None
     return [mark_on(template.source.kind)] if alone else []
@@ -247,25 +138,13 @@ def unknown_classes(
     ]
 
 
-def _by_node(every: Replicas, offline: Offline, nodes: Sequence[Node]) -> list[Replicas]:
-    """A DaemonSet's pods; those that would be rejected because of their nodes are separate."""
-    held, arrival = every.decision.placement, every.arrival
-    if held is None or not every.decision.allowed:
-        return [every]
-    off = held_off(pods.parse_pod(arrival.pod), held, nodes)
-    if not off.nodes:
-        return [every]
-    first = off.nodes[0][0].name
-    there = offline.world.evaluate(on_node(arrival.pod, first), arrival.namespace, led=arrival.led)
-    if there.decision.allowed:
-        return [every]
-    rejected = replace(
-        every,
-        evaluation=there,
-        doubts=(),
-        nodes=[node.name for node, _ in off.nodes],
-    )
-    return [rejected] if len(off.nodes) == off.total else [every, rejected]
+def unread_classes(decided: Iterable[Replicas]) -> list[str]:
+    """A line for each kind of pods whose nodes are unknown, because they have a RuntimeClass."""
+    return [
+        f"{each.subject}: which nodes admit it is unknown: {nodes.unknown}"
+        for each in decided
+        if (nodes := each.evaluation.nodes) and each.decision.allowed and nodes.unknown
+    ]
 
 
 def unjudged(decided: Iterable[Replicas], nodes: Sequence[Node] | None) -> list[str]:
@@ -291,19 +170,6 @@ def depends_on_node(replicas: Replicas) -> bool:
     )
     return by_daemon_set and (
         (held.node_selector, held.required) != (own.node_selector, own.required)
-    )
-
-
-def same(one: Decision, other: Decision) -> bool:
-    """Whether both decisions have the same result and reasons; identities may differ."""
-    return (
-        one.result == other.result
-        and one.reason == other.reason
-        and one.patch == other.patch
-        and one.warnings == other.warnings
-        and one.policies == other.policies
-        and one.trace == other.trace
-        and one.audited == other.audited
     )
 
 

@@ -15,9 +15,9 @@ from webhook.cli.selection import Selection, answers_or_exit, check_usage, fails
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.cli.decisions import Replicas
     from webhook.cli.live.focus import Focus
     from webhook.cli.live.live_pods import Answers
+    from webhook.evaluation.replicas import Replicas
 
 
 @click.command("explain")
@@ -97,9 +97,7 @@ def _live(selection: Selection, focus: Focus, output: str) -> bool:
         json=lambda: report.document(answers, focus),
         text=lambda: report.lines(answers, focus),
     )
-    return answers.same and not fails(
-        selection.fail_on, decided, answers.policies, answers.nodes, answers.notes
-    )
+    return answers.same and not fails(selection.fail_on, decided, answers.notes)
 
 
 def _today(answers: Answers) -> Sequence[Replicas]:
@@ -116,8 +114,7 @@ def _today(answers: Answers) -> Sequence[Replicas]:
 def _files(selection: Selection, focus: Focus, output: str) -> bool:
     """Print what is found of files; whether every pod would be admitted."""
     from webhook.cli import explain_report
-    from webhook.cli.decisions import readable, unjudged, unknown_classes
-    from webhook.cli.explanation import unread_classes
+    from webhook.cli.decisions import readable, unjudged, unknown_classes, unread_classes
     from webhook.cli.live.focus import NoSuchPolicy, check_policy
     from webhook.cli.live.report import focused
 
@@ -128,24 +125,24 @@ def _files(selection: Selection, focus: Focus, output: str) -> bool:
     unknown = [
         *offline.describe_unknown(),
         *unjudged(decided, nodes),
-        *unread_classes(decided, nodes),
+        *unread_classes(decided),
         *unknown_classes(decided, offline.classes),
     ]
     print_notes(unknown)
     texts = (
         focused(each, offline.policies, focus)
         if focus
-        else explain_report.lines(each, offline.policies, nodes)
+        else explain_report.lines(each, offline.policies)
         for each in decided
     )
     print_result(
         output,
         json=lambda: {
-            **explain_report.document(decided, offline.policies, nodes, focus),
+            **explain_report.document(decided, offline.policies, focus),
             "problems": problems,
             "unread": [*offline.unread],
         },
         text=lambda: ["\n\n".join("\n".join(each) for each in texts)],
     )
-    failed = fails(selection.fail_on, decided, offline.policies, nodes, unknown)
+    failed = fails(selection.fail_on, decided, unknown)
     return not problems and not failed

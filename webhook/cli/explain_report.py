@@ -16,7 +16,6 @@ from webhook.cli.explanation import (
     credited_to,
     cure,
     exception_documents,
-    surveys,
     verdict,
 )
 from webhook.cli.layout import table, wrapped
@@ -29,9 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.admission.decision import Audited, Decision
-    from webhook.cli.decisions import Replicas
-    from webhook.cli.explanation import PolicyAnswer, Surveys
-    from webhook.placement.nodes import Node, Survey
+    from webhook.cli.explanation import PolicyAnswer
+    from webhook.evaluation.replicas import Replicas
+    from webhook.evaluation.world import Surveys
+    from webhook.placement.nodes import Survey
     from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
 
@@ -51,26 +51,23 @@ _ANSWERS = {"applies": "green", "audit": "cyan", "set aside": "yellow"}
 _NOTHING = Focus()
 
 
-def lines(replicas: Replicas, policies: PolicySet, nodes: Sequence[Node] | None) -> Iterator[str]:
+def lines(replicas: Replicas, policies: PolicySet) -> Iterator[str]:
     """The explanation, line by line."""
     subject, decision = click.style(f"{replicas.subject}: ", bold=True), replicas.decision
     yield subject + coloured(decision, verdict(decision))
     yield from table(head(replicas), 2)
-    for title, rows in sections(replicas, policies, nodes):
+    for title, rows in sections(replicas, policies):
         yield from section(title, rows)
     yield from warning_lines(replicas.warnings)
 
 
-def sections(
-    replicas: Replicas, policies: PolicySet, nodes: Sequence[Node] | None
-) -> Iterator[tuple[str, list[list[str]]]]:
+def sections(replicas: Replicas, policies: PolicySet) -> Iterator[tuple[str, list[list[str]]]]:
     """The sections policies, fields, audits and nodes: each a title and its rows, maybe none."""
     decision = replicas.decision
     yield f"Policies (set {policies.hash[:HASH_LENGTH]})", _policies(replicas, policies)
     yield fields_title(decision), field_rows(decision.trace)
     yield "If the policies under Audit were enforced", _audit(replicas, policies)
-    if nodes is not None:
-        found = surveys(replicas, nodes, policies)
+    if found := replicas.evaluation.nodes:
         yield _nodes_title(found), _nodes(found)
 
 
@@ -196,21 +193,16 @@ def _nodes(found: Surveys) -> list[list[str]]:
 
 
 def document(
-    decided: Sequence[Replicas],
-    policies: PolicySet,
-    nodes: Sequence[Node] | None,
-    focus: Focus = _NOTHING,
+    decided: Sequence[Replicas], policies: PolicySet, focus: Focus = _NOTHING
 ) -> dict[str, Any]:
     """The explanation of all decisions as JSON; with a focus, lists have what is about it."""
     return {
         "set": policies.hash,
-        "pods": [replicas_document(replicas, policies, nodes, focus) for replicas in decided],
+        "pods": [replicas_document(replicas, policies, focus) for replicas in decided],
     }
 
 
-def replicas_document(
-    replicas: Replicas, policies: PolicySet, nodes: Sequence[Node] | None, focus: Focus
-) -> dict[str, Any]:
+def replicas_document(replicas: Replicas, policies: PolicySet, focus: Focus) -> dict[str, Any]:
     """The explanation of one decision."""
     template, decision = replicas.template, replicas.decision
     result: dict[str, Any] = {
@@ -234,8 +226,7 @@ def replicas_document(
         "warnings": list(replicas.warnings),
         "patch": list(decision.patch),
     }
-    if nodes is not None:
-        found = surveys(replicas, nodes, policies)
+    if found := replicas.evaluation.nodes:
         result["nodes"] = {
             "before": _survey(found.before),
             "after": _survey(found.after) if found.after else None,

@@ -10,23 +10,17 @@ from webhook import names
 from webhook.admission.arrival import keeps_placement
 from webhook.admission.engine import subject_of
 from webhook.cli.live.value_text import setting_text
-from webhook.placement import nodes as nodes_of
-from webhook.placement import on_demand
 from webhook.placement import pod as pods
-from webhook.placement.node_groups import NodeGroups
-from webhook.placement.pod_requests import requests
-from webhook.placement.runtime_class import unread_class
 from webhook.shortening import harmless
 from webhook.times import format_span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator
     from datetime import datetime
 
     from webhook.admission.arrival import Arrival
     from webhook.admission.decision import Decision
-    from webhook.cli.decisions import Replicas
-    from webhook.placement.nodes import Node, Survey
+    from webhook.evaluation.replicas import Replicas
     from webhook.placement.trace import Entry
     from webhook.policy.exceptions import PolicyException
     from webhook.policy.policy_set import Policy, PolicySet
@@ -159,60 +153,6 @@ def describe_reason(entry: Entry, policies: PolicySet) -> str:
         return entry.reason
     remark = "" if entry.reason in _BARE else f" ({entry.reason})"
     return f"{'; '.join(values)}{remark}"
-
-
-class Surveys(NamedTuple):
-    """The nodes that admit the pods as they came, and with the patch; None if there is none.
-
-    `on_demand`: if none admits them in the end, the autoscaled classes that could make one.
-    `unread`: the RuntimeClass of the pods as they would be; it decides, and is not read.
-    """
-
-    before: Survey
-    after: Survey | None
-    on_demand: tuple[str, ...] = ()
-    unread: str = ""
-
-    @property
-    def unknown(self) -> str:
-        """Why the nodes are unknown; empty if they are known."""
-        return _unread(self.unread) if self.unread else ""
-
-    @property
-    def last(self) -> Survey:
-        """The nodes that admit the pods as they would be."""
-        return self.after or self.before
-
-
-def surveys(replicas: Replicas, nodes: Sequence[Node], policies: PolicySet) -> Surveys:
-    """Where the pods may run."""
-    own, requested = pods.parse_pod(replicas.arrival.pod), requests(replicas.arrival.pod["spec"])
-    before = nodes_of.survey(own, requested, nodes)
-    decision = replicas.decision
-    if decision.placement is None or not decision.allowed:
-        return Surveys(before, None, unread=unread_class(own, requested, nodes))
-    after = nodes_of.survey(decision.placement, requested, nodes)
-    if unread := unread_class(decision.placement, requested, nodes):
-        return Surveys(before, after, unread=unread)
-    if after.admitted:
-        return Surveys(before, after)
-    made = on_demand.makers(decision.placement, policies.classes.values(), NodeGroups(nodes))
-    return Surveys(before, after, tuple(made))
-
-
-def unread_classes(decided: Iterable[Replicas], nodes: Sequence[Node] | None) -> list[str]:
-    """A line for each kind of pods whose nodes are unknown, because they have a RuntimeClass."""
-    found = []
-    for each in decided if nodes is not None else ():
-        own = each.decision.placement or pods.parse_pod(each.arrival.pod)
-        requested = requests(each.arrival.pod["spec"])
-        if each.decision.allowed and (unread := unread_class(own, requested, nodes or ())):
-            found.append(f"{each.subject}: which nodes admit it is unknown: {_unread(unread)}")
-    return found
-
-
-def _unread(name: str) -> str:
-    return f"the nodeSelector, tolerations and overhead of RuntimeClass {name} are not read"
 
 
 def exception_reasons(decision: Decision, policy: str, now: datetime | None) -> Iterator[str]:

@@ -53,8 +53,7 @@ def command(selection: Selection, output: str) -> None:
 
     `fairlead explain` with the same options shows the reasons.
     """
-    from webhook.cli.decisions import readable, unjudged, unknown_classes
-    from webhook.cli.explanation import unread_classes
+    from webhook.cli.decisions import readable, unjudged, unknown_classes, unread_classes
     from webhook.cli.mutate_text import Printer
 
     check_usage(selection)
@@ -68,10 +67,10 @@ def command(selection: Selection, output: str) -> None:
         offline, known = read_files(selection)
         notes = ()
     decided, problems = readable(offline)
-    printer = Printer(offline, decided, known)
+    printer = Printer(offline, decided)
     unknown = [*offline.describe_unknown()]
     if not selection.live:
-        unknown += [*unjudged(decided, known), *unread_classes(decided, known)]
+        unknown += [*unjudged(decided, known), *unread_classes(decided)]
         unknown += unknown_classes(decided, offline.classes)
     print_notes(unknown)
     match output:
@@ -83,6 +82,6 @@ def command(selection: Selection, output: str) -> None:
             printer.patches()
         case _:
             printer.objects(output)
-    failed = fails(selection.fail_on, decided, offline.policies, known, [*notes, *unknown])
+    failed = fails(selection.fail_on, decided, [*notes, *unknown])
     if failed or problems or printer.withheld:
         sys.exit(FAILED)

@@ -16,7 +16,6 @@ from webhook.cli.explanation import (
     coloured,
     cure,
     exception_lines,
-    surveys,
     took_part,
     verdict,
 )
@@ -30,9 +29,9 @@ from webhook.workloads.object import Object
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.cli.decisions import Replicas
     from webhook.cli.offline import Offline
-    from webhook.placement.nodes import Node
+    from webhook.evaluation.replicas import Replicas
+    from webhook.evaluation.world import Surveys
     from webhook.placement.shapes import JsonObject
 
 # Set by the API server: irrelevant in a diff, and rejected when applied.
@@ -42,12 +41,9 @@ _NOT_SHOWN = ("managedFields",)
 class Printer:
     """Prints decisions; warnings, notes and rejections go to stderr."""
 
-    def __init__(
-        self, offline: Offline, decided: Sequence[Replicas], nodes: Sequence[Node] | None
-    ) -> None:
+    def __init__(self, offline: Offline, decided: Sequence[Replicas]) -> None:
         self._offline = offline
         self._decided = decided
-        self._nodes = nodes
         # Whether an object could not be printed.
         self.withheld = False
 
@@ -60,8 +56,8 @@ class Printer:
             click.echo(click.style(f"{each.subject}: ", bold=True) + text)
             if each.decision.result == "not-a-run":
                 click.echo(f"  {cure(each.template)}")
-            if self._nodes is not None:
-                click.echo(f"  {self._remaining_nodes(each, self._nodes)}")
+            if nodes := each.evaluation.nodes:
+                click.echo(f"  {_remaining_nodes(nodes)}")
             self._aside(each)
             for line in _diff(each):
                 click.echo(line)
@@ -71,8 +67,8 @@ class Printer:
         rows = []
         for each in self._decided:
             row = [each.subject, coloured(each.decision, each.decision.result)]
-            if self._nodes is not None:
-                row.append(self._remaining_nodes(each, self._nodes))
+            if nodes := each.evaluation.nodes:
+                row.append(_remaining_nodes(nodes))
             rows.append([*row, ", ".join(took_part(each.decision))])
         for line in table(rows, 0):
             click.echo(line)
@@ -164,19 +160,6 @@ class Printer:
         if not replicas.decision.allowed:
             say("rejected", f"{replicas.subject}: {replicas.decision.reason}")
 
-    def _remaining_nodes(self, replicas: Replicas, nodes: Sequence[Node]) -> str:
-        before, after, _, unread = surveys(replicas, nodes, self._offline.policies)
-        if after is None:
-            text = f"{len(before.admitted)} of {before.total}"
-        else:
-            left = str(len(after.admitted))
-            if not after.admitted and not unread:
-                left = click.style(left, fg="red")
-            text = f"before {len(before.admitted)}, after {left} of {after.total}"
-        if unread:
-            return f"nodes: unknown, RuntimeClass {unread} is not read; without it: {text}"
-        return f"nodes: {text}"
-
     def _patch(self, replicas: Replicas) -> JsonObject:
         result: JsonObject = {
             "object": replicas.template.source.title,
@@ -187,12 +170,25 @@ class Printer:
         }
         if replicas.decision.reason:
             result["reason"] = replicas.decision.reason
-        if self._nodes is not None:
-            found = surveys(replicas, self._nodes, self._offline.policies)
+        if found := replicas.evaluation.nodes:
             result["nodes"] = None if found.unknown else list(found.last.admitted)
             if found.unknown:
                 result["nodesUnknown"] = found.unknown
         return result
+
+
+def _remaining_nodes(nodes: Surveys) -> str:
+    before, after, _, unread = nodes
+    if after is None:
+        text = f"{len(before.admitted)} of {before.total}"
+    else:
+        left = str(len(after.admitted))
+        if not after.admitted and not unread:
+            left = click.style(left, fg="red")
+        text = f"before {len(before.admitted)}, after {left} of {after.total}"
+    if unread:
+        return f"nodes: unknown, RuntimeClass {unread} is not read; without it: {text}"
+    return f"nodes: {text}"
 
 
 def _diff(replicas: Replicas) -> Iterator[str]:

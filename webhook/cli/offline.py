@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import names
 from webhook.admission.arrival import Cluster
 from webhook.cli.objects import counted, default_priority_class, read_cluster_file, read_objects
-from webhook.cli.workload_pods import run_of
 from webhook.errors import InvalidPod, InvalidRun, UnreadableInput
 from webhook.evaluation.world import World
 from webhook.identity import identify
@@ -24,6 +23,7 @@ from webhook.policy.policy_set import PolicySet
 from webhook.policy.subject import ADDED_VOLUME, volumes
 from webhook.run.backends.engine_object import delegated_object
 from webhook.run.backends.table import NATIVE
+from webhook.run.run_documents import run_of
 from webhook.server.folder import read_folder
 from webhook.shortening import first_few, one_line
 from webhook.workloads.find import pod_templates, unread
@@ -93,6 +93,7 @@ class Offline:
             self.now,
             self.configuration,
             self.classes or {},
+            self.nodes,
         )
 
     def unknown_namespaces(self) -> list[str]:

@@ -13,14 +13,14 @@ from webhook.cli.options import CLUSTER, WhereType, client_of, paths_of, setting
 from webhook.cli.output import print_notes, say
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from webhook.cli.decisions import Replicas
     from webhook.cli.live.finding import ObjectReference
     from webhook.cli.live.focus import Focus
     from webhook.cli.live.live_pods import Answers
     from webhook.cli.offline import Offline
     from webhook.cli.options import Where
+    from webhook.evaluation.replicas import Replicas
     from webhook.placement.nodes import Node
     from webhook.policy.policy_set import PolicySet
     from webhook.workloads.object import Object
@@ -214,8 +214,6 @@ def check_usage(selection: Selection) -> None:
 def fails(
     wanted: Sequence[FailOn],
     decided: Sequence[Replicas],
-    policies: PolicySet,
-    nodes: Sequence[Node] | None,
     unknown: Iterable[str],
 ) -> bool:
     """Whether something of these kinds was found; a rejection, and a refusal, always counts.
@@ -223,27 +221,16 @@ def fails(
     `unknown` has lines about unknown facts. Pods without a node are named on stderr.
     """
     found = not all(each.admitted for each in decided)
-    if "no-node" in wanted and nodes is not None:
-        for each in _without_node(decided, nodes, policies):
-            say("no node", f"{each.subject}: none of the {len(nodes)} nodes admits it")
+    for each in decided if "no-node" in wanted else ():
+        nodes = each.evaluation.nodes
+        if nodes and each.decision.allowed and nodes.none_left:
+            say("no node", f"{each.subject}: none of the {nodes.last.total} nodes admits it")
             found = True
     if "warning" in wanted:
         found |= any(each.warnings or each.decision.result == "not-sent" for each in decided)
     if "unknown" in wanted:
         found |= any(unknown)
     return found
-
-
-def _without_node(
-    decided: Iterable[Replicas], nodes: Sequence[Node], policies: PolicySet
-) -> Iterator[Replicas]:
-    from webhook.cli.explanation import surveys
-
-    for each in decided:
-        if each.decision.allowed:
-            survey = surveys(each, nodes, policies)
-            if not survey.last.admitted and not survey.on_demand and not survey.unread:
-                yield each
 
 
 def answers_or_exit(selection: Selection, focus: Focus | None = None) -> Answers:

@@ -27,7 +27,7 @@ from webhook.cli.serving_certificates import (
     handshakes_of,
 )
 from webhook.cli.serving_policies import policies_of
-from webhook.cli.workload_pods import faults_of, pods_of, refers_to
+from webhook.evaluation.templates import faults_of, queued_templates, refers_to
 from webhook.interception import PATH
 from webhook.server.acceptor import allow_descriptors
 from webhook.server.certificate_sources import CertificateFiles
@@ -115,7 +115,7 @@ async def _run(settings: ServeSettings, https: socket.socket, plain: socket.sock
         foresight = Foresight(
             grounds,
             metrics,
-            pods_of=pods_of,
+            pods_of=queued_templates,
             faults_of=faults_of,
             refers_to=refers_to,
             read=home.client.get if home else None,

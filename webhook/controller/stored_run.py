@@ -10,15 +10,15 @@ from pydantic import ValidationError
 
 from webhook import names
 from webhook.errors import InvalidRun
-from webhook.policy.document_parser import sentence
-from webhook.policy.findings import path_text
 from webhook.recent import Recent
 from webhook.run.backends.engines import engine_key
-from webhook.run.model import Run, RunStatus
+from webhook.run.model import RunStatus
+from webhook.run.run_documents import typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from webhook.run.model import Run
     from webhook.run.plan import Plan
 
 # orjson serializes at most 254 levels.
@@ -115,17 +115,6 @@ def parse_run(stored: StoredRun) -> Run:
     if stored.problem:
         raise InvalidRun([stored.problem])
     return typed(stored.raw())
-
-
-def typed(raw: dict[str, Any]) -> Run:
-    """Return the typed Run of a raw one. Raises InvalidRun with all its problems."""
-    try:
-        return Run.model_validate(raw, by_alias=True, by_name=False)
-    except ValidationError as error:
-        lines = error.errors(include_url=False)
-        raise InvalidRun(
-            [f"{path_text(line['loc'])}: {sentence(line)}" for line in lines]
-        ) from None
 
 
 def status_of(stored: StoredRun) -> RunStatus:

@@ -1,11 +1,11 @@
-"""Evaluate a pod: whether it reaches the webhook, the decision, and whether the result is valid."""
+"""Evaluate a pod: whether it reaches the webhook, the decision, and what follows from it."""
 
 from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import jsonpatch
 
@@ -14,7 +14,12 @@ from webhook.admission.arrival import Arrival
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide
 from webhook.evaluation.sending import unsent
+from webhook.placement import on_demand
 from webhook.placement import pod as pods
+from webhook.placement.node_groups import NodeGroups
+from webhook.placement.nodes import survey
+from webhook.placement.pod_requests import requests
+from webhook.placement.runtime_class import unread_class
 from webhook.policy.findings import path_text
 from webhook.policy.refused_pods import refusals
 from webhook.workloads.object import from_answer
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from webhook.admission.arrival import Cluster
+    from webhook.placement.nodes import Node, Survey
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
@@ -42,6 +48,7 @@ class World:
     now:           the time, because exceptions end; None: no exception is in force
     configuration: the webhook configuration that sends pods; None if unknown
     classes:       names of PriorityClasses and RuntimeClasses, by kind, as far as they are known
+    nodes:         None if unknown
     """
 
     policies: PolicySet
@@ -50,6 +57,7 @@ class World:
     now: datetime | None
     configuration: Mapping[str, Any] | None
     classes: Mapping[str, Collection[str]]
+    nodes: Sequence[Node] | None
 
     def evaluate(
         self,
@@ -77,6 +85,38 @@ class World:
         if found is None:
             return decision
         return Decision("not-sent", f"{found.reason}; {found.cure}", identity=decision.identity)
+
+
+class Surveys(NamedTuple):
+    """The nodes that admit the pod as it came, and with the patch; None if there is none.
+
+    `on_demand`: if none admits it in the end, the autoscaled classes that could make one.
+    `unread`: the RuntimeClass of the pod as it would be; it decides, and is not read.
+    """
+
+    before: Survey
+    after: Survey | None
+    on_demand: tuple[str, ...] = ()
+    unread: str = ""
+
+    @property
+    def unknown(self) -> str:
+        """Why the nodes are unknown; empty if they are known."""
+        if not self.unread:
+            return ""
+        return (
+            f"the nodeSelector, tolerations and overhead of RuntimeClass {self.unread} are not read"
+        )
+
+    @property
+    def last(self) -> Survey:
+        """The nodes that admit the pod as it would be."""
+        return self.after or self.before
+
+    @property
+    def none_left(self) -> bool:
+        """Return True if it is known that no node admits the pod, and none can be made."""
+        return not (self.last.admitted or self.on_demand or self.unread)
 
 
 @dataclass(frozen=True)
@@ -123,9 +163,25 @@ class Evaluation:
             return None
         return self.decision.placement or pods.parse_pod(self.arrival.pod)
 
-    def patched(self) -> JsonObject:
-        """Return the pod with the patch applied."""
-        return _apply(self.arrival.pod, self.decision.patch)
+    @cached_property
+    def nodes(self) -> Surveys | None:
+        """Which nodes admit the pod, by its requests too; None if the nodes are unknown."""
+        nodes = self.world.nodes
+        if nodes is None:
+            return None
+        own, requested = pods.parse_pod(self.arrival.pod), requests(self.arrival.pod["spec"])
+        before, final = survey(own, requested, nodes), self.decision.placement
+        if final is None or not self.decision.allowed:
+            return Surveys(before, None, unread=unread_class(own, requested, nodes))
+        after = survey(final, requested, nodes)
+        if (unread := unread_class(final, requested, nodes)) or after.admitted:
+            return Surveys(before, after, unread=unread)
+        made = on_demand.makers(final, self.world.policies.classes.values(), NodeGroups(nodes))
+        return Surveys(before, after, tuple(made))
+
+    def patched(self, other: JsonObject | None = None) -> JsonObject:
+        """Return the pod, or another one with the same decision, with the patch applied."""
+        return _apply(other or self.arrival.pod, self.decision.patch)
 
     def _effective(self) -> Iterator[Any]:
         return (e for e in self.decision.trace if e.policy and e.outcome in _EFFECTIVE)

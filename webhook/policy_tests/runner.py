@@ -89,7 +89,7 @@ def _evaluate(case: Case, policies: PolicySet, cluster: Cluster) -> Evaluation:
     now = datetime.fromisoformat(case.now) if case.now else None
     # The API server authenticates no node without this group.
     groups = (names.NODE_GROUP,) if case.user.startswith(names.NODE_USERS) else ()
-    world = World(policies, cluster, namespaces, now, configuration=None, classes={})
+    world = World(policies, cluster, namespaces, now, configuration=None, classes={}, nodes=None)
     pod = load_tests.whole(case.pod)
     return world.evaluate(pod, case.namespace, led=False, user=case.user, groups=groups)
 

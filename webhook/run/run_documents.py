@@ -6,9 +6,13 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from pydantic import ValidationError
+
 from webhook import names
+from webhook.errors import InvalidRun
 from webhook.policy import reader, yaml_tree
-from webhook.policy.document_parser import Forms, written_by_the_server
+from webhook.policy.document_parser import Forms, sentence, written_by_the_server
+from webhook.policy.findings import path_text
 from webhook.run.json_schema import schema
 from webhook.run.model import Run
 
@@ -23,6 +27,8 @@ Json = dict[str, Any]
 # The API server cuts a generateName, and appends so many characters (k8s.io/apiserver, names).
 _PREFIX_LENGTH: Final = 58
 _SUFFIX: Final = "xxxxx"
+# The API server gives each Run a uid, by which its pods are selected. A Run in a file has no uid.
+_UNSTORED: Final = {"uid": "00000000-0000-0000-0000-000000000000", "resourceVersion": "0"}
 
 
 def without_nulls(document: Any) -> Any:
@@ -61,6 +67,30 @@ def _pruned(value: Any, node: Json) -> Any:
 def placeholder_name(prefix: str) -> str:
     """Return a name as the API server generates it from a generateName, always the same."""
     return f"{prefix[:_PREFIX_LENGTH]}{_SUFFIX}"
+
+
+def typed(raw: Json) -> Run:
+    """Return the typed Run of a raw one. Raises InvalidRun with all its problems."""
+    try:
+        return Run.model_validate(raw, by_alias=True, by_name=False)
+    except ValidationError as error:
+        lines = error.errors(include_url=False)
+        raise InvalidRun(
+            [f"{path_text(line['loc'])}: {sentence(line)}" for line in lines]
+        ) from None
+
+
+def run_of(raw: Json, namespace: str) -> Run:
+    """Return a Run that may not be stored yet; `namespace` is for one that names none.
+
+    Raises InvalidRun with all errors.
+    """
+    own = raw.get("metadata")
+    members = own.items() if isinstance(own, dict) else ()
+    known = {key: value for key, value in members if value and key != "managedFields"}
+    metadata = {**_UNSTORED, "namespace": namespace, **known}
+    metadata.setdefault("name", placeholder_name(str(metadata.get("generateName", "run-"))))
+    return typed(without_nulls({**raw, "metadata": metadata}))
 
 
 def read_runs(files: Mapping[str, bytes], *, placeholders: bool = False) -> Runs:

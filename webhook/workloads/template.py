@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -25,6 +25,7 @@ class ReplicaAdditions(NamedTuple):
 
     alone:   the pod gets none of the template's other metadata
     volumes: volumes of claims; they replace the template's volumes of the same names
+    pod:     the pod as a whole, if the controller also sets other fields
     """
 
     labels: Mapping[str, str] = {}
@@ -32,8 +33,12 @@ class ReplicaAdditions(NamedTuple):
     owner: JsonObject | None = None
     alone: bool = False
     volumes: Sequence[JsonObject] = ()
+    pod: JsonObject | None = None
 
 
+# Number of replicas of a template that are evaluated; further ones are treated like the last.
+# Policies distinguish replicas by index, and no policy lists a thousand.
+MAX_REPLICAS: Final = 1000
 _MOST: Final = 60
 _NUMBER: Final = "write a whole number that is 0 or more"
 # From a replica's index (from 0) to what its controller adds.
@@ -77,6 +82,7 @@ class PodTemplate:
     led:   one of the object's templates has a role that leads
     unmarked: what to do if the pods are to belong to a run, which no mark shows
     miscounted: paths in the object, and messages, of values that are no number of pods
+    numbers: the number of each replica of its part, by index; None if they are the indexes
     """
 
     source: Object
@@ -88,6 +94,7 @@ class PodTemplate:
     led: bool = False
     unmarked: str = ""
     miscounted: Sequence[tuple[Path, str]] = ()
+    numbers: Sequence[int] | None = None
 
     @property
     def is_pod(self) -> bool:
@@ -117,6 +124,8 @@ class PodTemplate:
             value = self.source.value
             return as_admitted(value) if is_stored(value) else value
         made = self.made(index)
+        if made.pod is not None:
+            return made.pod
         metadata = None if made.alone else self.template.get("metadata")
         if metadata is None or isinstance(metadata, dict):
             metadata = dict(metadata or {})
@@ -132,6 +141,16 @@ class PodTemplate:
             "metadata": metadata,
             "spec": _with_volumes(self.template.get("spec"), made.volumes),
         }
+
+    def sample(self) -> Iterator[tuple[int, int]]:
+        """Yield the index of each pod to evaluate, and how many later pods are treated like it."""
+        count = 1 if self.count is None else max(self.count, 1)
+        for index in range(min(count, MAX_REPLICAS)):
+            yield index, count - MAX_REPLICAS if index == MAX_REPLICAS - 1 else 0
+
+    def numbers_of(self, indexes: Sequence[int]) -> Sequence[int]:
+        """Return the numbers of these replicas."""
+        return indexes if self.numbers is None else [self.numbers[index] for index in indexes]
 
     def mutated(self, index: int, pod: JsonObject) -> JsonObject:
         """Return the template, or pod, that results in `pod` for this replica without a webhook."""
@@ -187,7 +206,15 @@ class PodTemplate:
         Without indexes, all pods; `more` is the number of further ones after the last index. Empty
         for the only pod of an object.
         """
-        return described(self.part, self.count, indexes, more)
+        if self.numbers is None:
+            return described(self.part, self.count, indexes, more)
+        if self.count == 1:
+            return f"{self.part} {self.numbers[0]}"
+        if indexes is None or len(indexes) + more == self.count:
+            return described(self.part, self.count)
+        last = indexes[-1] + 1
+        chosen = self.numbers_of([*indexes, *range(last, last + more)])
+        return described(self.part, self.count, chosen)
 
 
 def find_unknown_labels(pod: JsonObject) -> frozenset[str]:

@@ -16,13 +16,14 @@ from tests.cli.live import daemon_sets
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from tests.wording import Wording, mentions
 from webhook import names, validating
-from webhook.cli.decisions import Replicas, decisions
+from webhook.cli.decisions import decisions
 from webhook.cli.live import report
 from webhook.cli.live.asking import ask
 from webhook.cli.live.finding import NoSuchKind, NoSuchObject, ObjectReference
 from webhook.cli.live.focus import Focus
 from webhook.cli.live.live_pods import Answers, LivePod, LiveWorkload, Question, recreated
 from webhook.errors import ClusterError
+from webhook.evaluation.replicas import Replicas
 from webhook.interception import webhooks
 
 Json = dict[str, Any]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from webhook.cli.live.asking import templates_of as of_live_object
 from webhook.cli.live.likely_templates import likely_templates
+from webhook.evaluation.templates import templates_of as of_live_object
 from webhook.workloads.find import pod_templates
 from webhook.workloads.object import Object
 from webhook.workloads.template import PodTemplate
@@ -119,7 +119,8 @@ RUN = {
 def test_a_replica_with_a_template_of_its_own_is_found_by_its_index() -> None:
     """The other replicas of its role have another template."""
     found = of_live_object(Object("cluster", RUN))
-    assert [each.part for each in found] == ["master", "worker", "worker 2"]
+    assert [each.describe() for each in found] == ["master", "worker × 3", "worker 2"]
     for each in found:
         for index in range(each.count or 0):
-            assert likely(found, each.pod(index)["metadata"]["labels"]) == [each.part]
+            labels = each.pod(index)["metadata"]["labels"]
+            assert likely_templates(found, labels) == [each]

@@ -17,7 +17,7 @@ from webhook.run.plan import plan
 def world(*texts: str) -> World:
     """Who decides by these policies."""
     policies = load({"policies.yaml": (CLASS + "".join(texts)).encode()}).policies
-    return World(policies, Cluster(), {}, None, configuration=None, classes={})
+    return World(policies, Cluster(), {}, None, configuration=None, classes={}, nodes=None)
 
 
 def planned(spec: dict[str, Any]) -> Planned:
@@ -36,7 +36,10 @@ def grouped(count: int, special: int | None, *texts: str) -> list[tuple[list[int
         "replicas": {"worker": {"count": count, "byIndex": by_index}},
     }
     found = groups(planned(spec), world(*texts))
-    return [(each.indexes, list(each.decision.policies if each.decision else ())) for each in found]
+    return [
+        (list(each.indexes), list(each.decision.policies if each.decision else ()))
+        for each in found
+    ]
 
 
 FIRST = policy("first", "match: {replicaIndexes: [0]}, overrides: {nodeSelector: {a: b}}")
@@ -66,7 +69,8 @@ def test_the_patch_of_a_group_fits_each_of_its_pods() -> None:
     everywhere = policy("all", "overrides: {nodeSelector: {a: b}}")
     (group,) = groups(planned(spec), world(everywhere))
     assert isinstance(group, Group)
-    pods = list(group.pods())
+    pods = list(group.pods)
     assert [pod["metadata"]["name"] for pod in pods] == ["r-worker-0", "r-worker-1", "r-worker-2"]
     assert all(pod["spec"]["nodeSelector"] == {"a": "b"} for pod in pods)
-    assert "nodeSelector" not in group.pod["spec"], "the pod as it came is left as it is"
+    came = group.replicas.arrival.pod
+    assert "nodeSelector" not in came["spec"], "the pod as it came is left as it is"

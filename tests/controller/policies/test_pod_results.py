@@ -20,6 +20,7 @@ WORLD = World(
     datetime(2026, 11, 24, tzinfo=UTC),
     configuration=None,
     classes={},
+    nodes=None,
 )
 
 

@@ -193,7 +193,7 @@ def explain_example(
     Raises Disagreement if the webhook and the engine decide differently.
     """
     namespaces = {NAMESPACE: namespace_labels}
-    world = World(policies, Cluster(), namespaces, None, configuration=None, classes={})
+    world = World(policies, Cluster(), namespaces, None, configuration=None, classes={}, nodes=None)
     pod = answer.sent
     foreseen = world.evaluate(pod, NAMESPACE, led=False, user=example.user).decision
     stamped = foreseen.placement.annotations if foreseen.placement else {}

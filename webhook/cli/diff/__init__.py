@@ -175,14 +175,11 @@ def _answer(question: Question) -> Outcome:
 
 def _notes(gathered: ComparisonInput) -> list[str]:
     """Return notes about what is unknown or left out."""
-    from webhook.cli.diff.comparison_input import Template, future_pods
+    from webhook.cli.diff.comparison_input import future_pods
     from webhook.cli.diff.question import daemon_set_notes
     from webhook.cli.offline import unknown_labels, unknown_values
 
-    used = [
-        (each.namespace, each.template if isinstance(each, Template) else None)
-        for each in gathered.pods.makers
-    ]
+    used = [(each.namespace, each.template) for each in gathered.pods.makers]
     known = gathered.facts.namespaces
     unknown = [
         line

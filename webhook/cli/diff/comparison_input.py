@@ -13,16 +13,13 @@ from webhook import names
 from webhook.cli.cluster_surroundings import read_default_class, read_labels
 from webhook.cli.live.missing_stamp import read_configuration
 from webhook.cli.offline import first_pods
-from webhook.cli.run.preview_report import first_pods_of
-from webhook.cli.workload_pods import run_of, templates_of_run
 from webhook.errors import ClusterError, InvalidRun
+from webhook.evaluation.templates import templates_of
 from webhook.evaluation.world import labels_of
 from webhook.identity import identify
 from webhook.placement import nodes as nodes_of
-from webhook.run.plan import plan
 from webhook.sources import SHIPPED
 from webhook.workloads.by_kind import KINDS
-from webhook.workloads.find import pod_templates
 from webhook.workloads.object import from_answer
 from webhook.workloads.stored_pod import as_admitted
 
@@ -33,7 +30,6 @@ if TYPE_CHECKING:
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
-    from webhook.run.plan import Plan
     from webhook.sources.table import SourceTable
     from webhook.workloads.object import Object
     from webhook.workloads.template import PodTemplate
@@ -73,23 +69,10 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """The pods of a Run; `place` is where it was read."""
-
-    place: str
-    plan: Plan
-
-    @property
-    def namespace(self) -> str:
-        """The namespace of the Run."""
-        return self.plan.run.namespace
-
-
-@dataclass(frozen=True, slots=True)
 class Pods:
     """The objects that create pods; `notes` name what was left out, and why."""
 
-    makers: Sequence[Template | Planned]
+    makers: Sequence[Template]
     notes: Sequence[str] = ()
 
 
@@ -101,21 +84,6 @@ class ComparisonInput:
     new: PolicySet
     facts: Facts
     pods: Pods
-
-
-def makers_of_run(
-    source: Object, namespace: str, sources: SourceTable = SHIPPED
-) -> Iterator[Template | Planned]:
-    """What creates the pods of a Run: its plan, or the object that it becomes on another engine.
-
-    `namespace` is for a Run that names none. Raises InvalidRun with all errors.
-    """
-    run = run_of(source.value, namespace)
-    if not run.spec.delegated:
-        yield Planned(source.place(), plan(run))
-        return
-    for template in templates_of_run(source, run, sources):
-        yield Template(template, run.namespace)
 
 
 async def read_facts(client: Client, namespace: str) -> Facts:
@@ -152,36 +120,26 @@ async def read_pods(
     for kind in await listed_kinds(client):
         workloads += await _workloads(client, kind, namespace)
     uids = {each.metadata.get("uid") for each in workloads}
-    makers = [*_templates([each for each in live if _owner(each) not in uids], sources, live=True)]
+    makers = [
+        Template(template, each.namespace, live=True)
+        for each in live
+        if _owner(each) not in uids
+        for template in templates_of(each, live, sources)
+    ]
     notes: list[str] = []
     for each in workloads:
         if _is_over(each.value) or _owner(each) in uids:
             continue
-        if not each.is_own_run:
-            makers += _templates([each], sources, live=False)
-            continue
         try:
-            makers += makers_of_run(each, each.namespace, sources)
+            makers += [Template(one, each.namespace) for one in templates_of(each, [each], sources)]
         except InvalidRun as error:
             notes.append(f"{each.title} in {each.namespace} is left out: {error}")
     return Pods(makers, notes)
 
 
-def future_pods(makers: Iterable[Template | Planned]) -> Iterator[tuple[str, JsonObject]]:
-    """The first pod of each template and role, with the title of its object; no live pods."""
-    for each in makers:
-        if isinstance(each, Planned):
-            yield from first_pods_of(each.plan)
-        elif not each.live:
-            yield from first_pods([each.template])
-
-
-def _templates(
-    objects: list[Object], sources: SourceTable, *, live: bool
-) -> Iterator[Template | Planned]:
-    for each in objects:
-        for template in pod_templates(each, objects, sources):
-            yield Template(template, each.namespace, live)
+def future_pods(makers: Iterable[Template]) -> Iterator[tuple[str, JsonObject]]:
+    """The first pod of each template, with the title of its object; no live pods."""
+    return first_pods(each.template for each in makers if not each.live)
 
 
 async def _workloads(client: Client, kind: Listed, namespace: str) -> list[Object]:

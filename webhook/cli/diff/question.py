@@ -13,14 +13,12 @@ import orjson
 
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.cli.cluster_surroundings import read_policies
-from webhook.cli.decisions import MAX_REPLICAS, miscounted, misshapen
+from webhook.cli.decisions import miscounted, misshapen
 from webhook.cli.diff.comparison_input import (
     ComparisonInput,
     Facts,
-    Planned,
     Pods,
     Template,
-    makers_of_run,
     read_facts,
     read_pods,
 )
@@ -29,12 +27,12 @@ from webhook.cli.live.missing_stamp import sending_notes
 from webhook.cli.objects import counted, default_priority_class, read_cluster_file, read_objects
 from webhook.cli.offline import merged, namespaces_among, read_nodes
 from webhook.cli.options import CLUSTER, client_of
-from webhook.cli.run.preview_report import pod_of
 from webhook.comparison.compare import Comparison, Sets
 from webhook.comparison.difference import Difference, Side, kind_of
 from webhook.comparison.difference_report import JudgedPod, Maker, report
 from webhook.errors import FairleadError, InvalidPod, InvalidRun, UnreadableInput
 from webhook.evaluation.sending import nothing_sent, unsent
+from webhook.evaluation.templates import templates_of
 from webhook.evaluation.world import World, labels_of
 from webhook.identity import identify
 from webhook.placement.daemon import on_node, template_nodes
@@ -42,7 +40,7 @@ from webhook.placement.nodes import by_name
 from webhook.placement.pod import parse_pod
 from webhook.shortening import first_few, one_line, shortened
 from webhook.sources import SHIPPED
-from webhook.workloads.find import pod_templates, unread
+from webhook.workloads.find import unread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -187,16 +185,12 @@ def pods_of_files(
 
     Raises UnreadableInput with every invalid Run, or if no object creates pods.
     """
-    makers: list[Template | Planned] = []
+    makers: list[Template] = []
     problems: list[str] = []
     for each in objects:
-        within = each.namespace or namespace
-        if not each.is_own_run:
-            found = pod_templates(each, objects, sources)
-            makers += [Template(template, within) for template in found]
-            continue
         try:
-            makers += makers_of_run(each, within, sources)
+            found = templates_of(each, objects, sources, namespace=namespace)
+            makers += [Template(template, each.namespace or namespace) for template in found]
         except InvalidRun as error:
             problems += [f"{each.place()}: {each.title}: {line}" for line in error.problems]
     if problems:
@@ -238,9 +232,6 @@ def compared(gathered: ComparisonInput, now: datetime) -> Report:
     found: list[JudgedPod] = []
     problems: list[str] = []
     for each in gathered.pods.makers:
-        if not isinstance(each, Template):
-            found += judge.of_run(each)
-            continue
         wrong = miscounted(each.template, gathered.new.sources)
         problems += [line for line in wrong if line not in problems]
         try:
@@ -260,7 +251,7 @@ def daemon_set_notes(gathered: ComparisonInput) -> list[str]:
     titles = [
         one_line(each.template.source.title)
         for each in gathered.pods.makers
-        if isinstance(each, Template) and each.template.count is None and _is_of_run(each, gathered)
+        if each.template.count is None and _is_of_run(each, gathered)
     ]
     if not titles:
         return []
@@ -291,7 +282,7 @@ class _Judge:
         self._configuration = facts.configuration
         self._comparison = Comparison(Sets(gathered.old, gathered.new, cluster, facts.nodes))
         self._worlds = [
-            World(each, cluster, facts.namespaces, now, facts.configuration, classes={})
+            World(each, cluster, facts.namespaces, now, facts.configuration, classes={}, nodes=None)
             for each in (gathered.old, gathered.new)
         ]
         # By difference, which equal pods share, and by what the API server checks of a pod.
@@ -301,16 +292,14 @@ class _Judge:
         template = each.template
         source = template.source
         place = source.place(template.path)
-        maker = Maker(source.title, each.namespace, place, template.part, template.count, each.live)
+        part = template.describe() if template.numbers and template.count == 1 else template.part
+        maker = Maker(source.title, each.namespace, place, part, template.count, each.live)
         if template.count is None and self._nodes:
             yield from self._by_node(maker, template.pod(0))
             return
-        count = 1 if template.count is None else max(template.count, 1)
-        decided = min(count, MAX_REPLICAS)
-        for index in range(decided):
-            more = count - decided if index == decided - 1 else 0
+        for index, more in template.sample():
             found = self._compare_pod(maker, template.pod(index), led=template.led)
-            yield JudgedPod(maker, index, more, found)
+            yield JudgedPod(maker, template.numbers_of([index])[0], more, found)
 
     def _by_node(self, maker: Maker, pod: JsonObject) -> Iterator[JudgedPod]:
         """A DaemonSet's pods: one for each node that its template admits, equal ones grouped.
@@ -331,18 +320,6 @@ class _Judge:
         for found, names in alike.values():
             one = replace(maker, part=f"on {shortened(names)}") if len(alike) > 1 else maker
             yield JudgedPod(one, 0, len(names) - 1, found)
-
-    def of_run(self, each: Planned) -> Iterator[JudgedPod]:
-        plan = each.plan
-        for role, count in plan.gang.counts.items():
-            maker = Maker(f"Run/{plan.run.name}", each.namespace, each.place, role, count)
-            usual = [index for index in range(count) if (role, index) not in plan.special]
-            special = [index for index in range(count) if (role, index) in plan.special]
-            for index in (*special, *usual[:MAX_REPLICAS]):
-                last = len(usual) >= MAX_REPLICAS and index == usual[MAX_REPLICAS - 1]
-                more = len(usual) - MAX_REPLICAS if last else 0
-                found = self._compare_pod(maker, pod_of(plan, role, index))
-                yield JudgedPod(maker, index, more, found)
 
     def _compare_pod(
         self, maker: Maker, pod: JsonObject, *, led: bool = False

@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook.admission.arrival import Cluster
 from webhook.cli.cluster_surroundings import read_classes, read_default_class
-from webhook.cli.decisions import decisions, depends_on_node, misshapen, unjudged, unknown_classes
-from webhook.cli.explanation import unread_classes
+from webhook.cli.decisions import (
+    decisions,
+    depends_on_node,
+    misshapen,
+    unjudged,
+    unknown_classes,
+    unread_classes,
+)
 from webhook.cli.live.finding import (
     Discovery,
     MakerUnreadable,
@@ -34,33 +40,27 @@ from webhook.cli.offline import (
     unknown_values,
 )
 from webhook.cli.options import CLUSTER, paths_of
-from webhook.cli.run.preview_report import pod_of
-from webhook.cli.workload_pods import run_of, templates_of_run
 from webhook.errors import ClusterError, FairleadError, InvalidPod, InvalidRun, UnreadableInput
+from webhook.evaluation.templates import templates_of
 from webhook.evaluation.world import World, labels_of
 from webhook.placement import nodes as nodes_of
-from webhook.run.plan import plan
-from webhook.sources import SHIPPED
-from webhook.workloads.find import pod_templates, unread
+from webhook.workloads.find import unread
 from webhook.workloads.object import Object, from_answer
-from webhook.workloads.template import PodTemplate, ReplicaAdditions
+from webhook.workloads.template import PodTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 
-    from webhook.cli.decisions import Replicas
     from webhook.cli.live.live_pods import Question
     from webhook.cli.live.missing_stamp import Why
     from webhook.cli.options import Where
+    from webhook.evaluation.replicas import Replicas
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
     from webhook.policy.policy_set import PolicySet
-    from webhook.run.plan import Plan
     from webhook.sources.table import SourceTable
-    from webhook.workloads.template import Maker
 
 T = TypeVar("T")
-_REPLICAS = ("spec", "replicas")
 
 
 class NotAMaker(FairleadError):
@@ -99,7 +99,7 @@ async def ask(client: Client, question: Question) -> Answers:
             *unknown_values(policies, first_pods(each for _, each in _templates_of(found))),
             *unjudged(_today(found), reader.nodes),
             *_doubts(found),
-            *unread_classes(_today(found), nodes),
+            *unread_classes(_today(found)),
             *unknown_classes(_today(found), reader.classes),
         ],
         reader.configuration,
@@ -217,6 +217,7 @@ class Reader:
             self.now,
             self.configuration,
             self.classes,
+            self.nodes,
         )
 
     async def answer(self, source: Object) -> LivePod | LiveWorkload:
@@ -228,7 +229,7 @@ class Reader:
                 found = self._judged(source, templates)
             return found
         sources = self.policies.sources
-        templates = templates_of(source, sources)
+        templates = templates_of(source, sources=sources)
         if not templates:
             what = "; ".join(unread([source], sources)) or f"{source.title} makes no pods"
             raise NotAMaker(
@@ -328,51 +329,6 @@ def is_of_daemon_set(reference: Mapping[str, Any] | None) -> bool:
 def made_by(maker: Object | None, sources: SourceTable) -> Sequence[PodTemplate]:
     """The templates of the owner of a pod; none if they are unknown now."""
     try:
-        return templates_of(maker, sources) if maker else []
+        return templates_of(maker, sources=sources) if maker else []
     except InvalidRun:
         return []  # it was edited since
-
-
-def templates_of(source: Object, sources: SourceTable = SHIPPED) -> list[PodTemplate]:
-    """Its templates, in order; none if it creates no pods. Raises InvalidRun."""
-    if not source.is_own_run:
-        return pod_templates(source, sources=sources)
-    run = run_of(source.value, source.namespace)
-    if run.spec.delegated:
-        return list(templates_of_run(source, run, sources))
-    return list(_of_run(source, plan(run)))
-
-
-def _of_run(source: Object, plan: Plan) -> Iterator[PodTemplate]:
-    """A template for each role, and for each replica with its own template."""
-    for role, count in plan.gang.counts.items():
-        usual = [index for index in range(count) if (role, index) not in plan.special]
-        special = [index for index in range(count) if (role, index) in plan.special]
-        if usual:
-            yield _template(source, plan, role, role, usual)
-        for index in special:
-            yield _template(source, plan, role, f"{role} {index}", [index])
-
-
-def _template(source: Object, plan: Plan, role: str, part: str, indexes: list[int]) -> PodTemplate:
-    first = pod_of(plan, role, indexes[0])
-    # The Run has no pod in its text: its path is that of the role.
-    value: dict[str, Any] = {
-        "apiVersion": source.value["apiVersion"],
-        "kind": source.kind,
-        "metadata": source.metadata,
-        "spec": {"replicas": {part: first}},
-    }
-    drawn = Object(source.file, value)
-    return PodTemplate(drawn, (*_REPLICAS, part), part, len(indexes), _maker(plan, role, indexes))
-
-
-def _maker(plan: Plan, role: str, indexes: list[int]) -> Maker:
-    def made(at: int) -> ReplicaAdditions:
-        metadata = pod_of(plan, role, indexes[at])["metadata"]
-        owners = metadata.get("ownerReferences") or [None]
-        return ReplicaAdditions(
-            metadata.get("labels") or {}, metadata.get("annotations") or {}, owners[0]
-        )
-
-    return made

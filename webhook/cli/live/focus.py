@@ -24,10 +24,10 @@ from webhook.strict import guess
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from webhook.cli.decisions import Replicas
     from webhook.cli.live.live_pods import Difference, LivePod
     from webhook.cli.live.missing_stamp import Why
     from webhook.cli.live.pod_stamp import Stamp
+    from webhook.evaluation.replicas import Replicas
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.settings import PlacementSetting
     from webhook.placement.trace import Entry

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from webhook.cli.decisions import NODES_DECIDE, Replicas, depends_on_node
+from webhook.cli.decisions import NODES_DECIDE, depends_on_node
 from webhook.cli.explanation import answers
 from webhook.cli.live import pod_stamp
 from webhook.cli.live.focus import touched
 from webhook.cli.live.pod_stamp import origin_of
 from webhook.cli.offline import Offline
 from webhook.comparison.difference import gaps
+from webhook.evaluation.replicas import Replicas
 from webhook.placement import pod as pods
 from webhook.placement.tolerations import within
 from webhook.workloads.object import Object

@@ -36,9 +36,9 @@ from webhook.workloads.stored_pod import is_over
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.cli.decisions import Replicas
     from webhook.cli.live.live_pods import Difference, LivePod
     from webhook.cli.options import Where
+    from webhook.evaluation.replicas import Replicas
     from webhook.evaluation.sending import Unsent
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node

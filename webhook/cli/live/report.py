@@ -21,10 +21,10 @@ from webhook.shortening import shortened
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.cli.decisions import Replicas
     from webhook.cli.live.focus import Focus, Row
     from webhook.cli.live.live_pods import Answers, Difference, LiveWorkload
     from webhook.cli.live.missing_stamp import Why
+    from webhook.evaluation.replicas import Replicas
     from webhook.policy.policy_set import PolicySet
 
 _COLOURS: Final = {
@@ -65,7 +65,7 @@ def _pod(live: LivePod, answers: Answers, focus: Focus) -> Iterator[str]:
     yield from table(_head(live), 2)
     today = answers.policies.hash[:HASH_LENGTH]
     yield from explain_report.section(_title(live, today), _stamp_lines(live, unstamped))
-    for title, rows in explain_report.sections(live.today, answers.policies, answers.nodes):
+    for title, rows in explain_report.sections(live.today, answers.policies):
         yield from explain_report.section(f"Today: {title[0].lower()}{title[1:]}", rows)
     yield from explain_report.section("Difference", list(_differences(live.differences)))
     yield from explain_report.warning_lines(live.today.warnings)
@@ -148,7 +148,7 @@ def _workload_lines(found: LiveWorkload, answers: Answers, focus: Focus) -> Iter
         if number:
             yield ""
         if not focus:
-            yield from explain_report.lines(replicas, answers.policies, answers.nodes)
+            yield from explain_report.lines(replicas, answers.policies)
             continue
         yield from focused(replicas, answers.policies, focus)
     yield ""
@@ -273,4 +273,4 @@ def _pod_document(live: LivePod, answers: Answers, focus: Focus) -> dict[str, An
 
 
 def _today_document(replicas: Replicas, answers: Answers, focus: Focus) -> dict[str, Any]:
-    return replicas_document(replicas, answers.policies, answers.nodes, focus)
+    return replicas_document(replicas, answers.policies, focus)

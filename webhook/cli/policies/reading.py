@@ -10,7 +10,6 @@ from webhook import names
 from webhook.admission.arrival import Cluster
 from webhook.admission.engine import subject_of
 from webhook.cli.cluster_surroundings import read_labels
-from webhook.cli.decisions import MAX_REPLICAS
 from webhook.cli.diff.comparison_input import Template as Maker
 from webhook.cli.diff.comparison_input import future_pods, read_pods, relevant_pod
 from webhook.cli.explanation import answer_of
@@ -27,7 +26,6 @@ from webhook.cli.live.served_policies import (
 from webhook.cli.offline import policy_files, unknown_values
 from webhook.cli.options import paths_of
 from webhook.cli.policies.policies_in_force import LivePod, PoliciesInForce, Template
-from webhook.cli.run.preview_report import pod_of
 from webhook.errors import ClusterError, InvalidDocuments, InvalidPod
 from webhook.evaluation.sending import nothing_sent
 from webhook.evaluation.world import World
@@ -40,11 +38,10 @@ from webhook.policy.model import PlacementPolicy
 from webhook.workloads.object import from_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from webhook.admission.arrival import Arrival
     from webhook.admission.decision import Decision
-    from webhook.cli.diff.comparison_input import Planned
     from webhook.cli.options import Where
     from webhook.cli.policies.policies_in_force import Count
     from webhook.kube.client import Client
@@ -187,11 +184,7 @@ async def _touched(
         f"/api/v1{within}/pods", lambda pod: _live(matcher, relevant_pod(pod, labels))
     )
     makers = await read_pods(client, namespace, labels)
-    templates = [
-        matcher.template(each)
-        for each in makers.makers
-        if not (isinstance(each, Maker) and each.live)
-    ]
+    templates = [matcher.template(each) for each in makers.makers if not each.live]
     unmade = unknown_values(policies, future_pods(makers.makers))
     notes = [*makers.notes, *sending_notes(configuration), *unmade]
     if configuration is not None and (nothing := nothing_sent(configuration)):
@@ -219,7 +212,7 @@ class PolicyMatcher:
         configuration: Mapping[str, Any] | None = None,
     ) -> None:
         # The cluster's defaults, classes and nodes do not select policies.
-        self._world = World(policies, Cluster(), namespaces, now, configuration, {})
+        self._world = World(policies, Cluster(), namespaces, now, configuration, {}, None)
         self._policies = policies
         self._positions = {policy.name: at for at, policy in enumerate(policies.policies)}
 
@@ -244,15 +237,15 @@ class PolicyMatcher:
         }
         return LivePod(pod.namespace, pod.name, taken, decided.applying, failed, excepted)
 
-    def template(self, maker: Maker | Planned) -> Template:
+    def template(self, maker: Maker) -> Template:
         """An object that creates pods, and the policies that apply to some of them."""
         found: set[str] = set()
-        led = isinstance(maker, Maker) and maker.template.led
-        for pod in _pods(maker):
-            decided = self._decide(pod, maker.namespace, led=led)
+        template = maker.template
+        for index, _ in template.sample():
+            decided = self._decide(template.pod(index), maker.namespace, led=template.led)
             if decided is not None:
                 found |= decided.applying
-        return Template(maker.namespace, _title(maker), frozenset(found))
+        return Template(maker.namespace, template.source.title, frozenset(found))
 
     def _decide(self, pod: JsonObject, namespace: str, *, led: bool) -> _Decided | None:
         """The decision on a pod; None if it has no run, or the API server would reject it."""
@@ -283,20 +276,3 @@ class _Decided(NamedTuple):
     arrival: Arrival
     decision: Decision
     applying: frozenset[str]
-
-
-def _pods(maker: Maker | Planned) -> Iterator[JsonObject]:
-    if isinstance(maker, Maker):
-        count = maker.template.count
-        for index in range(min(max(count or 1, 1), MAX_REPLICAS)):
-            yield maker.template.pod(index)
-        return
-    for role, count in maker.plan.gang.counts.items():
-        for index in range(min(count, MAX_REPLICAS)):
-            yield pod_of(maker.plan, role, index)
-
-
-def _title(maker: Maker | Planned) -> str:
-    if isinstance(maker, Maker):
-        return maker.template.source.title
-    return f"Run/{maker.plan.run.name}"

@@ -126,14 +126,15 @@ def command(
     print_notes(str(each) for planned in plans for each in planned.warnings)
     nodes = read_nodes(nodes_file) if nodes_file else None
     world = _world(policies, namespaces_file, plans, nodes)
-    shown = [(planned, groups(planned, world)) for planned in plans]
+    judged = bool(policies)
+    shown = [(planned, groups(planned, world, judged=judged)) for planned in plans]
     print_result(
         output,
         json=lambda: {
-            "set": world.policies.hash if world else None,
-            "runs": [explanation(*each, nodes) for each in shown],
+            "set": world.policies.hash if judged else None,
+            "runs": [explanation(*each) for each in shown],
         },
-        text=lambda: ["\n\n".join("\n".join(lines(*each, nodes)) for each in shown)],
+        text=lambda: ["\n\n".join("\n".join(lines(*each)) for each in shown)],
         yaml=lambda: (
             manifest for planned, found in shown for manifest in manifests(planned, found)
         ),
@@ -147,8 +148,8 @@ def _world(
     namespaces_file: Path | None,
     plans: Sequence[Planned],
     nodes: Sequence[Node] | None,
-) -> World | None:
-    """Who decides; None without policies. Says what it does not know."""
+) -> World:
+    """What pods are evaluated by. Says what it does not know."""
     from datetime import UTC, datetime
 
     from webhook.admission.arrival import Cluster
@@ -159,26 +160,27 @@ def _world(
         unknown_labels,
         unknown_values,
     )
-    from webhook.cli.run.preview_report import engine_templates, first_pods_of
     from webhook.evaluation.world import World
     from webhook.placement.nodes import by_name
+    from webhook.policy.load import load
 
     file = read_cluster_file(namespaces_file) if namespaces_file else None
-    if not policies:
-        print_notes(["without --policies, placement is what the Run itself requests"])
-        return None
-    policy_set = read_policies(policies)
+    policy_set = read_policies(policies) if policies else load({}).policies
     known = file.namespaces if file else {}
-    used = [(planned.run.namespace, None) for planned in plans]
-    print_notes(unknown_labels(policy_set, used, known, "--namespaces"))
+    templates = [
+        (planned.run.namespace, template)
+        for planned in plans
+        for template in planned.templates(policy_set.sources)
+    ]
+    if policies:
+        print_notes(unknown_labels(policy_set, templates, known, "--namespaces"))
+        print_notes(unknown_values(policy_set, first_pods(each for _, each in templates)))
+    else:
+        print_notes(["without --policies, placement is what the Run itself requests"])
     default = file.default_priority_class if file else None
     now = datetime.now(UTC)
     cluster = Cluster(default or "", node=by_name(nodes))
-    world = World(policy_set, cluster, known, now, configuration=None, classes={})
-    own = (pod for each in plans if each.plan for pod in first_pods_of(each.plan))
-    others = (pod for each in plans for pod in first_pods(engine_templates(each, world)))
-    print_notes(unknown_values(policy_set, [*own, *others]))
-    return world
+    return World(policy_set, cluster, known, now, configuration=None, classes={}, nodes=nodes)
 
 
 def _rejected(shown: Sequence[tuple[Planned, Sequence[Group]]]) -> bool:

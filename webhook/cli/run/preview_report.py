@@ -5,47 +5,37 @@ Longer than 300 lines: the groups, and the three forms in which they are printed
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-import jsonpatch
 
 from webhook import names
 from webhook.admission.audit import report
-from webhook.cli.decisions import MAX_REPLICAS, same
 from webhook.cli.explain_report import field_rows, fields_title, warning_lines
 from webhook.cli.explanation import coloured, verdict
 from webhook.cli.layout import table
 from webhook.cli.live.value_text import placement_rows
 from webhook.cli.yaml_out import yaml_line
-from webhook.placement import nodes as nodes_of
-from webhook.placement import pod as pods
-from webhook.placement.pod_requests import requests
-from webhook.placement.runtime_class import unread_class
+from webhook.evaluation.replicas import evaluate_template
 from webhook.run.backends.engine_pods import PodReader
 from webhook.run.backends.engines import find_engine
 from webhook.run.effective_settings import effective_settings, setting_rows, settings_document
 from webhook.run.rendezvous.framework import FILES, ReplicaEnv
 from webhook.shortening import apart
-from webhook.sources import SHIPPED
 from webhook.sources.kind_model import UNKNOWN
-from webhook.workloads.find import pod_templates
 from webhook.workloads.template import ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.admission.decision import Decision
     from webhook.cli.run.run_files import Planned
-    from webhook.evaluation.world import Evaluation, World
-    from webhook.placement.nodes import Node
+    from webhook.evaluation.replicas import Replicas
+    from webhook.evaluation.world import World
     from webhook.placement.shapes import JsonObject
-    from webhook.run.model import Run
-    from webhook.run.plan import Plan
     from webhook.run.pod_template_cache import PodTemplateCache
-    from webhook.workloads.template import PodTemplate
 
 # A longer value is cut in its middle: TF_CONFIG ends with the replica's own place.
 _VALUE: Final = 80
@@ -53,165 +43,103 @@ _END: Final = 40
 _OWN: Final = (names.PREFIX, names.MANAGED_BY, names.DEFAULT_CONTAINER)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class Group:
     """Replicas of one role with the same template and the same decision.
 
-    pod: the first of them, as the webhook gets it; evaluation: None without policies.
-    plan, template_cache: None if another engine creates the pods, and `make` returns one by index.
+    decision: None without policies
     """
 
-    run: Run
-    role: str
-    main: JsonObject
-    pod: JsonObject
-    evaluation: Evaluation | None
-    make: Callable[[int], JsonObject]
-    plan: Plan | None = None
-    template_cache: PodTemplateCache | None = None
-    indexes: list[int] = field(default_factory=list)
+    planned: Planned
+    replicas: Replicas
+    decision: Decision | None
+
+    @cached_property
+    def pod(self) -> JsonObject:
+        """The first of them, as it would be."""
+        return self._patched(self.replicas.indexes[0])
+
+    @property
+    def last(self) -> JsonObject:
+        """The last of them, as it would be."""
+        return self._patched(self.replicas.all_indexes[-1])
+
+    @property
+    def pods(self) -> Iterator[JsonObject]:
+        """All of them, as they would be."""
+        return map(self._patched, self.replicas.all_indexes)
+
+    @cached_property
+    def indexes(self) -> Sequence[int]:
+        """Their indexes in their role."""
+        return self.replicas.template.numbers_of(self.replicas.all_indexes)
+
+    @cached_property
+    def _reader(self) -> PodReader:
+        run = self.planned.run
+        return PodReader(run.name, run.spec.roles, find_engine(run))
+
+    @cached_property
+    def role(self) -> str:
+        """Their role in the Run."""
+        part = self.replicas.template.part
+        return part if self.planned.plan else self._reader.role(self.pod) or part
+
+    @property
+    def template_cache(self) -> PodTemplateCache | None:
+        """What they share; None if another engine creates them."""
+        plan = self.planned.plan
+        return plan.template_cache(self.role, self.indexes[0]) if plan else None
+
+    @property
+    def main(self) -> JsonObject:
+        """Their main container."""
+        if shared := self.template_cache:
+            return shared.main
+        containers: list[JsonObject] = self.pod["spec"]["containers"]
+        name = self._reader.main_container(self.pod)
+        return next(each for each in containers if each["name"] == name)
 
     @property
     def warnings(self) -> Sequence[str]:
         """The warnings that their author gets."""
-        return self.evaluation.warnings if self.evaluation else ()
-
-    @property
-    def decision(self) -> Decision | None:
-        """The decision on the first of them."""
-        return self.evaluation.decision if self.evaluation else None
-
-    @property
-    def allowed(self) -> bool:
-        """Whether they are admitted, as far as that is known."""
-        return self.evaluation is None or self.evaluation.allowed
+        return self.replicas.warnings if self.decision else ()
 
     @property
     def reasons(self) -> Sequence[str]:
-        """Why they are not admitted."""
-        if self.evaluation is None or self.allowed:
+        """Why they are not admitted; empty if they are, as far as that is known."""
+        if self.decision is None or self.replicas.admitted:
             return ()
-        return self.evaluation.refusals or [self.evaluation.decision.reason]
+        return self.replicas.refusals or [self.decision.reason]
 
     def replica_env(self, index: int) -> ReplicaEnv:
         """The environment of one of them; empty if another engine sets it."""
-        return self.plan.replica_env(self.role, index) if self.plan else ReplicaEnv()
+        plan = self.planned.plan
+        return plan.replica_env(self.role, index) if plan else ReplicaEnv()
 
-    def pods(self) -> Iterator[JsonObject]:
-        """All of them, with the patch applied."""
-        for index in self.indexes:
-            yield self.patched(self.make(index))
-
-    def patched(self, pod: JsonObject) -> JsonObject:
+    def _patched(self, index: int) -> JsonObject:
         """One of them with the patch applied, without labels whose values are unknown."""
-        if self.decision is not None and self.decision.patch:
-            patch = copy.deepcopy(list(self.decision.patch))
-            pod = jsonpatch.apply_patch(copy.deepcopy(pod), patch)
+        pod = self.replicas.template.pod(index)
+        if self.decision:
+            pod = self.replicas.evaluation.patched(pod)
         labels = pod["metadata"].get("labels", {})
         known = {key: value for key, value in labels.items() if value != UNKNOWN}
         return pod if known == labels else {**pod, "metadata": {**pod["metadata"], "labels": known}}
 
 
-def groups(planned: Planned, world: World | None) -> list[Group]:
+def groups(planned: Planned, world: World, *, judged: bool = True) -> list[Group]:
     """The pods of a run, in the framework's order, equal ones grouped.
 
-    Equal replicas after the thousandth are treated like the last one before: policies distinguish
-    replicas by index, and no policy lists a thousand.
+    `judged`: False if policies are unknown.
     """
-    found: list[Group] = []
-    plan = planned.plan
-    if plan is None:
-        for template in engine_templates(planned, world):
-            found += _engine_groups(planned.run, template, world)
-        return found
-    for role, count in plan.gang.counts.items():
-        own: list[Group] = []
-        last: Group | None = None
-        for index in range(count):
-            usual = (role, index) not in plan.special
-            if index >= MAX_REPLICAS and usual and last is not None:
-                last.indexes.append(index)
-                continue
-            group = _group(own, plan, role, index, world)
-            group.indexes.append(index)
-            last = group if usual else last
-        found += own
-    return found
+    return [
+        Group(planned, each, each.decision if judged else None)
+        for template in planned.templates(world.policies.sources)
+        for each in evaluate_template(world, template, planned.run.namespace)
+    ]
 
 
-def engine_templates(planned: Planned, world: World | None) -> Sequence[PodTemplate]:
-    """The pod templates of the object that a delegated Run becomes; none of another Run."""
-    if planned.made is None:
-        return ()
-    return pod_templates(planned.made, sources=world.policies.sources if world else SHIPPED)
-
-
-def _engine_groups(run: Run, template: PodTemplate, world: World | None) -> list[Group]:
-    found: list[Group] = []
-    reader = PodReader(run.name, run.spec.roles, find_engine(run))
-    count = max(template.count or 1, 1)
-    for index in range(count):
-        if index >= MAX_REPLICAS:
-            found[-1].indexes.append(index)
-            continue
-        pod = template.pod(index)
-        evaluation = world.evaluate(pod, run.namespace, led=template.led) if world else None
-        group = next((each for each in found if _alike(each.evaluation, evaluation)), None)
-        if group is None:
-            main = reader.main_container(pod)
-            containers = pod["spec"]["containers"]
-            container = next(each for each in containers if each["name"] == main)
-            role = reader.role(pod) or template.part
-            group = Group(run, role, container, pod, evaluation, template.pod)
-            found.append(group)
-        group.indexes.append(index)
-    return found
-
-
-def _group(own: list[Group], plan: Plan, role: str, index: int, world: World | None) -> Group:
-    """The group of a replica, which is among `own` afterwards."""
-    template_cache, pod = plan.template_cache(role, index), pod_of(plan, role, index)
-    evaluation = world.evaluate(pod, plan.run.namespace, led=False) if world else None
-    for each in own:
-        if each.template_cache is template_cache and _alike(each.evaluation, evaluation):
-            return each
-
-    def make(index: int) -> JsonObject:
-        return pod_of(plan, role, index)
-
-    group = Group(plan.run, role, template_cache.main, pod, evaluation, make, plan, template_cache)
-    own.append(group)
-    return group
-
-
-def _alike(one: Evaluation | None, other: Evaluation | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return same(one.decision, other.decision)
-
-
-def first_pods_of(plan: Plan) -> Iterator[tuple[str, JsonObject]]:
-    """The first pod of each role, with the Run's title."""
-    return ((f"Run/{plan.run.name}", pod_of(plan, role, 0)) for role in plan.gang.counts)
-
-
-def pod_of(plan: Plan, role: str, index: int) -> JsonObject:
-    """A pod, as the webhook gets it; of a Deployment, as its ReplicaSet creates it."""
-    if not plan.run.spec.serving:
-        return plan.pod(role, index, 0)
-    template = plan.deployment()["spec"]["template"]
-    prefix = {"generateName": f"{plan.run.name}-", "namespace": plan.run.namespace}
-    metadata = template["metadata"]
-    labels = {**metadata.get("labels", {}), "pod-template-hash": UNKNOWN}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {**prefix, **metadata, "labels": labels},
-        "spec": template["spec"],
-    }
-
-
-def lines(planned: Planned, groups: Sequence[Group], nodes: Sequence[Node] | None) -> Iterator[str]:
+def lines(planned: Planned, groups: Sequence[Group]) -> Iterator[str]:
     """The preview of one run, line by line."""
     run = planned.run
     count = sum(len(group.indexes) for group in groups)
@@ -224,12 +152,12 @@ def lines(planned: Planned, groups: Sequence[Group], nodes: Sequence[Node] | Non
     yield from table([["from", planned.place], *rows, *_objects(planned)], 2)
     for group in groups:
         yield ""
-        yield from _group_lines(group, nodes)
+        yield from _group_lines(group)
 
 
 def subject(group: Group) -> str:
     """Which replicas they are: worker 0-1, 3-6."""
-    if group.run.spec.serving:
+    if group.planned.run.spec.serving:
         return "the Deployment's pod"
     return f"{group.role} {ranges(group.indexes)}"
 
@@ -262,14 +190,14 @@ def _port(port: JsonObject) -> str:
     return f"port {port['port']}" + (f" to {target}" if target != port["port"] else "")
 
 
-def _group_lines(group: Group, nodes: Sequence[Node] | None) -> Iterator[str]:
+def _group_lines(group: Group) -> Iterator[str]:
     decision = group.decision
     head = subject(group)
     if len(group.indexes) > 1:
         head += f" ({len(group.indexes)} pods)"
     outcome = coloured(decision, verdict(decision)) if decision else "as the Run requests"
     yield "  " + click.style(f"{head}: ", bold=True) + outcome
-    yield from table([*_rows(group, nodes)], 4)
+    yield from table([*_rows(group)], 4)
     sections = [("Environment", _environment(group))]
     if decision and decision.trace:
         sections.insert(0, (fields_title(decision), field_rows(decision.trace)))
@@ -281,17 +209,16 @@ def _group_lines(group: Group, nodes: Sequence[Node] | None) -> Iterator[str]:
     yield from (line and f"  {line}" for line in warning_lines(group.warnings))
 
 
-def _rows(group: Group, nodes: Sequence[Node] | None) -> Iterator[list[str]]:
+def _rows(group: Group) -> Iterator[list[str]]:
     """The main container and the placement that the pods would have."""
     if group.decision and group.decision.result in ("rejected", "not-sent"):
         yield ["because", group.decision.reason.removeprefix("fairlead: ")]
-    pod = group.patched(group.pod)
-    main = group.main
+    pod, main = group.pod, group.main
     yield ["container", f"{main['name']}, {main.get('image')}"]
     if main.get("resources"):
         yield ["resources", yaml_line(main["resources"])]
     metadata = pod["metadata"]
-    last = _last(group)["metadata"]
+    last = group.last["metadata"]
     for member in ("labels", "annotations"):
         own = _own(metadata.get(member, {}))
         if own:
@@ -302,19 +229,13 @@ def _rows(group: Group, nodes: Sequence[Node] | None) -> Iterator[list[str]]:
     if capacity := metadata.get("annotations", {}).get(names.CAPACITY):
         yield ["capacity", capacity]
     yield from placement_rows(pod["spec"])
-    if nodes is not None:
-        placement, requested = pods.parse_pod(pod), requests(pod["spec"])
-        survey = nodes_of.survey(placement, requested, nodes)
+    if nodes := group.replicas.evaluation.nodes:
+        survey = nodes.last
         left = str(len(survey.admitted)) if survey.admitted else click.style("0", fg="red")
         text = f"{left} of {survey.total} admit it"
-        if unread := unread_class(placement, requested, nodes):
-            text = f"unknown, RuntimeClass {unread} is not read; {text} without it"
+        if nodes.unread:
+            text = f"unknown, RuntimeClass {nodes.unread} is not read; {text} without it"
         yield ["nodes", text]
-
-
-def _last(group: Group) -> JsonObject:
-    """The last pod of the group, with the patch applied."""
-    return group.patched(group.make(group.indexes[-1]))
 
 
 def _own(members: Mapping[str, str]) -> dict[str, str]:
@@ -325,9 +246,9 @@ def _own(members: Mapping[str, str]) -> dict[str, str]:
 def _environment(group: Group) -> list[list[str]]:
     """The variables of the first pod, and of the last where they differ."""
     first, last = (group.replica_env(index) for index in (group.indexes[0], group.indexes[-1]))
-    rows = []
+    rows, shared = [], group.template_cache
     for name, value in first.env.items():
-        if group.template_cache and name in group.template_cache.own:
+        if shared and name in shared.own:
             rows.append([name, "the container's own is kept"])
             continue
         rows.append([name, _short(value)])
@@ -365,13 +286,11 @@ def manifests(planned: Planned, groups: Sequence[Group]) -> Iterator[JsonObject]
         if plan.run.spec.serving:
             yield plan.deployment()
     for group in groups:
-        if group.allowed:
-            yield from group.pods()
+        if not group.reasons:
+            yield from group.pods
 
 
-def explanation(
-    planned: Planned, groups: Sequence[Group], nodes: Sequence[Node] | None
-) -> dict[str, Any]:
+def explanation(planned: Planned, groups: Sequence[Group]) -> dict[str, Any]:
     """One run: its objects, and for each group of replicas the first pod and its decision."""
     run, plan = planned.run, planned.plan
     return {
@@ -387,13 +306,12 @@ def explanation(
         "secret": plan.keys_secret if plan else None,
         "deployment": plan.deployment() if plan and run.spec.serving else None,
         "address": plan.needs.address if plan else None,
-        "replicas": [_group_document(group, nodes) for group in groups],
+        "replicas": [_group_document(group) for group in groups],
     }
 
 
-def _group_document(group: Group, nodes: Sequence[Node] | None) -> dict[str, Any]:
+def _group_document(group: Group) -> dict[str, Any]:
     decision = group.decision
-    pod = group.patched(group.pod)
     result: dict[str, Any] = {
         "role": group.role,
         "indexes": list(group.indexes),
@@ -404,10 +322,8 @@ def _group_document(group: Group, nodes: Sequence[Node] | None) -> dict[str, Any
         "audited": report(decision.audited) if decision and decision.audited else None,
         "warnings": list(group.warnings),
         "variables": dict(group.replica_env(group.indexes[0]).env),
-        "pod": pod,
+        "pod": group.pod,
     }
-    if nodes is not None:
-        own, requested = pods.parse_pod(pod), requests(pod["spec"])
-        unread = unread_class(own, requested, nodes)
-        result["nodes"] = None if unread else list(nodes_of.survey(own, requested, nodes).admitted)
+    if nodes := group.replicas.evaluation.nodes:
+        result["nodes"] = None if nodes.unread else list(nodes.last.admitted)
     return result

@@ -7,8 +7,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from webhook import names
 from webhook.cli.decisions import steps
 from webhook.errors import InvalidDocuments, InvalidRun, UnreadableInput
+from webhook.evaluation.templates import planned_templates
 from webhook.run import run_documents
 from webhook.run.backends.backend import notes
 from webhook.run.backends.engine_object import delegated_object
@@ -16,6 +18,7 @@ from webhook.run.backends.table import render_run
 from webhook.run.plan import Plan, plan
 from webhook.run.template_faults import delegated_faults, faults, written_faults
 from webhook.server.folder import read_folder
+from webhook.workloads.find import pod_templates
 from webhook.workloads.object import Object
 
 if TYPE_CHECKING:
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from webhook.policy.findings import Finding
     from webhook.run.backends.backend import Backend
     from webhook.run.model import Run
+    from webhook.sources.table import SourceTable
+    from webhook.workloads.template import PodTemplate
 
 _STDIN: Final = "-"
 # The API server gives each Run a uid, by which its pods are selected; a Run in a file has none.
@@ -45,6 +50,14 @@ class Planned:
     plan: Plan | None
     made: Object | None = None
     warnings: tuple[Finding, ...] = ()
+
+    def templates(self, sources: SourceTable) -> list[PodTemplate]:
+        """The templates of its pods."""
+        if self.plan is None:
+            return pod_templates(self.made, sources=sources) if self.made else []
+        metadata = {"name": self.run.name, "namespace": self.run.namespace}
+        source = Object(self.place, {"kind": names.RUN_KIND, "metadata": metadata})
+        return planned_templates(source, self.plan)
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ class PodReports:
         labels, ending = await self._namespaces()
         owner = await self._owner()
         cluster, clock = await self._cluster(), self._clock()
-        world = World(policies, cluster, labels, clock, configuration=None, classes={})
+        world = World(policies, cluster, labels, clock, configuration=None, classes={}, nodes=None)
         pods = await self._judge_pods(world, self._prospects())
         now = int(self._clock().timestamp())
         written, existing, refused = 0, 0, ""

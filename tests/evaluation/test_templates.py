@@ -13,8 +13,8 @@ from webhook import names
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide
 from webhook.admission.prospects import Prospects
-from webhook.cli.workload_pods import faults_of, pods_of
 from webhook.errors import InvalidRun
+from webhook.evaluation.templates import faults_of, queued_templates
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import Node
 
@@ -38,7 +38,7 @@ def workload(kind: str, labels: Json, of_pods: Json, pool: str) -> Json:
 
 def said(kind: str, labels: Json, of_pods: Json | None = None, pool: str = "gpu") -> str:
     """What is said of nodes to whoever writes such a workload."""
-    (pods,) = pods_of(workload(kind, labels, of_pods or {}, pool))
+    (pods,) = queued_templates(workload(kind, labels, of_pods or {}, pool))
     pod, policies = pods.pod(0), policy_set()
     decision = decide(Arrival(pod, "ml-team", {}), policies, Cluster())
     return Prospects(NodeGroups(NODES)).unplaceable(pod, decision, policies)
@@ -57,7 +57,7 @@ def test_a_cron_job_says_the_queue_of_its_jobs() -> None:
     made = workload("Job", QUEUED, {}, "gpu")
     jobs = {"metadata": made.pop("metadata"), "spec": made["spec"]}
     cron = {"apiVersion": "batch/v1", "kind": "CronJob", "spec": {"jobTemplate": jobs}}
-    (pods,) = pods_of(cron)
+    (pods,) = queued_templates(cron)
     assert pods.pod(0)["spec"]["schedulingGates"] == [{"name": names.KUEUE_ADMISSION_GATE}]
 
 
@@ -81,7 +81,7 @@ def delegated(**more: object) -> Json:
 
 def test_the_pods_of_a_delegated_run_are_those_of_its_object() -> None:
     """With the operator's labels, by which the webhook knows them."""
-    found = {pods.part: pods.pod(0) for pods in pods_of(delegated())}
+    found = {pods.part: pods.pod(0) for pods in queued_templates(delegated())}
     assert {
         pod["metadata"]["labels"]["training.kubeflow.org/replica-type"] for pod in found.values()
     }
@@ -103,7 +103,7 @@ def test_what_no_engine_can_do_is_told_when_the_run_is_written(
 ) -> None:
     """As the controller would say it afterwards."""
     with pytest.raises(InvalidRun) as caught:
-        pods_of(delegated(**more))
+        queued_templates(delegated(**more))
     mentions(" ".join(caught.value.problems), *words)
 
 
@@ -112,7 +112,7 @@ def test_a_workload_of_no_shape_stays_as_it_is(odd: object) -> None:
     """For the look at its pods to name."""
     made = workload("Job", QUEUED, {}, "gpu")
     made["spec"]["template"] = {"metadata": odd, "spec": odd}
-    (pods,) = pods_of(made)
+    (pods,) = queued_templates(made)
     assert pods.pod(0)["spec"] == odd
 
 

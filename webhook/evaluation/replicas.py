@@ -1,0 +1,173 @@
+"""Evaluate the pods of a template; equal ones are grouped here, and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from webhook.placement import pod as pods
+from webhook.placement.daemon import held_off, on_node
+from webhook.shortening import one_line, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.admission.arrival import Arrival
+    from webhook.admission.decision import Decision
+    from webhook.evaluation.world import Evaluation, World
+    from webhook.placement.nodes import Node
+    from webhook.placement.shapes import JsonObject
+    from webhook.workloads.template import PodTemplate
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """Pods of one template with equal decisions.
+
+    indexes:         the indexes of the evaluated pods in the template
+    more:            the number of pods after the last index, which are treated like it
+    replica_indexes: the replica indexes of their labels, without duplicates
+    evaluation:      what happens to the first pod
+    doubts:          warnings about the template
+    nodes:           for a DaemonSet, the nodes of these pods, if not all of its nodes
+    """
+
+    template: PodTemplate
+    indexes: Sequence[int]
+    more: int
+    replica_indexes: Sequence[int]
+    evaluation: Evaluation
+    doubts: Sequence[str] = ()
+    nodes: Sequence[str] = ()
+
+    @property
+    def arrival(self) -> Arrival:
+        """The first pod, as the webhook gets it."""
+        return self.evaluation.arrival
+
+    @property
+    def decision(self) -> Decision:
+        """The decision on the first pod."""
+        return self.evaluation.decision
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """The warnings that the author gets, and why the API server refuses the pods."""
+        return [*self.doubts, *self.evaluation.warnings]
+
+    @property
+    def refusals(self) -> Sequence[str]:
+        """Why the API server refuses the pods as decided, as far as that is known."""
+        return self.evaluation.refusals
+
+    @property
+    def admitted(self) -> bool:
+        """Whether the pods would be admitted, as far as that is known."""
+        return self.evaluation.allowed
+
+    @property
+    def count(self) -> int:
+        """The number of pods."""
+        return len(self.indexes) + self.more
+
+    @property
+    def all_indexes(self) -> Sequence[int]:
+        """The indexes of all pods."""
+        last = self.indexes[-1] + 1
+        return [*self.indexes, *range(last, last + self.more)]
+
+    @property
+    def pods(self) -> str:
+        """Which pods of the object: `worker × 3`; empty for its only pod."""
+        described = self.template.describe(self.indexes, self.more)
+        return f"{described}: on {shortened(self.nodes)}" if self.nodes else described
+
+    @property
+    def subject(self) -> str:
+        """Object, namespace and pods: `TFJob/mnist in research, worker × 3`."""
+        title = f"{self.template.source.title} in {self.arrival.namespace}"
+        return one_line(f"{title}, {self.pods}" if self.pods else title)
+
+    def mutated(self) -> JsonObject:
+        """The template that creates the patched pod without a webhook."""
+        return self.template.mutated(self.indexes[0], self.evaluation.patched())
+
+
+@dataclass(slots=True)
+class _Group:
+    evaluation: Evaluation
+    more: int = 0
+    indexes: list[int] = field(default_factory=list)
+    replica_indexes: set[int] = field(default_factory=set)
+
+
+def evaluate_template(
+    world: World, template: PodTemplate, namespace: str, doubts: Sequence[str] = ()
+) -> list[Replicas]:
+    """Return what happens to the pods of a template; `doubts` are those of Replicas.
+
+    Raises InvalidPod.
+    """
+    groups: list[_Group] = []
+    for index, more in template.sample():
+        found = world.evaluate(template.pod(index), namespace, led=template.led)
+        group = next(
+            (each for each in groups if _same(each.evaluation.decision, found.decision)), None
+        )
+        if group is None:
+            group = _Group(found)
+            groups.append(group)
+        group.indexes.append(index)
+        group.more += more
+        identity = found.decision.identity
+        if identity and identity.replica_index is not None:
+            group.replica_indexes.add(identity.replica_index)
+    alike = [
+        Replicas(
+            template,
+            tuple(group.indexes),
+            group.more,
+            sorted(group.replica_indexes),
+            group.evaluation,
+            doubts,
+        )
+        for group in groups
+    ]
+    if template.count is None and world.nodes is not None:
+        (every,) = alike
+        return _by_node(every, world, world.nodes)
+    return alike
+
+
+def _by_node(every: Replicas, world: World, nodes: Sequence[Node]) -> list[Replicas]:
+    """A DaemonSet's pods; those that would be rejected because of their nodes are separate."""
+    held, arrival = every.decision.placement, every.arrival
+    if held is None or not every.decision.allowed:
+        return [every]
+    off = held_off(pods.parse_pod(arrival.pod), held, nodes)
+    if not off.nodes:
+        return [every]
+    first = off.nodes[0][0].name
+    there = world.evaluate(on_node(arrival.pod, first), arrival.namespace, led=arrival.led)
+    if there.decision.allowed:
+        return [every]
+    rejected = replace(
+        every,
+        evaluation=there,
+        doubts=(),
+        nodes=[node.name for node, _ in off.nodes],
+    )
+    return [rejected] if len(off.nodes) == off.total else [every, rejected]
+
+
+def _same(one: Decision, other: Decision) -> bool:
+    """Whether both decisions have the same result and reasons; identities may differ."""
+    return (
+        one.result == other.result
+        and one.reason == other.reason
+        and one.patch == other.patch
+        and one.warnings == other.warnings
+        and one.policies == other.policies
+        and one.trace == other.trace
+        and one.audited == other.audited
+    )
