@@ -72,7 +72,7 @@ def test_which_classes_there_are_is_known_as_far_as_they_may_be_listed(tmp_path:
     """RuntimeClasses may not, here."""
     low, high = {"metadata": {"name": "low"}}, {"metadata": {"name": "high"}}
     found, paths = asked(tmp_path, read_classes, low, high)
-    assert found == {"PriorityClass": {"low", "high"}}
+    assert found == {"PriorityClass": {"low": low, "high": high}}
     assert paths[1] == "/apis/node.k8s.io/v1/runtimeclasses"
 
 

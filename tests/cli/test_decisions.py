@@ -11,7 +11,7 @@ import pytest
 from tests.cli.files import POD, POLICIES, REJECTED, TF_JOB
 from tests.policy_tests.writing import policy
 from tests.wording import Wording, mentions
-from webhook.cli.decisions import decisions, steps, unknown_classes
+from webhook.cli.decisions import decisions, steps, unlisted_classes
 from webhook.cli.offline import read_offline
 from webhook.errors import UnreadableInput
 from webhook.evaluation.replicas import Replicas
@@ -115,7 +115,7 @@ def test_a_cluster_without_a_class_refuses_the_pods_that_get_it(tmp_path: Path) 
     offline = read_offline([tmp_path / "o.yaml"], [tmp_path / "p.yaml"], "ml", None)
     (unasked,) = decisions(offline)
     assert unasked.admitted
-    assert unknown_classes([unasked], None) == []
+    assert not list(unlisted_classes([unasked]))
     (refused,) = decisions(replace(offline, classes={"PriorityClass": ["urgents"]}))
     (line,) = refused.refusals
     mentions(
@@ -126,7 +126,7 @@ def test_a_cluster_without_a_class_refuses_the_pods_that_get_it(tmp_path: Path) 
     (there,) = decisions(replace(offline, classes={"PriorityClass": ["urgent"]}))
     assert there.admitted
     (unlisted,) = decisions(replace(offline, classes={}))
-    (note,) = unknown_classes([unlisted], {})
+    (note,) = unlisted_classes([unlisted])
     mentions(note, "unknown", "PriorityClass urgent")
 
 

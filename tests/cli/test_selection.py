@@ -63,8 +63,7 @@ def offline_of(folder: Path, objects: str) -> Offline:
                 nodes=None,
                 fail_on=(),
             )
-            found, _ = await asyncio.to_thread(read_files, selection)
-            return found
+            return await asyncio.to_thread(read_files, selection)
 
     return asyncio.run(run())
 

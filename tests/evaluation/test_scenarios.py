@@ -11,7 +11,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from webhook.cli import fairlead
-from webhook.names import RUN
+from webhook.names import PLACEMENT, RUN
 
 SCENARIOS = sorted((Path(__file__).parents[1] / "golden" / "scenarios").glob("*.yaml"))
 each_scenario = pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
@@ -23,6 +23,9 @@ class Scenario:
     admitted, before: the nodes that admit the pod with and without the policies; None if the
                       scenario has no nodes
     refused:          texts that a refusal names; empty if the API server takes the pod
+    rejected:         texts of the webhook's rejection
+    applies:          the policies that apply; None if the scenario does not say
+    objects:          what else is in the cluster
     """
 
     def __init__(self, path: Path, folder: Path) -> None:
@@ -32,11 +35,15 @@ class Scenario:
         self.nodes = given.get("nodes")
         self.admitted: list[str] | None = given.get("admitted")
         self.before: list[str] | None = given.get("before")
-        self.refused: list[str] = given.get("refused", [])
+        self.rejected: list[str] = given.get("rejected", [])
+        self.refused: list[str] = given.get("refused", self.rejected)
+        self.applies: list[str] | None = given.get("applies")
+        self.objects = given.get("objects", [])
         self._write("policies.yaml", given["policies"])
         self._write("pod.yaml", {"apiVersion": "v1", "kind": "Pod", **self.pod})
         nodes = [{"kind": "Node", **node} for node in self.nodes or ()]
         self._write("nodes.yaml", {"kind": "List", "items": nodes})
+        self._write("cluster.yaml", {"kind": "List", "items": self.objects})
 
     @property
     def fails(self) -> bool:
@@ -46,6 +53,7 @@ class Scenario:
     def ask(self, *words: str) -> Result:
         """Run a command that decides on the pod."""
         options = ["--nodes", f"{self.folder}/nodes.yaml"] if self.nodes else []
+        options += ["--namespaces", f"{self.folder}/cluster.yaml"] if self.objects else []
         return CliRunner().invoke(fairlead, [*words, *options])
 
     def decide(self, command: str, output: str) -> Result:
@@ -125,12 +133,29 @@ def test_the_same_nodes_are_named(scenario: Scenario) -> None:
 
 
 @each_scenario
+def test_the_same_policies_apply(scenario: Scenario) -> None:
+    """By explain, and by the stamp that mutate prints."""
+    if scenario.applies is None:
+        return
+    (pod,) = json.loads(scenario.decide("explain", "json").stdout)["pods"]
+    assert [e["name"] for e in pod["policies"] if e["answer"] == "applies"] == scenario.applies
+    (stored,) = yaml.safe_load_all(scenario.decide("mutate", "yaml").stdout)
+    assert list(json.loads(stored["metadata"]["annotations"][PLACEMENT])["policies"]) == (
+        scenario.applies
+    )
+
+
+@each_scenario
 def test_a_refusal_is_a_rejection_in_diff_and_a_failure_in_test(scenario: Scenario) -> None:
-    """With the API server's reason, and the policy that causes it."""
-    tested = scenario.test()
-    assert tested.exit_code == int(bool(scenario.refused)), tested.output
-    output = "".join(tested.output.split())
-    assert all(text in output for text in scenario.refused), tested.output
+    """With the API server's reason, and the policy that causes it.
+
+    A PolicyTest has pods as the webhook gets them.
+    """
+    if not scenario.objects:
+        tested = scenario.test()
+        assert tested.exit_code == int(bool(scenario.refused)), tested.output
+        output = "".join(tested.output.split())
+        assert all(text in output for text in scenario.refused), tested.output
     result = scenario.ask("diff", "/dev/null", str(scenario.folder / "policies.yaml"),
                           "--pods", f"{scenario.folder}/pod.yaml", "-o", "json")  # fmt: skip
     changes = json.loads(result.stdout)["changes"]

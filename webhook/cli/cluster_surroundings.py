@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.cli.objects import default_priority_class
 from webhook.cli.offline import namespaces_among
 from webhook.errors import ClusterError
+from webhook.evaluation.plugins import PluginInputs
 from webhook.kube.namespaces import read_namespace
 from webhook.policy.cluster_objects import load_objects
 from webhook.workloads.object import from_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from webhook.kube.client import Client
+    from webhook.placement.shapes import JsonObject
     from webhook.policy.load import Loaded
 
 _SCHEDULING: Final = "scheduling.k8s.io/v1"
@@ -43,21 +45,46 @@ async def read_default_class(client: Client) -> str:
     return default_priority_class(listed.items) or ""
 
 
-async def read_classes(client: Client) -> dict[str, frozenset[str]]:
-    """Names by kind of what policies may name (refused_pods.KINDS), where they may be listed.
+async def read_classes(client: Client) -> dict[str, dict[str, JsonObject]]:
+    """Objects by kind and name that policies may name (refused_pods.KINDS), if they may be listed.
 
     Raises ClusterError.
     """
-    found: dict[str, frozenset[str]] = {}
-    for kind, path in _CLASSES.items():
-        try:
-            listed = await client.list(path, lambda each: str(each["metadata"]["name"]))
-        except ClusterError as error:
-            if error.status not in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
-                raise
-        else:
-            found[kind] = frozenset(listed.items)
-    return found
+    listed = {kind: await _listed(client, path) for kind, path in _CLASSES.items()}
+    return {
+        kind: {each["metadata"]["name"]: each for each in found}
+        for kind, found in listed.items()
+        if found is not None
+    }
+
+
+async def read_plugin_inputs(
+    client: Client, classes: Mapping[str, Mapping[str, JsonObject]], namespaces: Iterable[str]
+) -> PluginInputs:
+    """What plugins read: the RuntimeClasses among `classes`, and LimitRanges of these namespaces.
+
+    The namespace "" is all of them. Raises ClusterError.
+    """
+    ranges: dict[str, list[JsonObject]] | None = {}
+    for name in dict.fromkeys(namespaces):
+        within = f"/namespaces/{name}" if name else ""
+        found = await _listed(client, f"/api/v1{within}/limitranges")
+        if found is None or ranges is None:
+            ranges = None
+            continue
+        for each in found:
+            ranges.setdefault(each["metadata"]["namespace"], []).append(each)
+    return PluginInputs(classes.get("RuntimeClass", {}), ranges)
+
+
+async def _listed(client: Client, path: str) -> list[JsonObject] | None:
+    """All objects of a list; None if they may not be listed, or their kind is not served."""
+    try:
+        return (await client.list(path, lambda each: each)).items
+    except ClusterError as error:
+        if error.status not in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
+            raise
+        return None
 
 
 def _labels_only(namespace: dict[str, Any]) -> dict[str, Any]:

@@ -19,12 +19,11 @@ from webhook.workloads.object import ANSWERED
 from webhook.workloads.workload_faults import count_faults, template_faults
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from webhook.admission.decision import Decision
     from webhook.cli.offline import Offline
     from webhook.evaluation.replicas import Replicas
-    from webhook.placement.nodes import Node
     from webhook.pod_schema.field_checks import Fault
     from webhook.sources.table import SourceTable
     from webhook.workloads.object import Object
@@ -118,42 +117,62 @@ def _unmarked(template: PodTemplate, decision: Decision) -> list[str]:
     return [mark_on(template.source.kind)] if alone else []
 
 
-def unknown_classes(
-    decided: Iterable[Replicas], classes: Mapping[str, Collection[str]] | None
-) -> list[str]:
-    """A line for each kind of classes that pods name and that may not be listed.
+def unknown_facts(decided: Sequence[Replicas]) -> list[str]:
+    """A line for each fact that is unknown, and on which an answer depends."""
+    return [
+        *_unjudged(decided),
+        *_unread_classes(decided),
+        *_unread_ranges(decided),
+        *unlisted_classes(decided),
+    ]
 
-    Nothing if no cluster was asked: `classes` is None.
-    """
+
+def _unjudged(decided: Iterable[Replicas]) -> Iterator[str]:
+    """DaemonSets whose pods the webhook may reject because of unknown nodes."""
+    for each in decided:
+        if each.evaluation.world.cluster.node is None and depends_on_node(each):
+            yield f"{each.subject}: {NODES_DECIDE}; the nodes are unknown here: give --nodes"
+
+
+def _unread_classes(decided: Iterable[Replicas]) -> Iterator[str]:
+    """Pods with a RuntimeClass, which the API server merges into them."""
+    for each in decided:
+        found = each.evaluation
+        if name := found.unread_class:
+            yield (
+                f"{each.subject}: what policies decide is unknown: the API server first adds the "
+                f"nodeSelector and tolerations of RuntimeClass {name}, which is not read; "
+                "give it with -f or --namespaces"
+            )
+        elif found.nodes and found.allowed and found.nodes.unknown:
+            yield f"{each.subject}: which nodes admit it is unknown: {found.nodes.unknown}"
+
+
+def _unread_ranges(decided: Iterable[Replicas]) -> Iterator[str]:
+    """Pods without a request that policies match by, which a LimitRange may add."""
+    for each in decided:
+        tested = each.evaluation.unread_defaults
+        if tested:
+            yield (
+                f"{each.subject}: policies match by {', '.join(tested)}, which a LimitRange of "
+                f"namespace {each.arrival.namespace} may add, and LimitRanges are not read; give "
+                "them with -f or --namespaces"
+            )
+
+
+def unlisted_classes(decided: Iterable[Replicas]) -> Iterator[str]:
+    """Classes that pods name, of a kind that may not be listed in the cluster that was asked."""
     unknown: dict[str, set[str]] = {}
-    for each in decided if classes is not None else ():
-        placement = each.evaluation.placement
+    for each in decided:
+        placement, classes = each.evaluation.placement, each.evaluation.world.classes
         for _, kind, name in classes_of(placement) if placement else ():
-            if kind not in (classes or {}):
+            if classes is not None and kind not in classes:
                 unknown.setdefault(kind, set()).add(name)
-    return [
-        f"it is unknown whether the cluster has the {kind} {first_few(sorted(names), _NAMED)}; "
-        f"without it pods are rejected: ask as a user who may list each {kind}"
-        for kind, names in sorted(unknown.items())
-    ]
-
-
-def unread_classes(decided: Iterable[Replicas]) -> list[str]:
-    """A line for each kind of pods whose nodes are unknown, because they have a RuntimeClass."""
-    return [
-        f"{each.subject}: which nodes admit it is unknown: {nodes.unknown}"
-        for each in decided
-        if (nodes := each.evaluation.nodes) and each.decision.allowed and nodes.unknown
-    ]
-
-
-def unjudged(decided: Iterable[Replicas], nodes: Sequence[Node] | None) -> list[str]:
-    """A line for each DaemonSet whose pods the webhook may reject because of unknown nodes."""
-    return [
-        f"{each.subject}: {NODES_DECIDE}; the nodes are unknown here: give --nodes"
-        for each in (decided if nodes is None else ())
-        if depends_on_node(each)
-    ]
+    for kind, names in sorted(unknown.items()):
+        yield (
+            f"it is unknown whether the cluster has the {kind} {first_few(sorted(names), _NAMED)}; "
+            f"without it pods are rejected: ask as a user who may list each {kind}"
+        )
 
 
 def depends_on_node(replicas: Replicas) -> bool:

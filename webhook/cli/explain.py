@@ -114,20 +114,15 @@ def _today(answers: Answers) -> Sequence[Replicas]:
 def _files(selection: Selection, focus: Focus, output: str) -> bool:
     """Print what is found of files; whether every pod would be admitted."""
     from webhook.cli import explain_report
-    from webhook.cli.decisions import readable, unjudged, unknown_classes, unread_classes
+    from webhook.cli.decisions import readable, unknown_facts
     from webhook.cli.live.focus import NoSuchPolicy, check_policy
     from webhook.cli.live.report import focused
 
-    offline, nodes = read_files(selection)
+    offline = read_files(selection)
     with errors_exit(UNKNOWN, NoSuchPolicy):
         check_policy(focus, offline.policies, ())
     decided, problems = readable(offline)
-    unknown = [
-        *offline.describe_unknown(),
-        *unjudged(decided, nodes),
-        *unread_classes(decided),
-        *unknown_classes(decided, offline.classes),
-    ]
+    unknown = [*offline.describe_unknown(), *unknown_facts(decided)]
     print_notes(unknown)
     texts = (
         focused(each, offline.policies, focus)

@@ -53,7 +53,7 @@ def command(selection: Selection, output: str) -> None:
 
     `fairlead explain` with the same options shows the reasons.
     """
-    from webhook.cli.decisions import readable, unjudged, unknown_classes, unread_classes
+    from webhook.cli.decisions import readable, unknown_facts
     from webhook.cli.mutate_text import Printer
 
     check_usage(selection)
@@ -61,17 +61,16 @@ def command(selection: Selection, output: str) -> None:
         from webhook.cli.live.live_pods import recreated
 
         answers = answers_or_exit(selection)
-        offline, known = recreated(answers, whole=output in ("yaml", "json")), answers.nodes
+        offline = recreated(answers, whole=output in ("yaml", "json"))
         notes = answers.notes
     else:
-        offline, known = read_files(selection)
+        offline = read_files(selection)
         notes = ()
     decided, problems = readable(offline)
     printer = Printer(offline, decided)
     unknown = [*offline.describe_unknown()]
     if not selection.live:
-        unknown += [*unjudged(decided, known), *unread_classes(decided)]
-        unknown += unknown_classes(decided, offline.classes)
+        unknown += unknown_facts(decided)
     print_notes(unknown)
     match output:
         case "diff":

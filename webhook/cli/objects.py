@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from webhook.errors import NotSynced, UnreadableInput
+from webhook.evaluation.plugins import UNREAD, PluginInputs
 from webhook.policy import yaml_tree
 from webhook.policy.findings import path_text
 from webhook.policy.yaml_text import Unreadable, trees
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from webhook.placement.shapes import JsonObject
+
 _STDIN: Final = "-"
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 # JSON of this length comes from a program, such as kubectl: line numbers do not help in it, and
@@ -31,6 +34,7 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 _LONG: Final = 2**21
 _YAML_1_1_TRUE: Final = ("y", "yes", "on")
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
+_CLUSTER_KINDS: Final = ("Namespace", "PriorityClass", "RuntimeClass", "LimitRange")
 
 
 def read_objects(paths: Iterable[Path], passed: list[str] | None = None) -> list[Object]:
@@ -159,11 +163,12 @@ def _settled(disputed: Disputed) -> bool | int | float | str:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFile:
-    """Labels by namespace, and the default PriorityClass, as read once."""
+    """Labels by namespace, the default PriorityClass, and what plugins read, as read once."""
 
     path: Path
     namespaces: Mapping[str, Mapping[str, str]]
     default_priority_class: str | None
+    plugins: PluginInputs = UNREAD
 
     def peek(self, name: str) -> Mapping[str, str] | None:
         """The labels of a namespace, None if the file does not have it."""
@@ -182,27 +187,37 @@ class ClusterFile:
 
 
 def read_cluster_file(path: Path) -> ClusterFile:
-    """Read Namespace and PriorityClass objects, as `kubectl get ns,priorityclass -o yaml` prints.
+    """Read what `kubectl get ns,priorityclass,runtimeclass,limits -A -o yaml` prints.
 
     YAML or JSON, one document or several, single objects or Lists. Every namespace carries its
     own name as a label, as in a cluster. Raises UnreadableInput with every problem.
     """
     problems: list[str] = []
     namespaces: dict[str, Mapping[str, str]] = {}
-    classes: list[Object] = []
+    found: list[Object] = []
     for each in read_objects([path], problems):
-        if each.kind not in ("Namespace", "PriorityClass") or not each.metadata.get("name"):
+        if each.kind not in _CLUSTER_KINDS or not each.metadata.get("name"):
+            kinds = ", ".join(_CLUSTER_KINDS)
             problems.append(
-                f"{each.place()}: want Namespaces and PriorityClasses with their names, not "
-                f"{each.title}"
+                f"{each.place()}: want objects of {kinds} with their names, not {each.title}"
             )
         elif each.kind == "Namespace":
             namespaces[each.name] = {_NAMESPACE_NAME: each.name, **_labels(each, problems)}
         else:
-            classes.append(each)
+            found.append(each)
     if problems:
         raise UnreadableInput(problems)
-    return ClusterFile(path, namespaces, default_priority_class(classes))
+    return ClusterFile(path, namespaces, default_priority_class(found), plugin_inputs(found))
+
+
+def plugin_inputs(objects: Sequence[Object]) -> PluginInputs:
+    """What plugins read among objects; without any LimitRange, they are unknown."""
+    ranges: dict[str, list[JsonObject]] = {}
+    for each in objects:
+        if each.kind == "LimitRange":
+            ranges.setdefault(each.namespace, []).append(each.value)
+    classes = {each.name: each.value for each in objects if each.kind == "RuntimeClass"}
+    return PluginInputs(classes, ranges or None)
 
 
 def default_priority_class(objects: Iterable[Object]) -> str | None:

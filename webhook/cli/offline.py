@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.admission.arrival import Cluster
-from webhook.cli.objects import counted, default_priority_class, read_cluster_file, read_objects
+from webhook.cli.objects import (
+    counted,
+    default_priority_class,
+    plugin_inputs,
+    read_cluster_file,
+    read_objects,
+)
 from webhook.errors import InvalidPod, InvalidRun, UnreadableInput
+from webhook.evaluation.plugins import UNREAD, merge_inputs
 from webhook.evaluation.world import World
 from webhook.identity import identify
 from webhook.placement import nodes as nodes_of
@@ -35,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from webhook.evaluation.plugins import PluginInputs
     from webhook.identity import Identity
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
@@ -63,6 +71,7 @@ class Offline:
     notes:         lines about a cluster that was asked
     classes:       names of a cluster's PriorityClasses and RuntimeClasses, by kind, as far as they
                    may be listed; None if no cluster was asked
+    plugins:       what the API server's plugins read
     """
 
     policies: PolicySet
@@ -78,6 +87,7 @@ class Offline:
     configuration: Mapping[str, Any] | None = None
     notes: Sequence[str] = ()
     classes: Mapping[str, Collection[str]] | None = None
+    plugins: PluginInputs = UNREAD
 
     def namespace_of(self, template: PodTemplate) -> str:
         """The namespace of the template's pods."""
@@ -92,7 +102,8 @@ class Offline:
             self.namespaces,
             self.now,
             self.configuration,
-            self.classes or {},
+            self.classes,
+            self.plugins,
             self.nodes,
         )
 
@@ -175,6 +186,7 @@ def read_offline(
         now,
         problems,
         not_read,
+        plugins=merge_inputs(plugin_inputs(found), file.plugins if file else UNREAD),
     )
 
 

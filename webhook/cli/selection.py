@@ -11,6 +11,7 @@ import click
 from webhook.cli.exit_codes import UNKNOWN, errors_exit
 from webhook.cli.options import CLUSTER, WhereType, client_of, paths_of, setting, usual_kubeconfig
 from webhook.cli.output import print_notes, say
+from webhook.evaluation.plugins import UNREAD
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from webhook.cli.live.live_pods import Answers
     from webhook.cli.offline import Offline
     from webhook.cli.options import Where
+    from webhook.evaluation.plugins import PluginInputs
     from webhook.evaluation.replicas import Replicas
     from webhook.placement.nodes import Node
     from webhook.policy.policy_set import PolicySet
@@ -64,8 +66,10 @@ class Selection:
         "--namespaces",
         type=click.Path(exists=True, path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="With -f, what `kubectl get ns,priorityclass -o yaml` prints: labels that "
-        "policies use, and the default PriorityClass. Such objects may also be among those of -f.",
+        help="With -f, what `kubectl get ns,priorityclass,runtimeclass,limits -A -o yaml` prints: "
+        "labels that policies use, the default PriorityClass, and the RuntimeClasses and "
+        "LimitRanges by which the API server changes pods before policies apply. Such objects "
+        "may also be among those of -f.",
     )
     nodes: Where | None = setting(
         "--nodes",
@@ -110,9 +114,10 @@ class _ClusterAnswers(NamedTuple):
     configuration: Mapping[str, Any] | None = None
     notes: Sequence[str] = ()
     classes: Mapping[str, Collection[str]] | None = None
+    plugins: PluginInputs = UNREAD
 
 
-def read_files(selection: Selection) -> tuple[Offline, Sequence[Node] | None]:
+def read_files(selection: Selection) -> Offline:
     """Read the files, and the cluster where the word `cluster` is given.
 
     With the cluster's policies, its namespace labels and default PriorityClass are read too.
@@ -122,6 +127,7 @@ def read_files(selection: Selection) -> tuple[Offline, Sequence[Node] | None]:
     import asyncio
 
     from webhook.cli.offline import merged, read_nodes, read_offline
+    from webhook.evaluation.plugins import merge_inputs
     from webhook.placement.nodes import by_name
 
     answers = _ClusterAnswers(None, None, {}, "")
@@ -141,7 +147,7 @@ def read_files(selection: Selection) -> tuple[Offline, Sequence[Node] | None]:
     if not cluster.default_priority_class:
         cluster = replace(cluster, default_priority_class=answers.default_priority_class)
     namespaces = merged(answers.namespaces, offline.namespaces)
-    found = replace(
+    return replace(
         offline,
         namespaces=namespaces,
         cluster=cluster,
@@ -149,8 +155,8 @@ def read_files(selection: Selection) -> tuple[Offline, Sequence[Node] | None]:
         configuration=answers.configuration,
         notes=answers.notes,
         classes=_with_given(answers.classes, offline.objects),
+        plugins=merge_inputs(offline.plugins, answers.plugins),
     )
-    return found, known
 
 
 def _with_given(
@@ -166,7 +172,12 @@ def _with_given(
 
 
 async def _ask_cluster(selection: Selection) -> _ClusterAnswers:
-    from webhook.cli.cluster_surroundings import read_classes, read_default_class, read_labels
+    from webhook.cli.cluster_surroundings import (
+        read_classes,
+        read_default_class,
+        read_labels,
+        read_plugin_inputs,
+    )
     from webhook.cli.live.asking import node_list, policy_set
     from webhook.cli.live.missing_stamp import read_configuration, sending_notes
     from webhook.cli.live.served_policies import differing
@@ -181,7 +192,10 @@ async def _ask_cluster(selection: Selection) -> _ClusterAnswers:
         configuration = await read_configuration(client)
         notes = [*await differing(client, policies), *sending_notes(configuration)]
         classes = await read_classes(client)
-        return _ClusterAnswers(policies, nodes, labels, default, configuration, notes, classes)
+        plugins = await read_plugin_inputs(client, classes, [""])
+        return _ClusterAnswers(
+            policies, nodes, labels, default, configuration, notes, classes, plugins
+        )
 
 
 def query_cluster(selection: Selection) -> Answers:

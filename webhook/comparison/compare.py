@@ -21,6 +21,7 @@ from webhook.comparison.difference import (
     kind_of,
     same_placement,
 )
+from webhook.evaluation.plugins import UNREAD, PluginInputs, with_runtime_class
 from webhook.placement import on_demand
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import closed_to, too_small
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
     from webhook.placement.settings import PlacementSetting
+    from webhook.placement.shapes import JsonObject
     from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
 
@@ -57,6 +59,7 @@ class Sets(NamedTuple):
     new: PolicySet
     cluster: Cluster
     nodes: Sequence[Node] | None = None
+    plugins: PluginInputs = UNREAD
 
 
 class _Parts(NamedTuple):
@@ -144,8 +147,8 @@ class Comparison:
         # For the same placement, a class that creates nodes may have been added or removed.
         if alike and (self._same_classes or self._roster is None):
             return "same"
-        requested = self._requests(received)
-        sides = self._side(old, sets.old, requested), self._side(new, sets.new, requested)
+        pod = received.arrival.pod
+        sides = self._side(old, sets.old, pod), self._side(new, sets.new, pod)
         if alike and is_without_node(sides[0].nodes) == is_without_node(sides[1].nodes):
             return "same"
         return Difference(kind_of(*sides), *sides, *self._authors.attribute(old, new))
@@ -154,13 +157,12 @@ class Comparison:
         """Return the pod's requests, if a node may be too small for them."""
         return {} if self._roster is None else requests(received.arrival.pod["spec"])
 
-    def _side(
-        self, evaluation: Evaluation, policies: PolicySet, requested: Mapping[str, int]
-    ) -> Side:
+    def _side(self, evaluation: Evaluation, policies: PolicySet, pod: JsonObject) -> Side:
         if self._roster is None or not evaluation.allowed:
             return Side(evaluation.result, evaluation.reason)
+        placement, spec = with_runtime_class(evaluation.placement, pod, self._sets.plugins)
         classes = policies.classes.values()
-        nodes = self._roster.count_admitting(evaluation.placement, requested, classes)
+        nodes = self._roster.count_admitting(placement, requests(spec), classes)
         return Side(evaluation.result, evaluation.reason, nodes)
 
 

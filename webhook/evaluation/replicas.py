@@ -90,7 +90,9 @@ class Replicas:
 
     def mutated(self) -> JsonObject:
         """The template that creates the patched pod without a webhook."""
-        return self.template.mutated(self.indexes[0], self.evaluation.patched())
+        index = self.indexes[0]
+        pod = self.evaluation.as_written(self.template.pod(index))
+        return self.template.mutated(index, pod)
 
 
 @dataclass(slots=True)

@@ -13,15 +13,17 @@ from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide
+from webhook.evaluation.plugins import admit, conflicts
 from webhook.evaluation.sending import unsent
 from webhook.placement import on_demand
 from webhook.placement import pod as pods
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import survey
 from webhook.placement.pod_requests import requests
-from webhook.placement.runtime_class import unread_class
+from webhook.placement.runtime_class import FIELD, unread_class
 from webhook.policy.findings import path_text
 from webhook.policy.refused_pods import refusals
+from webhook.policy.subject import resources
 from webhook.workloads.object import from_answer
 from webhook.workloads.template import PodTemplate
 from webhook.workloads.workload_faults import template_faults
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from webhook.admission.arrival import Cluster
+    from webhook.evaluation.plugins import PluginInputs
     from webhook.placement.nodes import Node, Survey
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject
@@ -38,6 +41,10 @@ if TYPE_CHECKING:
 
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 _EFFECTIVE: Final = ("set", "removed")
+# The resources for which LimitRanges have defaults in practice.
+_DEFAULTED: Final = ("cpu", "memory", "ephemeral-storage")
+# An operation whose place is missing.
+_INAPPLICABLE: Final = (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +54,9 @@ class World:
     namespaces:    labels by namespace, as far as they are known
     now:           the time, because exceptions end; None: no exception is in force
     configuration: the webhook configuration that sends pods; None if unknown
-    classes:       names of PriorityClasses and RuntimeClasses, by kind, as far as they are known
+    classes:       names of PriorityClasses and RuntimeClasses, by kind, as far as they may be
+                   listed; None if no cluster was asked
+    plugins:       what the API server's plugins read
     nodes:         None if unknown
     """
 
@@ -56,7 +65,8 @@ class World:
     namespaces: Mapping[str, Mapping[str, str]]
     now: datetime | None
     configuration: Mapping[str, Any] | None
-    classes: Mapping[str, Collection[str]]
+    classes: Mapping[str, Collection[str]] | None
+    plugins: PluginInputs
     nodes: Sequence[Node] | None
 
     def evaluate(
@@ -73,6 +83,7 @@ class World:
         Raises InvalidPod if a placement field of the pod has a wrong type.
         """
         labels = labels_of(namespace, self.namespaces)
+        pod = admit(pod, namespace, self.plugins, self.cluster.node)
         arrival = Arrival(pod, namespace, labels, user, self.now, groups, led)
         return Evaluation(self, arrival, self._sent(arrival))
 
@@ -152,9 +163,26 @@ class Evaluation:
         setters = {e.field: e.policy for e in self._effective()}
         missing = [
             f"{field}: {f'policy {setters[field]} sets it: ' if field in setters else ''}{why}"
-            for field, why in refusals(placement, self.world.classes)
+            for field, why in refusals(placement, self.world.classes or {})
         ]
-        return (*missing, *self._faults())
+        return (*missing, *self._conflicts(), *self._faults())
+
+    @property
+    def unread_class(self) -> str:
+        """The RuntimeClass of a run's pod as it came, if it is not known; else no text."""
+        name = pods.parse_pod(self.arrival.pod).runtime_class_name
+        known = name in self.world.plugins.runtime_classes or self.decision.identity is None
+        return "" if known else name
+
+    @property
+    def unread_defaults(self) -> Sequence[str]:
+        """Resources by which policies match, and that an unknown LimitRange may request."""
+        world = self.world
+        if world.plugins.limit_ranges is not None or self.decision.identity is None:
+            return ()
+        own = resources(self.arrival.pod["spec"])
+        tested = world.policies.tested.get("resources", ())
+        return [name for name in _DEFAULTED if name in tested and name not in own]
 
     @property
     def placement(self) -> PodPlacement | None:
@@ -169,19 +197,50 @@ class Evaluation:
         nodes = self.world.nodes
         if nodes is None:
             return None
-        own, requested = pods.parse_pod(self.arrival.pod), requests(self.arrival.pod["spec"])
-        before, final = survey(own, requested, nodes), self.decision.placement
-        if final is None or not self.decision.allowed:
-            return Surveys(before, None, unread=unread_class(own, requested, nodes))
-        after = survey(final, requested, nodes)
-        if (unread := unread_class(final, requested, nodes)) or after.admitted:
+        before = survey(*_asked(self.arrival.pod), nodes)
+        if self.decision.placement is None or not self.decision.allowed:
+            return Surveys(before, None, unread=self._unread(self.arrival.pod))
+        pod = self.stored()
+        after = survey(*_asked(pod), nodes)
+        if (unread := self._unread(pod)) or after.admitted:
             return Surveys(before, after, unread=unread)
-        made = on_demand.makers(final, self.world.policies.classes.values(), NodeGroups(nodes))
+        classes = self.world.policies.classes.values()
+        made = on_demand.makers(pods.parse_pod(pod), classes, NodeGroups(nodes))
         return Surveys(before, after, tuple(made))
 
-    def patched(self, other: JsonObject | None = None) -> JsonObject:
-        """Return the pod, or another one with the same decision, with the patch applied."""
-        return _apply(other or self.arrival.pod, self.decision.patch)
+    def _unread(self, pod: JsonObject) -> str:
+        """Return the pod's RuntimeClass if it is not known, and decides about nodes."""
+        if pod["spec"].get(FIELD) in self.world.plugins.runtime_classes:
+            return ""
+        return unread_class(*_asked(pod), self.world.nodes or ())
+
+    def stored(self) -> JsonObject:
+        """Return the pod as the API server stores it: plugins run again after webhooks."""
+        world = self.world
+        return admit(self.patched(), self.arrival.namespace, world.plugins, world.cluster.node)
+
+    def patched(self) -> JsonObject:
+        """Return the pod with the patch applied."""
+        return _apply(self.arrival.pod, self.decision.patch)
+
+    def as_written(self, pod: JsonObject) -> JsonObject:
+        """Return a pod with this decision with the patch, and without what plugins add.
+
+        Only where the patch needs something that a plugin adds, that is there.
+        """
+        try:
+            return _apply(pod, self.decision.patch)
+        except _INAPPLICABLE:
+            world = self.world
+            pod = admit(pod, self.arrival.namespace, world.plugins, world.cluster.node)
+            return _apply(pod, self.decision.patch)
+
+    def _conflicts(self) -> Iterator[str]:
+        setters = {e.field: e.policy for e in self._effective()}
+        for text in conflicts(self.patched()["spec"], self.world.plugins.runtime_classes):
+            field = text.partition(": ")[0]
+            by = {setters[f] for f in (field, FIELD) if f in setters}
+            yield f"policy {', '.join(sorted(by))}: {text}" if by else text
 
     def _effective(self) -> Iterator[Any]:
         return (e for e in self.decision.trace if e.policy and e.outcome in _EFFECTIVE)
@@ -202,7 +261,7 @@ class Evaluation:
         for at, operation in enumerate(patch):
             try:
                 without = _apply(self.arrival.pod, [*patch[:at], *patch[at + 1 :]])
-            except jsonpatch.JsonPatchException:
+            except _INAPPLICABLE:
                 continue  # a later operation needs this one, as annotations need their map
             if fault not in _faults_of(without):
                 steps = jsonpatch.JsonPointer(operation["path"]).parts
@@ -216,6 +275,10 @@ class Evaluation:
 def labels_of(namespace: str, known: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
     """Return a namespace's labels; for an unknown one, the label that every namespace has."""
     return known.get(namespace) or {_NAMESPACE_NAME: namespace}
+
+
+def _asked(pod: JsonObject) -> tuple[PodPlacement, Mapping[str, int]]:
+    return pods.parse_pod(pod), requests(pod["spec"])
 
 
 def _apply(pod: JsonObject, patch: Sequence[Any]) -> JsonObject:

@@ -11,6 +11,7 @@ import jsonpatch
 from webhook import names
 from webhook.admission.arrival import Cluster
 from webhook.admission.engine import subject_of
+from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.world import World
 from webhook.identity import identify, misread
 from webhook.placement import pod as pods_of
@@ -89,7 +90,16 @@ def _evaluate(case: Case, policies: PolicySet, cluster: Cluster) -> Evaluation:
     now = datetime.fromisoformat(case.now) if case.now else None
     # The API server authenticates no node without this group.
     groups = (names.NODE_GROUP,) if case.user.startswith(names.NODE_USERS) else ()
-    world = World(policies, cluster, namespaces, now, configuration=None, classes={}, nodes=None)
+    world = World(
+        policies,
+        cluster,
+        namespaces,
+        now,
+        configuration=None,
+        classes={},
+        plugins=UNREAD,
+        nodes=None,
+    )
     pod = load_tests.whole(case.pod)
     return world.evaluate(pod, case.namespace, led=False, user=case.user, groups=groups)
 

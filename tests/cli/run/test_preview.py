@@ -111,8 +111,10 @@ def test_nodes_of_a_runtime_class_are_unknown(files: Files) -> None:
     nodes = files.folder / "nodes.yaml"
     policies = ("--policies", files.folder / "policies.yaml", "--policies", path)
     asked = ("-f", files.write("run.yaml", RUN), *policies, "--nodes", nodes)
-    assert "unknown, RuntimeClass gvisor is not read; " in preview(files, *asked)
-    (shown,) = json.loads(preview(files, *asked, "-o", "json"))["runs"]
+    result = files.run(*asked)
+    assert "unknown, RuntimeClass gvisor is not read; " in result.stdout
+    line_with(result.stderr, "note: ", "master", "nodes", "unknown", "RuntimeClass gvisor")
+    (shown,) = json.loads(files.run(*asked, "-o", "json").stdout)["runs"]
     assert [each["nodes"] for each in shown["replicas"]] == [None] * len(shown["replicas"])
 
 

@@ -9,6 +9,7 @@ from tests.run.runs import a_run, containers, spec_of
 from webhook.admission.arrival import Cluster
 from webhook.cli.run.preview_report import Group, groups
 from webhook.cli.run.run_files import Planned
+from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.world import World
 from webhook.policy.load import load
 from webhook.run.plan import plan
@@ -17,7 +18,9 @@ from webhook.run.plan import plan
 def world(*texts: str) -> World:
     """Who decides by these policies."""
     policies = load({"policies.yaml": (CLASS + "".join(texts)).encode()}).policies
-    return World(policies, Cluster(), {}, None, configuration=None, classes={}, nodes=None)
+    return World(
+        policies, Cluster(), {}, None, configuration=None, classes={}, plugins=UNREAD, nodes=None
+    )
 
 
 def planned(spec: dict[str, Any]) -> Planned:

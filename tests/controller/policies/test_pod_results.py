@@ -10,6 +10,7 @@ import pytest
 from webhook import names
 from webhook.admission.arrival import Cluster
 from webhook.controller.policies.pod_results import UNPLACED, UNREADABLE, judge_pod
+from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.world import World
 from webhook.policy.load import load
 
@@ -20,6 +21,7 @@ WORLD = World(
     datetime(2026, 11, 24, tzinfo=UTC),
     configuration=None,
     classes={},
+    plugins=UNREAD,
     nodes=None,
 )
 

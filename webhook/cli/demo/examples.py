@@ -19,6 +19,7 @@ from webhook.admission.arrival import Cluster
 from webhook.cli.demo.text import Line, placement_lines
 from webhook.cli.run.run_files import read_plans
 from webhook.errors import FairleadError, UnreadableInput
+from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.world import World
 from webhook.run.plan import plan as make_plan
 
@@ -193,7 +194,16 @@ def explain_example(
     Raises Disagreement if the webhook and the engine decide differently.
     """
     namespaces = {NAMESPACE: namespace_labels}
-    world = World(policies, Cluster(), namespaces, None, configuration=None, classes={}, nodes=None)
+    world = World(
+        policies,
+        Cluster(),
+        namespaces,
+        None,
+        configuration=None,
+        classes={},
+        plugins=UNREAD,
+        nodes=None,
+    )
     pod = answer.sent
     foreseen = world.evaluate(pod, NAMESPACE, led=False, user=example.user).decision
     stamped = foreseen.placement.annotations if foreseen.placement else {}

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     "namespaces_file",
     type=click.Path(exists=True, path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="What `kubectl get ns,priorityclass -o yaml` prints. Default: the cluster's, if "
-    "the command reads a cluster.",
+    help="What `kubectl get ns,priorityclass,runtimeclass,limits -A -o yaml` prints. Default: the "
+    "cluster's, if the command reads a cluster.",
 )
 @click.option(
     "--nodes",

@@ -10,10 +10,16 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
-from webhook.cli.cluster_surroundings import read_default_class, read_labels
+from webhook.cli.cluster_surroundings import (
+    read_classes,
+    read_default_class,
+    read_labels,
+    read_plugin_inputs,
+)
 from webhook.cli.live.missing_stamp import read_configuration
 from webhook.cli.offline import first_pods
 from webhook.errors import ClusterError, InvalidRun
+from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.templates import templates_of
 from webhook.evaluation.world import labels_of
 from webhook.identity import identify
@@ -26,6 +32,7 @@ from webhook.workloads.stored_pod import as_admitted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from webhook.evaluation.plugins import PluginInputs
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
@@ -57,6 +64,7 @@ class Facts:
     default_priority_class: str = ""
     nodes: Sequence[Node] | None = None
     configuration: Mapping[str, Any] | None = None
+    plugins: PluginInputs = UNREAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +95,15 @@ class ComparisonInput:
 
 
 async def read_facts(client: Client, namespace: str) -> Facts:
-    """Labels by namespace, of this one or of all; the default PriorityClass, nodes, and which pods
-    are sent to the webhook.
+    """The facts, with the labels and LimitRanges of this namespace or of all.
 
     Raises ClusterError.
     """
     labels = await read_labels(client, namespace)
     nodes = (await client.list("/api/v1/nodes", nodes_of.parse_node)).items
     default = await read_default_class(client)
-    return Facts(labels, default, nodes, await read_configuration(client))
+    plugins = await read_plugin_inputs(client, await read_classes(client), [namespace])
+    return Facts(labels, default, nodes, await read_configuration(client), plugins)
 
 
 async def read_pods(

@@ -24,13 +24,20 @@ from webhook.cli.diff.comparison_input import (
 )
 from webhook.cli.diff.sets import read_set
 from webhook.cli.live.missing_stamp import sending_notes
-from webhook.cli.objects import counted, default_priority_class, read_cluster_file, read_objects
+from webhook.cli.objects import (
+    counted,
+    default_priority_class,
+    plugin_inputs,
+    read_cluster_file,
+    read_objects,
+)
 from webhook.cli.offline import merged, namespaces_among, read_nodes
 from webhook.cli.options import CLUSTER, client_of
 from webhook.comparison.compare import Comparison, Sets
 from webhook.comparison.difference import Difference, Side, kind_of
 from webhook.comparison.difference_report import JudgedPod, Maker, report
 from webhook.errors import FairleadError, InvalidPod, InvalidRun, UnreadableInput
+from webhook.evaluation.plugins import admit, merge_inputs
 from webhook.evaluation.sending import nothing_sent, unsent
 from webhook.evaluation.templates import templates_of
 from webhook.evaluation.world import World, labels_of
@@ -218,6 +225,7 @@ def facts_of_files(
         default_priority_class(objects) or default or "",
         read_nodes(nodes) if nodes else cluster.nodes,
         cluster.configuration,
+        merge_inputs(plugin_inputs(objects), file.plugins if file else cluster.plugins),
     )
 
 
@@ -278,11 +286,16 @@ class _Judge:
         facts = gathered.facts
         cluster = Cluster(facts.default_priority_class, node=by_name(facts.nodes))
         self._nodes = facts.nodes
+        self._plugins, self._node = facts.plugins, cluster.node
         self._namespaces = facts.namespaces
         self._configuration = facts.configuration
-        self._comparison = Comparison(Sets(gathered.old, gathered.new, cluster, facts.nodes))
+        self._comparison = Comparison(
+            Sets(gathered.old, gathered.new, cluster, facts.nodes, facts.plugins)
+        )
         self._worlds = [
-            World(each, cluster, facts.namespaces, now, facts.configuration, classes={}, nodes=None)
+            World(
+                each, cluster, facts.namespaces, now, facts.configuration, {}, facts.plugins, None
+            )
             for each in (gathered.old, gathered.new)
         ]
         # By difference, which equal pods share, and by what the API server checks of a pod.
@@ -325,6 +338,7 @@ class _Judge:
         self, maker: Maker, pod: JsonObject, *, led: bool = False
     ) -> Difference | Same:
         labels = labels_of(maker.namespace, self._namespaces)
+        pod = admit(pod, maker.namespace, self._plugins, self._node)
         arrival = Arrival(pod, maker.namespace, labels, now=self._now, led=led)
         found = self._comparison.compare(arrival)
         own = pod["metadata"].get("labels") or {}

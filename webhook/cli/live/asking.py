@@ -11,14 +11,16 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook.admission.arrival import Cluster
-from webhook.cli.cluster_surroundings import read_classes, read_default_class
+from webhook.cli.cluster_surroundings import (
+    read_classes,
+    read_default_class,
+    read_plugin_inputs,
+)
 from webhook.cli.decisions import (
     decisions,
     depends_on_node,
     misshapen,
-    unjudged,
-    unknown_classes,
-    unread_classes,
+    unknown_facts,
 )
 from webhook.cli.live.finding import (
     Discovery,
@@ -41,6 +43,7 @@ from webhook.cli.offline import (
 )
 from webhook.cli.options import CLUSTER, paths_of
 from webhook.errors import ClusterError, FairleadError, InvalidPod, InvalidRun, UnreadableInput
+from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.templates import templates_of
 from webhook.evaluation.world import World, labels_of
 from webhook.placement import nodes as nodes_of
@@ -49,7 +52,7 @@ from webhook.workloads.object import Object, from_answer
 from webhook.workloads.template import PodTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Iterator, Mapping, Sequence
 
     from webhook.cli.live.live_pods import Question
     from webhook.cli.live.missing_stamp import Why
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
     from webhook.evaluation.replicas import Replicas
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
+    from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
 
@@ -97,13 +101,12 @@ async def ask(client: Client, question: Question) -> Answers:
             *reader.notes,
             *unknown,
             *unknown_values(policies, first_pods(each for _, each in _templates_of(found))),
-            *unjudged(_today(found), reader.nodes),
             *_doubts(found),
-            *unread_classes(_today(found)),
-            *unknown_classes(_today(found), reader.classes),
+            *unknown_facts(list(_today(found))),
         ],
         reader.configuration,
         reader.classes,
+        reader.plugins,
     )
 
 
@@ -182,7 +185,8 @@ class Reader:
         self.cluster = Cluster()
         self.notes: list[str] = []
         self.configuration: Mapping[str, Any] | None = None
-        self.classes: Mapping[str, Collection[str]] = {}
+        self.classes: Mapping[str, Mapping[str, JsonObject]] = {}
+        self.plugins = UNREAD
         self.now = datetime.now(UTC)
 
     @classmethod
@@ -202,6 +206,7 @@ class Reader:
                 reader.namespaces |= namespaces_among([from_answer("v1", "Namespace", value)])
         default = await reader.allowed(read_default_class(client), "priorityclasses")
         reader.classes = await read_classes(client)
+        reader.plugins = await read_plugin_inputs(client, reader.classes, namespaces or [""])
         reader.configuration = await read_configuration(client)
         reader.notes += sending_notes(reader.configuration)
         reader.cluster = Cluster(default or "", node=nodes_of.by_name(nodes))
@@ -217,6 +222,7 @@ class Reader:
             self.now,
             self.configuration,
             self.classes,
+            self.plugins,
             self.nodes,
         )
 
@@ -272,6 +278,7 @@ class Reader:
             nodes=self.nodes,
             configuration=self.configuration,
             classes=self.classes,
+            plugins=self.plugins,
         )
         pods = [self._judged(pod, templates) for pod in live]
         return LiveWorkload(source, templates, decisions(offline), pods)

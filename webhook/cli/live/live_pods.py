@@ -17,6 +17,7 @@ from webhook.cli.live.focus import touched
 from webhook.cli.live.pod_stamp import origin_of
 from webhook.cli.offline import Offline
 from webhook.comparison.difference import gaps
+from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.replicas import Replicas
 from webhook.placement import pod as pods
 from webhook.placement.tolerations import within
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from webhook.cli.live.pod_stamp import Origin, Stamp
     from webhook.cli.options import Where
     from webhook.comparison.difference import Gap
+    from webhook.evaluation.plugins import PluginInputs
     from webhook.evaluation.world import World
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import Toleration
@@ -254,6 +256,7 @@ class Answers:
     notes: Sequence[str]
     configuration: Mapping[str, Any] | None = None
     classes: Mapping[str, Collection[str]] = field(default_factory=dict)
+    plugins: PluginInputs = UNREAD
 
     @property
     def same(self) -> bool:
@@ -292,4 +295,5 @@ def recreated(answers: Answers, *, whole: bool) -> Offline:
         nodes=answers.nodes,
         configuration=answers.configuration,
         classes=answers.classes,
+        plugins=answers.plugins,
     )

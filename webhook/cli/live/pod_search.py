@@ -11,7 +11,7 @@ import orjson
 from webhook import names
 from webhook.admission.prospects import Prospects
 from webhook.cli.cluster_surroundings import read_labels
-from webhook.cli.decisions import unknown_classes
+from webhook.cli.decisions import unlisted_classes
 from webhook.cli.live.asking import Reader, is_of_daemon_set, made_by, node_list, policy_set
 from webhook.cli.live.finding import (
     Discovery,
@@ -140,7 +140,7 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
         reader.namespaces,
         "a right to get namespaces",
     )
-    unknown += unknown_classes(decided, reader.classes)
+    unknown += unlisted_classes(decided)
     return Found(
         search,
         policies,

@@ -27,6 +27,7 @@ from webhook.cli.offline import policy_files, unknown_values
 from webhook.cli.options import paths_of
 from webhook.cli.policies.policies_in_force import LivePod, PoliciesInForce, Template
 from webhook.errors import ClusterError, InvalidDocuments, InvalidPod
+from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.sending import nothing_sent
 from webhook.evaluation.world import World
 from webhook.installation.doctor.cluster_state import takes_policies_from_cluster
@@ -212,7 +213,7 @@ class PolicyMatcher:
         configuration: Mapping[str, Any] | None = None,
     ) -> None:
         # The cluster's defaults, classes and nodes do not select policies.
-        self._world = World(policies, Cluster(), namespaces, now, configuration, {}, None)
+        self._world = World(policies, Cluster(), namespaces, now, configuration, {}, UNREAD, None)
         self._policies = policies
         self._positions = {policy.name: at for at, policy in enumerate(policies.policies)}
 

@@ -26,7 +26,8 @@ _POLICIES = OfflinePath(
     folders=True,
 )
 _NAMESPACES = OfflinePath(
-    "name a file: kubectl get ns,priorityclass -o yaml > namespaces.yaml", folders=False
+    "name a file: kubectl get ns,priorityclass,runtimeclass,limits -A -o yaml > cluster.yaml",
+    folders=False,
 )
 _NODES = OfflinePath("name a file: kubectl get nodes -o yaml > nodes.yaml", folders=False)
 
@@ -64,8 +65,9 @@ _NODES = OfflinePath("name a file: kubectl get nodes -o yaml > nodes.yaml", fold
     "namespaces_file",
     type=_NAMESPACES,
     metavar="FILE",
-    help="What `kubectl get ns,priorityclass -o yaml` prints: labels that policies use, and "
-    "the default PriorityClass.",
+    help="What `kubectl get ns,priorityclass,runtimeclass,limits -A -o yaml` prints: labels that "
+    "policies use, the default PriorityClass, and the RuntimeClasses and LimitRanges by which the "
+    "API server changes pods before policies apply.",
 )
 @click.option(
     "--nodes",
@@ -118,6 +120,7 @@ def command(
       1  a pod would be rejected, or a file cannot be read, or a Run is wrong
       2  wrong usage
     """
+    from webhook.cli.decisions import unknown_facts
     from webhook.cli.offline import read_nodes
     from webhook.cli.run.preview_report import explanation, groups, lines, manifests
     from webhook.cli.run.run_files import read_plans
@@ -128,6 +131,8 @@ def command(
     world = _world(policies, namespaces_file, plans, nodes)
     judged = bool(policies)
     shown = [(planned, groups(planned, world, judged=judged)) for planned in plans]
+    if judged:
+        print_notes(unknown_facts([each.replicas for _, found in shown for each in found]))
     print_result(
         output,
         json=lambda: {
@@ -160,6 +165,7 @@ def _world(
         unknown_labels,
         unknown_values,
     )
+    from webhook.evaluation.plugins import UNREAD
     from webhook.evaluation.world import World
     from webhook.placement.nodes import by_name
     from webhook.policy.load import load
@@ -180,7 +186,8 @@ def _world(
     default = file.default_priority_class if file else None
     now = datetime.now(UTC)
     cluster = Cluster(default or "", node=by_name(nodes))
-    return World(policy_set, cluster, known, now, configuration=None, classes={}, nodes=nodes)
+    plugins = file.plugins if file else UNREAD
+    return World(policy_set, cluster, known, now, None, None, plugins, nodes)
 
 
 def _rejected(shown: Sequence[tuple[Planned, Sequence[Group]]]) -> bool:

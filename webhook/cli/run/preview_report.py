@@ -121,7 +121,7 @@ class Group:
         """One of them with the patch applied, without labels whose values are unknown."""
         pod = self.replicas.template.pod(index)
         if self.decision:
-            pod = self.replicas.evaluation.patched(pod)
+            pod = self.replicas.evaluation.as_written(pod)
         labels = pod["metadata"].get("labels", {})
         known = {key: value for key, value in labels.items() if value != UNKNOWN}
         return pod if known == labels else {**pod, "metadata": {**pod["metadata"], "labels": known}}

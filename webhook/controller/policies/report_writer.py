@@ -24,6 +24,7 @@ from webhook.controller.policies.report_documents import (
 )
 from webhook.controller.policies.status_writer import Writes as StatusWrites
 from webhook.errors import ClusterError, NotLeading
+from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.world import World
 from webhook.placement import nodes as placement_nodes
 from webhook.placement.node_groups import NodeGroups
@@ -116,7 +117,16 @@ class PodReports:
         labels, ending = await self._namespaces()
         owner = await self._owner()
         cluster, clock = await self._cluster(), self._clock()
-        world = World(policies, cluster, labels, clock, configuration=None, classes={}, nodes=None)
+        world = World(
+            policies,
+            cluster,
+            labels,
+            clock,
+            configuration=None,
+            classes={},
+            plugins=UNREAD,
+            nodes=None,
+        )
         pods = await self._judge_pods(world, self._prospects())
         now = int(self._clock().timestamp())
         written, existing, refused = 0, 0, ""

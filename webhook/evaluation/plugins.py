@@ -1,0 +1,201 @@
+"""What the API server's admission plugins do to a pod, before webhooks and again after them.
+
+A function for each plugin. Source: k8s.io/kubernetes v1.36, plugin/pkg/admission. Priority is part
+of the engine; ServiceAccount's token volume is not known beforehand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.placement.tolerations import NO_EXECUTE, covers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from webhook.placement.nodes import Node
+    from webhook.placement.pod import PodPlacement
+    from webhook.placement.shapes import JsonObject, Toleration
+
+_TOPOLOGY: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+
+class PluginInputs(NamedTuple):
+    """Objects that plugins read.
+
+    runtime_classes: node.k8s.io/v1 RuntimeClasses by name, as far as they are known
+    limit_ranges:    v1 LimitRanges by namespace; a missing namespace has none; None if unknown
+    """
+
+    runtime_classes: Mapping[str, JsonObject]
+    limit_ranges: Mapping[str, Sequence[JsonObject]] | None
+
+
+UNREAD: Final = PluginInputs({}, None)
+
+
+def merge_inputs(given: PluginInputs, known: PluginInputs) -> PluginInputs:
+    """Return both; `given` objects come before known ones."""
+    classes = {**known.runtime_classes, **given.runtime_classes}
+    if given.limit_ranges is None or known.limit_ranges is None:
+        return PluginInputs(classes, given.limit_ranges or known.limit_ranges)
+    ranges = {
+        name: [*given.limit_ranges.get(name, ()), *known.limit_ranges.get(name, ())]
+        for name in (*known.limit_ranges, *given.limit_ranges)
+    }
+    return PluginInputs(classes, ranges)
+
+
+def admit(
+    pod: JsonObject,
+    namespace: str,
+    inputs: PluginInputs,
+    node: Callable[[str], Node | None] | None,
+) -> JsonObject:
+    """Return the v1.Pod as plugins change it; what has an invalid type stays unchanged.
+
+    `node` returns a node by its name; None if nodes are unknown.
+    """
+    spec, metadata = pod.get("spec"), pod.get("metadata")
+    if not isinstance(spec, dict) or not isinstance(metadata, dict):
+        return pod
+    ranges = (inputs.limit_ranges or {}).get(namespace, ())
+    changed = _with_runtime_class(_with_default_resources(spec, ranges), inputs.runtime_classes)
+    there = node(spec["nodeName"]) if node and isinstance(spec.get("nodeName"), str) else None
+    labels = {key: there.labels[key] for key in _TOPOLOGY if there and key in there.labels}
+    own = metadata.get("labels") or {}
+    if labels and isinstance(own, dict):
+        metadata = {**metadata, "labels": {**own, **labels}}
+    if changed is spec and metadata is pod["metadata"]:
+        return pod
+    return {**pod, "metadata": metadata, "spec": changed}
+
+
+def _with_default_resources(spec: JsonObject, ranges: Iterable[JsonObject]) -> JsonObject:
+    """LimitRanger: give each container the requests and limits that it lacks."""
+    for each in ranges:
+        requests, limits = _defaults(each)
+        if requests or limits:
+            spec = {
+                **spec,
+                **{
+                    key: [_defaulted(one, requests, limits) for one in spec[key]]
+                    for key in ("initContainers", "containers")
+                    if isinstance(spec.get(key), list)
+                },
+            }
+    return spec
+
+
+def _defaults(limit_range: JsonObject) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the default requests and limits of containers.
+
+    A maximum is the default limit, and a default limit or a minimum the default request. Source:
+    SetDefaults_LimitRangeItem, k8s.io/kubernetes/pkg/apis/core/v1.
+    """
+    requests: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
+    for item in _objects(_object(limit_range.get("spec")).get("limits")):
+        if item.get("type") == "Container":
+            default = {**_object(item.get("max")), **_object(item.get("default"))}
+            limits |= default
+            requests |= {**_object(item.get("min")), **default}
+            requests |= _object(item.get("defaultRequest"))
+    return requests, limits
+
+
+def _defaulted(container: Any, requests: JsonObject, limits: JsonObject) -> Any:
+    if not isinstance(container, dict) or not isinstance(container.get("resources") or {}, dict):
+        return container
+    own = container.get("resources") or {}
+    own_limits = _object(own.get("limits"))
+    # A container's own limit is its request before any plugin runs.
+    own_requests = {**own_limits, **_object(own.get("requests"))}
+    resources = {
+        **own,
+        "requests": {**requests, **own_requests},
+        "limits": {**limits, **own_limits},
+    }
+    return {**container, "resources": resources}
+
+
+def with_runtime_class(
+    placement: PodPlacement, pod: JsonObject, inputs: PluginInputs
+) -> tuple[PodPlacement, JsonObject]:
+    """Return the placement that a policy gives to the pod, and its spec, with its RuntimeClass."""
+    name, spec = placement.runtime_class_name, pod["spec"]
+    if name not in inputs.runtime_classes or name == spec.get("runtimeClassName"):
+        return placement, spec
+    spec = {
+        **spec,
+        "runtimeClassName": name,
+        "nodeSelector": placement.node_selector,
+        "tolerations": placement.tolerations,
+    }
+    spec = _with_runtime_class(spec, inputs.runtime_classes)
+    selector, tolerations = spec["nodeSelector"], spec["tolerations"]
+    return placement._replace(node_selector=selector, tolerations=tolerations), spec
+
+
+def _with_runtime_class(spec: JsonObject, known: Mapping[str, JsonObject]) -> JsonObject:
+    """RuntimeClass: merge its nodeSelector and tolerations, and set its overhead."""
+    found = _class_of(spec, known)
+    if found is None or any(conflicts(spec, known)):
+        return spec
+    result = {**spec}
+    if overhead := _object(found.get("overhead")).get("podFixed"):
+        result["overhead"] = overhead
+    scheduling = _object(found.get("scheduling"))
+    own, selector = spec.get("nodeSelector") or {}, scheduling.get("nodeSelector")
+    if selector and isinstance(own, dict):
+        result["nodeSelector"] = {**own, **selector}
+    more, tolerations = scheduling.get("tolerations"), spec.get("tolerations") or []
+    if more and isinstance(tolerations, list) and all(isinstance(t, dict) for t in tolerations):
+        result["tolerations"] = _merged([*tolerations, *more])
+    return result
+
+
+def conflicts(spec: JsonObject, known: Mapping[str, JsonObject]) -> Iterator[str]:
+    """Yield why the plugin RuntimeClass refuses a pod with this v1.PodSpec."""
+    found = _class_of(spec, known)
+    if found is None:
+        return
+    name, own = spec["runtimeClassName"], _object(spec.get("nodeSelector"))
+    selector = _object(_object(found.get("scheduling")).get("nodeSelector"))
+    for key, value in selector.items():
+        if own.get(key, value) != value:
+            yield (
+                f"nodeSelector.{key}: is {own[key]}, and the RuntimeClass {name} of the pod "
+                f"selects {key}={value}; the API server refuses the pod"
+            )
+
+
+def _class_of(spec: JsonObject, known: Mapping[str, JsonObject]) -> JsonObject | None:
+    name = spec.get("runtimeClassName")
+    return known.get(name) if isinstance(name, str) else None
+
+
+def _merged(tolerations: Sequence[Toleration]) -> list[Toleration]:
+    """Return the tolerations without those that another one covers (MergeTolerations)."""
+    found: list[Toleration] = []
+    for at, each in enumerate(tolerations):
+        later = (other for other in tolerations[at + 1 :] if other != each)
+        if not any(_is_superset(other, each) for other in (*found, *later)):
+            found.append(each)
+    return found
+
+
+def _is_superset(broad: Toleration, narrow: Toleration) -> bool:
+    longest, seconds = broad.get("tolerationSeconds"), narrow.get("tolerationSeconds")
+    shorter = broad.get("effect") == NO_EXECUTE and longest is not None
+    return covers(broad, narrow) and (
+        not shorter or (seconds is not None and seconds <= (longest or 0))
+    )
+
+
+def _object(value: Any) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: Any) -> Iterator[JsonObject]:
+    yield from (each for each in value if isinstance(each, dict)) if isinstance(value, list) else ()
