@@ -22,6 +22,7 @@ class Scenario:
 
     admitted, before: the nodes that admit the pod with and without the policies; None if the
                       scenario has no nodes
+    evicting:         the nodes that evict the pod, and after how many seconds
     refused:          texts that a refusal names; empty if the API server takes the pod
     rejected:         texts of the webhook's rejection
     applies:          the policies that apply; None if the scenario does not say
@@ -35,6 +36,7 @@ class Scenario:
         self.nodes = given.get("nodes")
         self.admitted: list[str] | None = given.get("admitted")
         self.before: list[str] | None = given.get("before")
+        self.evicting: dict[str, int] = given.get("evicting", {})
         self.rejected: list[str] = given.get("rejected", [])
         self.refused: list[str] = given.get("refused", self.rejected)
         self.applies: list[str] | None = given.get("applies")
@@ -124,6 +126,8 @@ def test_the_same_nodes_are_named(scenario: Scenario) -> None:
     (pod,) = json.loads(scenario.decide("explain", "json").stdout)["pods"]
     assert pod["nodes"]["before"]["admitted"] == scenario.before
     assert (pod["nodes"]["after"] or pod["nodes"]["before"])["admitted"] == scenario.admitted
+    assert pod["nodes"]["evicting"] == scenario.evicting
+    assert any("evicts it after" in text for text in pod["warnings"]) == bool(scenario.evicting)
     stranded = bool(scenario.before) and not scenario.admitted
     assert compared.exit_code == int(stranded), compared.output
     for change in json.loads(compared.stdout)["changes"]:

@@ -232,6 +232,7 @@ def replicas_document(replicas: Replicas, policies: PolicySet, focus: Focus) -> 
             "after": _survey(found.after) if found.after else None,
             "onDemand": list(found.on_demand),
             "unknown": found.unknown or None,
+            "evicting": dict(found.evicting),
         }
     return result
 

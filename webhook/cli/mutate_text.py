@@ -178,7 +178,7 @@ class Printer:
 
 
 def _remaining_nodes(nodes: Surveys) -> str:
-    before, after, _, unread = nodes
+    before, after, unread = nodes.before, nodes.after, nodes.unread
     if after is None:
         text = f"{len(before.admitted)} of {before.total}"
     else:

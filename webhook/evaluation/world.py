@@ -18,7 +18,7 @@ from webhook.evaluation.sending import unsent
 from webhook.placement import on_demand
 from webhook.placement import pod as pods
 from webhook.placement.node_groups import NodeGroups
-from webhook.placement.nodes import survey
+from webhook.placement.nodes import stay, survey
 from webhook.placement.pod_requests import requests
 from webhook.placement.runtime_class import FIELD, unread_class
 from webhook.policy.findings import path_text
@@ -103,12 +103,27 @@ class Surveys(NamedTuple):
 
     `on_demand`: if none admits it in the end, the autoscaled classes that could make one.
     `unread`: the RuntimeClass of the pod as it would be; it decides, and is not read.
+    `evicting`: of the nodes that admit it in the end, those that evict it, after so many seconds.
     """
 
     before: Survey
     after: Survey | None
     on_demand: tuple[str, ...] = ()
     unread: str = ""
+    evicting: Mapping[str, int] = {}
+
+    @property
+    def evictions(self) -> str:
+        """Which nodes evict the pod, and when; empty for none."""
+        if not self.evicting:
+            return ""
+        count, first = len(self.evicting), min(self.evicting.values())
+        last = max(self.evicting.values())
+        after = f"{first} s" if first == last else f"{first} to {last} s"
+        which = f"{count} of the {len(self.last.admitted)} nodes that admit it"
+        return (
+            f"{which} evict{'s' if count == 1 else ''} it after {after}, by its tolerationSeconds"
+        )
 
     @property
     def unknown(self) -> str:
@@ -144,7 +159,9 @@ class Evaluation:
     @cached_property
     def warnings(self) -> Sequence[str]:
         """The warnings that the pod's author gets, and why the API server refuses the pod."""
-        return [*warnings(self.arrival.pod, self.decision), *self.refusals]
+        evictions = self.nodes.evictions if self.nodes else ""
+        found = [*warnings(self.arrival.pod, self.decision), *self.refusals]
+        return [*found, evictions] if evictions else found
 
     @property
     def allowed(self) -> bool:
@@ -198,15 +215,20 @@ class Evaluation:
         if nodes is None:
             return None
         before = survey(*_asked(self.arrival.pod), nodes)
-        if self.decision.placement is None or not self.decision.allowed:
-            return Surveys(before, None, unread=self._unread(self.arrival.pod))
-        pod = self.stored()
-        after = survey(*_asked(pod), nodes)
-        if (unread := self._unread(pod)) or after.admitted:
-            return Surveys(before, after, unread=unread)
+        changed = self.decision.placement is not None and self.decision.allowed
+        pod = self.stored() if changed else self.arrival.pod
+        after = survey(*_asked(pod), nodes) if changed else None
+        found = Surveys(before, after, unread=self._unread(pod))
+        final = pods.parse_pod(pod)
+        if found.last.admitted:
+            names = frozenset(found.last.admitted)
+            times = {each.name: stay(final, each) for each in nodes if each.name in names}
+            evicting = {name: each for name, each in times.items() if each is not None}
+            return found._replace(evicting=evicting)
+        if after is None or found.unread:
+            return found
         classes = self.world.policies.classes.values()
-        made = on_demand.makers(pods.parse_pod(pod), classes, NodeGroups(nodes))
-        return Surveys(before, after, tuple(made))
+        return found._replace(on_demand=tuple(on_demand.makers(final, classes, NodeGroups(nodes))))
 
     def _unread(self, pod: JsonObject) -> str:
         """Return the pod's RuntimeClass if it is not known, and decides about nodes."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from webhook.errors import FairleadError
 from webhook.placement import node_affinity, quantity
 from webhook.placement.pod_requests import lacking
-from webhook.placement.tolerations import NO_EXECUTE, untolerated
+from webhook.placement.tolerations import NO_EXECUTE, tolerates, untolerated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -276,6 +276,18 @@ def excluding(pod: PodPlacement, node: Node) -> Taint | None:
     if node.unschedulable and taint is None:
         taint = untolerated([CORDON], pod.tolerations)
     return taint
+
+
+def stay(pod: PodPlacement, node: Node) -> int | None:
+    """Return after how many seconds the node's taints evict the pod; None for never.
+
+    Of the tolerations of a taint the first counts. Source: GetMatchingTolerations and
+    getMinTolerationTime, k8s.io/kubernetes v1.36, pkg/controller/tainteviction.
+    """
+    evicting = [taint for taint in node.taints if taint.get("effect") == NO_EXECUTE]
+    found = [next((t for t in pod.tolerations if tolerates(t, each)), None) for each in evicting]
+    seconds = [each["tolerationSeconds"] for each in found if each and "tolerationSeconds" in each]
+    return max(min(seconds), 0) if seconds else None
 
 
 def is_cordon(taint: Taint) -> bool:
