@@ -12,7 +12,6 @@ from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.explanation import (
     answers,
     audit_lines,
-    coloured,
     credited_to,
     cure,
     exception_documents,
@@ -53,8 +52,7 @@ _NOTHING = Focus()
 
 def lines(replicas: Replicas, policies: PolicySet) -> Iterator[str]:
     """The explanation, line by line."""
-    subject, decision = click.style(f"{replicas.subject}: ", bold=True), replicas.decision
-    yield subject + coloured(decision, verdict(decision))
+    yield click.style(f"{replicas.subject}: ", bold=True) + verdict(replicas)
     yield from table(head(replicas), 2)
     for title, rows in sections(replicas, policies):
         yield from section(title, rows)
@@ -112,9 +110,14 @@ def head(replicas: Replicas) -> list[list[str]]:
         }
         text = " ".join(f"{key}={value}" for key, value in facts.items())
         rows.append(["identity", one_line(text)])
-    if decision.result in ("rejected", "not-sent"):
-        rows.append(["because", decision.reason.removeprefix("fairlead: ")])
-    return rows
+    return [*rows, *(["because", each] for each in reasons(replicas))]
+
+
+def reasons(replicas: Replicas) -> Sequence[str]:
+    """Why the pods are not placed."""
+    decision = replicas.decision
+    own = [decision.reason] if decision.result in ("rejected", "not-sent") else []
+    return [each.removeprefix("fairlead: ") for each in (*own, *replicas.refusals)]
 
 
 def _policies(replicas: Replicas, policies: PolicySet) -> list[list[str]]:
@@ -224,6 +227,7 @@ def replicas_document(replicas: Replicas, policies: PolicySet, focus: Focus) -> 
         "audited": _audited(decision.audited) if decision.audited else None,
         "exceptions": exception_documents(decision),
         "warnings": list(replicas.warnings),
+        "refusals": list(replicas.refusals),
         "patch": list(decision.patch),
     }
     if found := replicas.evaluation.nodes:

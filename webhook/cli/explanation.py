@@ -33,7 +33,13 @@ Answer: TypeAlias = Literal["applies", "audit", "set aside", "no"]
 # Reasons that repeat the outcome.
 _BARE: Final = ("set", "added", "appended")
 _ORDER: tuple[Answer, ...] = ("applies", "audit", "set aside", "no")
-_COLOURS = {"placed": "green", "rejected": "red", "left-alone": "yellow", "not-sent": "yellow"}
+_COLOURS = {
+    "placed": "green",
+    "rejected": "red",
+    "refused": "red",
+    "left-alone": "yellow",
+    "not-sent": "yellow",
+}
 
 
 class PolicyAnswer(NamedTuple):
@@ -201,8 +207,20 @@ def exception_documents(decision: Decision) -> list[dict[str, Any]]:
     ]
 
 
-def verdict(decision: Decision) -> str:
-    """The result of the decision, in a few words."""
+def verdict(replicas: Replicas) -> str:
+    """What happens to the pods, in a few words, in the colour of the result."""
+    if replicas.refusals:
+        return click.style("the API server refuses it", fg="red")
+    return click.style(_verdict(replicas.decision), fg=_COLOURS.get(replicas.decision.result))
+
+
+def result(replicas: Replicas) -> str:
+    """What happens to the pods, in a word, in its colour."""
+    word = "refused" if replicas.refusals else replicas.decision.result
+    return click.style(word, fg=_COLOURS.get(word))
+
+
+def _verdict(decision: Decision) -> str:
     match decision.result:
         case "placed":
             return f"placed by {', '.join(took_part(decision)) or 'its own request'}"
@@ -238,11 +256,6 @@ def _as_requested(decision: Decision) -> str:
         for name, fields in unfulfilled.items()
     ]
     return "; ".join(lines)
-
-
-def coloured(decision: Decision, text: str) -> str:
-    """`text` in the colour of the result."""
-    return click.style(text, fg=_COLOURS.get(decision.result))
 
 
 def cure(template: PodTemplate) -> str:

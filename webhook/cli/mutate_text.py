@@ -13,9 +13,9 @@ import click
 from webhook import names
 from webhook.cli.decisions import decisions
 from webhook.cli.explanation import (
-    coloured,
     cure,
     exception_lines,
+    result,
     took_part,
     verdict,
 )
@@ -52,8 +52,7 @@ class Printer:
         for number, each in enumerate(self._decided):
             if number:
                 click.echo()
-            text = coloured(each.decision, verdict(each.decision))
-            click.echo(click.style(f"{each.subject}: ", bold=True) + text)
+            click.echo(click.style(f"{each.subject}: ", bold=True) + verdict(each))
             if each.decision.result == "not-a-run":
                 click.echo(f"  {cure(each.template)}")
             if nodes := each.evaluation.nodes:
@@ -66,7 +65,7 @@ class Printer:
         """One line for each kind of pods."""
         rows = []
         for each in self._decided:
-            row = [each.subject, coloured(each.decision, each.decision.result)]
+            row = [each.subject, result(each)]
             if nodes := each.evaluation.nodes:
                 row.append(_remaining_nodes(nodes))
             rows.append([*row, ", ".join(took_part(each.decision))])
@@ -142,7 +141,7 @@ class Printer:
             else "its pods would differ from each other, and one template cannot express that"
         )
         becomes = "; ".join(
-            f"{each.pods or 'its pod'}: {each.decision.reason or verdict(each.decision)}"
+            f"{each.pods or 'its pod'}: {each.decision.reason or click.unstyle(verdict(each))}"
             for each in groups
         )
         say(
@@ -157,24 +156,28 @@ class Printer:
             say("warning", f"{replicas.subject}: {line}", "yellow")
         if replicas.decision.result == "not-sent":
             say("warning", f"{replicas.subject}: {replicas.decision.reason}", "yellow")
+        for line in replicas.refusals:
+            say("refused", f"{replicas.subject}: {line}")
         if not replicas.decision.allowed:
             say("rejected", f"{replicas.subject}: {replicas.decision.reason}")
 
     def _patch(self, replicas: Replicas) -> JsonObject:
-        result: JsonObject = {
+        found: JsonObject = {
             "object": replicas.template.source.title,
             "namespace": replicas.arrival.namespace,
             "pods": replicas.pods,
             "result": replicas.decision.result,
             "patch": list(replicas.decision.patch),
         }
+        if replicas.refusals:
+            found["refusals"] = list(replicas.refusals)
         if replicas.decision.reason:
-            result["reason"] = replicas.decision.reason
-        if found := replicas.evaluation.nodes:
-            result["nodes"] = None if found.unknown else list(found.last.admitted)
-            if found.unknown:
-                result["nodesUnknown"] = found.unknown
-        return result
+            found["reason"] = replicas.decision.reason
+        if nodes := replicas.evaluation.nodes:
+            found["nodes"] = None if nodes.unknown else list(nodes.last.admitted)
+            if nodes.unknown:
+                found["nodesUnknown"] = nodes.unknown
+        return found
 
 
 def _remaining_nodes(nodes: Surveys) -> str:

@@ -52,7 +52,7 @@ class Replicas:
 
     @property
     def warnings(self) -> Sequence[str]:
-        """The warnings that the author gets, and why the API server refuses the pods."""
+        """The warnings about the pods, and about their template."""
         return [*self.doubts, *self.evaluation.warnings]
 
     @property

@@ -158,9 +158,9 @@ class Evaluation:
 
     @cached_property
     def warnings(self) -> Sequence[str]:
-        """The warnings that the pod's author gets, and why the API server refuses the pod."""
+        """The warnings that the pod's author gets, and whether nodes evict the pod."""
         evictions = self.nodes.evictions if self.nodes else ""
-        found = [*warnings(self.arrival.pod, self.decision), *self.refusals]
+        found = warnings(self.arrival.pod, self.decision)
         return [*found, evictions] if evictions else found
 
     @property

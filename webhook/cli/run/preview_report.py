@@ -13,8 +13,8 @@ import click
 
 from webhook import names
 from webhook.admission.audit import report
-from webhook.cli.explain_report import field_rows, fields_title, warning_lines
-from webhook.cli.explanation import coloured, verdict
+from webhook.cli.explain_report import field_rows, fields_title, reasons, warning_lines
+from webhook.cli.explanation import verdict
 from webhook.cli.layout import table
 from webhook.cli.live.value_text import placement_rows
 from webhook.cli.yaml_out import yaml_line
@@ -195,7 +195,7 @@ def _group_lines(group: Group) -> Iterator[str]:
     head = subject(group)
     if len(group.indexes) > 1:
         head += f" ({len(group.indexes)} pods)"
-    outcome = coloured(decision, verdict(decision)) if decision else "as the Run requests"
+    outcome = verdict(group.replicas) if decision else "as the Run requests"
     yield "  " + click.style(f"{head}: ", bold=True) + outcome
     yield from table([*_rows(group)], 4)
     sections = [("Environment", _environment(group))]
@@ -211,8 +211,8 @@ def _group_lines(group: Group) -> Iterator[str]:
 
 def _rows(group: Group) -> Iterator[list[str]]:
     """The main container and the placement that the pods would have."""
-    if group.decision and group.decision.result in ("rejected", "not-sent"):
-        yield ["because", group.decision.reason.removeprefix("fairlead: ")]
+    if group.decision:
+        yield from (["because", each] for each in reasons(group.replicas))
     pod, main = group.pod, group.main
     yield ["container", f"{main['name']}, {main.get('image')}"]
     if main.get("resources"):
@@ -321,6 +321,7 @@ def _group_document(group: Group) -> dict[str, Any]:
         "trace": [entry._asdict() for entry in decision.trace] if decision else [],
         "audited": report(decision.audited) if decision and decision.audited else None,
         "warnings": list(group.warnings),
+        "refusals": list(group.replicas.refusals) if decision else [],
         "variables": dict(group.replica_env(group.indexes[0]).env),
         "pod": group.pod,
     }
