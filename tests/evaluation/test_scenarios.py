@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from jsonschema import Draft202012Validator
 
 from webhook.cli import fairlead
+from webhook.evaluation.result import schema
 from webhook.names import PLACEMENT, RUN
 
 SCENARIOS = sorted((Path(__file__).parents[1] / "golden" / "scenarios").glob("*.yaml"))
@@ -122,7 +124,9 @@ def test_the_same_nodes_are_named(scenario: Scenario) -> None:
         assert "nodes were not checked" in diff.stdout
         return
     (patch,) = json.loads(scenario.decide("mutate", "patch").stdout)
-    assert patch["nodes"] == scenario.admitted
+    Draft202012Validator(schema()).validate(patch)
+    (listed,) = json.loads(scenario.decide("explain", "json").stdout)["pods"]
+    assert patch == listed
     (pod,) = json.loads(scenario.decide("explain", "json").stdout)["pods"]
     assert pod["nodes"]["before"]["admitted"] == scenario.before
     assert (pod["nodes"]["after"] or pod["nodes"]["before"])["admitted"] == scenario.admitted

@@ -10,11 +10,11 @@ import click
 
 from webhook import names
 from webhook.admission import stamp
-from webhook.cli.explanation import period
 from webhook.cli.layout import table
 from webhook.cli.live.served_policies import differing
 from webhook.cli.offline import policy_files
 from webhook.errors import ClusterError, InvalidDocuments
+from webhook.evaluation.result import period
 from webhook.policy import policy_documents
 from webhook.policy.cluster_objects import Objects
 from webhook.policy.conditions import describe_fields

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from webhook.admission.audit import report
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.explanation import (
-    answers,
     audit_lines,
     credited_to,
     cure,
-    exception_documents,
     verdict,
 )
 from webhook.cli.layout import table, wrapped
 from webhook.cli.live.focus import Focus
+from webhook.evaluation.result import answers, result_of
 from webhook.policy.findings import path_text
 from webhook.shortening import cut, one_line, shortened
 from webhook.workloads.template import ranges
@@ -26,11 +24,10 @@ from webhook.workloads.template import ranges
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.admission.decision import Audited, Decision
-    from webhook.cli.explanation import PolicyAnswer
+    from webhook.admission.decision import Decision
     from webhook.evaluation.replicas import Replicas
+    from webhook.evaluation.result import PolicyAnswer
     from webhook.evaluation.world import Surveys
-    from webhook.placement.nodes import Survey
     from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
 
@@ -62,7 +59,7 @@ def lines(replicas: Replicas, policies: PolicySet) -> Iterator[str]:
 def sections(replicas: Replicas, policies: PolicySet) -> Iterator[tuple[str, list[list[str]]]]:
     """The sections policies, fields, audits and nodes: each a title and its rows, maybe none."""
     decision = replicas.decision
-    yield f"Policies (set {policies.hash[:HASH_LENGTH]})", _policies(replicas, policies)
+    yield f"Policies (set {policies.hash[:HASH_LENGTH]})", _policies(replicas)
     yield fields_title(decision), field_rows(decision.trace)
     yield "If the policies under Audit were enforced", _audit(replicas, policies)
     if found := replicas.evaluation.nodes:
@@ -120,10 +117,10 @@ def reasons(replicas: Replicas) -> Sequence[str]:
     return [each.removeprefix("fairlead: ") for each in (*own, *replicas.refusals)]
 
 
-def _policies(replicas: Replicas, policies: PolicySet) -> list[list[str]]:
+def _policies(replicas: Replicas) -> list[list[str]]:
     return [
         [click.style(each.answer, fg=_ANSWERS.get(each.answer)), each.name, _why(each)]
-        for each in answers(replicas, policies)
+        for each in answers(replicas)
     ]
 
 
@@ -207,46 +204,9 @@ def document(
 
 def replicas_document(replicas: Replicas, policies: PolicySet, focus: Focus) -> dict[str, Any]:
     """The explanation of one decision."""
-    template, decision = replicas.template, replicas.decision
-    result: dict[str, Any] = {
-        "object": template.source.title,
-        "namespace": replicas.arrival.namespace,
-        "pods": replicas.pods,
-        "count": replicas.count,
-        "indexes": list(replicas.indexes),
-        "place": template.source.place(template.path),
-        "identity": decision.identity._asdict() if decision.identity else None,
-        "result": decision.result,
-        "reason": decision.reason,
-        "policies": [
-            each._asdict()
-            for each in answers(replicas, policies)
-            if not focus or focus.has_say(each.name, policies)
-        ],
-        "trace": [entry._asdict() for entry in decision.trace if focus.entry(entry, policies)],
-        "audited": _audited(decision.audited) if decision.audited else None,
-        "exceptions": exception_documents(decision),
-        "warnings": list(replicas.warnings),
-        "refusals": list(replicas.refusals),
-        "patch": list(decision.patch),
-    }
-    if found := replicas.evaluation.nodes:
-        result["nodes"] = {
-            "before": _survey(found.before),
-            "after": _survey(found.after) if found.after else None,
-            "onDemand": list(found.on_demand),
-            "unknown": found.unknown or None,
-            "evicting": dict(found.evicting),
-        }
-    return result
-
-
-def _audited(audited: Audited) -> dict[str, Any]:
-    return {**report(audited), "trace": [entry._asdict() for entry in audited.trace]}
-
-
-def _survey(survey: Survey) -> dict[str, Any]:
-    return {
-        "admitted": list(survey.admitted),
-        "shut": [shut._asdict() for shut in survey.shut],
-    }
+    found = result_of(replicas)
+    if focus:
+        kept = [each for each in found.policies if focus.has_say(each.name, policies)]
+        trace = [each for each in found.trace if focus.entry(each, policies)]
+        found = found.model_copy(update={"policies": kept, "trace": trace})
+    return found.document()

@@ -22,6 +22,7 @@ from webhook.cli.explanation import (
 from webhook.cli.layout import table
 from webhook.cli.output import as_one, print_json, print_result, say
 from webhook.cli.yaml_out import yaml_text
+from webhook.evaluation.result import result_of
 from webhook.policy.findings import path_text
 from webhook.workloads.find import pod_templates
 from webhook.workloads.object import Object
@@ -75,9 +76,8 @@ class Printer:
             self._aside(each)
 
     def patches(self) -> None:
-        """The JSON Patch of each pod, as one JSON list."""
-        found = [self._patch(each) for each in self._decided]
-        print_json(found)
+        """What happens to each pod, with its JSON Patch, as one JSON list."""
+        print_json([result_of(each).document() for each in self._decided])
         for each in self._decided:
             self._aside(each)
 
@@ -160,24 +160,6 @@ class Printer:
             say("refused", f"{replicas.subject}: {line}")
         if not replicas.decision.allowed:
             say("rejected", f"{replicas.subject}: {replicas.decision.reason}")
-
-    def _patch(self, replicas: Replicas) -> JsonObject:
-        found: JsonObject = {
-            "object": replicas.template.source.title,
-            "namespace": replicas.arrival.namespace,
-            "pods": replicas.pods,
-            "result": replicas.decision.result,
-            "patch": list(replicas.decision.patch),
-        }
-        if replicas.refusals:
-            found["refusals"] = list(replicas.refusals)
-        if replicas.decision.reason:
-            found["reason"] = replicas.decision.reason
-        if nodes := replicas.evaluation.nodes:
-            found["nodes"] = None if nodes.unknown else list(nodes.last.admitted)
-            if nodes.unknown:
-                found["nodesUnknown"] = nodes.unknown
-        return found
 
 
 def _remaining_nodes(nodes: Surveys) -> str:

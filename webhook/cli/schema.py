@@ -11,6 +11,7 @@ from webhook.cli.output import as_one, print_result
 _KINDS: Final = ("placementpolicy", "capacityclass", "placementexception", "runsource")
 _ALL: Final = "all"
 _RUN: Final = "run"
+_PODS: Final = "pods"
 _CRD: Final = "crd"
 
 
@@ -18,7 +19,7 @@ _CRD: Final = "crd"
 @click.argument(
     "kind",
     metavar="[KIND]",
-    type=click.Choice([*_KINDS, _ALL, _RUN, _CRD]),
+    type=click.Choice([*_KINDS, _ALL, _RUN, _PODS, _CRD]),
     default=_ALL,
     required=False,
 )
@@ -41,6 +42,7 @@ def command(kind: str, of: str | None, output: str | None) -> None:
       all                 any policy document (the default)
       placementpolicy, capacityclass, placementexception, runsource, run
                           documents of this kind
+      pods                what explain, mutate -o patch and run preview print as JSON
       crd                 all CustomResourceDefinitions
       crd OF              the CustomResourceDefinition of one kind, such as `crd run`
 
@@ -95,6 +97,10 @@ def _schema(kind: str) -> dict[str, Any]:
         from webhook.run import json_schema as of_runs
 
         return of_runs.schema()
+    if kind == _PODS:
+        from webhook.evaluation import result
+
+        return result.schema()
     from webhook.policy import json_schema as of_policies
 
     return of_policies.schema(kind)
@@ -107,6 +113,11 @@ def _reference(kind: str) -> str:
         return of_runs.page()
     from webhook.policy import json_schema
 
+    if kind == _PODS:
+        whole = _schema(kind)
+        for each in (whole, *whole["$defs"].values()):
+            del each["required"]  # nobody writes it
+        return json_schema.page_of("Pods", whole)
     pages = json_schema.pages()
     wanted = pages if kind == json_schema.ALL else [f"{kind}.md"]
     return "\n".join(pages[page] for page in wanted)

@@ -123,6 +123,8 @@ def _type(field: dict[str, Any]) -> str:
             return ", ".join(f"`{_format_value(value)}`" for value in values)
         case {"anyOf": [*kinds]}:
             return " or ".join(map(_type, kinds))
+        case {"type": "null"}:
+            return "`null`"
         case {"type": "array", "items": items}:
             return f"list of {_type(items)}"
         case {"type": "object"}:
@@ -140,7 +142,8 @@ def _mapping(field: dict[str, Any]) -> str:
     if "properties" in field:
         return f"mapping with {', '.join(f'`{part}`' for part in field['properties'])}"
     values = [*field.get("patternProperties", {}).values(), field.get("additionalProperties")]
-    return f"map of text to {_type(values[0]) if values[0] else 'text'}"
+    of = values[0] or {"type": "string"}
+    return f"map of text to {'anything' if of is True else _type(of)}"
 
 
 def _format_value(value: object) -> str:

@@ -115,7 +115,7 @@ def test_nodes_of_a_runtime_class_are_unknown(files: Files) -> None:
     assert "unknown, RuntimeClass gvisor is not read; " in result.stdout
     line_with(result.stderr, "note: ", "master", "nodes", "unknown", "RuntimeClass gvisor")
     (shown,) = json.loads(files.run(*asked, "-o", "json").stdout)["runs"]
-    assert [each["nodes"] for each in shown["replicas"]] == [None] * len(shown["replicas"])
+    assert all("gvisor" in each["nodes"]["unknown"] for each in shown["replicas"])
 
 
 def test_without_policies_it_shows_what_the_run_asks_for(files: Files, wording: Wording) -> None:
@@ -189,9 +189,11 @@ def test_json_has_the_reasons_too(files: Files) -> None:
         ("ps", [0, 1, 2]),
     ]
     worker = shown["replicas"][1]
-    assert worker["policies"] == ["workers-on-spot"]
+    assert [each["name"] for each in worker["policies"] if each["answer"] == "applies"] == [
+        "workers-on-spot"
+    ]
     assert worker["trace"][0]["outcome"] == "set"
-    assert worker["nodes"] == ["spot-1", "spot-2"]
+    assert worker["nodes"]["after"]["admitted"] == ["spot-1", "spot-2"]
     assert worker["pod"]["metadata"]["name"] == "mnist-worker-0"
     assert json.loads(worker["variables"]["TF_CONFIG"])["task"] == {"type": "worker", "index": 0}
 
@@ -305,7 +307,7 @@ def test_the_hash_of_a_notebooks_deployment_is_unknown_and_not_printed(files: Fi
     exists = files.write("policies.yaml", policy("p", f"match: {{{selector}}}, {settings}"))
     (shown,) = json.loads(preview(files, "-f", run, "--policies", exists, "-o", "json"))["runs"]
     (found,) = shown["replicas"]
-    assert found["policies"] == ["p"]
+    assert [(each["name"], each["answer"]) for each in found["policies"]] == [("p", "applies")]
     assert "pod-template-hash" not in found["pod"]["metadata"]["labels"]
     selector = "podSelector: {matchLabels: {pod-template-hash: a}}, volumes: [projected]"
     compared = files.write("policies.yaml", policy("p", f"match: {{{selector}}}, {settings}"))

@@ -7,10 +7,11 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS
-from webhook.cli.explanation import answers, audit_entries, credited_to, cure, describe_reason
+from webhook.cli.explanation import audit_entries, credited_to, cure, describe_reason
 from webhook.cli.live.value_text import both_fields, field_text
 from webhook.comparison.difference import REQUIRED, fields
 from webhook.errors import FairleadError
+from webhook.evaluation.result import answers
 from webhook.placement import pod as pods
 from webhook.placement.fields import BY_NAME, FIELDS, Shape
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from webhook.cli.live.missing_stamp import Why
     from webhook.cli.live.pod_stamp import Stamp
     from webhook.evaluation.replicas import Replicas
+    from webhook.evaluation.result import FieldResult
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.settings import PlacementSetting
     from webhook.placement.trace import Entry
@@ -149,7 +151,7 @@ class Focus(NamedTuple):
         policy = f"policy {self.policy}" if self.policy else ""
         return ", ".join(filter(None, (policy, self.field)))
 
-    def entry(self, entry: Entry, policies: PolicySet) -> bool:
+    def entry(self, entry: Entry | FieldResult, policies: PolicySet) -> bool:
         """Whether a line of the trace is about it."""
         return self._policy(entry.policy) and self._field(entry.field, policies)
 
@@ -226,7 +228,7 @@ def of_replicas(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterat
         yield "audit", credited_to(entry), text
     spoken = {entry.policy for entry in (*found, *audited)}
     silent = 0
-    for answer in answers(replicas, policies):
+    for answer in answers(replicas):
         silenced = answer.answer != "audit" and answer.name in spoken
         if focus.has_say(answer.name, policies) and not silenced:
             silent += 1

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from webhook.cli.decisions import NODES_DECIDE, depends_on_node
-from webhook.cli.explanation import answers
 from webhook.cli.live import pod_stamp
 from webhook.cli.live.focus import touched
 from webhook.cli.live.pod_stamp import origin_of
@@ -19,6 +18,7 @@ from webhook.cli.offline import Offline
 from webhook.comparison.difference import gaps
 from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.replicas import Replicas
+from webhook.evaluation.result import answers
 from webhook.placement import pod as pods
 from webhook.placement.tolerations import within
 from webhook.workloads.object import Object
@@ -185,7 +185,7 @@ def _why(gone: Sequence[str], field: str, today: Replicas, policies: PolicySet) 
     if gone and today.decision.identity is None:
         yield "the pod is not part of a run any more: no policy applies"
         return
-    known = {each.name: each for each in answers(today, policies)}
+    known = {each.name: each for each in answers(today)}
     for name in gone:
         answer = known.get(name)
         if answer is None:

@@ -12,7 +12,6 @@ from webhook.admission.engine import subject_of
 from webhook.cli.cluster_surroundings import read_labels
 from webhook.cli.diff.comparison_input import Template as Maker
 from webhook.cli.diff.comparison_input import future_pods, read_pods, relevant_pod
-from webhook.cli.explanation import answer_of
 from webhook.cli.live import pod_stamp
 from webhook.cli.live.missing_stamp import read_configuration, sending_notes
 from webhook.cli.live.served_policies import (
@@ -28,6 +27,7 @@ from webhook.cli.options import paths_of
 from webhook.cli.policies.policies_in_force import LivePod, PoliciesInForce, Template
 from webhook.errors import ClusterError, InvalidDocuments, InvalidPod
 from webhook.evaluation.plugins import UNREAD
+from webhook.evaluation.result import answer_of
 from webhook.evaluation.sending import nothing_sent
 from webhook.evaluation.world import World
 from webhook.installation.doctor.cluster_state import takes_policies_from_cluster

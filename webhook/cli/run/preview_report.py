@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook import names
-from webhook.admission.audit import report
 from webhook.cli.explain_report import field_rows, fields_title, reasons, warning_lines
 from webhook.cli.explanation import verdict
 from webhook.cli.layout import table
 from webhook.cli.live.value_text import placement_rows
 from webhook.cli.yaml_out import yaml_line
 from webhook.evaluation.replicas import evaluate_template
+from webhook.evaluation.result import result_of
 from webhook.run.backends.engine_pods import PodReader
 from webhook.run.backends.engines import find_engine
 from webhook.run.effective_settings import effective_settings, setting_rows, settings_document
@@ -311,20 +311,15 @@ def explanation(planned: Planned, groups: Sequence[Group]) -> dict[str, Any]:
 
 
 def _group_document(group: Group) -> dict[str, Any]:
-    decision = group.decision
-    result: dict[str, Any] = {
+    found = result_of(group.replicas)
+    if group.decision is None:
+        found = found.model_copy(
+            update={"result": None, "policies": [], "warnings": [], "refusals": []}
+        )
+    return {
         "role": group.role,
+        **found.document(),
         "indexes": list(group.indexes),
-        "result": decision.result if decision else None,
-        "reason": decision.reason if decision else "",
-        "policies": list(decision.policies) if decision else [],
-        "trace": [entry._asdict() for entry in decision.trace] if decision else [],
-        "audited": report(decision.audited) if decision and decision.audited else None,
-        "warnings": list(group.warnings),
-        "refusals": list(group.replicas.refusals) if decision else [],
         "variables": dict(group.replica_env(group.indexes[0]).env),
         "pod": group.pod,
     }
-    if nodes := group.replicas.evaluation.nodes:
-        result["nodes"] = None if nodes.unread else list(nodes.last.admitted)
-    return result

@@ -1,0 +1,302 @@
+"""The result of an evaluation for programs and for people: what happens to pods, and why.
+
+`schemas/pods.json` is the schema of PodsResult. Text is made from it, too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from webhook.admission.arrival import keeps_placement
+from webhook.admission.audit import report
+from webhook.admission.decision import Result as WebhookResult  # noqa: TC001  pydantic reads it
+from webhook.admission.engine import subject_of
+from webhook.placement import pod as pods
+from webhook.placement.trace import Outcome  # noqa: TC001  pydantic reads it
+from webhook.policy.json_schema import DIALECT
+from webhook.shortening import harmless
+from webhook.times import format_span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from webhook.admission.arrival import Arrival
+    from webhook.admission.decision import Decision
+    from webhook.evaluation.replicas import Replicas
+    from webhook.placement.nodes import Survey
+    from webhook.policy.exceptions import PolicyException
+    from webhook.policy.policy_set import Policy, PolicySet
+    from webhook.policy.subject import Subject
+
+# applies: it was applied; audit: it would be applied; set aside: it matches, but is not applied;
+# no: it does not match.
+Answer: TypeAlias = Literal["applies", "audit", "set aside", "no"]
+_ORDER: Final[tuple[Answer, ...]] = ("applies", "audit", "set aside", "no")
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
+
+
+class IdentityResult(_Model):
+    """The pod's place in its run."""
+
+    run: str = Field(description="The run's name; empty if only the namespace marks the pod.")
+    kind: str = Field(description="The run's kind, such as job or notebook.")
+    framework: str | None = Field(description="Null if the pod's marks name none.")
+    role: str | None = Field(description="The pod's role in the framework; null without one.")
+    replica_index: int | None = Field(
+        alias="replica_index", description="The pod's index in its role; null without one."
+    )
+    source: str = Field(description="The source that marks the pod as one of a run.")
+    coordinator: bool = Field(description="Whether the pod leads the run.")
+
+
+class PolicyAnswer(_Model):
+    """What one policy does to the pods."""
+
+    name: str = Field(description="The policy.")
+    priority: int = Field(description="Its priority.")
+    answer: Answer = Field(
+        description="applies: it was applied; audit: it would be applied; set aside: it matches, "
+        "and is not applied; no: it does not match."
+    )
+    why: str = Field(description="The condition that fails, or a reason.")
+    ended: str = Field("", description="Exceptions that would set it aside if they had not ended.")
+
+
+def answers(replicas: Replicas) -> list[PolicyAnswer]:
+    """Return the answer of every policy, in their order, those that match first.
+
+    Empty for pods without a run, and for pods that are not sent to the webhook.
+    """
+    decision, arrival = replicas.decision, replicas.arrival
+    policies = replicas.evaluation.world.policies
+    if decision.identity is None or decision.result == "not-sent":
+        return []
+    subject = subject_of(arrival, pods.parse_pod(arrival.pod), decision.identity, policies)
+    found = [
+        answer_of(at, decision, arrival, subject, policies) for at in range(len(policies.policies))
+    ]
+    return sorted(found, key=lambda each: _ORDER.index(each.answer))
+
+
+def answer_of(
+    at: int, decision: Decision, arrival: Arrival, subject: Subject, policies: PolicySet
+) -> PolicyAnswer:
+    """Return the answer of the policy at this position, for a decision on a pod of a run."""
+    policy = policies.policies[at]
+    answer: Answer = "no"
+    if policy.name in decision.policies:
+        answer, why = "applies", policy.description
+        if fields := decision.unfulfilled.get(policy.name):
+            why = f"without effect: {', '.join(fields)}"
+    elif decision.audited and policy.name in decision.audited.policies:
+        answer, why = "audit", _audited(policy, arrival.namespace)
+    elif failed := policy.failed(subject):
+        why = failed
+    else:
+        answer, why = "set aside", _aside(at, decision, arrival, policies)
+    remark = "; ".join(exception_reasons(decision, policy.name, arrival.now))
+    if policy.name in decision.set_aside.policies:
+        answer, why, remark = "set aside", remark, ""
+    return PolicyAnswer(
+        name=policy.name, priority=policy.priority, answer=answer, why=why, ended=remark
+    )
+
+
+def _audited(policy: Policy, namespace: str) -> str:
+    if not policy.enforced:
+        return policy.description
+    return f"it is not rolled out to the namespace {namespace} yet"
+
+
+def _aside(at: int, decision: Decision, arrival: Arrival, policies: PolicySet) -> str:
+    """Why a policy that matches is not applied, in the order of the engine's steps."""
+    if decision.result == "left-alone":
+        return "it matches, but the pod is left alone"
+    if not decision.allowed and not decision.trace:
+        return "it matches, but the pod is rejected before policies are applied"
+    if keeps := keeps_placement(arrival, pods.parse_pod(arrival.pod)):
+        return f"it matches, but it requires nothing, and the pod is {keeps}"
+    system = policies.systems.get(at)
+    nodes = f"nodes that run {system[1]}" if system else "another operating system"
+    return f"it matches, but it is for {nodes}"
+
+
+def exception_reasons(decision: Decision, policy: str, now: datetime | None) -> Iterator[str]:
+    """Why the policy takes no part, or that it would have taken none; nothing in most cases."""
+    for exception, policies in decision.set_aside.by:
+        if policy in policies:
+            yield describe_exception(exception, now)
+    for exception, policies in decision.set_aside.ended:
+        if policy in policies:
+            yield f"exception {exception.name} would have set it aside; it {period(exception, now)}"
+
+
+def period(exception: PolicyException, now: datetime | None) -> str:
+    """When it ends or has ended: `until 2026-12-01T18:00:00Z (in 3h)`, `ended 2d ago`."""
+    if now is None:
+        return f"until {exception.end}"
+    left = (exception.until - now).total_seconds()
+    if left > 0:
+        return f"until {exception.end} (in {format_span(left)})"
+    return f"ended {format_span(-left)} ago"
+
+
+def describe_exception(exception: PolicyException, now: datetime | None) -> str:
+    return f"exception {exception.name} {period(exception, now)}: {harmless(exception.reason)}"
+
+
+class FieldResult(_Model):
+    """What became of one setting of a policy, or of the pod's own wish."""
+
+    field: str = Field(description="The field of the pod, as in nodeSelector[pool].")
+    policy: str = Field(description="Empty if the pod's own annotation asks.")
+    part: str = Field(description="defaults, overrides or requirements; pod for the annotation.")
+    outcome: Outcome = Field(
+        description="set: changed; kept: it has the value already, or its own wins; lost: an "
+        "earlier policy decides it; dropped: it conflicts; removed: taken away; skipped: not "
+        "changed in this pod; rejected: the pod is rejected for it."
+    )
+    reason: str = Field(description="Why, or the value.")
+
+
+class AuditResult(_Model):
+    """The result if the policies under Audit were enforced, too."""
+
+    policies: tuple[str, ...] = Field(description="The policies under Audit that match.")
+    differs: bool = Field(description="Whether the pods would be different.")
+    rejections: tuple[str, ...] = Field((), description="Why the pods would be rejected.")
+    patch: list[dict[str, Any]] | None = Field(
+        None, description="The whole patch; null if nothing differs, or if it is very long."
+    )
+    trace: list[FieldResult] = Field(description="What would become of every setting.")
+
+
+class ExceptionResult(_Model):
+    """An exception that takes policies away from the pods, or has ended."""
+
+    name: str = Field(description="The exception.")
+    in_force: bool = Field(description="False if it has ended.")
+    until: str = Field(description="When it ends.")
+    reason: str = Field(description="Its reason, as its author wrote it.")
+    policies: list[str] = Field(description="The policies that it takes away.")
+
+
+class ShutResult(_Model):
+    """Nodes that do not admit the pods, and why."""
+
+    condition: str = Field(description="What does not hold on them.")
+    nodes: list[str] = Field(description="Their names.")
+
+
+class SurveyResult(_Model):
+    """Which nodes admit the pods."""
+
+    admitted: list[str] = Field(description="Names of nodes that admit the pods when empty.")
+    shut: list[ShutResult] = Field(description="The others, by the first condition that fails.")
+
+
+class NodesResult(_Model):
+    """Which nodes admit the pods as they come, and as they would be."""
+
+    before: SurveyResult = Field(description="For the pods as they come.")
+    after: SurveyResult | None = Field(
+        description="For the pods as they would be; null if no policy takes part."
+    )
+    on_demand: list[str] = Field(
+        description="Autoscaled classes that could make a node, if none admits the pods."
+    )
+    unknown: str | None = Field(description="Why the nodes are unknown; null if they are known.")
+    evicting: dict[str, int] = Field(
+        description="Nodes that admit the pods and evict them, and after how many seconds."
+    )
+
+
+class PodsResult(_Model):
+    """What happens to pods of one object with equal decisions, and why."""
+
+    object_: str = Field(alias="object", description="Kind and name: Job/train.")
+    namespace: str = Field(description="The namespace of the pods.")
+    pods: str = Field(description="Which pods of the object; empty for its only one.")
+    count: int = Field(description="How many pods they are.")
+    indexes: list[int] = Field(description="Those that were evaluated.")
+    place: str = Field(description="Where the object was read: file:line:column, or cluster.")
+    identity: IdentityResult | None = Field(description="Null: no pods of a run.")
+    result: WebhookResult | None = Field(description="The webhook's. Null: without policies.")
+    reason: str = Field(description="Why they are rejected, left alone or not sent.")
+    policies: list[PolicyAnswer] = Field(description="Every policy; those that match come first.")
+    trace: list[FieldResult] = Field(description="What became of every setting.")
+    audited: AuditResult | None = Field(description="Null if no policy under Audit matches.")
+    exceptions: list[ExceptionResult] = Field(description="Exceptions that concern the pods.")
+    warnings: list[str] = Field(description="Warnings that the pods' author gets, and others.")
+    refusals: list[str] = Field(description="Why the API server refuses the pods as decided.")
+    patch: list[dict[str, Any]] = Field(description="JSON Patch of the pods.")
+    nodes: NodesResult | None = Field(description="Null if the nodes are unknown.")
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of PodsResult, draft 2020-12."""
+    found = PodsResult.model_json_schema(by_alias=True, mode="serialization")
+    return {"$schema": DIALECT, **found}
+
+
+def result_of(replicas: Replicas) -> PodsResult:
+    """Return the result of pods with equal decisions."""
+    template, decision = replicas.template, replicas.decision
+    found, audited = replicas.evaluation.nodes, decision.audited
+    return PodsResult.model_validate(
+        {
+            "object": template.source.title,
+            "namespace": replicas.arrival.namespace,
+            "pods": replicas.pods,
+            "count": replicas.count,
+            "indexes": replicas.indexes,
+            "place": template.source.place(template.path),
+            "identity": decision.identity._asdict() if decision.identity else None,
+            "result": decision.result,
+            "reason": decision.reason,
+            "policies": answers(replicas),
+            "trace": [entry._asdict() for entry in decision.trace],
+            "audited": audited
+            and {**report(audited), "trace": [entry._asdict() for entry in audited.trace]},
+            "exceptions": list(_exceptions(decision)),
+            "warnings": replicas.warnings,
+            "refusals": replicas.refusals,
+            "patch": decision.patch,
+            "nodes": found
+            and {
+                "before": _survey(found.before),
+                "after": found.after and _survey(found.after),
+                "onDemand": found.on_demand,
+                "unknown": found.unknown or None,
+                "evicting": found.evicting,
+            },
+        }
+    )
+
+
+def _survey(survey: Survey) -> dict[str, Any]:
+    return {"admitted": survey.admitted, "shut": [each._asdict() for each in survey.shut]}
+
+
+def _exceptions(decision: Decision) -> Iterator[ExceptionResult]:
+    """All of them, those in force first."""
+    for in_force, taken in ((True, decision.set_aside.by), (False, decision.set_aside.ended)):
+        for exception, policies in taken:
+            yield ExceptionResult(
+                name=exception.name,
+                in_force=in_force,
+                until=exception.end,
+                reason=exception.reason,
+                policies=list(policies),
+            )
