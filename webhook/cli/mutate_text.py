@@ -53,13 +53,8 @@ class Printer:
         for number, each in enumerate(self._decided):
             if number:
                 click.echo()
-            click.echo(click.style(f"{each.subject}: ", bold=True) + verdict(each))
-            if each.decision.result == "not-a-run":
-                click.echo(f"  {cure(each.template)}")
-            if nodes := each.evaluation.nodes:
-                click.echo(f"  {_remaining_nodes(nodes)}")
             self._aside(each)
-            for line in _diff(each):
+            for line in changes(each):
                 click.echo(line)
 
     def names(self) -> None:
@@ -174,6 +169,16 @@ def _remaining_nodes(nodes: Surveys) -> str:
     if unread:
         return f"nodes: unknown, RuntimeClass {unread} is not read; without it: {text}"
     return f"nodes: {text}"
+
+
+def changes(replicas: Replicas) -> Iterator[str]:
+    """What happens to the pods, and a unified diff of their template."""
+    yield click.style(f"{replicas.subject}: ", bold=True) + verdict(replicas)
+    if replicas.decision.result == "not-a-run":
+        yield f"  {cure(replicas.template)}"
+    if nodes := replicas.evaluation.nodes:
+        yield f"  {_remaining_nodes(nodes)}"
+    yield from _diff(replicas)
 
 
 def _diff(replicas: Replicas) -> Iterator[str]:

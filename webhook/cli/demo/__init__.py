@@ -34,9 +34,9 @@ def command(save: Path | None, output: str) -> None:
       1  something could not be started, or did not answer as it should
       2  wrong usage
     """
-    from webhook.cli.demo.show import run, save_files
+    from webhook.cli.demo import show
 
     if save:
-        save_files(save)
+        show.save(save)
     else:
-        run(output)
+        show.run(output)

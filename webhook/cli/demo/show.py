@@ -1,116 +1,281 @@
-"""Run the demo."""
+"""The demo: objects and a Run, what `fairlead mutate` says of their pods, and the webhook's answer.
+
+The webhook is `fairlead serve` on loopback. It gets AdmissionReviews over TLS.
+"""
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import http.client
+import json
 import shlex
+import shutil
 import signal
+import ssl
+import subprocess
 import sys
-from typing import TYPE_CHECKING, Final, NoReturn
+import tempfile
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
 import webhook
-from webhook.cli.demo import text
-from webhook.cli.demo.examples import (
-    NAMESPACE,
-    POLICIES,
-    AdmittedExample,
-    explain_example,
-    read_examples,
-    run_demo,
-    save,
-)
-from webhook.cli.demo.stages import loopback
+from webhook import names
+from webhook.cli.decisions import decisions
 from webhook.cli.exit_codes import TERMINATED
+from webhook.cli.explain_report import field_rows, fields_title, reasons, section, warning_lines
+from webhook.cli.layout import table, width, wrapped
+from webhook.cli.mutate_text import changes
+from webhook.cli.offline import read_offline
 from webhook.cli.output import print_result, print_text
-from webhook.policy.load import load
-from webhook.server.folder import read_folder
+from webhook.cli.run.run_files import read_plans
+from webhook.errors import FairleadError, ServingError, UnreadableInput
+from webhook.evaluation.result import result_of
+from webhook.sandbox.processes import Lifeline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
-    from webhook.cli.demo.examples import DemoRun
-    from webhook.cli.demo.stages import Loopback
+    from webhook.evaluation.replicas import Replicas
     from webhook.policy.policy_set import PolicySet
 
-_LABELS: Final = {"kubernetes.io/metadata.name": NAMESPACE}
-_TO_SAVE: Final = ("fairlead demo --save mine", "write all of this to files")
-_TO_EXPLAIN: Final = (
-    "fairlead explain -f mine/pods.yaml --policies mine/policies",
-    "show each result with its reasons",
-)
-_TO_PREVIEW: Final = (
-    "fairlead run preview -f mine/run.yaml --policies mine/policies",
-    "show the pods of the Run",
-)
-_TO_KEEP: Final = (
-    'eval "$(fairlead sandbox up --policies mine/policies)"',
-    "start a cluster for your kubectl",
-)
+DATA: Final = Path(__file__).parent / "data"
+NAMESPACE: Final = "research"
+_HOST: Final = "127.0.0.1"
+_PATIENCE: Final = 30.0  # seconds for one answer, or for the end
+_POD: Final = {"group": "", "version": "v1", "kind": "Pod"}
+_PODS: Final = {"group": "", "version": "v1", "resource": "pods"}
+_PERSON: Final = "you@example.com"
+# Kubernetes' annotation for a description of an object.
+_DESCRIPTION: Final = "kubernetes.io/description"
 
 
-def save_files(folder: Path) -> None:
-    """Write the demo's files into a new folder, and print what to do with them."""
-    save(folder)
-    click.echo(f"{folder} has the demo's policies, their tests, pods, a Run and the namespace")
-    name = shlex.quote(str(folder))
-    hints = (
-        (f"fairlead test {name}", "run the policies' tests"),
-        (f"fairlead explain -f {name}/pods.yaml --policies {name}/policies", _TO_EXPLAIN[1]),
-        (f"fairlead run preview -f {name}/run.yaml --policies {name}/policies", _TO_PREVIEW[1]),
-        (f'eval "$(fairlead sandbox up --policies {name}/policies)"', _TO_KEEP[1]),
-        (f"kubectl create -f {name}/namespace.yaml", "create their namespace"),
-        (f"kubectl create -f {name}/pods.yaml -f {name}/run.yaml", "create the pods and the Run"),
-    )
-    print_text("text", ["", *text.hints(hints)])
+class Disagreement(FairleadError):
+    """The webhook and the evaluation decided differently on a pod."""
 
 
 def run(output: str) -> None:
-    """Run the demo, on loopback."""
-    policies = load(read_folder(POLICIES)).policies
-    with _tidy_end(), loopback() as stage:
-        head = text.title(
-            f"Fairlead {webhook.__version__}: the demo without a cluster",
-            f"The real webhook answers AdmissionReviews over {stage.tls} at {stage.url}. "
-            "There is no API server: no pod is created or scheduled.",
-        )
-        shown = _show_examples(stage, policies, head, output)
-        run = _show_run(stage, policies, shown, output)
-        hints = (_TO_SAVE, _TO_EXPLAIN, _TO_PREVIEW, _TO_KEEP)
+    """Show the demo. Raises ServingError and Disagreement."""
+    objects = read_offline([DATA / "pods.yaml"], [DATA / "policies"], NAMESPACE, None)
+    (planned,) = read_plans([DATA / "run.yaml"], NAMESPACE, "")
+    of_run = replace(objects, templates=planned.templates(objects.policies.sources))
+    examples, pods = decisions(objects), decisions(of_run)
+    with _tidy_end(), loopback() as server:
+        print_text(output, _head(server, objects.policies))
+        for number, each in enumerate(examples, 1):
+            server.compare(each)
+            print_text(output, _example(each, number))
+        for each in pods:
+            server.compare(each)
+        print_text(output, _run(pods, len(examples) + 1))
         print_result(
             output,
             json=lambda: {
                 "kind": "loopback",
-                "examples": [one.document() for one in shown],
-                "run": run.document(),
+                "examples": [result_of(each).document() for each in examples],
+                "run": [result_of(each).document() for each in pods],
             },
-            text=lambda: ["", *text.hints(hints)],
+            text=lambda: _end([*examples, *pods]),
         )
 
 
-def _show_examples(
-    stage: Loopback, policies: PolicySet, head: Iterable[str], output: str
-) -> list[AdmittedExample]:
-    """Print every example as soon as it is answered."""
-    print_text(output, [*head, "", *text.policies(policies.policies)])
-    result = []
-    for number, example in enumerate(read_examples(), 1):
-        shown = explain_example(example, stage.admit(example), policies, _LABELS)
-        result.append(shown)
-        print_text(output, ["", *text.example(shown, number)])
-    return result
+def save(folder: Path) -> None:
+    """Write the demo's files into a new folder, and print what to do with them."""
+    try:
+        shutil.copytree(DATA, folder)
+    except FileExistsError:
+        raise UnreadableInput([f"{folder}: already exists; name a new folder"]) from None
+    except OSError as error:
+        raise UnreadableInput([f"{folder}: {error.strerror}"]) from error
+    click.echo(f"{folder} has the demo's policies, their tests, pods, a Run and the namespace")
+    name = shlex.quote(str(folder))
+    more = (
+        (f"kubectl create -f {name}/namespace.yaml", "create their namespace"),
+        (f"kubectl create -f {name}/pods.yaml -f {name}/run.yaml", "create the pods and the Run"),
+    )
+    tests = (f"fairlead test {name}", "run the policies' tests")
+    print_text("text", ["", *_hints([tests, *_commands(name), *more])])
 
 
-def _show_run(
-    stage: Loopback, policies: PolicySet, examples: Sequence[AdmittedExample], output: str
-) -> DemoRun:
-    """Print the Run, and that the engine gives the same answers offline."""
-    run = run_demo(stage, policies, _LABELS)
-    print_text(output, ["", *text.run(run, len(examples) + 1)])
-    print_text(output, ["", *text.agreement(len(examples) + len(run.members))])
-    return run
+def _head(server: Loopback, policies: PolicySet) -> Iterator[str]:
+    yield click.style(f"Fairlead {webhook.__version__}: the demo without a cluster", bold=True)
+    tls = server.connection.sock.version()
+    yield from wrapped(
+        f"The real webhook answers AdmissionReviews over {tls} at {server.url}. "
+        "There is no API server: no pod is created or scheduled.",
+        0,
+    )
+    yield ""
+    yield click.style("Policies", bold=True)
+    yield from table([[each.name, each.description] for each in policies.policies], 2)
+
+
+def _example(replicas: Replicas, number: int) -> Iterator[str]:
+    yield ""
+    yield _heading(number, replicas.template.source.metadata["annotations"][_DESCRIPTION])
+    yield from changes(replicas)
+    yield from table([["because", each] for each in reasons(replicas)], 2)
+    yield from section(fields_title(replicas.decision), field_rows(replicas.decision.trace))
+    yield from warning_lines(replicas.warnings)
+
+
+def _run(pods: Sequence[Replicas], number: int) -> Iterator[str]:
+    """The pods of the Run, equal ones together, with the environment of the first."""
+    yield ""
+    yield _heading(number, "One file creates all pods of a run")
+    for each in pods:
+        yield next(iter(changes(each)))
+        env = each.arrival.pod["spec"]["containers"][0]["env"]
+        shown = {one["name"]: one.get("value") for one in env}
+        ranks = " ".join(f"{key}={shown[key]}" for key in ("RANK", "WORLD_SIZE"))
+        yield f"  first of them: {ranks}"
+
+
+def _end(compared: Sequence[Replicas]) -> Iterator[str]:
+    count = sum(each.count for each in compared)
+    yield ""
+    yield from wrapped(
+        f"The webhook gave all {count} answers as shown: `fairlead mutate` and `fairlead explain` "
+        "predict what it does.",
+        0,
+    )
+    yield ""
+    saved = ("fairlead demo --save mine", "write all of this to files")
+    yield from _hints([saved, *_commands("mine")])
+
+
+def _commands(name: str) -> list[tuple[str, str]]:
+    options = f"--policies {name}/policies"
+    return [
+        (f"fairlead explain -f {name}/pods.yaml {options}", "show each result with its reasons"),
+        (f"fairlead run preview -f {name}/run.yaml {options}", "show the pods of the Run"),
+        (f'eval "$(fairlead sandbox up {options})"', "start a cluster for your kubectl"),
+    ]
+
+
+def _hints(found: Sequence[tuple[str, str]]) -> Iterator[str]:
+    yield click.style("Try next", bold=True)
+    longest = max(len(command) for command, _ in found)
+    for command, does in found:
+        yield f"  {click.style(command.ljust(longest), fg='cyan')}  {does}"
+
+
+def _heading(number: int, title: str) -> str:
+    start = f"{number}  {title} "
+    return click.style(start, bold=True) + click.style("─" * (width() - len(start)), dim=True)
+
+
+class Loopback:
+    """The webhook at `url`, over one TLS connection that trusts only its authority."""
+
+    def __init__(self, port: int, authority: Path) -> None:
+        context = ssl.create_default_context(cafile=str(authority))
+        self.connection = http.client.HTTPSConnection(
+            _HOST, port, timeout=_PATIENCE, context=context
+        )
+        self.connection.connect()
+        self.url = f"https://{_HOST}:{port}/mutate"
+
+    def compare(self, replicas: Replicas) -> None:
+        """Send each of the pods to the webhook, which has to decide as the evaluation.
+
+        Raises Disagreement, and ServingError if an answer is not a decision.
+        """
+        decision, template = replicas.decision, replicas.template
+        user = names.DAEMON_SET_CONTROLLER if template.count is None else _PERSON
+        for index in replicas.all_indexes:
+            answer = self._answer(template.pod(index), user)
+            patch = json.loads(base64.b64decode(answer.get("patch", "") or b"W10="))
+            reason = answer.get("status", {}).get("message", "")
+            foreseen = list(decision.patch), "" if decision.allowed else decision.reason
+            if (patch, reason) != foreseen:
+                raise Disagreement(
+                    f"{replicas.subject}: the webhook answers {reason or patch}, and the "
+                    f"evaluation {decision.reason or foreseen[0]}: this is a bug of Fairlead, "
+                    "please report it"
+                )
+
+    def _answer(self, pod: dict[str, Any], user: str) -> dict[str, Any]:
+        request = {
+            "uid": str(uuid.uuid4()),
+            **dict.fromkeys(("kind", "requestKind"), _POD),
+            **dict.fromkeys(("resource", "requestResource"), _PODS),
+            "name": pod["metadata"].get("name", ""),
+            "namespace": NAMESPACE,
+            "operation": "CREATE",
+            "userInfo": {"username": user, "groups": ["system:authenticated"]},
+            "object": pod,
+            "dryRun": False,
+        }
+        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+        body = json.dumps({**review, "request": request})
+        headers = {"Content-Type": "application/json"}
+        self.connection.request("POST", "/mutate", body, headers)
+        answer = self.connection.getresponse()
+        content = answer.read()
+        if answer.status != http.client.OK:
+            raise ServingError(f"{answer.status} {content.decode(errors='replace')}")
+        found: dict[str, Any] = json.loads(content)["response"]
+        return found
+
+
+@contextlib.contextmanager
+def loopback(
+    policies: Path = DATA / "policies", namespaces: Path = DATA / "namespace.yaml"
+) -> Iterator[Loopback]:
+    """Run the webhook with the policies; removes its process and files at the end.
+
+    Raises ServingError if it does not start.
+    """
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlead-demo-")))
+        authority = folder / "ca.crt"
+        lifeline = Lifeline()
+        stack.callback(lifeline.cut)
+        process = subprocess.Popen(  # noqa: S603
+            [
+                *(sys.executable, "-c", "from webhook.cli import main; main()", "serve"),
+                *("--policies", policies, "--namespaces", namespaces),
+                *("--host", _HOST, "--port", "0", "--health-port", "0"),
+                *("--self-signed", "--ca-out", authority, "--grace", "0"),
+            ],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            # Not the current directory, which may have another `webhook`.
+            cwd=folder,
+            process_group=lifeline.group,
+        )
+        stack.callback(_end_process, process)
+        server = Loopback(_port(process), authority)
+        stack.callback(server.connection.close)
+        yield server
+
+
+def _port(process: subprocess.Popen[str]) -> int:
+    """Return the port of the process, from its log."""
+    output = []
+    # The rest of the log, a few lines, stays in the pipe.
+    for text in process.stderr or ():
+        output.append(text)
+        if text.startswith("{") and (line := json.loads(text))["message"] == "serving":
+            return int(line["port"])
+    raise ServingError(f"the webhook ended before it served:\n{''.join(output[-10:])}".rstrip())
+
+
+def _end_process(process: subprocess.Popen[str]) -> None:
+    process.terminate()
+    try:
+        process.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stderr:
+        process.stderr.close()
 
 
 @contextlib.contextmanager
