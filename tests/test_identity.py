@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.marked_pods import KATIB, MLRUN, RUN, SPARK, jobset, training, who
 from tests.wording import Wording, mentions
 from webhook import names
+from webhook.frameworks.table import FRAMEWORKS
 from webhook.identity import (
     READ_ANNOTATIONS,
     READ_LABELS,
@@ -19,7 +20,6 @@ from webhook.identity import (
     misread,
     unknown_keys,
 )
-from webhook.run.rendezvous.table import FRAMEWORKS
 from webhook.sources import SOURCES
 
 PLACE_ALL = {"fairlead.dev/place": "all"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.marked_pods import RUN, jobset, training, who
-from webhook.run.rendezvous.table import FRAMEWORKS, WORKER_ZERO_LEADS
+from webhook.frameworks.table import FRAMEWORKS, WORKER_ZERO_LEADS
 
 
 @pytest.mark.parametrize("index", ["", "-1", "+1", "1.0", "٣", "²", "1e3", "9" * 63, str(2**31)])

@@ -21,7 +21,16 @@ TIERS: Final[dict[str, tuple[str, ...]]] = {
     "unit": (
         *("admission", "bench", "certs", "cli", "comparison", "controller", "convert", "crd"),
         "evaluation",
-        *("exported", "fuzz", "installation", "kube", "laws", "manifests", "placement"),
+        *(
+            "exported",
+            "frameworks",
+            "fuzz",
+            "installation",
+            "kube",
+            "laws",
+            "manifests",
+            "placement",
+        ),
         *("pod_schema", "policy", "policy_tests", "run", "sandbox", "server", "tools"),
         "workloads",
         "chaos/test_pieces.py",

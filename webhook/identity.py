@@ -17,7 +17,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook import names
-from webhook.run.rendezvous.table import WORKER_ZERO_LEADS
+from webhook.frameworks.table import WORKER_ZERO_LEADS
 from webhook.sources import SHIPPED, SOURCES
 from webhook.sources.marks import completion_index, parse_index
 
@@ -46,7 +46,7 @@ class Identity(NamedTuple):
     kind: str
     """One of names.KINDS."""
     framework: str | None
-    """A name of FRAMEWORKS in webhook.run.rendezvous.table."""
+    """A name of FRAMEWORKS in webhook.frameworks.table."""
     role: str | None
     """One of names.ROLES."""
     replica_index: int | None

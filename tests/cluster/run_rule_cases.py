@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tests.run.whole_runs import a_run
+from webhook.frameworks.framework import Roles
+from webhook.frameworks.table import FRAMEWORKS, ROLES
 from webhook.run.model import DEFAULT_ROLE
-from webhook.run.rendezvous.framework import Roles
-from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
 
 Json = dict[str, Any]
 

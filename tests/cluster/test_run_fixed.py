@@ -13,10 +13,10 @@ from tests.cluster.causes import message_with, rule_message
 from tests.policy.examples import GONE, changed
 from tests.run.whole_runs import ALL, OTHERS, TENSORFLOW, a_run
 from webhook import names
+from webhook.frameworks.table import FRAMEWORKS
 from webhook.run.crd import CHANGEABLE
 from webhook.run.crd import FIXED as RULES
 from webhook.run.model import RunSpec
-from webhook.run.rendezvous.table import FRAMEWORKS
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 

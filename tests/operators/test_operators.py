@@ -21,7 +21,7 @@ from tests.operators.jobs import EXAMPLES, SPARK_APPLICATION, Example
 from tests.wording import line_with, mentions
 from webhook import names
 from webhook.cli import fairlead
-from webhook.run.rendezvous.table import FRAMEWORKS
+from webhook.frameworks.table import FRAMEWORKS
 from webhook.sandbox.cache_folder import cache_directory
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator

@@ -9,9 +9,9 @@ import pytest
 
 from tests.crd.schemas import MOST_BYTES, carried, keys_of_lists, nodes, opaque, rules_of
 from tests.fast_yaml import load_yaml
+from webhook.frameworks.framework import Roles
 from webhook.run.crd import NAME, RULES, custom_resource_definition, single_roles
 from webhook.run.model import RunSpec
-from webhook.run.rendezvous.framework import Roles
 
 Json = dict[str, Any]
 MANIFEST = Path(__file__).parents[2] / "manifests/crds" / f"{NAME}.yaml"

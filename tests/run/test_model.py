@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from tests.policy.examples import changed
 from tests.run.whole_runs import ALL, HEAD, TENSORFLOW, a_run
 from tests.wording import Wording, mentions
+from webhook.frameworks.table import ROLES
 from webhook.run.model import Run
-from webhook.run.rendezvous.table import ROLES
 from webhook.run.run_documents import read_runs
 
 Json = dict[str, Any]

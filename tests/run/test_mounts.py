@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.run.runs import a_run, containers, spec_of
+from webhook.frameworks.framework import SharedConfig
 from webhook.run.manifests import mounts
-from webhook.run.rendezvous.framework import SharedConfig
 
 Json = dict[str, Any]
 RUN = a_run("r", {"template": spec_of(containers("main"))})

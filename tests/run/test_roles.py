@@ -7,7 +7,7 @@ from itertools import chain
 import pytest
 
 from webhook import names
-from webhook.run.rendezvous.table import FRAMEWORKS, ROLES, end_role
+from webhook.frameworks.table import FRAMEWORKS, ROLES, end_role
 
 each_framework = pytest.mark.parametrize("framework", list(ROLES), ids=str)
 

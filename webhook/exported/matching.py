@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import names
 from webhook.exported import cel
 from webhook.exported.cel import Piece, every, text, var
+from webhook.frameworks.table import WORKER_ZERO_LEADS
 from webhook.policy.conditions import given_fields
 from webhook.policy.selectors import compile_selector
-from webhook.run.rendezvous.table import WORKER_ZERO_LEADS
 from webhook.sources import SHIPPED
 from webhook.sources.marks import COMPLETION_INDEX, COMPLETION_KEYS, NONE, Key
 

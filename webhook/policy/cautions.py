@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook import names
+from webhook.frameworks.table import FRAMEWORKS
 from webhook.pod_schema import text_rules
 from webhook.policy.findings import Caution, Kind
 from webhook.policy.match_model import Match
 from webhook.policy.model import CapacityClass, PlacementException, PlacementPolicy
 from webhook.policy.subject import ADDED_VOLUME
 from webhook.policy.together.reach import Reach, unmatchable
-from webhook.run.rendezvous.table import FRAMEWORKS
 from webhook.strict import guess, quoted
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from webhook import names
 from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN, is_label, is_subdomain
+from webhook.frameworks.table import FRAMEWORKS
 from webhook.policy.match_model import Match
 from webhook.policy.selectors import compile_selector
-from webhook.run.rendezvous.table import FRAMEWORKS
 from webhook.sources.marks import parse_index
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 
 from webhook import names
 from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN
+from webhook.frameworks.table import FRAMEWORKS
 from webhook.placement.schema.selectors import LabelSelector
 from webhook.placement.schema.syntax import ResourceName
-from webhook.run.rendezvous.table import FRAMEWORKS
 from webhook.strict import Strict, guess, own_error, quoted
 
 # The volume sources of v1.VolumeSource, as a pod's volume names them.

@@ -19,6 +19,8 @@ from webhook.crd.definition import (
 )
 from webhook.crd.rules import PLACEMENT, TOO_DEEP, Rule, literal
 from webhook.dns_names import MAX_LABEL, SERVICE_NAME
+from webhook.frameworks.native_default import is_native_default
+from webhook.frameworks.table import FRAMEWORKS, ROLES
 from webhook.placement.schema.syntax import MAX_LISTED
 from webhook.run.backends.dask_operator import SUFFIX as DASK_SUFFIX
 from webhook.run.backends.jobset import SUFFIX as JOBSET_SUFFIX
@@ -26,15 +28,13 @@ from webhook.run.json_schema import raw
 from webhook.run.model import DEFAULT_ROLE, SERVING, ReplicaSpec, RunSpec
 from webhook.run.model.replica import MAX_OVERRIDES
 from webhook.run.model.spec import MAX_EXIT_CODES, MAX_PORTS
-from webhook.run.native_default import is_native_default
-from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
 from webhook.strict import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from webhook.crd.definition import Lists
-    from webhook.run.rendezvous.framework import Roles
+    from webhook.frameworks.framework import Roles
 
 Json = dict[str, Any]
 

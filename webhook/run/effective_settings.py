@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from webhook.run.native_default import format_value, is_native_default
+from webhook.frameworks.native_default import format_value, is_native_default
 from webhook.strict import Strict
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.run.rendezvous.framework import (
+from webhook.frameworks.framework import (
     FILES,
     SSH_AUTHORIZED_KEYS,
     SSH_PRIVATE_KEY,
@@ -22,11 +22,11 @@ from webhook.run.rendezvous.framework import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from webhook.frameworks.framework import SharedConfig
+    from webhook.frameworks.replica_group import Gang
     from webhook.placement.shapes import JsonObject
     from webhook.run.model import Run
     from webhook.run.pod_template_cache import PodTemplateCache
-    from webhook.run.rendezvous.framework import SharedConfig
-    from webhook.run.replica_group import Gang
 
 # The prefix before the hyphen gives service meshes the protocol.
 _PORT_NAME: Final = "tcp-rendezvous"

@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.errors import InvalidRun
+from webhook.frameworks.framework import SharedConfig
+from webhook.frameworks.replica_group import Gang
+from webhook.frameworks.table import render_env, render_shared
 from webhook.policy.findings import path_text
 from webhook.run import manifests
 from webhook.run.environment import bottom, upon
 from webhook.run.observed import Needs
 from webhook.run.pod_template_cache import make_template_cache, with_log_as_message
-from webhook.run.rendezvous.framework import SharedConfig
-from webhook.run.rendezvous.table import render_env, render_shared
-from webhook.run.replica_group import Gang
 from webhook.run.template import merged, template_problems
 from webhook.strict import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from webhook.frameworks.framework import ReplicaEnv
     from webhook.placement.schema.placement import PlacementModel
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Path
     from webhook.run.environment import Placement
     from webhook.run.model import Resources, Run
     from webhook.run.pod_template_cache import PodTemplateCache
-    from webhook.run.rendezvous.framework import ReplicaEnv
 
 _TEMPLATE: Final[Path] = ("spec", "template")
 

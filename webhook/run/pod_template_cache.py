@@ -12,10 +12,10 @@ from webhook.run.manifests import labels, mounts, owners
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from webhook.frameworks.framework import ReplicaEnv, SharedConfig
     from webhook.placement.shapes import JsonObject
     from webhook.run.model import Run
     from webhook.run.plan import Draft
-    from webhook.run.rendezvous.framework import ReplicaEnv, SharedConfig
 
 # Use the end of the log if a failed container wrote no termination message.
 _LOG: Final = "FallbackToLogsOnError"

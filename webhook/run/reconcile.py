@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from webhook.frameworks.table import ROLES
 from webhook.run import incidents, serving
 from webhook.run.actions import (
     CreateConfigMap,
@@ -36,7 +37,6 @@ from webhook.run.progress import (
     make_announcements,
     suspended_status,
 )
-from webhook.run.rendezvous.table import ROLES
 from webhook.run.restarts import (
     STABLE,
     RestartTerms,

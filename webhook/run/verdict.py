@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from webhook.frameworks.table import end_role
 from webhook.run.failure import OOM_KILLED
-from webhook.run.rendezvous.table import end_role
 from webhook.run.restarts import MOST_REFUSALS
 from webhook.times import elapsed, format_span
 

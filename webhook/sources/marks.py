@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from webhook import names
-from webhook.run.rendezvous.table import FRAMEWORKS
+from webhook.frameworks.table import FRAMEWORKS
 
 Labels: TypeAlias = Mapping[str, str]
 Words: TypeAlias = Mapping[str, str]

@@ -19,10 +19,10 @@ from webhook.cli.live.value_text import placement_rows
 from webhook.cli.yaml_out import yaml_line
 from webhook.evaluation.replicas import evaluate_template
 from webhook.evaluation.result import result_of
+from webhook.frameworks.framework import FILES, ReplicaEnv
 from webhook.run.backends.engine_pods import PodReader
 from webhook.run.backends.engines import find_engine
 from webhook.run.effective_settings import effective_settings, setting_rows, settings_document
-from webhook.run.rendezvous.framework import FILES, ReplicaEnv
 from webhook.shortening import apart
 from webhook.sources.kind_model import UNKNOWN
 from webhook.workloads.template import ranges

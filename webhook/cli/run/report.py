@@ -15,12 +15,12 @@ from pydantic import ValidationError
 from webhook import names
 from webhook.cli.run.cluster import fetch_run, pods_path
 from webhook.errors import ClusterError
+from webhook.frameworks.table import ROLES
 from webhook.run.backends.engine_pods import pod_reader
 from webhook.run.effective_settings import effective_settings, settings_document
 from webhook.run.model import Run, RunStatus
 from webhook.run.model.status import parse_intervals
 from webhook.run.progress import SHOULD_BE_TRUE
-from webhook.run.rendezvous.table import ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

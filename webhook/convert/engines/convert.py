@@ -20,6 +20,7 @@ from webhook.convert.polyaxon.complete import complete
 from webhook.convert.polyaxon.convert import Converted, read_file
 from webhook.convert.polyaxon.draft import Notes
 from webhook.convert.polyaxon.item import Item, plain
+from webhook.frameworks.native_default import format_value
 from webhook.run.backends import (
     batch_job,
     dask_operator,
@@ -36,7 +37,6 @@ from webhook.run.backends.spark_operator import SparkBackend
 from webhook.run.backends.trainer import TrainerBackend
 from webhook.run.backends.training_operator import MPIJOB_V1, render_job
 from webhook.run.effective_settings import effective_settings
-from webhook.run.native_default import format_value
 from webhook.run.plan import drafts, make_gang
 from webhook.workloads.template import at
 

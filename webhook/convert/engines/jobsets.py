@@ -9,8 +9,8 @@ from webhook import names
 from webhook.convert.engines.parts import NOTHING, begin, find, first_of, is_second, set_templates
 from webhook.convert.polyaxon.draft import Converted, settled
 from webhook.convert.polyaxon.item import Item, plain
+from webhook.frameworks.table import FRAMEWORKS, ROLES
 from webhook.run.backends import jobset, trainer
-from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
+from webhook.frameworks.table import WORKER_ZERO_LEADS
 from webhook.identity import identify
 from webhook.interception import EXCLUDED_NAMESPACES
 from webhook.placement import label_values
@@ -18,7 +19,6 @@ from webhook.policy import conditions
 from webhook.policy.match_model import Match
 from webhook.policy.subject import Subject
 from webhook.policy.together.reach import requirements
-from webhook.run.rendezvous.table import WORKER_ZERO_LEADS
 from webhook.shortening import first_few
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.dns_names import MAX_LABEL
+from webhook.frameworks.dask import PORT
 from webhook.run.backends.backend import (
     FieldMapping,
     ObjectKind,
@@ -16,7 +17,6 @@ from webhook.run.backends.backend import (
     make_metadata,
     render_template,
 )
-from webhook.run.rendezvous.dask import PORT
 from webhook.strict import Problem
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.frameworks.table import ROLES
 from webhook.run.backends import dask_operator, jobset
 from webhook.run.backends.dask_operator import SECTIONS
 from webhook.run.backends.table import BACKENDS
 from webhook.run.backends.training_operator import KINDS, MPIJOB_V1, Kubeflow
 from webhook.run.observation import engine_object
-from webhook.run.rendezvous.table import ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import names
 from webhook.dns_names import MAX_LABEL
 from webhook.errors import InvalidRun
+from webhook.frameworks.replica_group import Gang
+from webhook.frameworks.table import ROLES, end_role, render_env, render_shared
 from webhook.run.backends.backend import (
     FieldMapping,
     ObjectKind,
@@ -27,8 +29,6 @@ from webhook.run.backends.backend import (
     role_problems,
 )
 from webhook.run.plan import make_gang
-from webhook.run.rendezvous.table import ROLES, end_role, render_env, render_shared
-from webhook.run.replica_group import Gang
 from webhook.strict import Problem
 
 if TYPE_CHECKING:

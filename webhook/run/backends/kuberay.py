@@ -10,6 +10,7 @@ import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.frameworks.ray import CLIENT_PORT, DASHBOARD_PORT, PORT
 from webhook.run.backends.backend import (
     NATIVE_CURE,
     FieldMapping,
@@ -20,7 +21,6 @@ from webhook.run.backends.backend import (
     render_fields,
     render_template,
 )
-from webhook.run.rendezvous.ray import CLIENT_PORT, DASHBOARD_PORT, PORT
 from webhook.strict import Problem
 
 if TYPE_CHECKING:

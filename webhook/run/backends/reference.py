@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from webhook.frameworks.table import FRAMEWORKS
 from webhook.run.backends import (
     batch_job,
     dask_operator,
@@ -14,7 +15,6 @@ from webhook.run.backends import (
 )
 from webhook.run.backends.training_operator import KINDS, READ_ONLY
 from webhook.run.model import RunSpec
-from webhook.run.rendezvous.table import FRAMEWORKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

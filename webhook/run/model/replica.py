@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, WithJsonSchema
 from pydantic_core import InitErrorDetails
 
+from webhook.frameworks.native_default import native_default
 from webhook.placement.schema.placement import PlacementModel
 from webhook.placement.schema.syntax import ResourceName
 from webhook.run.model.run_checks import environment_problems, index_problems
-from webhook.run.native_default import native_default
 from webhook.strict import (
     UNKNOWN_FIELD,
     Problem,

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webhook.dns_names import MAX_LABEL
+from webhook.frameworks.framework import Roles
+from webhook.frameworks.table import FRAMEWORKS, ROLES
 from webhook.placement.schema.syntax import long_lists
-from webhook.run.rendezvous.framework import Roles
-from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
 from webhook.strict import Problem, guess, quoted
 
 # Kinds whose pod runs until it is stopped.

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 from pydantic import AfterValidator, Field, create_model
 
 from webhook.dns_names import LABEL, MAX_LABEL, SERVICE_NAME
+from webhook.frameworks.native_default import native_default
+from webhook.frameworks.table import FRAMEWORKS, ROLES
 from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue, ServiceName
 from webhook.run.model.replica import Environment, PodTemplate, ReplicaSpec
 from webhook.run.model.run_checks import (
@@ -16,8 +18,6 @@ from webhook.run.model.run_checks import (
     spec_problems,
 )
 from webhook.run.model.status import RunStatus
-from webhook.run.native_default import native_default
-from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
 from webhook.strict import Problem, Strict, distinct, own_error
 
 RunKind: TypeAlias = Literal["experiment", "job", "build", "notebook", "tensorboard", "service"]

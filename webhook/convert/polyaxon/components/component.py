@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from webhook.convert.polyaxon.components.component_pod import Pod
     from webhook.convert.polyaxon.draft import ConversionOptions, Draft, Notes
     from webhook.convert.polyaxon.item import Item
-    from webhook.run.rendezvous.framework import PolyaxonRuntime
+    from webhook.frameworks.framework import PolyaxonRuntime
 
 _ORDER: Final = "a Run waits for no other; create it when the others are done"
 _LEFT_OUT: Final = {

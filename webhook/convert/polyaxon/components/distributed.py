@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from webhook.convert.polyaxon.components.component_pod import SharedSettings
     from webhook.convert.polyaxon.draft import Draft, Notes
     from webhook.convert.polyaxon.item import Item
-    from webhook.run.rendezvous.framework import PolyaxonRuntime
+    from webhook.frameworks.framework import PolyaxonRuntime
 
 _GANG: Final = (
     "Fairlead does not schedule pods as a gang; a scheduler that does is named under "

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.convert.polyaxon.components.runtime_patch import patched
 from webhook.convert.polyaxon.values import want_mapping, want_text, want_texts
-from webhook.run.rendezvous.framework import PolyaxonRuntime
-from webhook.run.rendezvous.table import POLYAXON_RUNTIMES
+from webhook.frameworks.framework import PolyaxonRuntime
+from webhook.frameworks.table import POLYAXON_RUNTIMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,8 +16,8 @@ from webhook.convert.polyaxon.item import Item, Section
 from webhook.convert.polyaxon.old_schema import experiment_environment
 from webhook.convert.polyaxon.placement import SHM_VOLUME, ordered
 from webhook.convert.polyaxon.values import want_one_of, want_texts
+from webhook.frameworks.table import FRAMEWORKS, ROLES
 from webhook.run.model import DEFAULT_ROLE
-from webhook.run.rendezvous.table import FRAMEWORKS, ROLES
 from webhook.strict import guess, quoted
 
 if TYPE_CHECKING:
