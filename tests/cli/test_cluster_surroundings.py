@@ -9,8 +9,9 @@ import pytest
 
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from tests.wording import Wording, mentions
-from webhook.cli.cluster_surroundings import read_classes, read_default_class, read_labels
+from webhook.cli.cluster_surroundings import read_classes, read_labels, read_world
 from webhook.errors import ClusterError
+from webhook.policy.load import load
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -81,5 +82,12 @@ def test_the_default_priority_class_is_that_of_the_lowest_value(tmp_path: Path) 
     low: Json = {"metadata": {"name": "low"}, "value": 1, "globalDefault": True}
     high: Json = {"metadata": {"name": "high"}, "value": 9, "globalDefault": True}
     plain: Json = {"metadata": {"name": "plain"}, "value": 0}
-    assert asked(tmp_path, read_default_class, high, low, plain)[0] == "low"
-    assert asked(tmp_path, read_default_class, plain)[0] == ""
+    notes: list[str] = []
+
+    async def default(client: Client) -> str:
+        world = await read_world(client, load({}).policies, ["ml"], None, notes)
+        return world.cluster.default_priority_class
+
+    assert asked(tmp_path, default, high, low, plain)[0] == "low"
+    assert asked(tmp_path, default, plain)[0] == ""
+    assert not any("priorityclasses" in each for each in notes)

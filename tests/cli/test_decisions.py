@@ -116,15 +116,19 @@ def test_a_cluster_without_a_class_refuses_the_pods_that_get_it(tmp_path: Path) 
     (unasked,) = decisions(offline)
     assert unasked.admitted
     assert not list(unlisted_classes([unasked]))
-    (refused,) = decisions(replace(offline, classes={"PriorityClass": ["urgents"]}))
+    (refused,) = decisions(
+        replace(offline, world=replace(offline.world, classes={"PriorityClass": ["urgents"]}))
+    )
     (line,) = refused.refusals
     mentions(
         line, "priorityClassName: policy urgent sets it", "no PriorityClass 'urgent'", "urgents"
     )
     assert not refused.admitted
-    (there,) = decisions(replace(offline, classes={"PriorityClass": ["urgent"]}))
+    (there,) = decisions(
+        replace(offline, world=replace(offline.world, classes={"PriorityClass": ["urgent"]}))
+    )
     assert there.admitted
-    (unlisted,) = decisions(replace(offline, classes={}))
+    (unlisted,) = decisions(replace(offline, world=replace(offline.world, classes={})))
     (note,) = unlisted_classes([unlisted])
     mentions(note, "unknown", "PriorityClass urgent")
 

@@ -185,7 +185,9 @@ def test_what_is_printed_is_decided_on_once_more(
     source, path = files.write("pod.yaml", ARM), files.write("rejects.yaml", REJECTED)
     offline = read_offline([source], [files.folder / "policies.yaml"], "default", None)
     decided = decisions(offline)
-    printer = Printer(replace(offline, policies=read_policies([path])), decided)
+    printer = Printer(
+        replace(offline, world=replace(offline.world, policies=read_policies([path]))), decided
+    )
     printer.objects("yaml")
     assert printer.withheld
     told = capsys.readouterr()

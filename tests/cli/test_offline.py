@@ -51,19 +51,19 @@ def test_an_objects_own_namespace_goes_first(tmp_path: Path) -> None:
 def test_namespaces_and_priority_classes_among_the_objects_count(tmp_path: Path) -> None:
     """They are there before the pods in the cluster, too; of two defaults the lower value is."""
     offline = read(tmp_path, f"{POD}---\n{NAMESPACE}---\n{CLASSES}", BATCH)
-    assert labels_of("research", offline.namespaces) == {
+    assert labels_of("research", offline.world.namespaces) == {
         "kubernetes.io/metadata.name": "research",
         "tier": "batch",
     }
-    assert offline.cluster.default_priority_class == "normal"
+    assert offline.world.cluster.default_priority_class == "normal"
     assert offline.unknown_namespaces() == []
 
 
 def test_the_same_is_read_from_a_file(tmp_path: Path) -> None:
     """As `kubectl get ns,priorityclass -o yaml` prints it."""
     offline = read(tmp_path, POD, BATCH, f"{NAMESPACE}---\n{CLASSES}")
-    assert labels_of("research", offline.namespaces)["tier"] == "batch"
-    assert offline.cluster.default_priority_class == "normal"
+    assert labels_of("research", offline.world.namespaces)["tier"] == "batch"
+    assert offline.world.cluster.default_priority_class == "normal"
 
 
 def test_unknown_labels_that_policies_need_are_reported(tmp_path: Path, wording: Wording) -> None:
@@ -169,7 +169,7 @@ def test_a_namespace_among_the_objects_takes_no_label_away(tmp_path: Path) -> No
     """As `kubectl apply` of it would take none."""
     bare = "apiVersion: v1\nkind: Namespace\nmetadata: {name: research, labels: {own: x}}\n"
     offline = read(tmp_path, f"{POD}---\n{bare}", BATCH, NAMESPACE)
-    assert labels_of("research", offline.namespaces).keys() >= {"tier", "own"}
+    assert labels_of("research", offline.world.namespaces).keys() >= {"tier", "own"}
 
 
 def test_objects_that_make_no_pods_are_an_error(tmp_path: Path) -> None:

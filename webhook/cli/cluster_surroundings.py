@@ -1,25 +1,32 @@
-"""Read a cluster once: its policies, namespace labels and default priority class."""
+"""Read a cluster once: its policies, and what else evaluations depend on."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from webhook.admission.arrival import Cluster
 from webhook.cli.objects import default_priority_class
 from webhook.cli.offline import namespaces_among
 from webhook.errors import ClusterError
 from webhook.evaluation.plugins import PluginInputs
+from webhook.evaluation.world import World
 from webhook.kube.namespaces import read_namespace
+from webhook.placement.nodes import by_name
 from webhook.policy.cluster_objects import load_objects
 from webhook.workloads.object import from_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Awaitable, Iterable, Mapping, Sequence
 
     from webhook.kube.client import Client
+    from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
     from webhook.policy.load import Loaded
+    from webhook.policy.policy_set import PolicySet
 
+T = TypeVar("T")
 _SCHEDULING: Final = "scheduling.k8s.io/v1"
 _CLASSES: Final = {
     "PriorityClass": f"/apis/{_SCHEDULING}/priorityclasses",
@@ -36,13 +43,52 @@ async def read_labels(client: Client, namespace: str) -> dict[str, Mapping[str, 
     return namespaces_among([from_answer("v1", "Namespace", each) for each in spaces])
 
 
-async def read_default_class(client: Client) -> str:
-    """The name of the default PriorityClass; empty if there is none. Raises ClusterError."""
-    listed = await client.list(
-        _CLASSES["PriorityClass"],
-        lambda each: from_answer(_SCHEDULING, "PriorityClass", each),
+async def read_world(
+    client: Client,
+    policies: PolicySet,
+    namespaces: Sequence[str],
+    nodes: Sequence[Node] | None,
+    notes: list[str],
+) -> World:
+    """What evaluations depend on, as it is in the cluster now; of these namespaces, or of all.
+
+    What may not be read is unknown, and added to `notes`, and so is what the webhook is not sent.
+    Raises ClusterError.
+    """
+    from webhook.cli.live.missing_stamp import read_configuration, sending_notes
+
+    wanted = list(dict.fromkeys(namespaces)) or [""]
+    labels: dict[str, Mapping[str, str]] = {}
+    for name in wanted:
+        labels |= await allowed(read_labels(client, name), "namespaces", notes) or {}
+    classes = await read_classes(client)
+    if "PriorityClass" not in classes:
+        notes.append(_unread("priorityclasses"))
+    priorities = classes.get("PriorityClass", {}).values()
+    default = default_priority_class(
+        [from_answer(_SCHEDULING, "PriorityClass", each) for each in priorities]
     )
-    return default_priority_class(listed.items) or ""
+    plugins = await read_plugin_inputs(client, classes, wanted)
+    configuration = await read_configuration(client)
+    notes += sending_notes(configuration)
+    cluster = Cluster(default or "", node=by_name(nodes))
+    now = datetime.now(UTC)
+    return World(policies, cluster, labels, now, configuration, classes, plugins, nodes)
+
+
+async def allowed(reading: Awaitable[T], what: str, notes: list[str]) -> T | None:
+    """What is read; None, with a note, if it may not be read. Raises ClusterError."""
+    try:
+        return await reading
+    except ClusterError as error:
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        notes.append(_unread(what))
+        return None
+
+
+def _unread(what: str) -> str:
+    return f"you may not read {what}: conditions that depend on them are unknown"
 
 
 async def read_classes(client: Client) -> dict[str, dict[str, JsonObject]]:

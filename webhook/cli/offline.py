@@ -39,10 +39,9 @@ from webhook.workloads.stored_pod import is_stored
 from webhook.workloads.template import find_unknown_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from webhook.evaluation.plugins import PluginInputs
     from webhook.identity import Identity
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
@@ -60,52 +59,30 @@ _NAMED: Final = 3
 class Offline:
     """The whole input.
 
-    templates:     the pod templates of the objects, in order
-    namespaces:    labels by namespace, as far as they are known
-    namespace:     for objects without one
-    now:           the time of the decisions, because exceptions end
-    problems:      lines about files and objects that could not be read; they are left out
-    unread:        lines about kinds whose pods are unknown; they are left out
-    nodes:         None if unknown
-    configuration: the webhook configuration that sends pods; None if unknown
-    notes:         lines about a cluster that was asked
-    classes:       names of a cluster's PriorityClasses and RuntimeClasses, by kind, as far as they
-                   may be listed; None if no cluster was asked
-    plugins:       what the API server's plugins read
+    world:     what evaluations depend on
+    templates: the pod templates of the objects, in order
+    namespace: for objects without one
+    problems:  lines about files and objects that could not be read; they are left out
+    unread:    lines about kinds whose pods are unknown; they are left out
+    notes:     lines about a cluster that was asked
     """
 
-    policies: PolicySet
+    world: World
     objects: Sequence[Object]
     templates: Sequence[PodTemplate]
-    namespaces: Mapping[str, Mapping[str, str]]
-    cluster: Cluster
     namespace: str
-    now: datetime
     problems: Sequence[str] = ()
     unread: Sequence[str] = ()
-    nodes: Sequence[Node] | None = None
-    configuration: Mapping[str, Any] | None = None
     notes: Sequence[str] = ()
-    classes: Mapping[str, Collection[str]] | None = None
-    plugins: PluginInputs = UNREAD
+
+    @property
+    def policies(self) -> PolicySet:
+        """The policies."""
+        return self.world.policies
 
     def namespace_of(self, template: PodTemplate) -> str:
         """The namespace of the template's pods."""
         return template.source.namespace or self.namespace
-
-    @property
-    def world(self) -> World:
-        """What pods are evaluated by."""
-        return World(
-            self.policies,
-            self.cluster,
-            self.namespaces,
-            self.now,
-            self.configuration,
-            self.classes,
-            self.plugins,
-            self.nodes,
-        )
 
     def unknown_namespaces(self) -> list[str]:
         """A line for each namespace whose labels are unknown, although decisions depend on them.
@@ -116,7 +93,7 @@ class Offline:
         return unknown_labels(
             self.policies,
             ((self.namespace_of(each), each) for each in asked),
-            self.namespaces,
+            self.world.namespaces,
             "--namespaces, or with -f",
         )
 
@@ -174,20 +151,17 @@ def read_offline(
         raise UnreadableInput(problems if problems and not found else [*problems, *nothing])
     file = read_cluster_file(namespaces) if namespaces else None
     default = default_priority_class(found) or (file and file.default_priority_class)
-    known = merged(file.namespaces if file else {}, namespaces_among(found))
-    now = datetime.now(UTC)
-    return Offline(
+    world = World(
         policy_set,
-        found,
-        templates,
-        known,
         Cluster(default or ""),
-        namespace,
-        now,
-        problems,
-        not_read,
+        merged(file.namespaces if file else {}, namespaces_among(found)),
+        datetime.now(UTC),
+        configuration=None,
+        classes=None,
         plugins=merge_inputs(plugin_inputs(found), file.plugins if file else UNREAD),
+        nodes=None,
     )
+    return Offline(world, found, templates, namespace, problems, not_read)
 
 
 def merged(

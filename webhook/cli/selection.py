@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import click
 
 from webhook.cli.exit_codes import UNKNOWN, errors_exit
 from webhook.cli.options import CLUSTER, WhereType, client_of, paths_of, setting, usual_kubeconfig
 from webhook.cli.output import print_notes, say
-from webhook.evaluation.plugins import UNREAD
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from webhook.cli.live.finding import ObjectReference
     from webhook.cli.live.focus import Focus
     from webhook.cli.live.live_pods import Answers
     from webhook.cli.offline import Offline
     from webhook.cli.options import Where
-    from webhook.evaluation.plugins import PluginInputs
     from webhook.evaluation.replicas import Replicas
+    from webhook.evaluation.world import World
     from webhook.placement.nodes import Node
-    from webhook.policy.policy_set import PolicySet
-    from webhook.workloads.object import Object
 
 FailOn: TypeAlias = Literal["rejected", "no-node", "warning", "unknown"]
 
@@ -104,98 +101,70 @@ class Selection:
         return bool(self.words)
 
 
-class _ClusterAnswers(NamedTuple):
-    """What was read from a cluster; None if it was not asked."""
-
-    policies: PolicySet | None
-    nodes: Sequence[Node] | None
-    namespaces: Mapping[str, Mapping[str, str]]
-    default_priority_class: str
-    configuration: Mapping[str, Any] | None = None
-    notes: Sequence[str] = ()
-    classes: Mapping[str, Collection[str]] | None = None
-    plugins: PluginInputs = UNREAD
-
-
 def read_files(selection: Selection) -> Offline:
     """Read the files, and the cluster where the word `cluster` is given.
 
-    With the cluster's policies, its namespace labels and default PriorityClass are read too.
-    If the cluster does not answer, the command exits with UNKNOWN. Raises FairleadError and
-    UsageError.
+    With the cluster's policies, everything else that evaluations depend on is read too. If the
+    cluster does not answer, the command exits with UNKNOWN. Raises FairleadError and UsageError.
     """
     import asyncio
 
-    from webhook.cli.offline import merged, read_nodes, read_offline
-    from webhook.evaluation.plugins import merge_inputs
+    from webhook.cli.offline import read_nodes, read_offline
     from webhook.placement.nodes import by_name
 
-    answers = _ClusterAnswers(None, None, {}, "")
-    paths = paths_of(selection.policies)
+    known: World | None = None
+    nodes: Sequence[Node] | None = None
+    notes: list[str] = []
     if CLUSTER in (*selection.policies, selection.nodes):
         with errors_exit(UNKNOWN):
-            answers = asyncio.run(_ask_cluster(selection))
+            known, nodes = asyncio.run(_ask_cluster(selection, notes))
     offline = read_offline(
         selection.filenames,
-        paths if answers.policies is None else answers.policies,
+        known.policies if known else paths_of(selection.policies),
         selection.namespace or "default",
         selection.namespaces_file,
     )
-    nodes = selection.nodes
-    known = answers.nodes if nodes is None or nodes is CLUSTER else read_nodes(nodes)
-    cluster = replace(offline.cluster, node=by_name(known))
-    if not cluster.default_priority_class:
-        cluster = replace(cluster, default_priority_class=answers.default_priority_class)
-    namespaces = merged(answers.namespaces, offline.namespaces)
-    return replace(
-        offline,
-        namespaces=namespaces,
-        cluster=cluster,
-        nodes=known,
-        configuration=answers.configuration,
-        notes=answers.notes,
-        classes=_with_given(answers.classes, offline.objects),
-        plugins=merge_inputs(offline.plugins, answers.plugins),
-    )
+    if selection.nodes is not None and selection.nodes is not CLUSTER:
+        nodes = read_nodes(selection.nodes)
+    world = _with_given(known, offline) if known else offline.world
+    cluster = replace(world.cluster, node=by_name(nodes))
+    return replace(offline, world=replace(world, cluster=cluster, nodes=nodes), notes=notes)
 
 
-def _with_given(
-    there: Mapping[str, Collection[str]] | None, objects: Sequence[Object]
-) -> dict[str, Collection[str]] | None:
-    """The cluster's classes, and those among the objects, which would be created too."""
-    if there is None:
-        return None
-    return {
-        kind: {*names, *(each.name for each in objects if each.kind == kind)}
-        for kind, names in there.items()
+def _with_given(there: World, offline: Offline) -> World:
+    """The cluster's world with what the files have, which would be created too."""
+    from webhook.cli.offline import merged
+    from webhook.evaluation.plugins import merge_inputs
+
+    given = offline.world
+    classes = {
+        kind: {*names, *(each.name for each in offline.objects if each.kind == kind)}
+        for kind, names in (there.classes or {}).items()
     }
-
-
-async def _ask_cluster(selection: Selection) -> _ClusterAnswers:
-    from webhook.cli.cluster_surroundings import (
-        read_classes,
-        read_default_class,
-        read_labels,
-        read_plugin_inputs,
+    return replace(
+        there,
+        cluster=given.cluster if given.cluster.default_priority_class else there.cluster,
+        namespaces=merged(there.namespaces, given.namespaces),
+        classes=classes,
+        plugins=merge_inputs(given.plugins, there.plugins),
     )
+
+
+async def _ask_cluster(
+    selection: Selection, notes: list[str]
+) -> tuple[World | None, Sequence[Node] | None]:
+    """The cluster's world, if its policies are asked for, and its nodes, if they are."""
+    from webhook.cli.cluster_surroundings import read_world
     from webhook.cli.live.asking import node_list, policy_set
-    from webhook.cli.live.missing_stamp import read_configuration, sending_notes
     from webhook.cli.live.served_policies import differing
 
     async with client_of(selection.kubeconfig, selection.context) as client:
         nodes = await node_list(client, CLUSTER) if selection.nodes is CLUSTER else None
         if CLUSTER not in selection.policies:
-            return _ClusterAnswers(None, nodes, {}, "")
+            return None, nodes
         policies = await policy_set(client, ())
-        labels = await read_labels(client, "")
-        default = await read_default_class(client)
-        configuration = await read_configuration(client)
-        notes = [*await differing(client, policies), *sending_notes(configuration)]
-        classes = await read_classes(client)
-        plugins = await read_plugin_inputs(client, classes, [""])
-        return _ClusterAnswers(
-            policies, nodes, labels, default, configuration, notes, classes, plugins
-        )
+        notes += await differing(client, policies)
+        return await read_world(client, policies, [], nodes, notes), nodes
 
 
 def query_cluster(selection: Selection) -> Answers:

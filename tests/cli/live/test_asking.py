@@ -262,7 +262,7 @@ def test_a_pod_of_no_run_needs_no_cure(tmp_path: Path, wording: Wording) -> None
 def test_a_new_decision_uses_the_given_time(tmp_path: Path) -> None:
     """Without a time no exception would hold."""
     answers = asked(tmp_path, "pod", "solo")
-    assert recreated(answers, whole=False).now == answers.now
+    assert recreated(answers, whole=False).world.now == answers.world.now
 
 
 def test_a_workloads_pods_are_found_by_their_owner(tmp_path: Path) -> None:

@@ -146,8 +146,6 @@ def command(
 
 
 def _answer(question: Question) -> Outcome:
-    from datetime import UTC, datetime
-
     from webhook.cli.diff.question import compared, gather
     from webhook.cli.diff.report import Outcome
     from webhook.sandbox.progress import Lines, Silent
@@ -160,13 +158,13 @@ def _answer(question: Question) -> Outcome:
     notes = _notes(gathered)
     print_notes(notes)
     with progress.step(f"Deciding on {len(gathered.pods.makers):,} pods and templates"):
-        report = compared(gathered, datetime.now(UTC))
-    nodes = gathered.facts.nodes
+        report = compared(gathered)
+    nodes = gathered.world.nodes
     return Outcome(
         question.old.text,
         question.new.text,
         gathered.old,
-        gathered.new,
+        gathered.world.policies,
         None if nodes is None else len(nodes),
         report,
         notes,
@@ -180,10 +178,10 @@ def _notes(gathered: ComparisonInput) -> list[str]:
     from webhook.cli.offline import unknown_labels, unknown_values
 
     used = [(each.namespace, each.template) for each in gathered.pods.makers]
-    known = gathered.facts.namespaces
+    known = gathered.world.namespaces
     unknown = [
         line
-        for policies in (gathered.old, gathered.new)
+        for policies in (gathered.old, gathered.world.policies)
         for line in (
             *unknown_labels(policies, used, known, "--namespaces, or with --pods"),
             *unknown_values(policies, future_pods(gathered.pods.makers)),

@@ -5,25 +5,16 @@ Pods and facts are read from a cluster here, and from files in question.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
-from webhook.cli.cluster_surroundings import (
-    read_classes,
-    read_default_class,
-    read_labels,
-    read_plugin_inputs,
-)
-from webhook.cli.live.missing_stamp import read_configuration
 from webhook.cli.offline import first_pods
 from webhook.errors import ClusterError, InvalidRun
-from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.templates import templates_of
 from webhook.evaluation.world import labels_of
 from webhook.identity import identify
-from webhook.placement import nodes as nodes_of
 from webhook.sources import SHIPPED
 from webhook.workloads.by_kind import KINDS
 from webhook.workloads.object import from_answer
@@ -32,9 +23,8 @@ from webhook.workloads.stored_pod import as_admitted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from webhook.evaluation.plugins import PluginInputs
+    from webhook.evaluation.world import World
     from webhook.kube.client import Client
-    from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
@@ -51,20 +41,6 @@ _WANTED: Final = frozenset(
     - {("", "Pod")}
     | {(names.GROUP, names.RUN_KIND)}
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Facts about a cluster. `namespaces` has labels by namespace.
-
-    `nodes`, and the `configuration` that sends pods to the webhook, are None if unknown.
-    """
-
-    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    default_priority_class: str = ""
-    nodes: Sequence[Node] | None = None
-    configuration: Mapping[str, Any] | None = None
-    plugins: PluginInputs = UNREAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,24 +62,11 @@ class Pods:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonInput:
-    """The whole input."""
+    """The whole input; `world` has the new set."""
 
     old: PolicySet
-    new: PolicySet
-    facts: Facts
+    world: World
     pods: Pods
-
-
-async def read_facts(client: Client, namespace: str) -> Facts:
-    """The facts, with the labels and LimitRanges of this namespace or of all.
-
-    Raises ClusterError.
-    """
-    labels = await read_labels(client, namespace)
-    nodes = (await client.list("/api/v1/nodes", nodes_of.parse_node)).items
-    default = await read_default_class(client)
-    plugins = await read_plugin_inputs(client, await read_classes(client), [namespace])
-    return Facts(labels, default, nodes, await read_configuration(client), plugins)
 
 
 async def read_pods(

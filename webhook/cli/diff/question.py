@@ -7,23 +7,22 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import orjson
 
 from webhook.admission.arrival import Arrival, Cluster
-from webhook.cli.cluster_surroundings import read_policies
+from webhook.cli.cluster_surroundings import read_policies, read_world
 from webhook.cli.decisions import miscounted, misshapen
 from webhook.cli.diff.comparison_input import (
     ComparisonInput,
-    Facts,
     Pods,
     Template,
-    read_facts,
     read_pods,
 )
 from webhook.cli.diff.sets import read_set
-from webhook.cli.live.missing_stamp import sending_notes
+from webhook.cli.live.asking import node_list
 from webhook.cli.objects import (
     counted,
     default_priority_class,
@@ -37,7 +36,7 @@ from webhook.comparison.compare import Comparison, Sets
 from webhook.comparison.difference import Difference, Side, kind_of
 from webhook.comparison.difference_report import JudgedPod, Maker, report
 from webhook.errors import FairleadError, InvalidPod, InvalidRun, UnreadableInput
-from webhook.evaluation.plugins import admit, merge_inputs
+from webhook.evaluation.plugins import UNREAD, admit, merge_inputs
 from webhook.evaluation.sending import nothing_sent, unsent
 from webhook.evaluation.templates import templates_of
 from webhook.evaluation.world import World, labels_of
@@ -51,7 +50,6 @@ from webhook.workloads.find import unread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from datetime import datetime
     from pathlib import Path
 
     from webhook.cli.diff.sets import Source
@@ -96,8 +94,9 @@ def gather(question: Question) -> ComparisonInput:
     if question.asks_cluster:
         return asyncio.run(_with_cluster(question))
     old, new = _sets(question, None)
-    facts, pods = _of_files(question, Facts(), new.sources.with_those_of(old.sources))
-    return ComparisonInput(old, new, facts, pods)
+    nothing = World(new, Cluster(), {}, datetime.now(UTC), None, None, UNREAD, None)
+    world, pods = _of_files(question, nothing, new.sources.with_those_of(old.sources))
+    return ComparisonInput(old, world, pods)
 
 
 async def _with_cluster(question: Question) -> ComparisonInput:
@@ -115,19 +114,19 @@ async def _with_cluster(question: Question) -> ComparisonInput:
             notes += [note] if note else []
         sources = new.sources.with_those_of(old.sources)
         # The namespaces of pods in files are unknown before the files are read.
-        namespace = "" if question.pods else question.namespace
-        known = await read_facts(client, namespace)
-        notes += sending_notes(known.configuration)
+        within = [question.namespace] if question.namespace and not question.pods else []
+        nodes = await node_list(client, CLUSTER)
+        known = await read_world(client, new, within, nodes, notes)
         if known.configuration is not None and (nothing := nothing_sent(known.configuration)):
             # Without a webhook, the comparison shows what it would do.
             known = replace(known, configuration=None)
             notes.append(f"{nothing.reason}: the comparison shows the result as if they were sent")
         if question.pods:
-            facts, pods = _of_files(question, known, sources)
+            world, pods = _of_files(question, known, sources)
         else:
-            facts = _facts(question, [], known)
-            pods = await read_pods(client, namespace, facts.namespaces, sources)
-    return ComparisonInput(old, new, facts, replace(pods, notes=[*notes, *pods.notes]))
+            world = _with_files(question, [], known)
+            pods = await read_pods(client, question.namespace, world.namespaces, sources)
+    return ComparisonInput(old, world, replace(pods, notes=[*notes, *pods.notes]))
 
 
 def _excepted(
@@ -155,16 +154,29 @@ def _excepted(
     return old, new, f"{what} in {without[0]} too, which has none of its own"
 
 
-def _of_files(question: Question, known: Facts, sources: SourceTable) -> tuple[Facts, Pods]:
+def _of_files(question: Question, known: World, sources: SourceTable) -> tuple[World, Pods]:
     objects = read_objects(question.pods)
     namespace = question.namespace or "default"
     pods = pods_of_files(objects, question.pods, namespace, sources)
-    return _facts(question, objects, known), pods
+    return _with_files(question, objects, known), pods
 
 
-def _facts(question: Question, objects: Sequence[Object], known: Facts) -> Facts:
-    nodes = None if question.nodes is CLUSTER else question.nodes
-    return facts_of_files(objects, question.namespaces_file, nodes, known)
+def _with_files(question: Question, objects: Sequence[Object], known: World) -> World:
+    """What evaluations depend on: from the objects, else from the files, else as it is known.
+
+    Raises UnreadableInput.
+    """
+    file = read_cluster_file(question.namespaces_file) if question.namespaces_file else None
+    default = file.default_priority_class if file else known.cluster.default_priority_class
+    given = None if question.nodes is CLUSTER else question.nodes
+    nodes = read_nodes(given) if given else known.nodes
+    return replace(
+        known,
+        cluster=Cluster(default_priority_class(objects) or default or "", node=by_name(nodes)),
+        namespaces=merged(file.namespaces if file else known.namespaces, namespaces_among(objects)),
+        plugins=merge_inputs(plugin_inputs(objects), file.plugins if file else known.plugins),
+        nodes=nodes,
+    )
 
 
 def _sets(question: Question, theirs: PolicySet | None) -> tuple[PolicySet, PolicySet]:
@@ -210,37 +222,18 @@ def pods_of_files(
     return Pods(makers, not_read)
 
 
-def facts_of_files(
-    objects: Sequence[Object], namespaces: Path | None, nodes: Path | None, cluster: Facts
-) -> Facts:
-    """The facts from the objects, else from the files, else from the cluster.
-
-    Raises UnreadableInput.
-    """
-    file = read_cluster_file(namespaces) if namespaces else None
-    known = file.namespaces if file else cluster.namespaces
-    default = file.default_priority_class if file else cluster.default_priority_class
-    return Facts(
-        merged(known, namespaces_among(objects)),
-        default_priority_class(objects) or default or "",
-        read_nodes(nodes) if nodes else cluster.nodes,
-        cluster.configuration,
-        merge_inputs(plugin_inputs(objects), file.plugins if file else cluster.plugins),
-    )
-
-
-def compared(gathered: ComparisonInput, now: datetime) -> Report:
-    """The differences for all pods, if they were created `now`.
+def compared(gathered: ComparisonInput) -> Report:
+    """The differences for all pods.
 
     Equal replicas after the thousandth are treated like the last one before, as in `fairlead
     mutate` and `fairlead run preview`. Raises UnreadableInput with every pod whose fields have the
     wrong shape, and with every value that is no number of pods.
     """
-    judge = _Judge(gathered, now)
+    judge = _Judge(gathered)
     found: list[JudgedPod] = []
     problems: list[str] = []
     for each in gathered.pods.makers:
-        wrong = miscounted(each.template, gathered.new.sources)
+        wrong = miscounted(each.template, gathered.world.policies.sources)
         problems += [line for line in wrong if line not in problems]
         try:
             found += judge.of_template(each)
@@ -253,8 +246,7 @@ def compared(gathered: ComparisonInput, now: datetime) -> Report:
 
 def daemon_set_notes(gathered: ComparisonInput) -> list[str]:
     """A note if DaemonSets' pods of runs are evaluated without their nodes."""
-    facts = gathered.facts
-    if facts.nodes is not None:
+    if gathered.world.nodes is not None:
         return []
     titles = [
         one_line(each.template.source.title)
@@ -273,31 +265,23 @@ def _is_of_run(each: Template, gathered: ComparisonInput) -> bool:
         own = parse_pod(each.template.pod(0))
     except InvalidPod:
         return False  # reported by the decision
-    labels = labels_of(each.namespace, gathered.facts.namespaces)
+    labels = labels_of(each.namespace, gathered.world.namespaces)
     return any(
         identify(own.labels, own.annotations, labels, policies.sources) is not None
-        for policies in (gathered.old, gathered.new)
+        for policies in (gathered.old, gathered.world.policies)
     )
 
 
 class _Judge:
-    def __init__(self, gathered: ComparisonInput, now: datetime) -> None:
-        self._now = now
-        facts = gathered.facts
-        cluster = Cluster(facts.default_priority_class, node=by_name(facts.nodes))
-        self._nodes = facts.nodes
-        self._plugins, self._node = facts.plugins, cluster.node
-        self._namespaces = facts.namespaces
-        self._configuration = facts.configuration
+    def __init__(self, gathered: ComparisonInput) -> None:
+        new = gathered.world
+        old = replace(new, policies=gathered.old)
+        self._world = new
+        # The comparison counts nodes: those of equal pods once.
+        self._worlds = [replace(each, nodes=None) for each in (old, new)]
         self._comparison = Comparison(
-            Sets(gathered.old, gathered.new, cluster, facts.nodes, facts.plugins)
+            Sets(gathered.old, new.policies, new.cluster, new.nodes, new.plugins)
         )
-        self._worlds = [
-            World(
-                each, cluster, facts.namespaces, now, facts.configuration, {}, facts.plugins, None
-            )
-            for each in (gathered.old, gathered.new)
-        ]
         # By difference, which equal pods share, and by what the API server checks of a pod.
         self._judged: dict[tuple[int, bytes], tuple[Difference, Difference | Same]] = {}
 
@@ -307,7 +291,7 @@ class _Judge:
         place = source.place(template.path)
         part = template.describe() if template.numbers and template.count == 1 else template.part
         maker = Maker(source.title, each.namespace, place, part, template.count, each.live)
-        if template.count is None and self._nodes:
+        if template.count is None and self._world.nodes:
             yield from self._by_node(maker, template.pod(0))
             return
         for index, more in template.sample():
@@ -321,7 +305,7 @@ class _Judge:
         names that pod's node.
         """
         usual = self._compare_pod(maker, pod)
-        there = template_nodes(parse_pod(pod), self._nodes or ())
+        there = template_nodes(parse_pod(pod), self._world.nodes or ())
         if usual == "no run" or not there:
             yield JudgedPod(maker, 0, 0, usual)
             return
@@ -337,12 +321,13 @@ class _Judge:
     def _compare_pod(
         self, maker: Maker, pod: JsonObject, *, led: bool = False
     ) -> Difference | Same:
-        labels = labels_of(maker.namespace, self._namespaces)
-        pod = admit(pod, maker.namespace, self._plugins, self._node)
-        arrival = Arrival(pod, maker.namespace, labels, now=self._now, led=led)
+        world = self._world
+        labels = labels_of(maker.namespace, world.namespaces)
+        pod = admit(pod, maker.namespace, world.plugins, world.cluster.node)
+        arrival = Arrival(pod, maker.namespace, labels, now=world.now, led=led)
         found = self._comparison.compare(arrival)
         own = pod["metadata"].get("labels") or {}
-        if unsent(own, maker.namespace, labels, self._configuration):
+        if unsent(own, maker.namespace, labels, world.configuration):
             return "no run"
         return self._with_refusals(arrival, found) if isinstance(found, Difference) else found
 

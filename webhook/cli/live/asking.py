@@ -6,16 +6,10 @@ Longer than 300 lines: one reader, which reads more where an answer depends on i
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from webhook.admission.arrival import Cluster
-from webhook.cli.cluster_surroundings import (
-    read_classes,
-    read_default_class,
-    read_plugin_inputs,
-)
+from webhook.cli.cluster_surroundings import read_world
 from webhook.cli.decisions import (
     decisions,
     depends_on_node,
@@ -30,12 +24,11 @@ from webhook.cli.live.finding import (
     pods_of,
 )
 from webhook.cli.live.live_pods import Answers, LivePod, LiveWorkload, compare_pod
-from webhook.cli.live.missing_stamp import read_configuration, sending_notes, why
+from webhook.cli.live.missing_stamp import why
 from webhook.cli.live.served_policies import not_served
 from webhook.cli.offline import (
     Offline,
     first_pods,
-    namespaces_among,
     read_nodes,
     read_policies,
     unknown_labels,
@@ -43,16 +36,14 @@ from webhook.cli.offline import (
 )
 from webhook.cli.options import CLUSTER, paths_of
 from webhook.errors import ClusterError, FairleadError, InvalidPod, InvalidRun, UnreadableInput
-from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.templates import templates_of
 from webhook.evaluation.world import World, labels_of
 from webhook.placement import nodes as nodes_of
 from webhook.workloads.find import unread
-from webhook.workloads.object import Object, from_answer
 from webhook.workloads.template import PodTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.cli.live.live_pods import Question
     from webhook.cli.live.missing_stamp import Why
@@ -60,9 +51,9 @@ if TYPE_CHECKING:
     from webhook.evaluation.replicas import Replicas
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
-    from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
+    from webhook.workloads.object import Object
 
 T = TypeVar("T")
 
@@ -80,33 +71,28 @@ async def ask(client: Client, question: Question) -> Answers:
         for word, name in question.targets
     ]
     nodes = await node_list(client, question.nodes)
+    notes: list[str] = []
     used = [each.namespace for each in objects]
-    reader = await Reader.of(client, discovery, policies, used, nodes)
+    world = await read_world(client, policies, used, nodes, notes)
+    reader = Reader(client, discovery, world, notes)
     found = [await reader.answer(each) for each in objects]
     unknown = unknown_labels(
-        policies, _templates_of(found), reader.namespaces, "a right to get namespaces"
+        policies, _templates_of(found), world.namespaces, "a right to get namespaces"
     )
     if not question.policies:
         stamped = {pod.stamp.set_hash for pod in _pods(found) if pod.stamp}
-        reader.notes += await not_served(client, policies, stamped)
+        notes += await not_served(client, policies, stamped)
     return Answers(
-        policies,
-        reader.cluster,
-        reader.namespaces,
-        reader.now,
-        nodes,
+        world,
         found,
         reader.unstamped(found),
         [
-            *reader.notes,
+            *notes,
             *unknown,
             *unknown_values(policies, first_pods(each for _, each in _templates_of(found))),
             *_doubts(found),
             *unknown_facts(list(_today(found))),
         ],
-        reader.configuration,
-        reader.classes,
-        reader.plugins,
     )
 
 
@@ -171,60 +157,12 @@ class Reader:
     """Reads objects of one cluster, and evaluates them; notes what may not be read."""
 
     def __init__(
-        self,
-        client: Client,
-        discovery: Discovery,
-        policies: PolicySet,
-        nodes: Sequence[Node] | None,
+        self, client: Client, discovery: Discovery, world: World, notes: list[str]
     ) -> None:
         self._client = client
         self._discovery = discovery
-        self.policies = policies
-        self.nodes = nodes
-        self.namespaces: dict[str, Mapping[str, str]] = {}
-        self.cluster = Cluster()
-        self.notes: list[str] = []
-        self.configuration: Mapping[str, Any] | None = None
-        self.classes: Mapping[str, Mapping[str, JsonObject]] = {}
-        self.plugins = UNREAD
-        self.now = datetime.now(UTC)
-
-    @classmethod
-    async def of(
-        cls,
-        client: Client,
-        discovery: Discovery,
-        policies: PolicySet,
-        namespaces: Sequence[str],
-        nodes: Sequence[Node] | None,
-    ) -> Reader:
-        """A reader with the labels of these namespaces, and the default PriorityClass."""
-        reader = cls(client, discovery, policies, nodes)
-        for name in dict.fromkeys(namespaces):
-            reading = client.get(f"/api/v1/namespaces/{name}")
-            if value := await reader.allowed(reading, "namespaces"):
-                reader.namespaces |= namespaces_among([from_answer("v1", "Namespace", value)])
-        default = await reader.allowed(read_default_class(client), "priorityclasses")
-        reader.classes = await read_classes(client)
-        reader.plugins = await read_plugin_inputs(client, reader.classes, namespaces or [""])
-        reader.configuration = await read_configuration(client)
-        reader.notes += sending_notes(reader.configuration)
-        reader.cluster = Cluster(default or "", node=nodes_of.by_name(nodes))
-        return reader
-
-    @property
-    def world(self) -> World:
-        """What pods are evaluated by."""
-        return World(
-            self.policies,
-            self.cluster,
-            self.namespaces,
-            self.now,
-            self.configuration,
-            self.classes,
-            self.plugins,
-            self.nodes,
-        )
+        self.world = world
+        self.notes = notes
 
     async def answer(self, source: Object) -> LivePod | LiveWorkload:
         """The answer for a pod or a workload. Raises NotAMaker."""
@@ -234,7 +172,7 @@ class Reader:
             if depends_on_node(found.today) and await self.read_nodes():
                 found = self._judged(source, templates)
             return found
-        sources = self.policies.sources
+        sources = self.world.policies.sources
         templates = templates_of(source, sources=sources)
         if not templates:
             what = "; ".join(unread([source], sources)) or f"{source.title} makes no pods"
@@ -256,7 +194,7 @@ class Reader:
         except MakerUnreadable as error:
             self.notes.append(str(error))
             return None
-        return made_by(maker, self.policies.sources)
+        return made_by(maker, self.world.policies.sources)
 
     def _judged(self, pod: Object, templates: Sequence[PodTemplate] | None) -> LivePod:
         try:
@@ -267,19 +205,7 @@ class Reader:
     def _judged_workload(
         self, source: Object, templates: Sequence[PodTemplate], live: Sequence[Object]
     ) -> LiveWorkload:
-        offline = Offline(
-            self.policies,
-            [source],
-            templates,
-            self.namespaces,
-            self.cluster,
-            source.namespace,
-            self.now,
-            nodes=self.nodes,
-            configuration=self.configuration,
-            classes=self.classes,
-            plugins=self.plugins,
-        )
+        offline = Offline(self.world, [source], templates, source.namespace)
         pods = [self._judged(pod, templates) for pod in live]
         return LiveWorkload(source, templates, decisions(offline), pods)
 
@@ -288,15 +214,16 @@ class Reader:
 
         For pods of a DaemonSet, which depend on them. Without the right, they stay unknown.
         """
-        if self.nodes is not None:
+        if self.world.cluster.node is not None:
             return False
         try:
-            self.nodes = await node_list(self._client, CLUSTER)
+            nodes = await node_list(self._client, CLUSTER)
         except ClusterError as error:
             if error.status != HTTPStatus.FORBIDDEN:
                 raise
             return False
-        self.cluster = replace(self.cluster, node=nodes_of.by_name(self.nodes))
+        cluster = replace(self.world.cluster, node=nodes_of.by_name(nodes))
+        self.world = replace(self.world, cluster=cluster, nodes=nodes)
         return True
 
     def unstamped(self, found: Sequence[LivePod | LiveWorkload]) -> Mapping[tuple[str, str], Why]:
@@ -307,24 +234,13 @@ class Reader:
             for pod in (each.pods if isinstance(each, LiveWorkload) else [each])
             if pod.unstamped
         ]
+        known, configuration = self.world.namespaces, self.world.configuration
         return {
             (each.pod.namespace, each.pod.name): why(
-                each.pod, labels_of(each.pod.namespace, self.namespaces), self.configuration
+                each.pod, labels_of(each.pod.namespace, known), configuration
             )
             for each in pods
         }
-
-    async def allowed(self, reading: Awaitable[T], what: str) -> T | None:
-        """What is read; None, with a note, if it may not be read."""
-        try:
-            return await reading
-        except ClusterError as error:
-            if error.status != HTTPStatus.FORBIDDEN:
-                raise
-            self.notes.append(
-                f"you may not read {what}: conditions that depend on them are unknown"
-            )
-            return None
 
 
 def is_of_daemon_set(reference: Mapping[str, Any] | None) -> bool:

@@ -5,7 +5,7 @@ Longer than 300 lines: a workload's answer is made of those of its pods.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -16,7 +16,6 @@ from webhook.cli.live.focus import touched
 from webhook.cli.live.pod_stamp import origin_of
 from webhook.cli.offline import Offline
 from webhook.comparison.difference import gaps
-from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.replicas import Replicas
 from webhook.evaluation.result import answers
 from webhook.placement import pod as pods
@@ -26,19 +25,15 @@ from webhook.workloads.stored_pod import as_admitted, is_bound, without_binding
 from webhook.workloads.template import PodTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from webhook.admission.arrival import Cluster
     from webhook.admission.decision import Decision
     from webhook.cli.live.finding import ObjectReference
     from webhook.cli.live.missing_stamp import Why
     from webhook.cli.live.pod_stamp import Origin, Stamp
     from webhook.cli.options import Where
     from webhook.comparison.difference import Gap
-    from webhook.evaluation.plugins import PluginInputs
     from webhook.evaluation.world import World
-    from webhook.placement.nodes import Node
     from webhook.placement.shapes import Toleration
     from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
@@ -240,23 +235,20 @@ class LiveWorkload:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The answers. `nodes` is None unless they were asked for; `notes` name unknown facts.
+    """The answers; `notes` name unknown facts.
 
     `unstamped` has the reason, by namespace and name, why a pod of a run has no stamp.
-    `configuration` sends pods to the webhook; None if unknown.
     """
 
-    policies: PolicySet
-    cluster: Cluster
-    namespaces: Mapping[str, Mapping[str, str]]
-    now: datetime
-    nodes: Sequence[Node] | None
+    world: World
     found: Sequence[LivePod | LiveWorkload]
     unstamped: Mapping[tuple[str, str], Why]
     notes: Sequence[str]
-    configuration: Mapping[str, Any] | None = None
-    classes: Mapping[str, Collection[str]] = field(default_factory=dict)
-    plugins: PluginInputs = UNREAD
+
+    @property
+    def policies(self) -> PolicySet:
+        """Today's policies."""
+        return self.world.policies
 
     @property
     def same(self) -> bool:
@@ -283,17 +275,4 @@ def recreated(answers: Answers, *, whole: bool) -> Offline:
             )
         objects.append(each.source)
         templates += each.templates
-    first = objects[0].namespace
-    return Offline(
-        answers.policies,
-        objects,
-        templates,
-        answers.namespaces,
-        answers.cluster,
-        first,
-        answers.now,
-        nodes=answers.nodes,
-        configuration=answers.configuration,
-        classes=answers.classes,
-        plugins=answers.plugins,
-    )
+    return Offline(answers.world, objects, templates, objects[0].namespace)

@@ -10,7 +10,7 @@ import orjson
 
 from webhook import names
 from webhook.admission.prospects import Prospects
-from webhook.cli.cluster_surroundings import read_labels
+from webhook.cli.cluster_surroundings import read_world
 from webhook.cli.decisions import unlisted_classes
 from webhook.cli.live.asking import Reader, is_of_daemon_set, made_by, node_list, policy_set
 from webhook.cli.live.finding import (
@@ -128,7 +128,7 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
         findings, hashes, decided, unjudged = _judge_all(
             listed, owners, reader, search, nodes, unknown, nothing
         )
-    sending = sending_notes(reader.configuration)
+    sending = sending_notes(reader.world.configuration)
     notes = [] if search.policies else await not_served(client, policies, hashes)
     if nothing:
         cure = f"; {nothing.cure}" if nothing.cure else ""
@@ -137,7 +137,7 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
     unknown += unknown_labels(
         policies,
         [(each.arrival.namespace, each.template) for each in decided],
-        reader.namespaces,
+        reader.world.namespaces,
         "a right to get namespaces",
     )
     unknown += unlisted_classes(decided)
@@ -156,7 +156,8 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
 
 def _nothing_sent(reader: Reader) -> Unsent | None:
     """Why no pod at all is sent to the webhook today; None if some are, or if it is unknown."""
-    return None if reader.configuration is None else nothing_sent(reader.configuration)
+    configuration = reader.world.configuration
+    return None if configuration is None else nothing_sent(configuration)
 
 
 async def _nodes(client: Client, search: Search, unknown: list[str]) -> Sequence[Node] | None:
@@ -182,10 +183,9 @@ async def _reader(
     nodes: Sequence[Node] | None,
 ) -> Reader:
     only = [search.namespace] if search.namespace else []
-    reader = await Reader.of(client, discovery, policies, only, nodes)
-    if not only:
-        reader.namespaces |= await reader.allowed(read_labels(client, ""), "namespaces") or {}
-    return reader
+    notes: list[str] = []
+    world = await read_world(client, policies, only, nodes, notes)
+    return Reader(client, discovery, world, notes)
 
 
 async def _list_pods(
@@ -201,7 +201,7 @@ async def _list_pods(
         if is_over(value) or names.MIRROR_POD in (pod.metadata.get("annotations") or {}):
             return None
         read += 1
-        known = labels_of(pod.namespace, reader.namespaces)
+        known = labels_of(pod.namespace, reader.world.namespaces)
         own, annotations = pod.metadata.get("labels") or {}, pod.metadata.get("annotations") or {}
         is_run = identify(own, annotations, known, policies.sources) is not None
         if not is_run and read_stamp(pod) is None:
@@ -242,7 +242,7 @@ def _judge_all(
         maker = owners.maker(each)
         uid = str(maker.metadata.get("uid")) if maker else ""
         if uid not in templates_by_maker:
-            templates_by_maker[uid] = made_by(maker, reader.policies.sources)
+            templates_by_maker[uid] = made_by(maker, reader.world.policies.sources)
         templates = None if owners.is_unread(each) else templates_by_maker[uid]
         try:
             world = reader.world
@@ -309,6 +309,6 @@ def _findings(
         reason = reader.unstamped([live])[live.pod.namespace, live.pod.name]
         yield "unplaced", f"{reason.reason}; cure: {reason.cure}"
     if prospects is not None and live.is_run:
-        text = prospects.unplaceable_as_stored(stored, live.today.decision, reader.policies)
+        text = prospects.unplaceable_as_stored(stored, live.today.decision, reader.world.policies)
         if text:
             yield "no-node", text
