@@ -94,12 +94,12 @@ async def read_pods(
     makers = [
         Template(template, each.namespace, live=True)
         for each in live
-        if _owner(each) not in uids
+        if owner_of(each) not in uids
         for template in templates_of(each, live, sources)
     ]
     notes: list[str] = []
     for each in workloads:
-        if _is_over(each.value) or _owner(each) in uids:
+        if _is_over(each.value) or owner_of(each) in uids:
             continue
         try:
             makers += [Template(one, each.namespace) for one in templates_of(each, [each], sources)]
@@ -170,7 +170,7 @@ def _is_over(value: Mapping[str, Any]) -> bool:
     )
 
 
-def _owner(each: Object) -> str | None:
+def owner_of(each: Object) -> str | None:
     """The uid of the object that manages it."""
     for owner in each.metadata.get("ownerReferences") or ():
         if owner.get("controller"):

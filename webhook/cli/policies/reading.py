@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
-from webhook.admission.arrival import Cluster
 from webhook.admission.engine import subject_of
-from webhook.cli.cluster_surroundings import read_labels
+from webhook.cli.cluster_surroundings import read_world
 from webhook.cli.diff.comparison_input import Template as Maker
-from webhook.cli.diff.comparison_input import future_pods, read_pods, relevant_pod
+from webhook.cli.diff.comparison_input import future_pods, owner_of, read_pods, relevant_pod
 from webhook.cli.live import pod_stamp
-from webhook.cli.live.missing_stamp import read_configuration, sending_notes
 from webhook.cli.live.served_policies import (
     NotServed,
     ReplicaCounts,
@@ -26,10 +23,8 @@ from webhook.cli.offline import policy_files, unknown_values
 from webhook.cli.options import paths_of
 from webhook.cli.policies.policies_in_force import LivePod, PoliciesInForce, Template
 from webhook.errors import ClusterError, InvalidDocuments, InvalidPod
-from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.result import answer_of
 from webhook.evaluation.sending import nothing_sent
-from webhook.evaluation.world import World
 from webhook.installation.doctor.cluster_state import takes_policies_from_cluster
 from webhook.placement import pod as pods
 from webhook.policy import policy_documents
@@ -39,18 +34,20 @@ from webhook.policy.model import PlacementPolicy
 from webhook.workloads.object import from_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.admission.arrival import Arrival
     from webhook.admission.decision import Decision
     from webhook.cli.options import Where
     from webhook.cli.policies.policies_in_force import Count
+    from webhook.evaluation.world import World
     from webhook.kube.client import Client
     from webhook.placement.shapes import JsonObject
     from webhook.policy.kinds import PolicyDocument
     from webhook.policy.policy_set import PolicySet
     from webhook.policy.reader import Documents
     from webhook.workloads.object import Object
+    from webhook.workloads.template import PodTemplate
 
 _DEPLOYMENT: Final = f"/apis/apps/v1/namespaces/{names.NAMESPACE}/deployments/{names.WEBHOOK}"
 _ACCEPTED: Final = "Accepted"
@@ -177,17 +174,17 @@ async def _comparable(client: Client) -> bool:
 async def _touched(
     client: Client, namespace: str, policies: PolicySet
 ) -> tuple[Sequence[LivePod], Sequence[Template], Sequence[str]]:
-    labels = await read_labels(client, namespace)
-    configuration = await read_configuration(client)
-    matcher = PolicyMatcher(policies, labels, datetime.now(UTC), configuration)
+    notes: list[str] = []
+    world = await read_world(client, policies, [namespace] if namespace else [], None, notes)
+    found = await read_pods(client, namespace, world.namespaces)
+    matcher = PolicyMatcher(world, [each.template for each in found.makers])
     within = f"/namespaces/{namespace}" if namespace else ""
     listed = await client.list(
-        f"/api/v1{within}/pods", lambda pod: _live(matcher, relevant_pod(pod, labels))
+        f"/api/v1{within}/pods", lambda pod: _live(matcher, relevant_pod(pod, world.namespaces))
     )
-    makers = await read_pods(client, namespace, labels)
-    templates = [matcher.template(each) for each in makers.makers if not each.live]
-    unmade = unknown_values(policies, future_pods(makers.makers))
-    notes = [*makers.notes, *sending_notes(configuration), *unmade]
+    templates = [matcher.template(each) for each in found.makers if not each.live]
+    notes += [*found.notes, *unknown_values(policies, future_pods(found.makers))]
+    configuration = world.configuration
     if configuration is not None and (nothing := nothing_sent(configuration)):
         notes.append(f"{nothing.reason}, so no policy is asked; {nothing.cure}")
     return [pod for pod in listed.items if pod is not None], templates, notes
@@ -200,28 +197,18 @@ def _live(matcher: PolicyMatcher, pod: dict[str, Any] | None) -> LivePod | None:
 
 
 class PolicyMatcher:
-    """Finds the policies of one set that apply to pods; `namespaces` has labels by name.
+    """Finds the policies that apply to pods; `templates` are those of the objects beside them."""
 
-    `configuration` sends pods to the webhook; None if unknown.
-    """
-
-    def __init__(
-        self,
-        policies: PolicySet,
-        namespaces: Mapping[str, Mapping[str, str]],
-        now: datetime,
-        configuration: Mapping[str, Any] | None = None,
-    ) -> None:
-        # The cluster's defaults, classes and nodes do not select policies.
-        self._world = World(policies, Cluster(), namespaces, now, configuration, {}, UNREAD, None)
-        self._policies = policies
-        self._positions = {policy.name: at for at, policy in enumerate(policies.policies)}
+    def __init__(self, world: World, templates: Iterable[PodTemplate] = ()) -> None:
+        self._world = world
+        self._led = {each.source.metadata.get("uid") for each in templates if each.led}
+        self._positions = {each.name: at for at, each in enumerate(world.policies.policies)}
 
     def pod(self, pod: Object) -> LivePod | None:
         """A live pod; None if it has no run and no policy was applied to it."""
         stamp = pod_stamp.read_stamp(pod)
         taken = tuple(stamp.policies) if stamp else ()
-        decided = self._decide(pod.value, pod.namespace, led=False)
+        decided = self._decide(pod.value, pod.namespace, led=owner_of(pod) in self._led)
         if decided is None:
             return LivePod(pod.namespace, pod.name, taken, frozenset(), {}) if taken else None
         if decided.decision.result == "not-sent":
@@ -267,8 +254,8 @@ class PolicyMatcher:
         if at is None or decision.identity is None:
             return ""
         own = pods.parse_pod(arrival.pod)
-        subject = subject_of(arrival, own, decision.identity, self._policies)
-        return answer_of(at, decision, arrival, subject, self._policies).why
+        subject = subject_of(arrival, own, decision.identity, self._world.policies)
+        return answer_of(at, decision, arrival, subject, self._world.policies).why
 
 
 class _Decided(NamedTuple):
