@@ -422,3 +422,16 @@ def test_any_set_can_be_taken_apart_policies_first(start: list[Json], data: st.D
         assert free
         there.pop(free[0])
     assert objects() == {}
+
+
+def test_a_class_that_the_cluster_does_not_have_is_a_warning() -> None:
+    """It may be created later; an update that names it as before says nothing new."""
+    new = policy("p", defaults={"priorityClassName": "urgent", "runtimeClassName": "kata"})
+    classes = {"PriorityClass": ["other"], "RuntimeClass": ["kata"]}
+    found = judge([], new, classes=classes)
+    assert not found.refusals
+    (line,) = found.warnings
+    mentions(line, "policy 'p'", "spec.defaults.priorityClassName", "no PriorityClass 'urgent'")
+    later = policy("p", defaults={**new["spec"]["defaults"], "schedulerName": "s"})
+    assert judge([new], later, classes=classes) == Judgement()
+    assert judge([], new) == Judgement()

@@ -168,7 +168,8 @@ class PolicyHandler:
     """Answer reviews of writes to `resources`.
 
     A write is judged against the watch's state. A watch lags behind, so a write is refused only
-    after all objects are read live. `nodes` returns the cluster's nodes, None if unknown.
+    after all objects are read live. `nodes` returns the cluster's nodes, None if unknown, and
+    `classes` the names of its classes by kind, as far as they are known.
     `patience` and `read_pause` (between two reads) are in seconds.
     """
 
@@ -180,6 +181,7 @@ class PolicyHandler:
         judge: Judge,
         observer: Observer,
         nodes: Callable[[], Sequence[Node] | None] = lambda: None,
+        classes: Callable[[], Mapping[str, Collection[str]]] = dict,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         patience: float = PATIENCE,
         read_pause: float = READ_PAUSE,
@@ -190,6 +192,7 @@ class PolicyHandler:
         self._judge = judge
         self._observer = observer
         self._nodes = nodes
+        self._classes = classes
         self._now = now
         self._patience = patience
         # The judge keeps a cache and is not thread-safe.
@@ -277,11 +280,11 @@ class PolicyHandler:
     async def _judge_against(
         self, objects: Mapping[str, bytes], write: Write, user: str
     ) -> Judgement:
-        nodes, now = self._nodes(), self._now()
+        nodes, classes, now = self._nodes(), self._classes(), self._now()
         async with self._turns.turn(user):
             # A thousand policies take a while; the event loop decides on pods meanwhile.
             return await asyncio.to_thread(
-                lambda: self._judge.judge(objects, write, nodes=nodes, now=now)
+                lambda: self._judge.judge(objects, write, nodes=nodes, classes=classes, now=now)
             )
 
     def _text(self, resource: str, raw: JsonObject | None) -> bytes | None:

@@ -17,7 +17,7 @@ from webhook.errors import UnreadableInput
 from webhook.policy import policy_documents
 from webhook.policy.cluster_objects import Objects
 from webhook.policy.findings import condensed
-from webhook.policy.refused_pods import missing_classes, named_classes
+from webhook.policy.refused_pods import named_classes
 from webhook.policy.set_judgement import judge_set
 from webhook.server.folder import read_folder
 from webhook.shortening import first_few
@@ -127,12 +127,11 @@ async def _read_cluster(
 
 def check(given: CheckInput, now: datetime) -> Checked | None:
     """Check the policies; None if there are no documents."""
-    found = judge_set(given.documents, now=now, nodes=given.nodes)
+    found = judge_set(given.documents, now=now, nodes=given.nodes, classes=given.there)
     policies = found.policies
     if not (given.documents.documents or found.findings):
         return None
-    findings = [*found.findings, *missing_classes(given.documents.documents, given.there)]
-    return Checked(given.places, condensed(sorted(findings)), policies, found.feasibility)
+    return Checked(given.places, condensed(found.findings), policies, found.feasibility)
 
 
 def unknown_class_notes(given: CheckInput) -> list[str]:

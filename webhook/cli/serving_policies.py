@@ -111,18 +111,19 @@ def policies_of(
 def _from_cluster(
     client: Client, metrics: Metrics, nodes: Callable[[], Sequence[Node] | None]
 ) -> Policies:
+    from webhook.kube.class_names import ClassNames
     from webhook.kube.policy_objects import KINDS, PolicyObjects, text_of
 
     watched, snapshot = PolicyObjects(client, text_of), Snapshot()
     for resource, cache in watched.caches.items():
         metrics.watch_cache(resource, partial(age, cache))
-    reader = Objects()
+    reader, classes = Objects(), ClassNames(client)
     reloader = _reloader(snapshot, reader.served, "the cluster", metrics)
     kept = PoliciesFromCluster(watched, snapshot, reloader)
     return Policies(
         lambda: _set_of(reloader),
         kept.condition,
-        (watched.run, kept.run),
+        (watched.run, kept.run, classes.run),
         {"resources": ", ".join(watched.caches)},
         PolicyHandler(
             resources=tuple(KINDS),
@@ -131,6 +132,7 @@ def _from_cluster(
             judge=Judge(reader),
             observer=metrics,
             nodes=nodes,
+            classes=classes.names,
         ),
     )
 

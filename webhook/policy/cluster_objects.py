@@ -16,7 +16,7 @@ from webhook.policy.together.warnings import Memory
 from webhook.policy.yaml_text import MAX_DEPTH
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from datetime import datetime
 
     from webhook.policy.kinds import PolicyDocument
@@ -48,10 +48,20 @@ class Objects:
         """
         return compiled(self.documents(objects), self._compiler)
 
-    def judge(self, objects: Mapping[str, bytes], now: datetime) -> SetJudgement:
-        """All findings about the objects."""
-        documents = self.documents(objects)
-        return judge_set(documents, now=now, compiler=self._compiler, memory=self._memory)
+    def judge(
+        self,
+        objects: Mapping[str, bytes],
+        now: datetime,
+        classes: Mapping[str, Collection[str]] | None = None,
+    ) -> SetJudgement:
+        """All findings about the objects; `classes` are those of judge_set."""
+        return judge_set(
+            self.documents(objects),
+            now=now,
+            classes=classes,
+            compiler=self._compiler,
+            memory=self._memory,
+        )
 
     def served(self, objects: Mapping[str, bytes]) -> Served:
         """The set of the objects, with its faults. Raises as `load` does."""

@@ -14,11 +14,12 @@ from webhook.policy.exceptions import of_time
 from webhook.policy.feasibility import feasibility
 from webhook.policy.findings import Finding
 from webhook.policy.load import compiled
+from webhook.policy.refused_pods import missing_classes
 from webhook.policy.together.nodeless import nodeless
 from webhook.policy.together.warnings import Memory, faults, warnings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from webhook.placement.nodes import Node
@@ -52,12 +53,14 @@ def judge_set(
     *,
     now: datetime | None = None,
     nodes: Sequence[Node] | None = None,
+    classes: Mapping[str, Collection[str]] | None = None,
     compiler: Compiler | None = None,
     memory: Memory | None = None,
 ) -> SetJudgement:
     """Return all findings about the documents.
 
     Without `now` there are no findings that depend on the time, without `nodes` none about nodes.
+    `classes` are the names of the cluster's objects by kind, for `missing_classes`.
     `compiler` and `memory` may remember what they made of the set before this one.
     """
     try:
@@ -66,6 +69,7 @@ def judge_set(
         return SetJudgement(None, tuple(e for e in error.findings if isinstance(e, Finding)))
     ready = (memory or Memory()).policies(documents.documents, policies.classes)
     findings = [*found, *warnings(ready), *ship_already(documents.documents)]
+    findings += missing_classes(documents.documents, classes or {})
     if now is not None:
         findings += of_time(documents.documents, now)
     if nodes is None:

@@ -19,13 +19,14 @@ from webhook.policy.cluster_objects import Objects
 from webhook.policy.findings import FAULTS, Kind, condensed
 from webhook.policy.load import UNKNOWN_CLASS, judge_documents
 from webhook.policy.model import CapacityClass as CapacityClassDocument
+from webhook.policy.refused_pods import missing_classes
 from webhook.policy.set_judgement import placed
 from webhook.policy.together.nodeless import nodeless
 from webhook.policy.together.warnings import Memory, of_classes, of_policy
 from webhook.shortening import first_few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from webhook.placement.capacity import CapacityClass
@@ -132,12 +133,14 @@ class Judge:
         write: Write,
         *,
         nodes: Sequence[Node] | None = None,
+        classes: Mapping[str, Collection[str]] | None = None,
         now: datetime | None = None,
     ) -> Judgement:
         """The judgement of a write to objects that are given as JSON text, by resource and name.
 
-        `nodes` are the cluster's at this moment, None if they are not known. Without `now`,
-        there are no findings that depend on the time.
+        `nodes`, and names of `classes` by kind, are the cluster's at this moment, None if they are
+        not known: they may change, so findings about them are warnings. Without `now`, there are
+        no findings that depend on the time.
         """
         if write.changes_nothing:
             return Judgement()
@@ -152,6 +155,8 @@ class Judge:
             found += together
         if errors:
             return Judgement(refusals=_refusals(write, errors))
+        if classes:
+            found += added(_of_classes(write, after, classes), _of_classes(write, before, classes))
         if nodes:
             found += added(_of_nodes(write, after, nodes), _of_nodes(write, before, nodes))
         return Judgement(warnings=tuple(_lines(write, condensed(found, same_words=False))))
@@ -181,6 +186,11 @@ class Judge:
             classes = {name, *_complements(name, after.documents)}
             return added(of_classes(after.policies, classes), of_classes(before.policies, classes))
         return []
+
+
+def _of_classes(write: Write, of: _Set, classes: Mapping[str, Collection[str]]) -> list[Finding]:
+    written = [each for each in of.documents if each.file == write.place]
+    return [replace(each, severity="warning") for each in missing_classes(written, classes)]
 
 
 def _of_nodes(write: Write, of: _Set, nodes: Sequence[Node]) -> list[Finding]:

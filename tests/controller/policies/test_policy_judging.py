@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import pytest
 
 from tests.controller.policies.memory import Cluster, raw_policy
 from tests.kube.fake_api import until
+from tests.wording import mentions
 from webhook.controller.policies.policy_judging import Judging
 from webhook.placement.nodes import Node
 
@@ -39,14 +40,39 @@ class View:
             listener()
 
 
+class Classes:
+    """Classes of a cluster, of each kind."""
+
+    def __init__(self, **known: Sequence[str]) -> None:
+        self.known: dict[str, Sequence[str]] = known
+        self.listeners: list[Callable[[], None]] = []
+
+    def names(self) -> Mapping[str, Sequence[str]]:
+        """Their names."""
+        return self.known
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Remember whom to call."""
+        self.listeners.append(listener)
+
+    def become(self, **known: Sequence[str]) -> None:
+        """The cluster has these now."""
+        self.known = known
+        for listener in self.listeners:
+            listener()
+
+
 def play(
-    cluster: Cluster, view: View, story: Callable[[Judging, list[int]], Awaitable[None]]
+    cluster: Cluster,
+    view: View,
+    story: Callable[[Judging, list[int]], Awaitable[None]],
+    classes: Classes | None = None,
 ) -> None:
     """Judge beside a story, which is told how often there was news."""
 
     async def work() -> None:
         news: list[int] = []
-        judging = Judging(cluster.watched, view, lambda: news.append(1))
+        judging = Judging(cluster.watched, view, classes or Classes(), lambda: news.append(1))
         tasks = [asyncio.create_task(each()) for each in (judging.judge, judging.survey)]
         await story(judging, news)
         for task in tasks:
@@ -101,3 +127,18 @@ def test_nodes_are_waited_for_unless_they_cannot_be_had() -> None:
         assert judging.satisfied[PLACE][0] == ("uid-a", 1)
 
     play(cluster, view, story)
+
+
+def test_a_class_that_the_cluster_does_not_have_is_in_the_status() -> None:
+    """Every pod that the policy matches is refused, until somebody creates it."""
+    policy = raw_policy("a", defaults={"priorityClassName": "urgent"})
+    classes = Classes(PriorityClass=["other"])
+
+    async def story(judging: Judging, _news: list[int]) -> None:
+        await until(lambda: PLACE in judging.acceptance.conditions)
+        assert said(judging) == ("1", "True", "AcceptedWithErrors")
+        mentions(judging.acceptance.conditions[PLACE][1].message, "PriorityClass 'urgent'")
+        classes.become(PriorityClass=["urgent"])
+        await until(lambda: said(judging) == ("1", "True", "Accepted"))
+
+    play(Cluster(policy), View(), story, classes)

@@ -12,7 +12,7 @@ from webhook.policy.cluster_objects import Objects
 from webhook.policy.reporting.conditions import Acceptance, judge_objects, remembered, satisfaction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import NoReturn
 
     from webhook.controller.policies.status_writer import Stored, StoredObjects
@@ -46,6 +46,16 @@ class Nodes(Protocol):
         """Return why the nodes are not known; "" if they are."""
 
 
+class Classes(Protocol):
+    """The required methods of kube.class_names.ClassNames."""
+
+    def names(self) -> Mapping[str, Collection[str]]:
+        """Return the names by kind, as far as they are known."""
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Call `listener` after each change."""
+
+
 class Judging:
     """The status of the objects, kept current by `judge` and `survey`.
 
@@ -56,11 +66,13 @@ class Judging:
         self,
         objects: StoredObjects,
         nodes: Nodes,
+        classes: Classes,
         news: Callable[[], None],
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._objects = objects
         self._nodes = nodes
+        self._classes = classes
         self._news = news
         self._clock = clock
         self._reader = Objects()
@@ -70,6 +82,7 @@ class Judging:
         self.satisfied: Mapping[str, tuple[Version, ConditionUpdate]] = {}
         objects.subscribe(self._note_change)
         nodes.subscribe(self._another.set)
+        classes.subscribe(self._changed.set)
 
     async def judge(self) -> NoReturn:
         """Judge until cancelled; start with the state that the existing statuses report."""
@@ -95,7 +108,7 @@ class Judging:
             await asyncio.sleep(SETTLE)
 
     def _judge(self, objects: Mapping[str, bytes]) -> SetJudgement:
-        return self._reader.judge(objects, self._clock())
+        return self._reader.judge(objects, self._clock(), self._classes.names())
 
     async def survey(self) -> NoReturn:
         """Match the policies against the nodes until cancelled."""

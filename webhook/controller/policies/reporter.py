@@ -17,6 +17,7 @@ from webhook.controller.policies.replica_metrics import report_of
 from webhook.controller.policies.report_writer import PodReports
 from webhook.controller.policies.status_writer import INTERVAL, StatusWriter, StoredObjects
 from webhook.errors import ClusterError
+from webhook.kube.class_names import ClassNames
 from webhook.kube.node_view import NodeView
 from webhook.policy.reporting.decision_counts import Ledger, counted, met
 from webhook.policy.reporting.statuses import Due, Knowledge, due
@@ -115,8 +116,11 @@ class _Tenure:
         self._clock = clock
         self._objects = StoredObjects(client)
         self._nodes = NodeView(client)
+        self._classes = ClassNames(client)
         self._statuses = StatusWriter(writer, self._objects, self._due, interval=interval)
-        self._judging = Judging(self._objects, self._nodes, self._statuses.wake, clock)
+        self._judging = Judging(
+            self._objects, self._nodes, self._classes, self._statuses.wake, clock
+        )
         self._reports = None
         if reports is not None:
             self._reports = PodReports(
@@ -140,6 +144,7 @@ class _Tenure:
                 for part in (
                     self._objects.run,
                     self._nodes.run,
+                    self._classes.run,
                     self._judging.judge,
                     self._judging.survey,
                     self._poll_replicas,
