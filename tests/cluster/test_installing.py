@@ -439,7 +439,7 @@ def test_a_plain_user_who_reads_policies_is_answered(installed: Installed) -> No
     told = answer("policies", "-n", names.NAMESPACE)
     assert told.exit_code == 0, told.stderr
     told = answer("policies")
-    assert (told.exit_code, 'cannot list resource "namespaces"' in told.stderr) == (2, True)
+    assert (told.exit_code, 'cannot list resource "pods"' in told.stderr) == (2, True)
     for kind in ("clusterrolebinding", "rolebinding"):
         installed.kubectl("delete", kind, "anna")
 
