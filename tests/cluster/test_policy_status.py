@@ -332,6 +332,7 @@ def test_pods_are_counted_over_replicas_and_controllers(clean: Site) -> None:
         site.until("both replicas are known", lambda: len(hashes()) == 2)
         site.until("both serve the same", lambda: len({each["hash"] for each in hashes()}) == 1)
         assert [each["replica"] for each in hashes()] == ["webhook-1", "webhook-2"]
+        site.kubectl("wait", "--for=condition=Served", "pp", "--all", "--timeout=60s")
         decide(first, "strict", 2)
         decide(second, "strict", 1, nodeSelector={"pool": "b"})
         decide(second, "spot-1", 4)
@@ -356,6 +357,9 @@ def test_pods_are_counted_over_replicas_and_controllers(clean: Site) -> None:
         assert site.status("pp/strict")["since"] == since
         # None of these writes was news for the webhook.
         assert loaded == metric(first.health_port, "fairlead_policy_reload_total", outcome="loaded")
+        site.kubectl("patch", "pp", "strict", "--type=merge", "-p", '{"spec":{"priority":1}}')
+        found = site.until_said("pp/strict", "Served", "False", "NotByAll")
+        mentions(found["message"], "webhook-3")
     site.kubectl("delete", "pod", "webhook-1", "webhook-2", "--force", "--grace-period=0")
     site.until("one replica is left", lambda: len(hashes()) <= 1)
     assert counts("strict") == (9, 1)

@@ -28,7 +28,8 @@ class ObjectStatus(Reported):
         default=(),
         description="The conditions of the object. Accepted: the webhook uses the object; while "
         "it is False, the last good set stays in force. Satisfiable: some node "
-        "meets the object's requirements.",
+        "meets the object's requirements. Served: every replica of the webhook serves a set with "
+        "this version of the object.",
     )
     served_hashes: tuple[Served, ...] = Field(
         default=(),

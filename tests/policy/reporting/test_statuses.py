@@ -21,7 +21,7 @@ from tests.wording import Wording, mentions
 from webhook.crd.conditions import ConditionUpdate
 from webhook.policy.reporting.conditions import SATISFIABLE, Acceptance, judge_objects, remembered
 from webhook.policy.reporting.decision_counts import Count, Ledger, Report, counted, met
-from webhook.policy.reporting.statuses import Due, Knowledge, due, summary
+from webhook.policy.reporting.statuses import SERVED, Due, Knowledge, due, summary
 from webhook.policy.status_model import ObservedObject, PolicyStatus, Served
 
 NOW, LATER = "2026-03-01T12:00:00Z", "2026-03-01T13:00:00Z"
@@ -30,7 +30,11 @@ MISSING = ConditionUpdate(SATISFIABLE, "False", "NoNode", "none of the 3 nodes")
 
 
 def known(
-    *objects: ObservedObject, said: ConditionUpdate = FOUND, served: str | None = "h", pods: int = 0
+    *objects: ObservedObject,
+    said: ConditionUpdate = FOUND,
+    served: str | None = "h",
+    pods: int = 0,
+    unheard: tuple[str, ...] = (),
 ) -> Knowledge:
     """All that is known of good objects; `pods` is what the one replica has counted of each."""
     ledger = counted(met(Ledger(), objects, NOW), {"a"}, {"a": Report("1", "h", {})})
@@ -43,6 +47,7 @@ def known(
         {each.place: (each.version, said) for each in objects},
         ledger,
         None if served is None else (Served(replica="a", hash=served),),
+        unheard=unheard,
     )
 
 
@@ -64,6 +69,7 @@ def test_a_new_object_gets_its_whole_status_at_once() -> None:
     assert [(each.type, each.status) for each in status.conditions] == [
         ("Accepted", "True"),
         ("Satisfiable", "True"),
+        ("Served", "False"),
     ]
     assert {each.observed_generation for each in status.conditions} == {4}
     assert (status.observed_generation, status.since, status.last_match) == (4, NOW, None)
@@ -112,7 +118,7 @@ def test_an_exception_that_has_ended_says_so() -> None:
     knowledge = known(exception("e", LATER))
     knowledge = knowledge._replace(satisfied={})
     seen, _ = written(exception("e", LATER), knowledge)
-    _, in_force = seen.status.conditions
+    _, in_force, _ = seen.status.conditions
     assert (in_force.type, in_force.status, in_force.message) == (
         "InForce",
         "True",
@@ -121,7 +127,7 @@ def test_an_exception_that_has_ended_says_so() -> None:
     seen, next_ = written(seen, knowledge, LATER)
     assert next_ is not None
     assert next_.urgency == "now"
-    _, in_force = seen.status.conditions
+    _, in_force, _ = seen.status.conditions
     assert (in_force.status, in_force.reason) == ("False", "Ended")
     assert in_force.last_transition_time == LATER
 
@@ -131,7 +137,7 @@ def test_an_end_is_reported_although_the_set_is_rejected(until: str, wording: Wo
     """Whoever leads since then knows no good set; the webhook goes by one all the same."""
     first = exception("e", until)
     seen, _ = written(first, known(first), "2026-03-01T11:59:59Z")
-    assert [each.status for each in seen.status.conditions] == ["True", "True", "True"]
+    assert [each.status for each in seen.status.conditions] == ["True", "True", "True", "False"]
     objects = seen, policy("bad", ON_SPOT)
     acceptance = judge_objects(judged_objects, by_place(*objects), remembered(objects))
     assert acceptance.policies is None
@@ -190,7 +196,7 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
     assert {each.last_transition_time for each in seen.status.conditions} == {NOW}
     seen, _ = written(seen, known(seen), LATER)
     times = {each.type: each.last_transition_time for each in seen.status.conditions}
-    assert times == {"Accepted": NOW, "Satisfiable": LATER}
+    assert times == {"Accepted": NOW, "Satisfiable": LATER, "Served": NOW}
 
 
 def test_nothing_is_reported_of_a_version_that_was_not_judged() -> None:
@@ -225,3 +231,29 @@ def test_the_same_knowledge_is_written_once(
     seen, first = written(seen, knowledge)
     assert first is not None
     assert list(due([seen], knowledge, LATER)) == []
+
+
+def served_in(seen: ObservedObject) -> tuple[str, str]:
+    """Status and reason of the condition Served."""
+    (found,) = [each for each in seen.status.conditions if each.type == SERVED]
+    return found.status, found.reason
+
+
+def test_a_version_is_served_once_every_replica_has_its_set() -> None:
+    """One with another set, or one that does not answer, is enough to wait."""
+    seen = policy("p")
+    acceptance = known(seen).acceptance
+    assert acceptance.policies is not None
+    own = acceptance.policies.hash[:16]
+    unknown, _ = written(seen, known(seen, served=None))
+    assert SERVED not in {each.type for each in unknown.status.conditions}
+    assert served_in(written(seen, known(seen, served="other"))[0]) == ("False", "NotByAll")
+    waiting, _ = written(seen, known(seen, served=own, unheard=("b",)))
+    assert served_in(waiting) == ("False", "NotByAll")
+    there, _ = written(waiting, known(seen, served=own))
+    assert served_in(there) == ("True", "ByAllReplicas")
+    # Another object changes the set: this version is in that one, too.
+    kept, _ = written(there, known(seen, policy("q"), served=own))
+    assert served_in(kept) == ("True", "ByAllReplicas")
+    edited = policy("p", generation=2)._replace(status=kept.status)
+    assert served_in(written(edited, known(edited, served="other"))[0]) == ("False", "NotByAll")

@@ -39,6 +39,8 @@ FOLLOWS: Final = "done by the leader"
 NO_SET: Final = "none"
 # Reads of the replicas' metrics per interval of the counts.
 _LOOKS: Final = 4
+# Seconds until the first read after the policies changed.
+_SOON: Final = 0.5
 # A replica's hash is shown until the replica fails to answer this many reads in a row.
 _PATIENT_LOOKS: Final = 4
 # Seconds until a part that ended with an unexpected exception restarts.
@@ -119,7 +121,7 @@ class _Tenure:
         self._classes = ClassNames(client)
         self._statuses = StatusWriter(writer, self._objects, self._due, interval=interval)
         self._judging = Judging(
-            self._objects, self._nodes, self._classes, self._statuses.wake, clock
+            self._objects, self._nodes, self._classes, self._note_judgement, clock
         )
         self._reports = None
         if reports is not None:
@@ -135,6 +137,8 @@ class _Tenure:
         self._configuration: Mapping[str, Any] | None = None
         self._ledger = Ledger()
         self._served: tuple[Served, ...] | None = None
+        self._unheard: tuple[str, ...] = ()
+        self._judged = asyncio.Event()
         self._silent: dict[str, int] = {}
         self._replicas_trouble = ""
 
@@ -194,6 +198,8 @@ class _Tenure:
 
     async def _poll_replicas(self) -> NoReturn:
         await self._objects.wait_synced()
+        usual = self._interval / _LOOKS
+        pause = usual
         while True:
             try:
                 await self._read_configuration()
@@ -201,7 +207,17 @@ class _Tenure:
                 self._replicas_trouble = ""
             except ClusterError as error:
                 self._replicas_trouble = f"the webhook's replicas are unknown: {error}"
-            await asyncio.sleep(self._interval / _LOOKS)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._judged.wait()
+                    await asyncio.sleep(_SOON)
+            # Replicas take a new set within a second: somebody may wait for that.
+            pause = min(_SOON if self._judged.is_set() else 2 * pause, usual)
+            self._judged.clear()
+
+    def _note_judgement(self) -> None:
+        self._judged.set()
+        self._statuses.wake()
 
     async def _read_configuration(self) -> None:
         """Read which pods are sent to the webhook, if a source asks for that."""
@@ -220,6 +236,11 @@ class _Tenure:
             key: 0 if key in polled.reports else self._silent.get(key, 0) + 1 for key in listed
         }
         self._ledger = counted(self._ledger, listed, polled.reports)
+        self._unheard = tuple(
+            each.name
+            for each in polled.replicas
+            if not each.leaving and each.key not in polled.reports
+        )
         self._served = tuple(
             Served(replica=each.name, hash=report.hash or NO_SET)
             for each in polled.replicas
@@ -241,6 +262,7 @@ class _Tenure:
             self._ledger,
             self._served,
             self._configuration,
+            self._unheard,
         )
         observed = [each.observed for each in self._objects.objects().values()]
         return tuple(due(observed, known, to_second(self._clock())))

@@ -13,7 +13,7 @@ from webhook.policy.reporting.conditions import ACCEPTED
 from webhook.policy.reporting.decision_counts import total
 from webhook.policy.reporting.interception import interception
 from webhook.policy.status_model import PolicyStatus
-from webhook.shortening import fit
+from webhook.shortening import first_few, fit
 from webhook.times import to_second
 
 if TYPE_CHECKING:
@@ -28,9 +28,12 @@ if TYPE_CHECKING:
 # soon:   what all objects have in common has, or a message that counts nodes
 # counts: pods were decided, and nothing else is new
 Urgency: TypeAlias = Literal["now", "soon", "counts"]
+# Whether every replica of the webhook serves a set with this version of the object.
+SERVED: Final = "Served"
 # Of an exception: whether it has not ended.
 IN_FORCE: Final = "InForce"
 _LONGEST_SUMMARY: Final = 120
+_MOST_NAMED: Final = 3
 
 
 class Knowledge(NamedTuple):
@@ -39,6 +42,7 @@ class Knowledge(NamedTuple):
     satisfied: by place, for the version that was judged
     served:    by the replicas' names, in order; None before they were read
     configuration: the webhook configuration, {} if there is none; None if it is not known
+    unheard:   the names of replicas that did not answer the last time
     """
 
     acceptance: Acceptance
@@ -46,6 +50,21 @@ class Knowledge(NamedTuple):
     ledger: Ledger
     served: tuple[Served, ...] | None
     configuration: Mapping[str, Any] | None = None
+    unheard: tuple[str, ...] = ()
+
+    def serves(self) -> ConditionUpdate | None:
+        """Return whether all replicas serve the newest set; None if that is not known yet."""
+        policies = self.acceptance.policies
+        if policies is None or self.served is None:
+            return None
+        whole = policies.hash
+        others = [each.replica for each in self.served if not whole.startswith(each.hash)]
+        if silent := [*others, *(each for each in self.unheard if each not in others)]:
+            which = first_few(silent, _MOST_NAMED)
+            return ConditionUpdate(SERVED, "False", "NotByAll", f"not known to serve it: {which}")
+        if not self.served:
+            return ConditionUpdate(SERVED, "False", "NoReplica", "the webhook has no replica")
+        return ConditionUpdate(SERVED, "True", "ByAllReplicas")
 
 
 class Due(NamedTuple):
@@ -76,6 +95,7 @@ def _status(observed: ObservedObject, known: Knowledge, now: Time) -> ObjectStat
     conditions += _in_force(observed, known.acceptance, now)
     if observed.resource == names.RUN_SOURCES:
         conditions += _intercepted(observed.text, known.configuration)
+    conditions += _served(observed, known)
     before = observed.status
     fields: dict[str, object] = {
         "observed_generation": observed.generation,
@@ -93,6 +113,19 @@ def _status(observed: ObservedObject, known: Knowledge, now: Time) -> ObjectStat
             "last_match": max(count.last_match, before.last_match or "") or None,
         }
     return before.model_copy(update=fields)
+
+
+def _served(observed: ObservedObject, known: Knowledge) -> Iterator[ConditionUpdate]:
+    """A set that all replicas serve has the version; sets after it have it too."""
+    if any(
+        (each.type, each.status, each.observed_generation) == (SERVED, "True", observed.generation)
+        for each in observed.status.conditions
+    ):
+        return
+    if known.acceptance.in_force.get(observed.place) != observed.version:
+        yield ConditionUpdate(SERVED, "False", "NotAccepted")
+    elif found := known.serves():
+        yield found
 
 
 def _in_force(
