@@ -1,7 +1,4 @@
-"""Warnings about the future pods of a workload that is being written. Never rejects.
-
-Longer than 300 lines: one class, whose limits of time and size apply to each step.
-"""
+"""Warnings about the future pods of a workload that is being written. Never rejects."""
 
 from __future__ import annotations
 

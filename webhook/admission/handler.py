@@ -1,7 +1,4 @@
-"""Handle a pod review: from bytes to the answer with its status, logs and metrics.
-
-Longer than 300 lines: one class, in which each failure of a step has its own answer.
-"""
+"""Handle a pod review: from bytes to the answer with its status, logs and metrics."""
 
 from __future__ import annotations
 

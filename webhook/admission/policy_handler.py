@@ -1,7 +1,4 @@
-"""Handle a review of a policy, class or exception: from bytes to the answer.
-
-Longer than 300 lines: the review, its limits and the judgement are one way.
-"""
+"""Handle a review of a policy, class or exception: from bytes to the answer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`fairlead controller`: run the controller of Runs.
-
-Longer than 300 lines: each option has its help.
-"""
+"""`fairlead controller`: run the controller of Runs."""
 
 from __future__ import annotations
 

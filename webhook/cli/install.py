@@ -1,7 +1,4 @@
-"""`fairlead install`: install or upgrade Fairlead in a cluster.
-
-Longer than 300 lines: each option has its help.
-"""
+"""`fairlead install`: install or upgrade Fairlead in a cluster."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The input of decisions from files: policies, objects, namespaces, nodes, and what is unknown.
-
-Longer than 300 lines: what decisions lack depends on all of their input.
-"""
+"""The input of decisions from files: policies, objects, namespaces, nodes, and what is unknown."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`fairlead serve`: its settings, and running the admission webhook with them.
-
-Longer than 300 lines: each option has its help.
-"""
+"""`fairlead serve`: its settings, and running the admission webhook with them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Read and write the engine's object of a delegated Run.
-
-Longer than 300 lines: all requests about one object, which share its path and its refusals.
-"""
+"""Read and write the engine's object of a delegated Run."""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 The engine creates and replaces pods. Fairlead creates the object, counts what goes down, and
 enforces backoffLimit and activeDeadlineSeconds. A terminal status is written before anything is
 deleted.
-
-Longer than 300 lines: the whole decision, from top to bottom.
 """
 
 from __future__ import annotations

@@ -7,8 +7,6 @@ charge is reversed if a disruption is detected within the window and the run con
 disruption, or a node that is or was unavailable, explains all failures of the window before and
 of the window after it. An incident belongs to the run, whatever its restart scope, because peers
 may have any role.
-
-Longer than 300 lines: recording, charging and explaining change the same list of incidents.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Plan a Run: the manifests of all its objects.
-
-Longer than 300 lines: the drafts of each role, with their errors, are the plan's first half.
-"""
+"""Plan a Run: the manifests of all its objects."""
 
 from __future__ import annotations
 

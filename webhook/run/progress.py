@@ -1,7 +1,4 @@
-"""What a run reports: its phase, message, conditions and Events, and what keeps it from running.
-
-Longer than 300 lines: a reason appears in the phase's message, in a condition and in an Event.
-"""
+"""What a run reports: its phase, message, conditions and Events, and what keeps it from running."""
 
 from __future__ import annotations
 

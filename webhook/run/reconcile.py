@@ -3,9 +3,6 @@
 Actions depend on the status that the API server returned; new facts go into the next status. So a
 reconcile that was interrupted between two actions continues with the next call, and every failure
 is recorded before it has any effect.
-
-Longer than 300 lines: it covers a training run from its start to its clean-up. The
-rules that it applies are in modules of their own: facts, restarts, incidents, verdict, progress.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 A failure is recorded before anything is done about it. A pod is deleted only when the status that
 the API server returned has its uid, or a later attempt than the pod's.
-
-Longer than 300 lines: counting writes the backoff of each replica into the status, and reads it.
 """
 
 from __future__ import annotations

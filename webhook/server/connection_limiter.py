@@ -1,7 +1,4 @@
-"""Limits of a listener's connections: number, time, memory.
-
-Longer than 300 lines: a connection moves through stages, and each stage has all three limits.
-"""
+"""Limits of a listener's connections: number, time, memory."""
 
 from __future__ import annotations
 

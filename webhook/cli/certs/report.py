@@ -1,8 +1,4 @@
-"""The state of an installation's certificates, as far as the caller may read it, and its report.
-
-Longer than 300 lines: what is read, the JSON document made of it, and the text made of the document
-read as one.
-"""
+"""The state of an installation's certificates, as far as the caller may read it, and its report."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A comparison: the question, its input from files and a cluster, and the decisions on all pods.
-
-Longer than 300 lines: it is one path from the options of `fairlead diff` to its report.
-"""
+"""A comparison: the question, its input from files and a cluster, and the decisions on all pods."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Text, JSON and Markdown output of `fairlead diff`; Markdown fits a comment on a pull request.
-
-Longer than 300 lines: the three forms show the same facts and share their wording.
-"""
+"""Text, JSON and Markdown output of `fairlead diff`; Markdown fits a comment on a pull request."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Read live objects and their pod templates from a cluster, and answer a question about them.
-
-Longer than 300 lines: one reader, which reads more where an answer depends on it.
-"""
+"""Read live objects and their pod templates from a cluster, and answer a question about them."""
 
 from __future__ import annotations
 

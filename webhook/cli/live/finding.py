@@ -1,7 +1,4 @@
-"""Find live objects as kubectl does, the owner of a live pod, and the live pods of an object.
-
-Longer than 300 lines: all of them resolve kinds by the same discovery.
-"""
+"""Find live objects as kubectl does, the owner of a live pod, and the live pods of an object."""
 
 from __future__ import annotations
 

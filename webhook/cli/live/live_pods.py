@@ -1,7 +1,4 @@
-"""Live pods and workloads, compared with what today's policies would do; question and answers.
-
-Longer than 300 lines: a workload's answer is made of those of its pods.
-"""
+"""Live pods and workloads, compared with what today's policies would do; question and answers."""
 
 from __future__ import annotations
 

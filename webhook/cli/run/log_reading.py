@@ -1,7 +1,4 @@
-"""Read and follow the logs of a Run: find them, and cut them into lines.
-
-Longer than 300 lines: it is one way, from the options to the lines of all replicas.
-"""
+"""Read and follow the logs of a Run: find them, and cut them into lines."""
 
 from __future__ import annotations
 

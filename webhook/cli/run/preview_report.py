@@ -1,7 +1,4 @@
-"""The decisions on a planned Run's pods, equal ones grouped, as text, JSON and YAML.
-
-Longer than 300 lines: the groups, and the three forms in which they are printed.
-"""
+"""The decisions on a planned Run's pods, equal ones grouped, as text, JSON and YAML."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The state of a Run and of its replicas: their pods, nodes, and why one has no pod.
-
-Longer than 300 lines: each row of the report is built from the parts above it.
-"""
+"""The state of a Run and of its replicas: their pods, nodes, and why one has no pod."""
 
 from __future__ import annotations
 

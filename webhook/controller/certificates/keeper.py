@@ -1,7 +1,4 @@
-"""Keep an installation's certificates: observe, do the next step with one guarded write, repeat.
-
-Longer than 300 lines: each write has its guard, its errors and its limit of repetitions here.
-"""
+"""Keep an installation's certificates: observe, do the next step with one guarded write, repeat."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 An engine's objects are made of drafts: layers folded, with placement and resources, and without the
 variables, hostnames and volumes by which Fairlead's own controller connects replicas.
-
-Longer than 300 lines: the protocol and the two things that each backend does with it.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 Source: pkg/apis/kubeflow.org/v1 and pkg/webhooks of kubeflow/trainer, branch release-1.9;
 pkg/apis/kubeflow/v2beta1 of kubeflow/mpi-operator 0.6. Each kind is a row of KINDS.
-
-Longer than 300 lines: the table of kinds is half of it.
 """
 
 from __future__ import annotations
