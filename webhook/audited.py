@@ -2,8 +2,7 @@
 
 The records come from the API server's audit log, or from the metrics of the webhook's replicas.
 Each line of the log is an audit.k8s.io/v1 Event in JSON, or an EventList of them. The webhook's
-annotation has the webhook's name before its key: `pods-0.fairlead.dev/audit`. Longer than 300
-lines: both sources make the same records.
+annotation has the webhook's name before its key: `pods-0.fairlead.dev/audit`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """ValidatingAdmissionPolicies beside the webhook, one function for each guard, with values in CEL.
 
 Source: k8s.io/api/admissionregistration/v1. The API server's defaults are written explicitly, so
-that the applied object equals the stored one. Longer than 300 lines: four guards, and the policies
-and bindings that all of them are made of.
+that the applied object equals the stored one.
 """
 
 from __future__ import annotations

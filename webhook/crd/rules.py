@@ -84,7 +84,7 @@ _NODE_VALUES: Final = (
 _TERM: Final = (
     Rule(
         f"!{_empty('matchExpressions')} || !{_empty('matchFields')}",
-        "a term without expressions matches no node: give matchExpressions, or remove the term",
+        "a term without expressions is empty: give matchExpressions, or remove the term",
     ),
 )
 _TOLERATION: Final = (
