@@ -184,7 +184,7 @@ def test_architecture_lists_the_files_of_common_changes() -> None:
     texts = {
         str(path.relative_to(PACKAGE)): path.read_text()
         for path in PACKAGE.rglob("*.*")
-        if path.suffix in (".py", ".yaml") and "rendered" not in path.parts
+        if path.suffix in (".py", ".yaml") and "shipped" not in path.parts
     }
     for examples, files in rows:
         names = re.compile(rf"\b({'|'.join(re.findall(r'`([^`]+)`', examples))})\b")

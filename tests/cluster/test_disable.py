@@ -21,7 +21,6 @@ from tests.wording import mentions
 from webhook import names
 from webhook.errors import InstallationError
 from webhook.installation.choices import Choices, adapted
-from webhook.installation.manifests import objects_of
 from webhook.sandbox.api import definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import start_controller
@@ -64,8 +63,8 @@ def enabled(site: Site) -> Site:
 def apply(site: Site, overlay: str) -> None:
     """Apply the objects of an overlay that have to do with admission of pods."""
     url = f"https://127.0.0.1:{site.port}/mutate"
-    choices = Choices(url=url, authority=site.authority.read_bytes())
-    objects = adapted(objects_of(overlay), choices).values()
+    choices = Choices((overlay,), url=url, authority=site.authority.read_bytes())
+    objects = adapted(choices).values()
     wanted = [each for each in objects if each["apiVersion"].startswith("admissionregistration")]
     # Unvalidated: kubectl would read the schema of every kind first.
     site.kubectl("apply", "--validate=false", "-f", "-", stdin=yaml.safe_dump_all(wanted))

@@ -22,8 +22,8 @@ from tests.server.serving import running
 from tests.wording import line_with, mentions
 from webhook import names, validating
 from webhook.errors import InstallationError, InvalidDocuments
-from webhook.installation.choices import Choices, adapted, configuration_of
-from webhook.installation.manifests import every_key, objects_of
+from webhook.installation.choices import Choices, adapted
+from webhook.installation.manifests import INTERCEPTION, every_key
 from webhook.installation.policy_objects import SHIPPED, marked
 from webhook.installation.waiting import NotInTime, Patience
 from webhook.installation.webhook_configuration import intercept
@@ -89,7 +89,7 @@ def test_it_is_done_when_a_pod_of_a_run_is_placed(installed: Site) -> None:
     again = results(installed)
     assert set(again.values()) == {"unchanged"}
     assert "CustomResourceDefinition runs.fairlead.dev" in again
-    assert len(again) == len(objects_of("default"))
+    assert len(again) == len(adapted(Choices()))
 
 
 def test_what_is_applied_is_what_the_manifests_say(installed: Site, tmp_path: Path) -> None:
@@ -514,10 +514,7 @@ def test_an_image_that_cannot_be_pulled_is_reported_at_once(installed: Site) -> 
 
 def test_entries_wait_for_their_authority_before_they_have_rules(site: Site) -> None:
     """No pod is refused because nobody has told the API server yet whom to believe."""
-    objects = adapted(objects_of("default"), Choices(sources=("mlrun",)))
-    found = configuration_of(objects)
-    assert found
-    key, wanted = found
+    key, wanted = INTERCEPTION, adapted(Choices(sources=("mlrun",)))[INTERCEPTION]
 
     def rules() -> list[bool]:
         return [bool(each.get("rules")) for each in site.configuration()["webhooks"]]
@@ -539,14 +536,13 @@ def test_entries_wait_for_their_authority_before_they_have_rules(site: Site) -> 
         async with connect(site.plane.kubeconfig) as client:
             return await intercept(client, key, configuration, Patience(seconds, period=0.05))
 
-    ours = configuration_of(adapted(objects_of("default"), Choices()))
-    assert ours
+    ours = adapted(Choices())[INTERCEPTION]
     site.plane.api.delete(path("mutatingwebhookconfigurations", "fairlead"))
     with pytest.raises(NotInTime, match=r"pods-0\.fairlead\.dev.* no caBundle yet"):
-        asyncio.run(run(ours[1], 0.2))
+        asyncio.run(run(ours, 0.2))
     assert rules() == [False, False]
     publish("pods-0.fairlead.dev", "namespaces.fairlead.dev")
-    assert asyncio.run(run(ours[1], 30)) == "changed"
+    assert asyncio.run(run(ours, 30)) == "changed"
     assert rules() == [True, True]
     # One more: the others go on, and still see its pods where they carry our mark too.
     before = site.configuration()["webhooks"][0]["objectSelector"]
@@ -559,7 +555,7 @@ def test_entries_wait_for_their_authority_before_they_have_rules(site: Site) -> 
     assert rules() == [True, True, True]
     assert site.configuration()["webhooks"][0]["objectSelector"] != before
     # One less: whoever keeps certificates owns a field of it, and it goes all the same.
-    asyncio.run(run(ours[1], 30))
+    asyncio.run(run(ours, 30))
     assert rules() == [True, True]
     assert all(each["clientConfig"]["caBundle"] for each in site.configuration()["webhooks"])
     site.plane.api.delete(path("mutatingwebhookconfigurations", "fairlead"))

@@ -13,8 +13,8 @@ import pytest
 
 from tests.cluster.sites import NAMESPACE, Site
 from webhook import names, validating
-from webhook.installation.choices import Choices, adapted, configuration_of
-from webhook.installation.manifests import objects_of
+from webhook.installation.choices import Choices, adapted
+from webhook.installation.manifests import INTERCEPTION, JUDGING
 from webhook.installation.object_kinds import CONFIGURATION, VALIDATING
 from webhook.installation.waiting import Patience
 from webhook.installation.webhook_configuration import intercept
@@ -47,8 +47,8 @@ def site(
 
 def have(site: Site, *sources: str, kind: str = CONFIGURATION) -> list[Json]:
     """Bring the configuration for these sources in, and give its entries."""
-    found = configuration_of(adapted(objects_of("default"), Choices(sources=sources)), kind)
-    assert found
+    key = INTERCEPTION if kind == CONFIGURATION else JUDGING
+    found = key, adapted(Choices(sources=sources))[key]
 
     async def run() -> None:
         async with connect(site.plane.kubeconfig) as client:

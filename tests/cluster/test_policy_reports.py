@@ -23,7 +23,7 @@ from tests.wording import mentions
 from webhook import names
 from webhook.cli.install import reports_notes
 from webhook.controller.policies.report_documents import OWNER, collection
-from webhook.installation.manifests import objects_of, rights_to_reports
+from webhook.installation.manifests import render
 from webhook.kube.client import connect
 from webhook.policy.crd import custom_resource_definitions
 from webhook.run.crd import custom_resource_definition
@@ -128,8 +128,8 @@ def site(
 
 def install_rights(plane: ControlPlane) -> None:
     """Create the roles and bindings of the controller, and those of the component."""
-    rights = [each for each in objects_of("default") if "Role" in each["kind"]]
-    for each in (*rights, *rights_to_reports()):
+    found = render(components=("policy-reports",)).values()
+    for each in [each for each in found if "Role" in each["kind"]]:
         subjects = [subject["name"] for subject in each.get("subjects", ())]
         if each["kind"].endswith("Role") or names.CONTROLLER in subjects:
             where = home(each, names.NAMESPACE)

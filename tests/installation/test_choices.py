@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any
 
 import pytest
 
 from webhook import names, validating
 from webhook.guards import stamp_guard
-from webhook.installation.choices import Choices, adapted, configuration_of, is_stamp_guard
+from webhook.installation.choices import Choices, adapted, is_stamp_guard
 from webhook.installation.manifests import (
     CONFIG_MAP,
-    NODES,
-    POLICY_REPORTS,
+    CONTROLLER,
+    FROM_FILES,
+    INTERCEPTION,
+    JUDGING,
     WEBHOOK,
     every_key,
-    has_argument,
-    objects_of,
-    takes_files,
+    render,
+    shipped_classes,
 )
-from webhook.installation.object_kinds import DEPLOYMENT, VALIDATING, key_of
+from webhook.installation.policy_files import has_argument, takes_files
 from webhook.installation.policy_objects import GIVEN, SHIPPED, is_still, of_key
 from webhook.interception import DEFAULT_SOURCES, webhooks
 from webhook.policy.load import load
@@ -36,28 +36,25 @@ spec: {defaults: {nodeSelector: {pool: mine}}}
 
 def entries(overlay: str, **choices: Any) -> list[Json]:
     """The webhook's entries."""
-    found = configuration_of(adapted(objects_of(overlay), Choices(**choices)))
-    assert found
-    made: list[Json] = found[1]["webhooks"]
+    made: list[Json] = adapted(Choices((overlay,), **choices))[INTERCEPTION]["webhooks"]
     return made
 
 
 def test_without_choices_it_is_the_manifests() -> None:
     """But for the notes of what policies were put there."""
-    before = deepcopy(objects_of("default"))
-    made = adapted(objects_of("default"), Choices())
+    before = [*render().values(), *shipped_classes()]
+    made = adapted(Choices())
     policies = [each for key, each in made.items() if of_key(key)]
     assert {each["metadata"]["name"] for each in policies} == {"spot", "on-demand", "gpu"}
     for each in policies:
         assert is_still(each, SHIPPED)
         assert list(each["metadata"].pop("annotations")) == [names.POLICIES_APPLIED]
     assert sorted(map(str, made.values())) == sorted(map(str, before))
-    assert objects_of("default") == before
 
 
 def test_both_programs_get_the_image() -> None:
     """And nothing else does."""
-    made = adapted(objects_of("default"), Choices(image="example.invalid/f:1"))
+    made = adapted(Choices(image="example.invalid/f:1"))
     images = [
         container["image"]
         for each in made.values()
@@ -89,11 +86,9 @@ def test_an_unknown_source_is_an_error() -> None:
 )
 def test_the_guard_means_the_pods_of_the_chosen_sources(overlay: str, deny: bool) -> None:
     """One binding for each entry, in the overlay's mode."""
-    made = adapted(objects_of(overlay), Choices(sources=("mlrun",)))
+    made = adapted(Choices((overlay,), sources=("mlrun",)))
     guards = [each for key, each in made.items() if is_stamp_guard(key)]
-    found = configuration_of(made)
-    assert found
-    wanted = stamp_guard(found[1]["webhooks"], deny=deny)
+    wanted = stamp_guard(made[INTERCEPTION]["webhooks"], deny=deny)
     by_name = {(each["kind"], each["metadata"]["name"]): each for each in wanted}
     assert {(each["kind"], each["metadata"]["name"]): each for each in guards} == by_name
     assert ("ValidatingAdmissionPolicyBinding", "fairlead-stamp-mlrun-0") in by_name
@@ -104,16 +99,14 @@ def test_a_webhook_elsewhere_is_called_by_its_address() -> None:
     url = "https://192.0.2.1:8443/mutate"
     made = entries("development", url=url, authority=b"pem")
     assert made == webhooks(url=url, ca_bundle=b"pem")
-    chosen = Choices(url=url, authority=b"pem")
-    judging = configuration_of(adapted(objects_of("development"), chosen), VALIDATING)
-    assert judging
+    chosen = Choices(("development",), url=url, authority=b"pem")
     wanted = validating.webhooks(url="https://192.0.2.1:8443", ca_bundle=b"pem")
-    assert judging[1]["webhooks"] == wanted
+    assert adapted(chosen)[JUDGING]["webhooks"] == wanted
 
 
 def test_policies_take_the_place_of_those_that_ship() -> None:
     """All of them, as objects with a note of their own."""
-    made = adapted(objects_of("default"), Choices(policies={"mine.yaml": MINE}))
+    made = adapted(Choices(policies={"mine.yaml": MINE}))
     (policy,) = (each for key, each in made.items() if of_key(key))
     assert policy["kind"] == "PlacementPolicy"
     assert policy["metadata"]["name"] == "mine"
@@ -121,13 +114,13 @@ def test_policies_take_the_place_of_those_that_ship() -> None:
     assert not is_still(policy, SHIPPED)
 
 
-@pytest.mark.parametrize("from_files", [False, True])
-def test_nodes_are_watched_where_that_was_chosen(from_files: bool) -> None:
+@pytest.mark.parametrize("files", [(), (FROM_FILES,)])
+def test_nodes_are_watched_where_that_was_chosen(files: tuple[str, ...]) -> None:
     """One argument more, one role, bound; wherever the policies come from."""
-    without = adapted(objects_of("default"), Choices(from_files=from_files))
-    made = adapted(objects_of("default"), Choices(from_files=from_files, nodes=True))
-    assert not has_argument(without[WEBHOOK], NODES)
-    assert has_argument(made[WEBHOOK], NODES)
+    without = adapted(Choices(components=files))
+    made = adapted(Choices(components=(*files, "nodes")))
+    assert not has_argument(without[WEBHOOK], "--nodes")
+    assert has_argument(made[WEBHOOK], "--nodes")
     more = made.keys() - without.keys()
     assert {str(key) for key in more} == {
         "ClusterRole fairlead-webhook-nodes",
@@ -139,11 +132,10 @@ def test_nodes_are_watched_where_that_was_chosen(from_files: bool) -> None:
 
 def test_reports_are_written_where_that_was_chosen() -> None:
     """One argument more of the controller; its rights are removed where it is not chosen."""
-    without = adapted(objects_of("default"), Choices())
-    made = adapted(objects_of("default"), Choices(reports=True))
-    controller = key_of(DEPLOYMENT, names.CONTROLLER, names.NAMESPACE)
-    assert not has_argument(without[controller], POLICY_REPORTS)
-    assert has_argument(made[controller], POLICY_REPORTS)
+    without = adapted(Choices())
+    made = adapted(Choices(components=("policy-reports",)))
+    assert not has_argument(without[CONTROLLER], "--policy-reports")
+    assert has_argument(made[CONTROLLER], "--policy-reports")
     more = made.keys() - without.keys()
     assert {str(key) for key in more} == {
         "ClusterRole fairlead-controller-policy-reports",
@@ -154,16 +146,14 @@ def test_reports_are_written_where_that_was_chosen() -> None:
 
 def test_policies_from_files_are_in_a_config_map() -> None:
     """Those given, or those that ship; none is an object, and so none is judged."""
-    chosen = Choices(policies={"b.yaml": "2", "a.yaml": "1"}, from_files=True)
-    assert adapted(objects_of("default"), chosen)[CONFIG_MAP]["data"] == {
+    chosen = Choices(policies={"b.yaml": "2", "a.yaml": "1"}, components=(FROM_FILES,))
+    assert adapted(chosen)[CONFIG_MAP]["data"] == {
         "a.yaml": "1",
         "b.yaml": "2",
     }
-    made = adapted(objects_of("default"), Choices(from_files=True))
+    made = adapted(Choices(components=(FROM_FILES,)))
     assert not any(map(of_key, made))
     files = {name: text.encode() for name, text in made[CONFIG_MAP]["data"].items()}
     assert set(load(files).policies.classes) == {"spot", "on-demand", "gpu"}
     assert takes_files(made[WEBHOOK])
-    judging = configuration_of(made, VALIDATING)
-    assert judging
-    assert [each["name"] for each in judging[1]["webhooks"]] == [validating.WORKLOADS]
+    assert [each["name"] for each in made[JUDGING]["webhooks"]] == [validating.WORKLOADS]

@@ -5,21 +5,22 @@ from __future__ import annotations
 import pytest
 
 from webhook.errors import InstallationError
-from webhook.installation.manifests import objects_of, overlays
+from webhook.installation.manifests import overlays, render, shipped_classes
 from webhook.installation.object_kinds import in_order, key, key_of
 
 
 @pytest.mark.parametrize("overlay", overlays())
 def test_every_kind_of_the_manifests_is_known(overlay: str) -> None:
     """No object is there twice either."""
-    objects = objects_of(overlay)
+    objects = [*render((overlay,)).values(), *shipped_classes()]
     assert len(in_order(objects)) == len(objects)
 
 
 @pytest.mark.parametrize("overlay", overlays())
 def test_what_others_need_comes_first(overlay: str) -> None:
     """And what pods are sent by, or denied by, comes last."""
-    order = [each.kind.name for each in in_order(objects_of(overlay))]
+    objects = [*render((overlay,)).values(), *shipped_classes()]
+    order = [each.kind.name for each in in_order(objects)]
     assert list(dict.fromkeys(order))[:2] == ["CustomResourceDefinition", "Namespace"]
     if "Deployment" in order:
         started = order.index("Deployment")

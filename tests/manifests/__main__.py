@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 
-from tests.manifests import rendered
 from tests.manifests.chart import write_chart
 from tests.manifests.generated import MANIFESTS, files
 from webhook.sandbox.binaries import obtain_kubectl
@@ -20,9 +19,7 @@ def main() -> None:
         path = MANIFESTS / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    kubectl = obtain_kubectl(Lines(sys.stderr))
-    rendered.write(kubectl)
-    write_chart(kubectl)
+    write_chart(obtain_kubectl(Lines(sys.stderr)))
 
 
 if __name__ == "__main__":

@@ -9,27 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from tests.fast_yaml import load_all_yaml
-from tests.manifests.generated import MANIFESTS, ROOT
+from webhook.installation.manifests import overlays, render
 
 Json = dict[str, Any]
-RENDERED = ROOT / "webhook" / "installation" / "rendered"
-OVERLAYS = tuple(
-    sorted(
-        path.parent.name
-        for path in MANIFESTS.glob("*/kustomization.yaml")
-        if path.parent.name != "base"
-    )
-)
+OVERLAYS = tuple(sorted(overlays()))
 
 
 @cache
 def overlay(name: str) -> tuple[Json, ...]:
-    """The objects of manifests/NAME, as they would be applied.
+    """The objects of manifests/NAME, as `fairlead install` renders them.
 
-    From the package, whose files test_generated.py compares with what kustomize makes.
+    test_generated.py compares them with those of kustomize.
     """
-    texts = ((RENDERED / f"{part}.yaml").read_text() for part in ("crds", name))
-    return tuple(each for text in texts for each in load_all_yaml(text))
+    return tuple(render((name,)).values())
 
 
 def kustomized(kubectl: Path, folder: Path) -> tuple[Json, ...]:

@@ -90,9 +90,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def copy(source: Path, target: Path) -> None:
-    """A file, or a folder without what .containerignore leaves out."""
+    """A file, or a folder without what .containerignore leaves out; links stay links."""
     if source.is_dir():
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(source, target, ignore=ignored, symlinks=True)
     else:
         shutil.copy(source, target)
 
@@ -132,13 +133,16 @@ def test_fairlead_runs_from_the_wheel_and_writes_nothing(built: Path, tmp_path: 
         assert "SIGTERM" in run(command, "--help")
     policy = ROOT / "policies" / "capacity" / "any-provider.yaml"
     run("check", str(policy))
+    assert "kind: MutatingWebhookConfiguration" in run("install", "--dry-run")
     assert everything(built) == before
 
 
 def test_the_wheel_is_where_it_runs_from(built: Path) -> None:
     """Not the checkout; files that are no code came along, and tests did not."""
     (site,) = built.glob("lib/python*/site-packages")
-    assert (site / "webhook" / "installation" / "rendered" / "default.yaml").exists()
+    shipped = site / "webhook" / "installation" / "shipped"
+    assert not any(path.is_symlink() for path in shipped.rglob("*"))
+    assert (shipped / "manifests" / "default" / "kustomization.yaml").exists()
     assert (site / "webhook" / "sources" / "jobset.yaml").exists()
     assert (site / "webhook" / "cli" / "__init__.py").exists()
     assert (site / "certs").is_dir()

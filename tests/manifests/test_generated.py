@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.fast_yaml import load_all_yaml
-from tests.manifests.chart import CHART, chart_files
+from tests.manifests.chart import CHART, chart_files, with_components
 from tests.manifests.generated import MANIFESTS, files
-from tests.manifests.kustomize import RENDERED
-from tests.manifests.rendered import rendered
+from tests.manifests.kustomize import OVERLAYS, kustomized
+from webhook.installation.manifests import components, render
+from webhook.installation.object_kinds import in_order
+
+COMBINED = ("nodes", "policy-reports", "backend-dask", "policies-from-files")
 
 
 def test_every_generated_file_is_fresh() -> None:
@@ -33,12 +38,21 @@ def test_no_component_is_left_of_a_source_that_is_gone() -> None:
     assert found == {name for name in files() if name.startswith("components/source-")}
 
 
-def test_what_fairlead_install_applies_is_what_kustomize_makes(kubectl_path: Path) -> None:
-    """`make manifests` makes it again; compared as objects, for kubectls write differently."""
-    wanted = rendered(kubectl_path)
-    found = {path.name: list(load_all_yaml(path.read_text())) for path in RENDERED.iterdir()}
-    stale = [name for name in {*wanted, *found} if wanted.get(name) != found.get(name)]
-    assert stale == [], "run: make manifests"
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_fairlead_install_renders_overlays_as_kustomize_does(
+    overlay: str, kubectl_path: Path
+) -> None:
+    """Though it has neither kubectl nor a checkout."""
+    assert render((overlay,)) == in_order(kustomized(kubectl_path, MANIFESTS / overlay))
+
+
+@pytest.mark.parametrize("chosen", [*((each,) for each in components()), COMBINED], ids="+".join)
+def test_fairlead_install_renders_components_as_kustomize_does(
+    chosen: tuple[str, ...], kubectl_path: Path
+) -> None:
+    """Each alone, and several together."""
+    wanted = in_order(with_components(kubectl_path, "cert-manager", *chosen))
+    assert render(("cert-manager",), chosen) == wanted
 
 
 def test_the_chart_has_the_objects_of_the_manifests(kubectl_path: Path) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import click
 import pytest
-import yaml
 
 from certs.issue import service_names
 from tests.fast_yaml import load_all_yaml
@@ -18,10 +15,7 @@ from tests.manifests.kustomize import OVERLAYS, Json, of_kind, one, selects
 from webhook import __version__, names, validating
 from webhook.cli.controller import command as controller
 from webhook.cli.serve import command as serve
-from webhook.installation.choices import Choices, adapted
-from webhook.installation.manifests import CONFIG_MAP, backends, objects_of, rights_to_backend
-from webhook.installation.object_kinds import in_order
-from webhook.installation.policy_objects import of_key
+from webhook.installation.manifests import backends, render, shipped_classes
 from webhook.policy.load import load
 from webhook.run.backends.engines import ENGINES, created_objects
 from webhook.server.folder import is_test_file, read_folder
@@ -273,27 +267,16 @@ def test_the_classes_that_ship_are_those_of_every_provider() -> None:
     """They are those of one file of policies/, and change no pod that does not ask."""
     source = ROOT / "policies" / "capacity" / "any-provider.yaml"
     classes = [each for each in load_all_yaml(source.read_text()) if each]
-    assert of_kind(objects_of("default"), "CapacityClass") == classes
-    assert not of_kind(objects_of("default"), "PlacementPolicy")
+    assert shipped_classes() == classes
     loaded = load({"classes.yaml": source.read_bytes()})
     assert loaded.policies.policies == ()
     assert loaded.warnings == ()
 
 
 @pytest.mark.parametrize("overlay", ["default", "cert-manager", "fail-open-guarded"])
-def test_policies_from_files_are_a_component(
-    overlay: str, kustomize: Callable[[Path], tuple[Json, ...]], tmp_path: Path
-) -> None:
-    """A ConfigMap, mounted; no object, no right to see any, and nobody who judges them.
-
-    It comes to the same as `fairlead install --policies-from-files`.
-    """
-    whole = {
-        "resources": [os.path.relpath(MANIFESTS / overlay, tmp_path)],
-        "components": [os.path.relpath(MANIFESTS / "components" / "policies-from-files", tmp_path)],
-    }
-    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(whole))
-    objects = kustomize(tmp_path)
+def test_policies_from_files_are_a_component(overlay: str) -> None:
+    """A ConfigMap, mounted; no object, no right to see any, and nobody who judges them."""
+    objects = tuple(render((overlay,), ("policies-from-files",)).values())
     arguments = given(objects, names.WEBHOOK)
     assert not arguments["policies_from_cluster"]
     (mount,) = (
@@ -306,27 +289,12 @@ def test_policies_from_files_are_a_component(
     source = ROOT / "policies" / "capacity" / "any-provider.yaml"
     config_map = one(objects, "ConfigMap", names.POLICIES_CONFIG_MAP)
     assert config_map["data"] == {"capacity.yaml": source.read_text()}
-    chosen = adapted(objects_of(overlay), Choices(from_files=True))
-    assert "annotations" in chosen[CONFIG_MAP]["metadata"]
-    # That one says the same in another file.
-    chosen[CONFIG_MAP] = config_map
-    assert chosen == in_order(objects)
 
 
-def test_nodes_are_a_component(
-    build: Build, kustomize: Callable[[Path], tuple[Json, ...]], tmp_path: Path
-) -> None:
-    """Of all overlays none watches them: the flag, and the right to do so and nothing else.
-
-    It comes to the same as `fairlead install --nodes`.
-    """
+def test_nodes_are_a_component(build: Build) -> None:
+    """Of all overlays none watches them: the flag, and the right to do so and nothing else."""
     assert not any(given(build(overlay), names.WEBHOOK)["nodes"] for overlay in OVERLAYS)
-    whole = {
-        "resources": [os.path.relpath(MANIFESTS / "default", tmp_path)],
-        "components": [os.path.relpath(MANIFESTS / "components" / "nodes", tmp_path)],
-    }
-    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(whole))
-    objects = kustomize(tmp_path)
+    objects = tuple(render(components=("nodes",)).values())
     assert given(objects, names.WEBHOOK)["nodes"]
     role = one(objects, "ClusterRole", f"{names.WEBHOOK}-nodes")
     assert role["rules"] == [
@@ -335,8 +303,6 @@ def test_nodes_are_a_component(
     binding = one(objects, "ClusterRoleBinding", f"{names.WEBHOOK}-nodes")
     (subject,) = binding["subjects"]
     assert subject["name"] == pod_of(objects, names.WEBHOOK)["spec"]["serviceAccountName"]
-    chosen = adapted(objects_of("default"), Choices(nodes=True))
-    assert {key: each for key, each in chosen.items() if not of_key(key)} == in_order(objects)
 
 
 def test_cert_managers_certificate_is_for_the_name_that_is_checked(build: Build) -> None:
@@ -390,27 +356,6 @@ def test_guards_are_bound_to_the_webhooks_own_selectors(build: Build) -> None:
                 assert spec["matchResources"][selector] == webhook[selector]
 
 
-def test_every_kustomization_is_reached() -> None:
-    """No component is forgotten: each builds by itself, or in an overlay."""
-    components = {path.parent.name for path in MANIFESTS.glob("components/*/kustomization.yaml")}
-    named = {name for name in components if not name.startswith("source-")}
-    assert named == {
-        "backend-dask",
-        "backend-jobset",
-        "backend-kubeflow",
-        "certificates",
-        "fail-open",
-        "guard-node-names",
-        "guard-stamp-deny",
-        "guard-stamp-warn",
-        "guard-tolerations",
-        "monitoring",
-        "nodes",
-        "policies-from-files",
-        "policy-reports",
-    }
-
-
 def test_the_component_of_a_backend_has_the_rights_to_its_kinds(
     build: Build,
 ) -> None:
@@ -432,7 +377,7 @@ def test_the_component_of_a_backend_has_the_rights_to_its_kinds(
         return found
 
     assert not any(granted(build(overlay)) for overlay in OVERLAYS)
-    found = [each for name in backends() for each in rights_to_backend(name)]
+    found = [each for name in backends() for each in render((), (f"backend-{name}",)).values()]
     assert granted(found) == wanted
     between = {
         (each.backend, owner.group.split("/")[2], owner.resource)
@@ -442,7 +387,7 @@ def test_the_component_of_a_backend_has_the_rights_to_its_kinds(
     seen = {
         (name, group, resource)
         for name in backends()
-        for role in of_kind(rights_to_backend(name), "ClusterRole")
+        for role in of_kind([*render((), (f"backend-{name}",)).values()], "ClusterRole")
         for rule in role["rules"]
         if rule["verbs"] == ["list", "watch"]
         for group in rule["apiGroups"]

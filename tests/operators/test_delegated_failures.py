@@ -12,7 +12,7 @@ from tests.cluster.scenes import ALONE, SOON, TEMPLATE
 from tests.operators.delegated import PYTORCH, Delegated, play
 from tests.wording import mentions
 from webhook import names
-from webhook.installation.manifests import objects_of, rights_to_backend
+from webhook.installation.manifests import render
 from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.fairlead import start_controller
@@ -44,7 +44,7 @@ def created(run: Delegated, reason: str, *, budget: float = 90) -> str:
 
 def account(kubectl: Kubectl, folder: Path) -> Path:
     """A kubeconfig of the controller's account, with the rights that an installation gives it."""
-    found = [each for each in objects_of("default") if each["kind"].startswith("ClusterRole")]
+    found = [each for each in render().values() if each["kind"].startswith("ClusterRole")]
     wanted = [each for each in found if each["metadata"]["name"] == names.CONTROLLER]
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names.NAMESPACE}}
     user = {"name": names.CONTROLLER, "namespace": names.NAMESPACE}
@@ -76,7 +76,7 @@ def test_each_obstacle_is_reported_with_its_cure_and_the_run_goes_on_after_it(
     mentions(forbidden, "pytorchjobs", "fairlead install --backend kubeflow")
     assert run.status["phase"] == "Pending"
 
-    cluster_kubectl.create(*rights_to_backend("kubeflow"))
+    cluster_kubectl.create(*render((), ("backend-kubeflow",)).values())
     missing = created(run, "BackendMissing")
     mentions(missing, "PyTorchJob", "kubeflow.org/v1", "training operator", "native")
 

@@ -20,7 +20,6 @@ from webhook.errors import ClusterError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.installation.choices import Choices
     from webhook.installation.install import Done
     from webhook.installation.object_kinds import Key
     from webhook.installation.waiting import NotInTime
@@ -164,24 +163,31 @@ def command(
     if output == "yaml" and not dry_run:
         raise click.UsageError("-o yaml requires --dry-run; for programs there is -o json")
     from webhook.cli.install_files import files_of, sources_of
-    from webhook.installation.choices import Choices
+    from webhook.installation.choices import Choices, adapted
+    from webhook.installation.manifests import DEFAULT, FROM_FILES, overlays
 
+    known = overlays()
+    if unknown := [name for name in overlay_names if name not in known]:
+        raise click.BadParameter(
+            f"{unknown[0]!r} is not one of {', '.join(known)}", param_hint="--overlay"
+        )
     files = files_of(policies) if policies else None
     given = [Path(each) for each in sources if _is_file(each)]
     source_names, source_files = sources_of(given, files or {})
+    chosen = {"nodes": nodes, "policy-reports": reports, FROM_FILES: from_files}
     choices = Choices(
+        overlay_names or (DEFAULT,),
+        (
+            *(name for name, wanted in chosen.items() if wanted),
+            *(f"backend-{name}" for name in dict.fromkeys(backends)),
+        ),
         (*(each for each in sources if not _is_file(each)), *source_names),
         image,
-        files,
-        from_files,
-        nodes,
-        webhook_url,
-        webhook_ca.read_bytes() if webhook_ca else b"",
-        source_files,
-        backends=tuple(dict.fromkeys(backends)),
-        reports=reports,
+        policies=files,
+        url=webhook_url,
+        authority=webhook_ca.read_bytes() if webhook_ca else b"",
+        source_files=source_files,
     )
-    overlaid = _overlaid(overlay_names)
     trouble = ""
     if not from_files and (not dry_run or choices.names_unknown_source):
         try:
@@ -191,7 +197,7 @@ def command(
                 raise
             trouble = f"; the sources of the cluster are not known: {error}"
     try:
-        objects, stale = _objects(overlaid, choices)
+        objects = adapted(choices)
     except ValueError as error:
         raise click.BadParameter(f"{error}{trouble}", param_hint="--source") from None
     if dry_run:
@@ -199,7 +205,7 @@ def command(
         as_json = "json" if output == "json" else "yaml"
         print_result(as_json, json=lambda: as_list(found), yaml=lambda: found)
         return
-    done = asyncio.run(_run(objects, stale, choices, timeout, kubeconfig, context))
+    done = asyncio.run(_run(objects, policies is not None, reports, timeout, kubeconfig, context))
     if done is None:
         sys.exit(FAILED)
     _print_done(done, output)
@@ -212,34 +218,10 @@ async def _stored(kubeconfig: Path | None, context: str) -> Sequence[Document]:
         return await read_sources(client)
 
 
-def _overlaid(overlay_names: Sequence[str]) -> list[dict[str, object]]:
-    from webhook.installation.manifests import DEFAULT, objects_of, overlays
-
-    known = overlays()
-    if unknown := [name for name in overlay_names if name not in known]:
-        raise click.BadParameter(
-            f"{unknown[0]!r} is not one of {', '.join(known)}", param_hint="--overlay"
-        )
-    return [each for name in overlay_names or (DEFAULT,) for each in objects_of(name)]
-
-
-def _objects(
-    overlaid: list[dict[str, object]], choices: Choices
-) -> tuple[dict[Key, dict[str, object]], frozenset[Key]]:
-    """What to apply, and what other overlays have beside it. Raises ValueError for sources."""
-    from webhook.installation.choices import adapted
-    from webhook.installation.manifests import every_key
-    from webhook.installation.policy_objects import of_key
-
-    objects = adapted(overlaid, choices)
-    stale = (key for key in every_key() if key not in objects and not of_key(key))
-    return objects, frozenset(stale)
-
-
 async def _run(
     objects: dict[Key, dict[str, object]],
-    stale: frozenset[Key],
-    choices: Choices,
+    own_policies: bool,
+    reports: bool,
     timeout: float,  # noqa: ASYNC109  (of several waits together)
     kubeconfig: Path | None,
     context: str,
@@ -251,10 +233,8 @@ async def _run(
     async with client_of(kubeconfig, context) as client:
         installer = Installer(client, Patience(timeout), Lines(sys.stderr))
         try:
-            done = await installer.install(
-                objects, stale=sorted(stale), own_policies=choices.policies is not None
-            )
-            if choices.reports:
+            done = await installer.install(objects, own_policies=own_policies)
+            if reports:
                 print_notes(await reports_notes(client))
             return done
         except NotInTime as error:

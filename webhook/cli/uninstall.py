@@ -73,7 +73,6 @@ async def _run(
     context: str,
     output: str,
 ) -> None:
-    from webhook.installation.manifests import every_key
     from webhook.installation.uninstall import uninstall
     from webhook.installation.waiting import Patience
     from webhook.sandbox.progress import Lines
@@ -93,7 +92,6 @@ async def _run(
             )
         found = await uninstall(
             client,
-            every_key(),
             Patience(timeout),
             Lines(sys.stderr),
             delete_runs=delete_runs,

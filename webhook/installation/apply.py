@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook import names
 from webhook.errors import ClusterError, InstallationError
-from webhook.installation.object_kinds import CRD
+from webhook.installation.object_kinds import CRD, GUARD, GUARD_BINDING, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -122,6 +122,16 @@ async def remove(
     return True
 
 
+async def guard_keys(client: Client) -> list[Key]:
+    """The guards in the cluster, with the bindings for each source; policies come last."""
+    return [
+        key_of(kind, name)
+        for kind in (GUARD_BINDING, GUARD)
+        for name in (await client.list(key_of(kind, "any").collection, _name)).items
+        if name.startswith(names.GUARDS)
+    ]
+
+
 async def ended(client: Client, key: Key) -> str:
     """Why an object that is being deleted still exists; "" if it is gone, or is not deleted."""
     found = await get_object(client, key.path)
@@ -141,3 +151,7 @@ def applied(found: Mapping[str, Any]) -> bool:
 def labelled(found: Mapping[str, Any]) -> bool:
     """Whether it has the label of all objects in the manifests."""
     return (found["metadata"].get("labels") or {}).get(NAME_LABEL) == names.MANAGER
+
+
+def _name(found: Mapping[str, Any]) -> str:
+    return str(found["metadata"]["name"])

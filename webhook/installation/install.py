@@ -7,16 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook import names
 from webhook.errors import InstallationError
 from webhook.installation import policy_plan, rollout
-from webhook.installation.apply import Result, applied, apply, ended, get_object, remove
-from webhook.installation.choices import configuration_of, is_stamp_guard
-from webhook.installation.manifests import (
-    CONFIG_MAP,
-    WEBHOOK,
-    changed_by_others,
-    takes_files,
-    without_mount,
-)
-from webhook.installation.object_kinds import CONFIGURATION, CRD, DEPLOYMENT, VALIDATING, key_of
+from webhook.installation.apply import Result, applied, apply, ended, get_object, guard_keys, remove
+from webhook.installation.choices import is_stamp_guard
+from webhook.installation.manifests import CONFIG_MAP, INTERCEPTION, JUDGING, WEBHOOK, every_key
+from webhook.installation.object_kinds import CRD, DEPLOYMENT, key_of
+from webhook.installation.policy_files import changed_by_others, takes_files, without_mount
 from webhook.installation.policy_objects import of_key
 from webhook.installation.probe import ANSWERS, probe, probe_policy
 from webhook.installation.server_version import check_server
@@ -26,7 +21,7 @@ from webhook.installation.webhook_configuration import intercept
 from webhook.validating import POLICIES
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import TypeAlias
 
     from webhook.installation.object_kinds import Key
@@ -62,7 +57,6 @@ class Installer:
         self,
         objects: Mapping[Key, Json],
         *,
-        stale: Collection[Key] = (),
         own_policies: bool = False,
         probe_in: str = "default",
     ) -> Sequence[Done]:
@@ -70,13 +64,13 @@ class Installer:
 
         Policies are written before the webhook reads them from the cluster. The configurations
         come after the Deployments are available, and the guard against pods without a stamp after
-        the first stamp. `stale` are objects of other overlays, which are deleted if an earlier
-        installation has applied them. `own_policies`: the user has chosen the policies.
+        the first stamp. Objects that were not chosen are deleted if an earlier installation has
+        applied them. `own_policies`: the user has chosen the policies.
         """
         self._done = []
         await check_server(self._client, self._progress)
         guards = {key: each for key, each in objects.items() if is_stamp_guard(key)}
-        late = {*guards, *(key for key in objects if key.kind.name in (CONFIGURATION, VALIDATING))}
+        late = {*guards, INTERCEPTION, JUDGING}
         first = {key: each for key, each in objects.items() if key not in late and not of_key(key)}
         await self._wait_for_ends(first)
         plan = await policy_plan.plan_policies(self._client, objects, given=own_policies)
@@ -88,16 +82,14 @@ class Installer:
             unwritten = await self._bring(plan, upgrade=await self._is_upgrade(first))
             await self._apply_all(first, before=False, own_policies=own_policies)
         await self._wait_for_pods(first)
-        if found := configuration_of(objects):
-            await self._intercept(*found, probe_in)
-        if found := configuration_of(objects, VALIDATING):
-            await self._judge(*found)
+        await self._intercept(objects[INTERCEPTION], probe_in)
+        await self._judge(objects[JUDGING])
         await self._bring_late(unwritten)
         for key, each in guards.items():
-            await self._note(key, await apply(self._client, key, each))
-        for key in stale:
+            self._note(key, await apply(self._client, key, each))
+        for key in sorted({*every_key(), *await guard_keys(self._client)} - objects.keys()):
             if await remove(self._client, key, applied):
-                await self._note(key, "deleted")
+                self._note(key, "deleted")
         return self._done
 
     async def _wait_for_ends(self, objects: Mapping[Key, Json]) -> None:
@@ -114,7 +106,7 @@ class Installer:
     async def _definitions(self, objects: Mapping[Key, Json]) -> None:
         definitions = [key for key in objects if key.kind.name == CRD]
         for key in definitions:
-            await self._note(key, await apply(self._client, key, objects[key]))
+            self._note(key, await apply(self._client, key, objects[key]))
         for key in definitions:
 
             async def missing(key: Key = key) -> str:
@@ -146,14 +138,14 @@ class Installer:
         files, all of them must be written first.
         """
         for key in plan.same:
-            await self._note(key, "unchanged")
+            self._note(key, "unchanged")
         for key, why in plan.kept.items():
             self._progress.note(f"{key} is left as it is: {why}")
-            await self._note(key, "kept")
+            self._note(key, "kept")
         left: dict[Key, Json] = {}
         for key, wanted in plan.writes.items():
             try:
-                await self._note(key, await policy_plan.write(self._client, key, wanted))
+                self._note(key, await policy_plan.write(self._client, key, wanted))
             except policy_plan.Unanswered:
                 if plan.content:
                     raise
@@ -179,7 +171,7 @@ class Installer:
 
             async def missing(key: Key = key, wanted: Json = wanted) -> str:
                 try:
-                    await self._note(key, await policy_plan.write(self._client, key, wanted))
+                    self._note(key, await policy_plan.write(self._client, key, wanted))
                 except policy_plan.Unanswered as error:
                     return str(error)
                 return ""
@@ -201,28 +193,22 @@ class Installer:
                     f"{key} is not changed, because it was edited in the cluster (--policies "
                     "DIR replaces it)"
                 )
-                await self._note(key, "kept")
+                self._note(key, "kept")
                 return
         result = await apply(self._client, key, wanted)
         if key == CONFIG_MAP:
             result = await self._without_foreign_files(key, wanted, result)
         elif key == WEBHOOK and not takes_files(wanted):
             result = await self._without_mount(key, result)
-        await self._note(key, result)
+        self._note(key, result)
 
     async def _without_mount(self, key: Key, result: Result) -> Result:
         """Remove the mount of the former ConfigMap from the pods."""
-
-        async def missing() -> str:
-            nonlocal result
-            if patch := without_mount(await self._client.get(key.path)):
-                # Its status changes all the time: after a conflict it is read again.
-                await self._client.patch(key.path, patch, "merge", query=_QUERY)
-                result = "changed"
-            return ""
-
-        await self._patience.until(str(key), missing)
-        return result
+        patch = without_mount(await self._client.get(key.path))
+        if patch is None:
+            return result
+        await self._client.patch(key.path, patch, "strategic", query=_QUERY)
+        return "changed"
 
     async def _without_foreign_files(self, key: Key, wanted: Json, result: Result) -> Result:
         """Remove files that others put into the ConfigMap: they would be policies too."""
@@ -265,10 +251,10 @@ class Installer:
                 reported.add(trouble.what)
                 self._progress.note(f"{trouble.what}; {trouble.cure}")
 
-    async def _intercept(self, key: Key, wanted: Json, probe_in: str) -> None:
+    async def _intercept(self, wanted: Json, probe_in: str) -> None:
         with self._progress.step("having pods of runs sent to the webhook"):
-            result = await intercept(self._client, key, wanted, self._patience)
-        await self._note(key, result)
+            result = await intercept(self._client, INTERCEPTION, wanted, self._patience)
+        self._note(INTERCEPTION, result)
         answers = 0
 
         async def missing() -> str:
@@ -283,10 +269,10 @@ class Installer:
         with self._progress.step("waiting for the webhook to answer for a pod of a run"):
             await self._patience.until("a pod of a run by dry run", missing)
 
-    async def _judge(self, key: Key, wanted: Json) -> None:
+    async def _judge(self, wanted: Json) -> None:
         with self._progress.step("having policies judged before they are stored"):
-            result = await intercept(self._client, key, wanted, self._patience)
-            await self._note(key, result)
+            result = await intercept(self._client, JUDGING, wanted, self._patience)
+            self._note(JUDGING, result)
             if any(each["name"] == POLICIES for each in wanted["webhooks"]):
 
                 async def missing() -> str:
@@ -294,7 +280,7 @@ class Installer:
 
                 await self._patience.until("a capacity class by dry run", missing)
 
-    async def _note(self, key: Key, result: Result) -> None:
+    def _note(self, key: Key, result: Result) -> None:
         self._done.append(Done(key, result))
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import orjson
 
 from webhook import names
 from webhook.installation.object_kinds import POLICIES, key
+from webhook.installation.policy_files import digest, note_of, noted
 from webhook.policy import cluster_objects, policy_documents
 
 if TYPE_CHECKING:
@@ -42,16 +41,13 @@ def of_key(key: Key) -> bool:
 
 def marked(wanted: Mapping[str, Any], origin: Origin) -> Json:
     """The object with an annotation that shows later whether another client has changed it."""
-    metadata = dict(wanted["metadata"])
-    note = {names.POLICIES_APPLIED: _digest(wanted, origin)}
-    metadata["annotations"] = {**(metadata.get("annotations") or {}), **note}
-    return {**wanted, "metadata": metadata}
+    return noted(wanted, digest([origin, normalized(wanted)]))
 
 
 def is_still(live: Mapping[str, Any], *origins: Origin) -> bool:
     """Whether it is as an installation wrote it, with one of these origins."""
-    note = (live["metadata"].get("annotations") or {}).get(names.POLICIES_APPLIED)
-    return note in [_digest(live, origin) for origin in origins]
+    spec = normalized(live)
+    return note_of(live) in [digest([origin, spec]) for origin in origins]
 
 
 def normalized(found: Mapping[str, Any]) -> object:
@@ -101,8 +97,3 @@ def _object(model: PolicyDocument) -> Json:
             mode="json", by_alias=True, exclude_unset=True, exclude_none=True
         ),
     }
-
-
-def _digest(found: Mapping[str, Any], origin: Origin) -> str:
-    text = json.dumps([origin, normalized(found)], sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -10,13 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook import names
 from webhook.errors import ClusterError, InstallationError, InvalidDocuments
 from webhook.installation.apply import Result, apply, get_object
-from webhook.installation.manifests import (
-    CONFIG_MAP,
-    WEBHOOK,
-    mounted_config_map,
-    takes_files,
-)
+from webhook.installation.manifests import CONFIG_MAP, WEBHOOK
 from webhook.installation.object_kinds import Key, key
+from webhook.installation.policy_files import mounted_config_map, takes_files
 from webhook.installation.policy_objects import (
     GIVEN,
     SHIPPED,

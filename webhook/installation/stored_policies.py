@@ -10,8 +10,9 @@ import orjson
 from webhook import names
 from webhook.errors import ClusterError
 from webhook.installation.apply import get_object
-from webhook.installation.manifests import CONFIG_MAP, WEBHOOK, mounted_config_map, takes_files
+from webhook.installation.manifests import CONFIG_MAP, WEBHOOK
 from webhook.installation.object_kinds import KINDS, POLICIES, Key, in_order, key_of
+from webhook.installation.policy_files import mounted_config_map, takes_files
 from webhook.policy import policy_documents
 from webhook.policy.cluster_objects import Objects
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.errors import ClusterError
-from webhook.installation.apply import ended, get_object, labelled, remove
-from webhook.installation.manifests import CONFIG_MAP
+from webhook.installation.apply import ended, get_object, guard_keys, labelled, remove
+from webhook.installation.manifests import CONFIG_MAP, every_key
 from webhook.installation.object_kinds import (
     CONFIGURATION,
     CRD,
@@ -18,7 +18,6 @@ from webhook.installation.object_kinds import (
     VALIDATING,
     key_of,
 )
-from webhook.installation.policy_objects import of_key
 from webhook.installation.probe import ANSWERS, probe
 
 if TYPE_CHECKING:
@@ -69,7 +68,6 @@ class UninstallResult(NamedTuple):
 
 async def uninstall(
     client: Client,
-    keys: Iterable[Key],
     patience: Patience,
     progress: Progress,
     *,
@@ -77,7 +75,7 @@ async def uninstall(
     delete_policies: bool = False,
     probe_in: str = "default",
 ) -> UninstallResult:
-    """Delete those of `keys` that exist and are ours, and what the programs have created.
+    """Delete the objects that are ours, and what the programs have created.
 
     The guards are deleted first, then the webhook configurations. Nothing else is deleted before
     the API server has stopped calling the webhook: until then, without an answer, it would reject
@@ -85,7 +83,7 @@ async def uninstall(
     those of policies and classes stay, unless `delete_policies`. Raises ClusterError, and
     NotInTime.
     """
-    doomed = sorted({CONFIG_MAP, *(key for key in keys if not of_key(key))})
+    doomed = sorted({CONFIG_MAP, *every_key(), *await guard_keys(client)})
     deleted: list[Key] = []
 
     async def away(some: Iterable[Key]) -> None:

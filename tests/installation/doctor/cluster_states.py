@@ -11,6 +11,8 @@ from certs.authority import new_authority
 from certs.issue import Names, issue_server
 from webhook import validating
 from webhook.installation.doctor.cluster_state import ClusterState, Finding
+from webhook.installation.doctor.program_checks import RUNS
+from webhook.installation.object_kinds import Key, key_of
 from webhook.installation.probe import Probe
 from webhook.interception import webhooks
 
@@ -63,7 +65,7 @@ def seen(**changes: Any) -> ClusterState:
         "version": "0.1.0",
         "server": "v1.36.3",
         "definition": DEFINITION,
-        "shipped": DEFINITION,
+        "expected": {RUNS: DEFINITION},
         "deployments": {
             "fairlead-controller": deployment("fairlead-controller", 2),
             "fairlead-webhook": deployment("fairlead-webhook", 3),
@@ -94,6 +96,6 @@ def text_of(finding: Finding) -> str:
     return "\n".join(filter(None, (finding.what, finding.cure)))
 
 
-def titled(documents: Iterable[Json]) -> dict[str, Json]:
+def by_key(documents: Iterable[Json]) -> dict[Key, Json]:
     """The guards as they are read."""
-    return {f"{each['kind']} {each['metadata']['name']}": each for each in documents}
+    return {key_of(each["kind"], each["metadata"]["name"]): each for each in documents}

@@ -15,6 +15,7 @@ from tests.installation.doctor.cluster_states import (
 from tests.wording import Wording, mentions
 from webhook.installation.doctor.cluster_state import ClusterState, ReadKind
 from webhook.installation.doctor.diagnose import CHECKS, diagnose
+from webhook.installation.object_kinds import key_of
 
 
 def test_of_a_good_installation_nothing_is_wrong() -> None:
@@ -82,7 +83,7 @@ def test_an_installation_of_helm_is_restored_by_helm(
         configuration=entries,
         judging=None,
         definition=None,
-        shipped_guards={"ValidatingAdmissionPolicy guard": {"spec": {}}},
+        expected={key_of("ValidatingAdmissionPolicy", "guard"): {"spec": {}}},
     )
     findings = [finding for outcome in diagnose(bad) for finding in outcome.findings]
     cures = {finding.cure for finding in findings if "install" in finding.cure}

@@ -12,12 +12,12 @@ from tests.fast_yaml import load_yaml
 from tests.installation.doctor.cluster_states import (
     AUTHORITY,
     NOW,
+    by_key,
     configuration,
     days,
     deployment,
     seen,
     text_of,
-    titled,
 )
 from tests.wording import Wording, mentions
 from webhook import names, validating
@@ -29,7 +29,7 @@ from webhook.installation.doctor.interception_checks import (
     selectors,
 )
 from webhook.installation.doctor.policy_checks import judgement
-from webhook.installation.manifests import FROM_CLUSTER
+from webhook.installation.policy_files import FROM_CLUSTER
 from webhook.interception import DEFAULT_SOURCES, webhooks
 from webhook.sources import SOURCES
 from webhook.suspension import suspend
@@ -129,7 +129,7 @@ def test_a_guard_makes_a_fail_open_known() -> None:
         "note",
         "warning",
     }
-    there = titled(stamp_guard(found["webhooks"], deny=False))
+    there = by_key(stamp_guard(found["webhooks"], deny=False))
     guarded = seen(configuration=found, guard_objects=there)
     assert {each.severity for each in interception(guarded)} == {"note"}
 
@@ -138,7 +138,7 @@ def test_a_source_without_its_guard_is_named(wording: Wording) -> None:
     """Its component was added, and the guard's beside it was not."""
     found = configuration(failurePolicy="Ignore")
     *_, last = found["webhooks"]
-    there = titled(stamp_guard(found["webhooks"][:-1], deny=True))
+    there = by_key(stamp_guard(found["webhooks"][:-1], deny=True))
     (warned,) = (
         each
         for each in interception(seen(configuration=found, guard_objects=there))

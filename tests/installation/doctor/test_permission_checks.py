@@ -6,14 +6,14 @@ from tests.installation.doctor.cluster_states import seen, text_of
 from tests.wording import Wording, mentions
 from webhook.installation.doctor.cluster_state import AccessAnswer, ReadKind, Right
 from webhook.installation.doctor.permission_checks import needed, permissions
-from webhook.installation.manifests import objects_of
+from webhook.installation.manifests import render
 
 LISTING = Right("list", "", "pods")
 
 
 def test_what_a_program_needs_is_what_its_roles_grant() -> None:
     """In one namespace by a Role, everywhere by a ClusterRole; by name where they say so."""
-    found = needed(objects_of("default"))
+    found = needed(render().values())
     assert set(found) == {"fairlead-controller", "fairlead-webhook"}
     serving = Right("watch", "", "secrets", "fairlead-webhook-tls", "fairlead-system")
     assert serving in found["fairlead-webhook"]

@@ -18,27 +18,12 @@ from webhook.installation.doctor.cluster_state import (
     Right,
     takes_policies_from_cluster,
 )
-from webhook.installation.doctor.permission_checks import WANTED, needed
+from webhook.installation.doctor.permission_checks import NODES, WANTED, needed
 from webhook.installation.doctor.pod_checks import find_unplaced
-from webhook.installation.manifests import (
-    NODES,
-    POLICY_REPORTS,
-    from_files,
-    has_argument,
-    objects_of,
-    with_nodes,
-    with_policy_reports,
-)
-from webhook.installation.object_kinds import (
-    CONFIGURATION,
-    CRD,
-    GUARD,
-    GUARD_BINDING,
-    VALIDATING,
-    in_order,
-    key,
-    key_of,
-)
+from webhook.installation.doctor.program_checks import RUNS
+from webhook.installation.manifests import DEFAULT, FROM_FILES, INTERCEPTION, JUDGING, render
+from webhook.installation.object_kinds import GUARD, GUARD_BINDING, key_of
+from webhook.installation.policy_files import has_argument
 from webhook.installation.probe import probe, probe_policy
 from webhook.installation.stored_policies import is_read
 from webhook.installation.webhook_configuration import holder
@@ -55,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Container, Mapping, Sequence
     from datetime import datetime
 
+    from webhook.installation.object_kinds import Key
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
 
@@ -64,7 +50,6 @@ T = TypeVar("T")
 
 _IN_NAMESPACE: Final = f"namespaces/{names.NAMESPACE}"
 _AUTHORIZATION: Final = "/apis/authorization.k8s.io/v1"
-_RUNS: Final = key_of(CRD, f"{names.RUNS}.{names.GROUP}")
 # Concurrent requests.
 _AT_ONCE: Final = 8
 
@@ -88,14 +73,10 @@ class Reader:
         Raises ClusterError if the API server does not answer.
         """
         server = str((await self._client.get("/version")).get("gitVersion", ""))
-        configuration = await self._object(
-            ReadKind.POD_RULES,
-            key_of(CONFIGURATION, names.WEBHOOK_CONFIGURATION).path,
-        )
-        judging = await self._object(
-            ReadKind.JUDGING, key_of(VALIDATING, names.WEBHOOK_CONFIGURATION).path
-        )
+        configuration = await self._object(ReadKind.POD_RULES, INTERCEPTION.path)
+        judging = await self._object(ReadKind.JUDGING, JUDGING.path)
         deployments = await self._deployments()
+        expected = _expected(deployments)
         known = await self._namespaces(namespaces)
         daemon_sets = await self._daemon_sets(known)
         unplaced = await self._tried(
@@ -106,14 +87,13 @@ class Reader:
             now=now,
             version=version,
             server=server,
-            definition=await self._object(ReadKind.DEFINITION, _RUNS.path),
-            shipped=next(each for each in objects_of("default") if key(each) == _RUNS),
+            definition=await self._object(ReadKind.DEFINITION, RUNS.path),
+            expected=expected,
             deployments=deployments,
             pods=await self._list(ReadKind.PODS, f"/api/v1/{_IN_NAMESPACE}/pods"),
             endpoints=await self._endpoints(),
             configuration=configuration,
             guard_objects=await self._guards(),
-            shipped_guards=_shipped_guards(),
             judging=judging,
             refused_policies=await self._refused_policies(judging),
             serving=await self._serving(),
@@ -125,7 +105,7 @@ class Reader:
             unplaced=unplaced or (),
             policies=await self._policies(deployments),
             left_files=await self._left_files(deployments),
-            rights=[*await self._own_rights(), *await self._accounts_rights(deployments)],
+            rights=[*await self._own_rights(), *await self._accounts_rights(deployments, expected)],
             probe=await probe(self._client, namespaces[0] if namespaces else "default"),
             unread=self._unread,
         )
@@ -171,9 +151,9 @@ class Reader:
             for endpoint in each.get("endpoints") or ()
         ]
 
-    async def _guards(self) -> dict[str, Json]:
+    async def _guards(self) -> dict[Key, Json]:
         return {
-            f"{kind} {_name(each)}": each
+            key_of(kind, _name(each)): each
             for kind in (GUARD, GUARD_BINDING)
             for each in await self._list(ReadKind.GUARDS, key_of(kind, "any").collection)
             if _name(each).startswith(names.GUARDS)
@@ -277,22 +257,15 @@ class Reader:
             ReadKind.OWN_RIGHTS, kind, [("", right) for right in WANTED]
         )
 
-    async def _accounts_rights(self, deployments: Mapping[str, Json]) -> list[AccessAnswer]:
+    async def _accounts_rights(
+        self, deployments: Mapping[str, Json], expected: Mapping[Key, Json]
+    ) -> list[AccessAnswer]:
         """The rights that the installed programs need, by the roles that this version ships."""
         if names.CONTROLLER not in deployments:
             return []
-        keeps = has_argument(deployments[names.CONTROLLER], "--certificates")
-        objects = in_order(objects_of("default" if keeps else "cert-manager"))
-        if not takes_policies_from_cluster(deployments):
-            objects = from_files(objects)
-        if names.WEBHOOK in deployments and has_argument(deployments[names.WEBHOOK], NODES):
-            objects = with_nodes(objects)
-        if has_argument(deployments[names.CONTROLLER], POLICY_REPORTS):
-            objects = with_policy_reports(objects)
-        wanted = needed(objects.values())
         questions = [
             (account, right)
-            for account, rights in wanted.items()
+            for account, rights in needed(expected.values()).items()
             if account in deployments
             for right in rights
         ]
@@ -320,12 +293,20 @@ class Reader:
         return [each for each in found if each]
 
 
-def _shipped_guards() -> dict[str, Json]:
-    found = in_order(objects_of("default"))
-    kinds = (GUARD, GUARD_BINDING)
-    return {
-        f"{key.kind.name} {key.name}": each for key, each in found.items() if key.kind.name in kinds
+def _expected(deployments: Mapping[str, Json]) -> dict[Key, Json]:
+    """The objects that this version installs, with the options of the installed programs."""
+
+    def has(program: str, argument: str) -> bool:
+        return program in deployments and has_argument(deployments[program], argument)
+
+    chosen = {
+        FROM_FILES: not takes_policies_from_cluster(deployments),
+        "nodes": has(names.WEBHOOK, NODES),
+        "policy-reports": has(names.CONTROLLER, "--policy-reports"),
     }
+    keeps = not deployments or has(names.CONTROLLER, "--certificates")
+    overlay = DEFAULT if keeps else "cert-manager"
+    return render((overlay,), [name for name, wanted in chosen.items() if wanted])
 
 
 def _account(name: str) -> Json:

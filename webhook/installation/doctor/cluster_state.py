@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from webhook import names
-from webhook.installation.manifests import FROM_CLUSTER, has_argument
 from webhook.installation.object_kinds import GUARD_BINDING
+from webhook.installation.policy_files import FROM_CLUSTER, has_argument
 from webhook.policy import policy_documents
 from webhook.policy.added_sources import table_of
 from webhook.policy.cluster_objects import Objects
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from webhook.installation.object_kinds import Key
     from webhook.installation.probe import Probe
     from webhook.placement.nodes import Node
     from webhook.sources.table import SourceTable
@@ -90,12 +91,12 @@ class ClusterState:
     """The state of a cluster. None means absent, unless `unread` has the field's ReadKind.
 
     version: of this program; server: the API server's gitVersion.
-    definition: of Runs in the cluster; shipped: as this version has it.
+    definition: of Runs in the cluster.
+    expected: the objects that this version installs, with the options of what is installed.
     deployments, by name, and pods, in Fairlead's namespace.
     endpoints: of the webhook's Service, each with whether it is ready.
     configuration: the MutatingWebhookConfiguration.
-    guard_objects: our admission policies and their bindings, by kind and name.
-    shipped_guards: those of every installation, as this version ships them.
+    guard_objects: our admission policies and their bindings.
     judging: the ValidatingWebhookConfiguration.
     refused_policies: the API server's message, if a policy by dry run should have been validated
         and was not.
@@ -115,13 +116,12 @@ class ClusterState:
     version: str
     server: str = ""
     definition: Json | None = None
-    shipped: Json | None = None
+    expected: Mapping[Key, Json] = field(default_factory=dict)
     deployments: Mapping[str, Json] = field(default_factory=dict)
     pods: Sequence[Json] = ()
     endpoints: Sequence[bool] = ()
     configuration: Json | None = None
-    guard_objects: Mapping[str, Json] = field(default_factory=dict)
-    shipped_guards: Mapping[str, Json] = field(default_factory=dict)
+    guard_objects: Mapping[Key, Json] = field(default_factory=dict)
     judging: Json | None = None
     refused_policies: str = ""
     serving: Mapping[str, bytes] | None = None
@@ -150,8 +150,11 @@ class ClusterState:
     @property
     def guards(self) -> Sequence[Json]:
         """The bindings of the stamp's guard."""
-        begin = f"{GUARD_BINDING} {names.STAMP_GUARD}"
-        return [each for title, each in self.guard_objects.items() if title.startswith(begin)]
+        return [
+            each
+            for key, each in self.guard_objects.items()
+            if key.kind.name == GUARD_BINDING and key.name.startswith(names.STAMP_GUARD)
+        ]
 
     @property
     def in_cluster(self) -> bool:

@@ -17,48 +17,36 @@ def guards(state: ClusterState) -> Iterator[Finding]:
     """The admission policies that enforce what the webhook cannot exist, and have bindings."""
     if ReadKind.GUARDS in state.unread:
         return
-    for title, shipped in state.shipped_guards.items():
-        live = state.guard_objects.get(title)
+    kinds = (GUARD, GUARD_BINDING)
+    shipped = {key: each for key, each in state.expected.items() if key.kind.name in kinds}
+    for key, each in shipped.items():
+        live = state.guard_objects.get(key)
         if live is None:
             # A webhook outside the cluster is being tried out.
             make = note if state.elsewhere else error
             yield make(
-                f"there is no {title}: users who may write Runs can create pods that they "
+                f"there is no {key}: users who may write Runs can create pods that they "
                 "may not create themselves",
                 state.reinstall(),
             )
-        elif not _within(shipped["spec"], live["spec"]):
+        elif not _within(each["spec"], live["spec"]):
             yield error(
-                f"{title} differs from the version that ships, and may not enforce its rules",
+                f"{key} differs from the version that ships, and may not enforce its rules",
                 state.reinstall(),
             )
-    bound = {
-        each["spec"].get("policyName")
-        for title, each in state.guard_objects.items()
-        if title.startswith(GUARD_BINDING)
-    }
-    for title, each in sorted(state.guard_objects.items()):
-        kind, _, name = title.partition(" ")
-        if title in state.shipped_guards:
-            continue
-        if kind == GUARD:
-            if name not in bound:
-                yield warning(
-                    f"no binding names {title}: it does nothing",
-                    "apply it again: fairlead guard --help",
-                )
-            continue
-        policy = f"{GUARD} {each['spec'].get('policyName')}"
-        if policy not in state.guard_objects:
-            yield error(
-                f"{title} names {policy}, which is not there",
-                "apply it again: fairlead guard --help",
-            )
-        elif not {"Deny", "Warn"} & set(each["spec"].get("validationActions") or ()):
-            yield warning(
-                f"{title} neither denies nor warns: its findings are not reported",
-                "apply it again: fairlead guard --help",
-            )
+    own = {key: each["spec"] for key, each in state.guard_objects.items() if key not in shipped}
+    policies = {key.name for key in state.guard_objects if key.kind.name == GUARD}
+    bound = {each["spec"].get("policyName") for each in state.guard_objects.values()}
+    cure = "apply it again: fairlead guard --help"
+    for key, spec in sorted(own.items()):
+        policy = spec.get("policyName")
+        if key.kind.name == GUARD:
+            if key.name not in bound:
+                yield warning(f"no binding names {key}: it does nothing", cure)
+        elif policy not in policies:
+            yield error(f"{key} names {GUARD} {policy}, which is not there", cure)
+        elif not {"Deny", "Warn"} & set(spec.get("validationActions") or ()):
+            yield warning(f"{key} neither denies nor warns: its findings are not reported", cure)
 
 
 def _within(shipped: Any, live: Any) -> bool:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.installation.doctor.cluster_state import Finding, ReadKind, Right, error, note, warning
-from webhook.installation.manifests import NODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
     Json = Mapping[str, Any]
 
+NODES: Final = "--nodes"
 _ADMISSION: Final = "admissionregistration.k8s.io"
 # The rights that an admin of Fairlead needs, for this command and the others.
 WANTED: Final = (

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import names
 from webhook.installation import rollout
 from webhook.installation.doctor.cluster_state import Finding, ReadKind, error, note, warning
+from webhook.installation.object_kinds import CRD, key_of
 from webhook.installation.server_version import NEEDED, find_shortage, missing_features
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from webhook.installation.doctor.cluster_state import ClusterState
 
+RUNS: Final = key_of(CRD, f"{names.RUNS}.{names.GROUP}")
 _RELEASE: Final = re.compile(r"v?(\d+\.\d+\.\d+)")
 
 
@@ -54,7 +56,8 @@ def definition(state: ClusterState) -> Iterator[Finding]:
             f"Runs are not served: {established.get('message', 'not established')}",
             f"kubectl describe crd {names.RUNS}.{names.GROUP}",
         )
-    if state.shipped and _schemas(state.definition) != _schemas(state.shipped):
+    shipped = state.expected.get(RUNS)
+    if shipped and _schemas(state.definition) != _schemas(shipped):
         yield warning(
             "the definition of Runs is not that of this version: fields may be dropped, or refused",
             f"{state.reinstall()}, with the chart of the version that shall run"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.wording import Wording, mentions
 from webhook.errors import InstallationError
-from webhook.installation.manifests import MAX_BYTES, changed_by_others, with_policies
+from webhook.installation.policy_files import MAX_BYTES, changed_by_others, with_policies
 
 Json = dict[str, Any]
 EMPTY: Json = {"metadata": {"name": "c", "annotations": {"a": "b"}}}
