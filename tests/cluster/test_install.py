@@ -212,7 +212,8 @@ def test_another_overlay_takes_away_what_only_the_first_had(installed: Site) -> 
     assert "fairlead-stamp" not in installed.kubectl("get", "validatingadmissionpolicy")
     policies = {each["failurePolicy"] for each in installed.configuration()["webhooks"]}
     assert policies == {"Fail"}
-    installed.kubectl("delete", "validatingadmissionpolicybinding", "fairlead-stamp-mlrun-0")
+    # No overlay has this one: it came with the source.
+    assert after["ValidatingAdmissionPolicyBinding fairlead-stamp-mlrun-0"] == "deleted"
 
 
 def leftovers(site: Site) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from webhook import names
 from webhook.errors import ClusterError, InstallationError
-from webhook.installation.object_kinds import CRD, GUARD, GUARD_BINDING, key_of
+from webhook.installation.object_kinds import GUARD, GUARD_BINDING, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,9 +26,6 @@ _QUERY: Final = {
     "force": "true",
     "fieldValidation": "Strict",
 }
-
-# What the API server fills into a definition without it.
-_NO_CONVERSION: Final = {"strategy": "None"}
 NAME_LABEL: Final = "app.kubernetes.io/name"
 
 
@@ -48,8 +45,6 @@ async def apply(client: Client, key: Key, wanted: Mapping[str, Any]) -> Result:
     Fields and list entries of other clients stay.
     """
     before = await get_object(client, key.path)
-    if before is not None and key.kind.name == CRD and is_applied(before, wanted):
-        return "unchanged"
     try:
         after = await client.patch(key.path, wanted, "apply", query=_QUERY)
     except ClusterError as error:
@@ -59,28 +54,6 @@ async def apply(client: Client, key: Key, wanted: Mapping[str, Any]) -> Result:
     version = "resourceVersion"
     same = before["metadata"][version] == after["metadata"][version]
     return "unchanged" if same else "changed"
-
-
-def is_applied(live: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Return whether applying this CustomResourceDefinition again would change nothing.
-
-    The API server compiles every rule of a schema that it is sent, also of an equal one. True only
-    if no other client has written it, so that no field has another owner.
-    """
-    metadata, expected = live["metadata"], wanted["metadata"]
-    managers = [
-        (each.get("manager"), each.get("operation"))
-        for each in metadata.get("managedFields") or ()
-        if not each.get("subresource")
-    ]
-    return (
-        managers == [(names.INSTALL_MANAGER, "Apply")]
-        and live["spec"] == {"conversion": _NO_CONVERSION, **wanted["spec"]}
-        and all(
-            (metadata.get(field) or {}) == (expected.get(field) or {})
-            for field in ("labels", "annotations")
-        )
-    )
 
 
 def _describe_refusal(key: Key, error: ClusterError) -> InstallationError:

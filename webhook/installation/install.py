@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
@@ -10,8 +11,13 @@ from webhook.installation import policy_plan, rollout
 from webhook.installation.apply import Result, applied, apply, ended, get_object, guard_keys, remove
 from webhook.installation.choices import is_stamp_guard
 from webhook.installation.manifests import CONFIG_MAP, INTERCEPTION, JUDGING, WEBHOOK, every_key
-from webhook.installation.object_kinds import CRD, DEPLOYMENT, key_of
-from webhook.installation.policy_files import changed_by_others, takes_files, without_mount
+from webhook.installation.object_kinds import CRD, DEPLOYMENT
+from webhook.installation.policy_files import (
+    changed_by_others,
+    takes_files,
+    without_foreign_files,
+    without_mount,
+)
 from webhook.installation.policy_objects import of_key
 from webhook.installation.probe import ANSWERS, probe, probe_policy
 from webhook.installation.server_version import check_server
@@ -21,8 +27,7 @@ from webhook.installation.webhook_configuration import intercept
 from webhook.validating import POLICIES
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-    from typing import TypeAlias
+    from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.installation.object_kinds import Key
     from webhook.installation.policy_plan import Plan
@@ -30,7 +35,6 @@ if TYPE_CHECKING:
     from webhook.kube.client import Client
 
     Json = dict[str, Any]
-    Missing: TypeAlias = Callable[[], Awaitable[str]]
 
 _QUERY: Final = {"fieldManager": names.INSTALL_MANAGER}
 # Seconds for which old replicas may still answer after a rollout, while they drain.
@@ -69,65 +73,79 @@ class Installer:
         """
         self._done = []
         await check_server(self._client, self._progress)
-        guards = {key: each for key, each in objects.items() if is_stamp_guard(key)}
-        late = {*guards, INTERCEPTION, JUDGING}
-        first = {key: each for key, each in objects.items() if key not in late and not of_key(key)}
+        late = {key for key in objects if is_stamp_guard(key)}
+        first = [
+            key for key in objects if not of_key(key) and key not in {*late, INTERCEPTION, JUDGING}
+        ]
+        definitions = [key for key in first if key.kind.name == CRD]
+        programs = [key for key in first if key.rank >= WEBHOOK.rank]
         await self._wait_for_ends(first)
         plan = await policy_plan.plan_policies(self._client, objects, given=own_policies)
         for note in plan.notes:
             self._progress.note(note)
         with self._progress.step(f"applying {len(objects)} objects"):
-            await self._definitions(first)
-            await self._apply_all(first, before=True, own_policies=own_policies)
-            unwritten = await self._bring(plan, upgrade=await self._is_upgrade(first))
-            await self._apply_all(first, before=False, own_policies=own_policies)
-        await self._wait_for_pods(first)
+            await self._apply(definitions, objects)
+            for key in definitions:
+                served = partial(_not_served, self._client, key)
+                await self._patience.until("the API of Runs and policies", served)
+            others = [key for key in first if key not in {*definitions, *programs}]
+            if not own_policies and await self._keeps_config_map(objects):
+                others.remove(CONFIG_MAP)
+            await self._apply(others, objects)
+            unwritten = await self._bring(plan, upgrade=await self._is_upgrade(objects))
+            await self._apply(programs, objects)
+        for key in programs:
+            if key.kind.name == DEPLOYMENT:
+                await self._wait_for_pods(key, objects[key])
         await self._intercept(objects[INTERCEPTION], probe_in)
         await self._judge(objects[JUDGING])
         await self._bring_late(unwritten)
-        for key, each in guards.items():
-            self._note(key, await apply(self._client, key, each))
+        await self._apply(sorted(late), objects)
         for key in sorted({*every_key(), *await guard_keys(self._client)} - objects.keys()):
             if await remove(self._client, key, applied):
                 self._note(key, "deleted")
         return self._done
 
-    async def _wait_for_ends(self, objects: Mapping[Key, Json]) -> None:
+    async def _wait_for_ends(self, keys: Iterable[Key]) -> None:
         """Wait for objects that an earlier removal still deletes."""
-        for key in objects:
+        for key in keys:
             if key.kind.name in (CRD, "Namespace") and await ended(self._client, key):
-
-                async def missing(key: Key = key) -> str:
-                    return await ended(self._client, key)
-
                 with self._progress.step(f"waiting for the end of the former {key}"):
-                    await self._patience.until(str(key), missing)
+                    await self._patience.until(str(key), partial(ended, self._client, key))
 
-    async def _definitions(self, objects: Mapping[Key, Json]) -> None:
-        definitions = [key for key in objects if key.kind.name == CRD]
-        for key in definitions:
-            self._note(key, await apply(self._client, key, objects[key]))
-        for key in definitions:
+    async def _apply(self, keys: Iterable[Key], objects: Mapping[Key, Json]) -> None:
+        for key in keys:
+            result = await apply(self._client, key, objects[key])
+            if key in (CONFIG_MAP, WEBHOOK) and await self._clean(key, objects[key]):
+                result = "changed"
+            self._note(key, result)
 
-            async def missing(key: Key = key) -> str:
-                conditions = (await self._client.get(key.path)).get("status", {}).get("conditions")
-                states = {each["type"]: each["status"] for each in conditions or ()}
-                return "" if states.get("Established") == "True" else f"{key} is not served yet"
+    async def _clean(self, key: Key, wanted: Json) -> bool:
+        """Remove what an apply leaves: files of others, which would be policies, and the mount."""
+        live = await self._client.get(key.path)
+        if key == CONFIG_MAP:
+            patch = without_foreign_files(live, wanted)
+        else:
+            patch = None if takes_files(wanted) else without_mount(live)
+        if patch:
+            await self._client.patch(key.path, patch, "strategic", query=_QUERY)
+        return bool(patch)
 
-            await self._patience.until("the API of Runs and policies", missing)
-
-    async def _apply_all(
-        self, objects: Mapping[Key, Json], *, before: bool, own_policies: bool
-    ) -> None:
-        """Apply what comes before the programs, or the programs and what comes after them."""
-        programs = key_of(DEPLOYMENT, "").rank
-        for key, each in objects.items():
-            if key.kind.name != CRD and before == (key.rank < programs):
-                await self._apply(key, each, own_policies=own_policies)
+    async def _keeps_config_map(self, objects: Mapping[Key, Json]) -> bool:
+        """Whether the policies of the ConfigMap stay, because they were edited in the cluster."""
+        live = await get_object(self._client, CONFIG_MAP.path) if CONFIG_MAP in objects else None
+        if live is None or not changed_by_others(live, objects[CONFIG_MAP]):
+            return False
+        self._progress.note(
+            f"{CONFIG_MAP} is not changed, because it was edited in the cluster (--policies "
+            "DIR replaces it)"
+        )
+        self._note(CONFIG_MAP, "kept")
+        return True
 
     async def _is_upgrade(self, objects: Mapping[Key, Json]) -> bool:
         """Whether the webhook that serves has another image than the one to install."""
-        live = await get_object(self._client, WEBHOOK.path) if WEBHOOK in objects else None
+        live = await get_object(self._client, WEBHOOK.path)
         return live is not None and _images(live) != _images(objects[WEBHOOK])
 
     async def _bring(self, plan: Plan, *, upgrade: bool) -> Mapping[Key, Json]:
@@ -146,18 +164,15 @@ class Installer:
         for key, wanted in plan.writes.items():
             try:
                 self._note(key, await policy_plan.write(self._client, key, wanted))
-            except policy_plan.Unanswered:
-                if plan.content:
+            except policy_plan.NotAccepted as error:
+                if plan.content or (error.answered and not upgrade):
                     raise
                 left[key] = wanted
-            except policy_plan.Refused:
-                if plan.content or not upgrade:
-                    raise
-                self._progress.note(
-                    f"{key} is refused by the webhook that serves now, which is of another "
-                    "version: it is written after the rollout"
-                )
-                left[key] = wanted
+                if error.answered:
+                    self._progress.note(
+                        f"{key} is refused by the webhook that serves now, which is of another "
+                        "version: it is written after the rollout"
+                    )
         if not policy_plan.same_content(plan, await read_policies(self._client)):
             raise InstallationError(
                 "policies were changed meanwhile. The webhook is not changed; run the same "
@@ -172,76 +187,30 @@ class Installer:
             async def missing(key: Key = key, wanted: Json = wanted) -> str:
                 try:
                     self._note(key, await policy_plan.write(self._client, key, wanted))
-                except policy_plan.Unanswered as error:
+                except policy_plan.NotAccepted as error:
                     return str(error)
                 return ""
 
-            async def refusal(key: Key = key, write: Missing = missing) -> str:
-                try:
-                    await self._patience.until(str(key), write)
-                except policy_plan.Refused as error:
-                    return str(error)
-                return ""
+            await draining.until(str(key), missing)
 
-            await draining.until(str(key), refusal)
+    async def _wait_for_pods(self, key: Key, wanted: Json) -> None:
+        reported: set[str] = set()
 
-    async def _apply(self, key: Key, wanted: Json, *, own_policies: bool) -> None:
-        if key == CONFIG_MAP and not own_policies:
-            live = await get_object(self._client, key.path)
-            if live and changed_by_others(live, wanted):
-                self._progress.note(
-                    f"{key} is not changed, because it was edited in the cluster (--policies "
-                    "DIR replaces it)"
-                )
-                self._note(key, "kept")
-                return
-        result = await apply(self._client, key, wanted)
-        if key == CONFIG_MAP:
-            result = await self._without_foreign_files(key, wanted, result)
-        elif key == WEBHOOK and not takes_files(wanted):
-            result = await self._without_mount(key, result)
-        self._note(key, result)
+        async def missing() -> str:
+            live = await self._client.get(key.path)
+            words = rollout.missing(live)
+            if words:
+                await self._report_images(live, reported)
+            return words
 
-    async def _without_mount(self, key: Key, result: Result) -> Result:
-        """Remove the mount of the former ConfigMap from the pods."""
-        patch = without_mount(await self._client.get(key.path))
-        if patch is None:
-            return result
-        await self._client.patch(key.path, patch, "strategic", query=_QUERY)
-        return "changed"
-
-    async def _without_foreign_files(self, key: Key, wanted: Json, result: Result) -> Result:
-        """Remove files that others put into the ConfigMap: they would be policies too."""
-        live = await self._client.get(key.path)
-        gone = set(live.get("data") or {}) - set(wanted["data"])
-        if not gone and not live.get("binaryData"):
-            return result
-        patch = {"data": dict.fromkeys(gone), "binaryData": None}
-        await self._client.patch(key.path, patch, "merge", query=_QUERY)
-        return "changed"
-
-    async def _wait_for_pods(self, objects: Mapping[Key, Json]) -> None:
-        for key in objects:
-            if key.kind.name != DEPLOYMENT:
-                continue
-
-            reported: set[str] = set()
-
-            async def missing(key: Key = key, reported: set[str] = reported) -> str:
-                live = await self._client.get(key.path)
-                words = rollout.missing(live)
-                if words:
-                    await self._report_images(live, reported)
-                return words
-
-            if local := [each for each in _images(objects[key]) if "/" not in each]:
-                self._progress.note(
-                    f"image {local[0]} is in no registry: the nodes need it before (`kind load "
-                    f"docker-image {local[0]}`); otherwise give one that they can pull: --image "
-                    "REGISTRY/fairlead:TAG"
-                )
-            with self._progress.step(f"waiting for {key}"):
-                await self._patience.until(str(key), missing)
+        if local := [each for each in _images(wanted) if "/" not in each]:
+            self._progress.note(
+                f"image {local[0]} is in no registry: the nodes need it before (`kind load "
+                f"docker-image {local[0]}`); otherwise give one that they can pull: --image "
+                "REGISTRY/fairlead:TAG"
+            )
+        with self._progress.step(f"waiting for {key}"):
+            await self._patience.until(str(key), missing)
 
     async def _report_images(self, deployment: Json, reported: set[str]) -> None:
         """Report at once that an image cannot be pulled."""
@@ -274,14 +243,17 @@ class Installer:
             result = await intercept(self._client, JUDGING, wanted, self._patience)
             self._note(JUDGING, result)
             if any(each["name"] == POLICIES for each in wanted["webhooks"]):
-
-                async def missing() -> str:
-                    return await probe_policy(self._client)
-
-                await self._patience.until("a capacity class by dry run", missing)
+                judged = partial(probe_policy, self._client)
+                await self._patience.until("a capacity class by dry run", judged)
 
     def _note(self, key: Key, result: Result) -> None:
         self._done.append(Done(key, result))
+
+
+async def _not_served(client: Client, key: Key) -> str:
+    conditions = (await client.get(key.path)).get("status", {}).get("conditions")
+    states = {each["type"]: each["status"] for each in conditions or ()}
+    return "" if states.get("Established") == "True" else f"{key} is not served yet"
 
 
 def _images(deployment: Json) -> list[str]:

@@ -190,12 +190,12 @@ def _some(found: Sequence[object]) -> str:
     return "; ".join(map(str, errors[:_MOST])) + more
 
 
-class Unanswered(InstallationError):
-    """Policies are validated on write, and the webhook that does it does not answer."""
+class NotAccepted(InstallationError):
+    """The webhook that serves does not answer, or rejects a policy; a later one may accept it."""
 
-
-class Refused(InstallationError):
-    """The webhook that serves rejects a policy; another version may accept it."""
+    def __init__(self, words: str, *, answered: bool) -> None:
+        super().__init__(words)
+        self.answered = answered
 
 
 async def plan_policies(client: Client, objects: Objects, *, given: bool) -> Plan:
@@ -222,7 +222,7 @@ async def plan_policies(client: Client, objects: Objects, *, given: bool) -> Pla
 async def write(client: Client, key: Key, wanted: Json) -> Result:
     """Write one policy so that its spec is as wanted, and has nothing else.
 
-    Raises as `apply` does, or Unanswered, or Refused.
+    Raises as `apply` does, or NotAccepted.
     """
     try:
         result = await apply(client, key, wanted)
@@ -231,10 +231,9 @@ async def write(client: Client, key: Key, wanted: Json) -> Result:
             # An apply keeps fields that others own.
             await client.replace(key.path, {**stored, "spec": wanted["spec"]})
     except (ClusterError, InstallationError) as error:
-        if _FAILED in str(error):
-            raise Unanswered(str(error)) from error
-        if _REFUSED in str(error):
-            raise Refused(str(error)) from error
+        words = str(error)
+        if _FAILED in words or _REFUSED in words:
+            raise NotAccepted(words, answered=_FAILED not in words) from error
         raise
     return result
 

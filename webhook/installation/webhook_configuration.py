@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook import names, suspension
 from webhook.errors import ClusterError, InstallationError
 from webhook.installation.apply import Result, apply, get_object
-from webhook.installation.object_kinds import CONFIGURATION, key_of
+from webhook.installation.manifests import INTERCEPTION
 from webhook.kube.lease import parse_lease as read_lease
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from webhook.installation.object_kinds import Key
     from webhook.installation.waiting import Patience
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 _OURS: Final = f".{names.GROUP}"
-_KEY: Final = key_of(CONFIGURATION, names.WEBHOOK_CONFIGURATION)
 _QUERY: Final = {"fieldManager": suspension.FIELD_MANAGER}
 STALE: Final = timedelta(minutes=1)
 # Other clients write to it now and then, such as the controller.
@@ -36,10 +35,12 @@ async def intercept(client: Client, key: Key, wanted: Json, patience: Patience) 
     webhook, and would reject pods. Entries of ours that are not wanted any more are removed. A
     disabled configuration is enabled.
     """
-    before = await get_object(client, key.path)
-    await _forget(client, key, wanted)
-    if names_without_authority(await get_object(client, key.path), wanted):
-        await apply(client, key, _quiet(await get_object(client, key.path), wanted))
+    before = live = await get_object(client, key.path)
+    if live and (patch := _without_unwanted(live, wanted)):
+        query = {"fieldManager": names.INSTALL_MANAGER}
+        live = await client.patch(key.path, patch, "merge", query=query)
+    if names_without_authority(live, wanted):
+        await apply(client, key, _quiet(live, wanted))
 
         async def missing() -> str:
             waiting = names_without_authority(await get_object(client, key.path), wanted)
@@ -47,26 +48,20 @@ async def intercept(client: Client, key: Key, wanted: Json, patience: Patience) 
             return f"{', '.join(waiting)} {has} no caBundle yet" if waiting else ""
 
         await patience.until("the webhook's authority", missing)
-    result = await apply(client, key, wanted)
-    live = await client.get(key.path)
-    if suspension.parse_suspension(live):
-        query = {"fieldManager": suspension.FIELD_MANAGER}
-        await client.patch(key.path, suspension.resume(live), "merge", query=query)
+    await apply(client, key, wanted)
+    after = await client.get(key.path)
+    if suspension.parse_suspension(after):
+        after = await client.patch(key.path, suspension.resume(after), "merge", query=_QUERY)
     if before is None:
         return "created"
-    after = await client.get(key.path)
     version = "resourceVersion"
-    return result if before["metadata"][version] == after["metadata"][version] else "changed"
+    return "unchanged" if before["metadata"][version] == after["metadata"][version] else "changed"
 
 
 def names_without_authority(live: Json | None, wanted: Mapping[str, Any]) -> list[str]:
     """The wanted entries that would have no caBundle."""
-    bundles = {each["name"]: _bundle(each) for each in _entries(live)}
-    return [
-        each["name"]
-        for each in wanted["webhooks"]
-        if not _bundle(each) and not bundles.get(each["name"])
-    ]
+    trusted = {each["name"] for each in [*_entries(live), *wanted["webhooks"]] if _bundle(each)}
+    return [each["name"] for each in wanted["webhooks"] if each["name"] not in trusted]
 
 
 def _quiet(live: Json | None, wanted: Json) -> Json:
@@ -87,27 +82,28 @@ def _quiet(live: Json | None, wanted: Json) -> Json:
     }
 
 
-async def _forget(client: Client, key: Key, wanted: Json) -> None:
-    """Remove entries of ours that are not wanted; the others get their final selectors.
+def _without_unwanted(live: Json, wanted: Json) -> Json | None:
+    """A merge patch without entries of ours that are not wanted; the others get their selectors.
 
     An apply without them does not remove them: the client that writes certificates owns a field of
     each, and the API server rejects an entry with that field alone.
     """
-    live = await get_object(client, key.path)
     selectors = {each["name"]: each["objectSelector"] for each in wanted["webhooks"]}
     kept = [
         {**each, "objectSelector": selectors.get(each["name"], each["objectSelector"])}
         for each in _entries(live)
         if each["name"] in selectors or not each["name"].endswith(_OURS)
     ]
-    if live and len(kept) < len(live["webhooks"]):
-        version = live["metadata"]["resourceVersion"]
-        patch = {"metadata": {"resourceVersion": version}, "webhooks": kept}
-        await client.patch(key.path, patch, "merge", query={"fieldManager": names.INSTALL_MANAGER})
+    if len(kept) == len(_entries(live)):
+        return None
+    return {
+        "metadata": {"resourceVersion": live["metadata"]["resourceVersion"]},
+        "webhooks": kept,
+    }
 
 
-def _entries(configuration: Json | None) -> Iterator[Json]:
-    yield from (configuration or {}).get("webhooks") or ()
+def _entries(configuration: Json | None) -> Sequence[Json]:
+    return (configuration or {}).get("webhooks") or ()
 
 
 def _bundle(entry: Mapping[str, Any]) -> str:
@@ -133,12 +129,9 @@ async def disable(client: Client, until: datetime) -> Disabled:
 
     Raises InstallationError if there is no webhook configuration, and ClusterError.
     """
-    for _ in range(_TRIES):
-        live = await _get_configuration(client)
-        known = suspension.parse_suspension(live)
-        if stored := await _patch_configuration(client, suspension.suspend(live, until)):
-            return Disabled(known.until if known else None, written_at(stored))
-    raise _contended()
+    live, stored = await _change(client, lambda live: suspension.suspend(live, until))
+    known = suspension.parse_suspension(live)
+    return Disabled(known.until if known else None, written_at(stored))
 
 
 def written_at(stored: Json) -> datetime | None:
@@ -153,15 +146,15 @@ def written_at(stored: Json) -> datetime | None:
 
 async def enable(client: Client) -> Enabled:
     """Restore the rules now. Raises as `disable` does."""
-    for _ in range(_TRIES):
-        live = await _get_configuration(client)
-        known = suspension.parse_suspension(live)
-        if known is None and all(each.get("rules") for each in live["webhooks"]):
-            return Enabled(was_disabled=False, lost=())
-        if await _patch_configuration(client, suspension.resume(live)):
-            lost = known.lost if known else tuple(_silent(live))
-            return Enabled(was_disabled=True, lost=lost)
-    raise _contended()
+    live, _ = await _change(client, lambda live: suspension.resume(live) if _is_off(live) else None)
+    known = suspension.parse_suspension(live)
+    silent = tuple(each["name"] for each in _entries(live) if not each.get("rules"))
+    return Enabled(_is_off(live), known.lost if known else silent)
+
+
+def _is_off(live: Json) -> bool:
+    silent = not all(each.get("rules") for each in _entries(live))
+    return silent or suspension.parse_suspension(live) is not None
 
 
 async def leader(client: Client, now: datetime) -> str:
@@ -184,33 +177,23 @@ def holder(lease: Json, now: datetime) -> str:
     return found.holder if fresh else ""
 
 
-async def _get_configuration(client: Client) -> Json:
-    try:
-        return await client.get(_KEY.path)
-    except ClusterError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-        raise InstallationError(
-            f"there is no {_KEY}: no pod is sent to Fairlead. Is it the right cluster? Check "
-            "with: `kubectl config current-context`"
-        ) from None
-
-
-async def _patch_configuration(client: Client, patch: Json) -> Json | None:
-    """The object as stored; None after a conflict with another change."""
-    try:
-        return await client.patch(_KEY.path, patch, "merge", query=_QUERY)
-    except ClusterError as error:
-        if error.status != HTTPStatus.CONFLICT:
-            raise
-        return None
-
-
-def _silent(live: Json) -> list[str]:
-    return [each["name"] for each in live["webhooks"] if not each.get("rules")]
-
-
-def _contended() -> InstallationError:
-    return InstallationError(
-        f"{_KEY} was changed by another client at each of {_TRIES} tries: try again"
+async def _change(client: Client, patch_of: Callable[[Json], Json | None]) -> tuple[Json, Json]:
+    """The configuration before and after a patch of it; after a conflict it is read again."""
+    for _ in range(_TRIES):
+        live = await get_object(client, INTERCEPTION.path)
+        if live is None:
+            raise InstallationError(
+                f"there is no {INTERCEPTION}: no pod is sent to Fairlead. Is it the right cluster? "
+                "Check with: `kubectl config current-context`"
+            )
+        patch = patch_of(live)
+        try:
+            if patch is None:
+                return live, live
+            return live, await client.patch(INTERCEPTION.path, patch, "merge", query=_QUERY)
+        except ClusterError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+    raise InstallationError(
+        f"{INTERCEPTION} was changed by another client at each of {_TRIES} tries: try again"
     )

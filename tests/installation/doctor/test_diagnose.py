@@ -61,7 +61,7 @@ def test_a_check_says_which_of_what_it_reads_was_not_read() -> None:
 def test_checks_have_names_of_their_own() -> None:
     """And each says what it looks at."""
     assert len({check.name for check in CHECKS}) == len(CHECKS)
-    assert all(check.findings.__doc__ for check in CHECKS)
+    assert all(check.judge.__doc__ for check in CHECKS)
 
 
 def by_helm(value: Json, release: str = "") -> Json:

@@ -13,7 +13,7 @@ from certs.kept import BUNDLE, CERTIFICATE
 from certs.life import renewal_time
 from certs.pair import read_certificate
 from webhook import names
-from webhook.installation.doctor.cluster_state import Finding, ReadKind, error, warning
+from webhook.installation.doctor.cluster_state import Finding, ReadKind, check, error, warning
 from webhook.interception import read_ca_bundle
 
 if TYPE_CHECKING:
@@ -50,9 +50,10 @@ def _cures(state: ClusterState) -> _Cures:
     return _CERT_MANAGER if state.by_cert_manager else _OWN
 
 
+@check("certificates", needs=ReadKind.SERVING)
 def certificates(state: ClusterState) -> Iterator[Finding]:
     """The serving certificate can be read, has the right name, and is valid long enough."""
-    if not state.in_cluster or ReadKind.SERVING in state.unread:
+    if not state.in_cluster:
         return
     cures = _cures(state)
     if state.serving is None:
@@ -83,6 +84,7 @@ def certificates(state: ClusterState) -> Iterator[Finding]:
         yield from _life(f"the authority {authority.subject.rfc4514_string()}", authority, state)
 
 
+@check("trust", ReadKind.POD_RULES, ReadKind.JUDGING, ReadKind.SERVING)
 def trust(state: ClusterState) -> Iterator[Finding]:
     """All entries of the configurations have one caBundle, which verifies the certificate."""
     cures = _cures(state)

@@ -21,7 +21,14 @@ from webhook.installation.doctor.cluster_state import (
 from webhook.installation.doctor.permission_checks import NODES, WANTED, needed
 from webhook.installation.doctor.pod_checks import find_unplaced
 from webhook.installation.doctor.program_checks import RUNS
-from webhook.installation.manifests import DEFAULT, FROM_FILES, INTERCEPTION, JUDGING, render
+from webhook.installation.manifests import (
+    CONFIG_MAP,
+    DEFAULT,
+    FROM_FILES,
+    INTERCEPTION,
+    JUDGING,
+    render,
+)
 from webhook.installation.object_kinds import GUARD, GUARD_BINDING, key_of
 from webhook.installation.policy_files import has_argument
 from webhook.installation.probe import probe, probe_policy
@@ -49,7 +56,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _IN_NAMESPACE: Final = f"namespaces/{names.NAMESPACE}"
-_AUTHORIZATION: Final = "/apis/authorization.k8s.io/v1"
 # Concurrent requests.
 _AT_ONCE: Final = 8
 
@@ -75,14 +81,20 @@ class Reader:
         server = str((await self._client.get("/version")).get("gitVersion", ""))
         configuration = await self._object(ReadKind.POD_RULES, INTERCEPTION.path)
         judging = await self._object(ReadKind.JUDGING, JUDGING.path)
-        deployments = await self._deployments()
-        expected = _expected(deployments)
+        found = await self._list(ReadKind.DEPLOYMENTS, f"/apis/apps/v1/{_IN_NAMESPACE}/deployments")
+        programs = (names.CONTROLLER, names.WEBHOOK)
+        deployments = {_name(each): each for each in found if _name(each) in programs}
         known = await self._namespaces(namespaces)
-        daemon_sets = await self._daemon_sets(known)
-        unplaced = await self._tried(
-            ReadKind.PODS_OF_RUNS,
-            find_unplaced(self._client, configuration, known, everywhere=not namespaces),
-        )
+        daemon_sets = [
+            each
+            for name, labels in known.items()
+            if labels.get(names.PLACE) == names.PLACE_ALL
+            for each in await self._list(
+                ReadKind.DAEMON_SETS, f"/apis/apps/v1/namespaces/{name}/daemonsets"
+            )
+        ]
+        unplaced = find_unplaced(self._client, configuration, known, everywhere=not namespaces)
+        expected = _expected(deployments)
         return ClusterState(
             now=now,
             version=version,
@@ -93,7 +105,12 @@ class Reader:
             pods=await self._list(ReadKind.PODS, f"/api/v1/{_IN_NAMESPACE}/pods"),
             endpoints=await self._endpoints(),
             configuration=configuration,
-            guard_objects=await self._guards(),
+            guard_objects={
+                key_of(kind, _name(each)): each
+                for kind in (GUARD, GUARD_BINDING)
+                for each in await self._list(ReadKind.GUARDS, key_of(kind, "any").collection)
+                if _name(each).startswith(names.GUARDS)
+            },
             judging=judging,
             refused_policies=await self._refused_policies(judging),
             serving=await self._serving(),
@@ -102,13 +119,17 @@ class Reader:
             namespaces=known,
             daemon_sets=daemon_sets,
             nodes=await self._nodes() if daemon_sets else (),
-            unplaced=unplaced or (),
+            unplaced=await self._tried(ReadKind.PODS_OF_RUNS, unplaced) or (),
             policies=await self._policies(deployments),
             left_files=await self._left_files(deployments),
-            rights=[*await self._own_rights(), *await self._accounts_rights(deployments, expected)],
+            rights=await self._rights(deployments, expected),
             probe=await probe(self._client, namespaces[0] if namespaces else "default"),
             unread=self._unread,
         )
+
+    async def _nodes(self) -> Sequence[Node]:
+        found = await self._tried(ReadKind.NODES, self._client.list(NODES_PATH, read_node))
+        return found.items if found else ()
 
     async def _tried(self, what: ReadKind, answer: Awaitable[T]) -> T | None:
         """Return the answer; None if it is not found or is forbidden, which is recorded."""
@@ -130,14 +151,6 @@ class Reader:
         found = await self._tried(what, self._client.list(path, lambda each: each, query=query))
         return found.items if found else []
 
-    async def _deployments(self) -> dict[str, Json]:
-        wanted = (names.CONTROLLER, names.WEBHOOK)
-        path = f"/apis/apps/v1/{_IN_NAMESPACE}/deployments"
-        found = await self._list(ReadKind.DEPLOYMENTS, path)
-        return {
-            each["metadata"]["name"]: each for each in found if each["metadata"]["name"] in wanted
-        }
-
     async def _endpoints(self) -> list[bool]:
         slices = await self._list(
             ReadKind.ENDPOINTS,
@@ -151,21 +164,11 @@ class Reader:
             for endpoint in each.get("endpoints") or ()
         ]
 
-    async def _guards(self) -> dict[Key, Json]:
-        return {
-            key_of(kind, _name(each)): each
-            for kind in (GUARD, GUARD_BINDING)
-            for each in await self._list(ReadKind.GUARDS, key_of(kind, "any").collection)
-            if _name(each).startswith(names.GUARDS)
-        }
-
     async def _serving(self) -> dict[str, bytes] | None:
         path = f"/api/v1/{_IN_NAMESPACE}/secrets/{names.SERVING_SECRET}"
         secret = await self._object(ReadKind.SERVING, path)
-        if secret is None:
-            return None
         # Without the private key.
-        return {k: v for k, v in data_of(secret).items() if k in (CERTIFICATE, BUNDLE)}
+        return secret and {k: v for k, v in data_of(secret).items() if k in (CERTIFICATE, BUNDLE)}
 
     async def _silences(self, deployments: Mapping[str, Json]) -> dict[tuple[str, str], float]:
         if not deployments:
@@ -205,20 +208,6 @@ class Reader:
             found = [*await self._list(ReadKind.NAMESPACES, "/api/v1/namespaces")]
         return {_name(each): each["metadata"].get("labels") or {} for each in found if each}
 
-    async def _daemon_sets(self, namespaces: Mapping[str, Mapping[str, str]]) -> list[Json]:
-        return [
-            each
-            for name, labels in namespaces.items()
-            if labels.get(names.PLACE) == names.PLACE_ALL
-            for each in await self._list(
-                ReadKind.DAEMON_SETS, f"/apis/apps/v1/namespaces/{name}/daemonsets"
-            )
-        ]
-
-    async def _nodes(self) -> list[Node]:
-        found = await self._tried(ReadKind.NODES, self._client.list(NODES_PATH, read_node))
-        return found.items if found else []
-
     async def _policies(self, deployments: Mapping[str, Json]) -> dict[str, bytes] | None:
         """The policy documents that the webhook reads."""
         self._unknown_without_deployments(ReadKind.POLICIES)
@@ -238,11 +227,8 @@ class Reader:
         return {name: text for name, text in found.items() if is_read(name)}
 
     async def _files(self, what: ReadKind) -> dict[str, bytes] | None:
-        path = f"/api/v1/{_IN_NAMESPACE}/configmaps/{names.POLICIES_CONFIG_MAP}"
-        found = await self._object(what, path)
-        if found is None:
-            return None
-        return {name: text.encode() for name, text in (found.get("data") or {}).items()}
+        found = await self._object(what, CONFIG_MAP.path)
+        return found and {name: text.encode() for name, text in (found.get("data") or {}).items()}
 
     async def _refused_policies(self, judging: Json | None) -> str:
         """Why a policy that is written now would not be validated, although it should be."""
@@ -251,46 +237,47 @@ class Reader:
             return ""
         return await self._tried(ReadKind.JUDGED, probe_policy(self._client)) or ""
 
-    async def _own_rights(self) -> list[AccessAnswer]:
-        kind = "SelfSubjectAccessReview"
-        return await self._review_access(
-            ReadKind.OWN_RIGHTS, kind, [("", right) for right in WANTED]
-        )
-
-    async def _accounts_rights(
+    async def _rights(
         self, deployments: Mapping[str, Json], expected: Mapping[Key, Json]
     ) -> list[AccessAnswer]:
-        """The rights that the installed programs need, by the roles that this version ships."""
-        if names.CONTROLLER not in deployments:
-            return []
-        questions = [
-            (account, right)
-            for account, rights in needed(expected.values()).items()
-            if account in deployments
-            for right in rights
-        ]
-        return await self._review_access(ReadKind.PROGRAMS_RIGHTS, "SubjectAccessReview", questions)
+        """The caller's rights, and those that the programs need by the roles that this version has.
 
-    async def _review_access(
-        self, what: ReadKind, kind: str, questions: Sequence[tuple[str, Right]]
-    ) -> list[AccessAnswer]:
-        if what not in self._kinds:
-            return []
+        One after the other they would take seconds.
+        """
+        accounts = needed(expected.values()) if names.CONTROLLER in deployments else {}
         limit = asyncio.Semaphore(_AT_ONCE)
-
-        async def ask(account: str, right: Right) -> AccessAnswer | None:
-            body = {"spec": {**_account(account), "resourceAttributes": _attributes(right)}}
-            async with limit:
-                path = f"{_AUTHORIZATION}/{kind.lower()}s"
-                answer = await self._tried(what, self._client.create(path, body))
-            return (
-                AccessAnswer(account, right, answer["status"].get("allowed", False))
-                if answer
-                else None
-            )
-
-        found = await asyncio.gather(*(ask(*question) for question in questions))
+        found = await asyncio.gather(
+            *(self._has_right("", right, ReadKind.OWN_RIGHTS, limit) for right in WANTED),
+            *(
+                self._has_right(account, right, ReadKind.PROGRAMS_RIGHTS, limit)
+                for account, rights in accounts.items()
+                if account in deployments
+                for right in rights
+            ),
+        )
         return [each for each in found if each]
+
+    async def _has_right(
+        self, account: str, right: Right, what: ReadKind, limit: asyncio.Semaphore
+    ) -> AccessAnswer | None:
+        if what not in self._kinds:
+            return None
+        # How the API server authenticates its tokens (k8s.io/apiserver, serviceaccount.UserInfo).
+        prefix = "system:serviceaccounts"
+        user = {
+            "user": f"system:serviceaccount:{names.NAMESPACE}:{account}",
+            "groups": [prefix, f"{prefix}:{names.NAMESPACE}", "system:authenticated"],
+        }
+        resource, _, subresource = right.resource.partition("/")
+        asked = {**right._asdict(), "resource": resource, "subresource": subresource}
+        body = {"spec": {**(user if account else {}), "resourceAttributes": asked}}
+        kind = "subjectaccessreviews" if account else "selfsubjectaccessreviews"
+        async with limit:
+            path = f"/apis/authorization.k8s.io/v1/{kind}"
+            answer = await self._tried(what, self._client.create(path, body))
+        if answer is None:
+            return None
+        return AccessAnswer(account, right, answer["status"].get("allowed", False))
 
 
 def _expected(deployments: Mapping[str, Json]) -> dict[Key, Json]:
@@ -307,30 +294,6 @@ def _expected(deployments: Mapping[str, Json]) -> dict[Key, Json]:
     keeps = not deployments or has(names.CONTROLLER, "--certificates")
     overlay = DEFAULT if keeps else "cert-manager"
     return render((overlay,), [name for name, wanted in chosen.items() if wanted])
-
-
-def _account(name: str) -> Json:
-    if not name:
-        return {}
-    # How the API server authenticates its tokens (k8s.io/apiserver, serviceaccount.UserInfo).
-    prefix = "system:serviceaccounts"
-    return {
-        "user": f"system:serviceaccount:{names.NAMESPACE}:{name}",
-        "groups": [prefix, f"{prefix}:{names.NAMESPACE}", "system:authenticated"],
-    }
-
-
-def _attributes(right: Right) -> dict[str, str]:
-    resource, _, subresource = right.resource.partition("/")
-    found = {
-        "verb": right.verb,
-        "group": right.group,
-        "resource": resource,
-        "subresource": subresource,
-        "name": right.name,
-        "namespace": right.namespace,
-    }
-    return {key: value for key, value in found.items() if value}
 
 
 def _name(found: Mapping[str, Any]) -> str:

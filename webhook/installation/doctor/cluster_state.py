@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from webhook import names
 from webhook.installation.object_kinds import GUARD_BINDING
@@ -15,7 +16,7 @@ from webhook.policy.cluster_objects import Objects
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from webhook.installation.object_kinds import Key
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     Json = Mapping[str, Any]
 
+Judge: TypeAlias = "Callable[[ClusterState], Iterable[Finding]]"
 Severity = Literal["error", "warning", "note"]
 
 
@@ -199,14 +201,8 @@ class ClusterState:
         """The table of systems, with those of the webhook's policies."""
         if self.policies is None:
             return SHIPPED
-        if not self.policies_from_cluster:
-            return table_of(policy_documents.parse(self.policies).documents)
-        given = {
-            place: text
-            for place, text in self.policies.items()
-            if place.startswith(f"{names.RUN_SOURCES}/")
-        }
-        return table_of(Objects().documents(given).documents)
+        read = Objects().documents if self.policies_from_cluster else policy_documents.parse
+        return table_of(read(self.policies).documents)
 
     @property
     def helm_release(self) -> str:
@@ -248,26 +244,37 @@ def takes_policies_from_cluster(deployments: Mapping[str, Json]) -> bool:
 
 
 class Finding(NamedTuple):
-    """One result of a check: what was found, and what to do about it.
-
-    Error: pods are rejected or not placed, now or soon. Warning: that may happen. Note: neither.
-    """
+    """One result of a check: what was found, and what to do about it."""
 
     severity: Severity
     what: str
     cure: str = ""
 
 
-def error(what: str, cure: str) -> Finding:
-    """Return an error: pods are rejected or not placed, now or soon."""
-    return Finding("error", what, cure)
+# Pods are rejected or not placed, now or soon.
+error: Final = partial(Finding, "error")
+# Pods may be rejected or not placed later.
+warning: Final = partial(Finding, "warning")
+note: Final = partial(Finding, "note")
 
 
-def warning(what: str, cure: str) -> Finding:
-    """Return a warning: pods may be rejected or not placed later."""
-    return Finding("warning", what, cure)
+class Check(NamedTuple):
+    """One check: its name, what it reads, and its function.
+
+    needs: without this it has no findings.
+    """
+
+    name: str
+    reads: tuple[ReadKind, ...]
+    needs: ReadKind | None
+    judge: Judge
+
+    def __call__(self, state: ClusterState) -> Iterable[Finding]:
+        """Return the findings about the state of a cluster."""
+        return () if self.needs in state.unread else self.judge(state)
 
 
-def note(what: str, cure: str = "") -> Finding:
-    """Return a note."""
-    return Finding("note", what, cure)
+def check(name: str, *reads: ReadKind, needs: ReadKind | None = None) -> Callable[[Judge], Check]:
+    """Make a check of a function."""
+    kinds = (*reads, needs) if needs else reads
+    return lambda judge: Check(name, kinds, needs, judge)

@@ -8,7 +8,7 @@ from webhook import names
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import merged_if_held, receive_pod
 from webhook.errors import InvalidDocuments, InvalidPod
-from webhook.installation.doctor.cluster_state import Finding, warning
+from webhook.installation.doctor.cluster_state import Finding, ReadKind, check, warning
 from webhook.placement.daemon import held_off
 from webhook.policy.cluster_objects import load_objects
 from webhook.policy.load import load
@@ -33,6 +33,14 @@ _DRIVERS: Final = {
 _UNMARK: Final = f"kubectl label namespace {{}} {names.PLACE}-"
 
 
+@check(
+    "agents",
+    ReadKind.DEPLOYMENTS,
+    ReadKind.NAMESPACES,
+    ReadKind.DAEMON_SETS,
+    ReadKind.NODES,
+    ReadKind.POLICIES,
+)
 def agents(state: ClusterState) -> Iterator[Finding]:
     """Drivers that must not wait for the webhook, and pods that do not meet requirements."""
     policies = _policies(state)

@@ -4,30 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.installation.doctor import (
-    certificate_checks,
-    daemon_set_checks,
-    guard_checks,
-    interception_checks,
-    permission_checks,
-    pod_checks,
-    policy_checks,
-    program_checks,
+from webhook.installation.doctor.certificate_checks import certificates, trust
+from webhook.installation.doctor.cluster_state import error
+from webhook.installation.doctor.daemon_set_checks import agents
+from webhook.installation.doctor.guard_checks import guards
+from webhook.installation.doctor.interception_checks import (
+    interception,
+    marked_namespaces,
+    selectors,
 )
-from webhook.installation.doctor.cluster_state import ReadKind, error
+from webhook.installation.doctor.permission_checks import permissions
+from webhook.installation.doctor.pod_checks import end_to_end, unplaced
+from webhook.installation.doctor.policy_checks import judgement, left_behind, policies
+from webhook.installation.doctor.program_checks import (
+    definition,
+    endpoints,
+    leader,
+    programs,
+    versions,
+    watches,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from webhook.installation.doctor.cluster_state import ClusterState, Finding
-
-
-class Check(NamedTuple):
-    """One check: its name, its function, and what it reads, as in `ClusterState.unread`."""
-
-    name: str
-    findings: Callable[[ClusterState], Iterable[Finding]]
-    reads: tuple[ReadKind, ...] = ()
+    from webhook.installation.doctor.cluster_state import (
+        Check,
+        ClusterState,
+        Finding,
+        ReadKind,
+    )
 
 
 class Outcome(NamedTuple):
@@ -38,58 +42,26 @@ class Outcome(NamedTuple):
     unread: tuple[ReadKind, ...] = ()
 
 
-CHECKS: Final = (
-    Check("end to end", pod_checks.end_to_end, (ReadKind.POD_RULES,)),
-    Check("interception", interception_checks.interception, (ReadKind.POD_RULES, ReadKind.GUARDS)),
-    Check("guards", guard_checks.guards, (ReadKind.GUARDS,)),
-    Check("selectors", interception_checks.selectors, (ReadKind.POD_RULES,)),
-    Check("programs", program_checks.programs, (ReadKind.DEPLOYMENTS, ReadKind.PODS)),
-    Check("watches", program_checks.watches, (ReadKind.DEPLOYMENTS, ReadKind.METRICS)),
-    Check("endpoints", program_checks.endpoints, (ReadKind.POD_RULES, ReadKind.ENDPOINTS)),
-    Check("certificates", certificate_checks.certificates, (ReadKind.SERVING,)),
-    Check(
-        "trust", certificate_checks.trust, (ReadKind.POD_RULES, ReadKind.JUDGING, ReadKind.SERVING)
-    ),
-    Check("leader", program_checks.leader, (ReadKind.LEASE,)),
-    Check(
-        "policies",
-        policy_checks.policies,
-        (ReadKind.DEPLOYMENTS, ReadKind.POLICIES, ReadKind.SERVED),
-    ),
-    Check(
-        "judgement",
-        policy_checks.judgement,
-        (ReadKind.DEPLOYMENTS, ReadKind.JUDGING, ReadKind.JUDGED),
-    ),
-    Check(
-        "policies left behind",
-        policy_checks.left_behind,
-        (ReadKind.DEPLOYMENTS, ReadKind.POLICIES, ReadKind.LEFT_FILES),
-    ),
-    Check(
-        "unplaced pods",
-        pod_checks.unplaced,
-        (ReadKind.POD_RULES, ReadKind.NAMESPACES, ReadKind.PODS_OF_RUNS),
-    ),
-    Check("namespaces", interception_checks.marked_namespaces, (ReadKind.NAMESPACES,)),
-    Check(
-        "agents",
-        daemon_set_checks.agents,
-        (
-            ReadKind.DEPLOYMENTS,
-            ReadKind.NAMESPACES,
-            ReadKind.DAEMON_SETS,
-            ReadKind.NODES,
-            ReadKind.POLICIES,
-        ),
-    ),
-    Check("versions", program_checks.versions, (ReadKind.DEPLOYMENTS,)),
-    Check("definition of Runs", program_checks.definition, (ReadKind.DEFINITION,)),
-    Check(
-        "permissions",
-        permission_checks.permissions,
-        (ReadKind.OWN_RIGHTS, ReadKind.PROGRAMS_RIGHTS),
-    ),
+CHECKS: Final[tuple[Check, ...]] = (
+    end_to_end,
+    interception,
+    guards,
+    selectors,
+    programs,
+    watches,
+    endpoints,
+    certificates,
+    trust,
+    leader,
+    policies,
+    judgement,
+    left_behind,
+    unplaced,
+    marked_namespaces,
+    agents,
+    versions,
+    definition,
+    permissions,
 )
 
 
@@ -105,7 +77,7 @@ def diagnose(state: ClusterState) -> list[Outcome]:
     return [
         Outcome(
             check.name,
-            tuple(check.findings(state)),
+            tuple(check(state)),
             tuple(what for what in check.reads if what in unknown),
         )
         for check in CHECKS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from webhook.installation.doctor.cluster_state import Finding, ReadKind, error, note, warning
+from webhook.installation.doctor.cluster_state import Finding, ReadKind, check, error, note, warning
 from webhook.installation.object_kinds import GUARD, GUARD_BINDING
 
 if TYPE_CHECKING:
@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     from webhook.installation.doctor.cluster_state import ClusterState
 
 
+@check("guards", needs=ReadKind.GUARDS)
 def guards(state: ClusterState) -> Iterator[Finding]:
     """The admission policies that enforce what the webhook cannot exist, and have bindings."""
-    if ReadKind.GUARDS in state.unread:
-        return
     kinds = (GUARD, GUARD_BINDING)
     shipped = {key: each for key, each in state.expected.items() if key.kind.name in kinds}
     for key, each in shipped.items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names, suspension
 from webhook.evaluation.sending import expressions
-from webhook.installation.doctor.cluster_state import Finding, ReadKind, error, note, warning
+from webhook.installation.doctor.cluster_state import Finding, ReadKind, check, error, note, warning
 from webhook.interception import (
     DEFAULT_SOURCES,
     EXCLUDED_NAMESPACES,
@@ -31,6 +31,7 @@ _NAME: Final = "kubernetes.io/metadata.name"
 _LONGEST: Final = 10
 
 
+@check("interception", ReadKind.POD_RULES, ReadKind.GUARDS)
 def interception(state: ClusterState) -> Iterator[Finding]:
     """The configuration exists, is in force, and has safe fields."""
     if state.configuration is None:
@@ -67,6 +68,7 @@ def _guard_cure(state: ClusterState) -> str:
     )
 
 
+@check("selectors", ReadKind.POD_RULES)
 def selectors(state: ClusterState) -> Iterator[Finding]:
     """No pod is sent twice, and no pod of the cluster's own namespaces is sent."""
     for one, other in combinations(state.entries, 2):
@@ -262,6 +264,7 @@ def _satisfiable(wanted: list[Any]) -> bool:
     return all(map(satisfiable, by_key.values()))
 
 
+@check("namespaces", ReadKind.NAMESPACES)
 def marked_namespaces(state: ClusterState) -> Iterator[Finding]:
     """Namespaces that are placed as a whole, and namespaces whose label has a wrong value."""
     values = {name: labels.get(names.PLACE) for name, labels in sorted(state.namespaces.items())}

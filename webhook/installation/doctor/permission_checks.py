@@ -6,7 +6,15 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.installation.doctor.cluster_state import Finding, ReadKind, Right, error, note, warning
+from webhook.installation.doctor.cluster_state import (
+    Finding,
+    ReadKind,
+    Right,
+    check,
+    error,
+    note,
+    warning,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -47,6 +55,7 @@ def needed(objects: Iterable[Json]) -> dict[str, list[Right]]:
     return dict(found)
 
 
+@check("permissions", ReadKind.OWN_RIGHTS, ReadKind.PROGRAMS_RIGHTS)
 def permissions(state: ClusterState) -> Iterator[Finding]:
     """Both programs have the rights that they need, and the caller could read everything."""
     missing: dict[str, list[Right]] = defaultdict(list)

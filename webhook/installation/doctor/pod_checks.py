@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook import names
 from webhook.admission import stamp
 from webhook.evaluation.sending import expressions, selects
-from webhook.installation.doctor.cluster_state import Finding, Unplaced, error, note, warning
+from webhook.installation.doctor.cluster_state import (
+    Finding,
+    ReadKind,
+    Unplaced,
+    check,
+    error,
+    note,
+    warning,
+)
 from webhook.shortening import first_few
 
 if TYPE_CHECKING:
@@ -32,6 +40,7 @@ _WRITTEN: Final = {
 }
 
 
+@check("end to end", ReadKind.POD_RULES)
 def end_to_end(state: ClusterState) -> Iterator[Finding]:
     """A pod of a run, created by dry run, comes back with a stamp."""
     probe = state.probe
@@ -61,6 +70,7 @@ def end_to_end(state: ClusterState) -> Iterator[Finding]:
         )
 
 
+@check("unplaced pods", ReadKind.POD_RULES, ReadKind.NAMESPACES, ReadKind.PODS_OF_RUNS)
 def unplaced(state: ClusterState) -> Iterator[Finding]:
     """No pod of a run is without a stamp."""
     by_namespace: dict[str, list[str]] = defaultdict(list)

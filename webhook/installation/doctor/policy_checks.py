@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names, validating
 from webhook.errors import InvalidDocuments
-from webhook.installation.doctor.cluster_state import Finding, ReadKind, error, note, warning
+from webhook.installation.doctor.cluster_state import Finding, ReadKind, check, error, note, warning
 from webhook.installation.object_kinds import key
 from webhook.installation.policy_objects import of_files
 from webhook.policy import policy_documents
@@ -76,12 +76,12 @@ def _in_config_map(state: ClusterState) -> _Place:
     )
 
 
+@check("policies", ReadKind.DEPLOYMENTS, ReadKind.SERVED, needs=ReadKind.POLICIES)
 def policies(state: ClusterState) -> Iterator[Finding]:
     """The policies can be read and have no errors or warnings."""
-    if not state.in_cluster or ReadKind.POLICIES in state.unread:
-        return
     # Without the webhook it is unknown where it reads them.
-    if state.policies is None and names.WEBHOOK not in state.deployments:
+    unknown = state.policies is None and names.WEBHOOK not in state.deployments
+    if unknown or not state.in_cluster:
         return
     place = _IN_CLUSTER if state.policies_from_cluster else _in_config_map(state)
     if state.policies is None:
@@ -109,6 +109,7 @@ def _judge_set(documents: Mapping[str, bytes], place: _Place, now: datetime) -> 
         yield note(f"{place.name} has no policy: pods are stamped, and stay as they are")
 
 
+@check("judgement", ReadKind.DEPLOYMENTS, ReadKind.JUDGING, ReadKind.JUDGED)
 def judgement(state: ClusterState) -> Iterator[Finding]:
     """Policies are validated on write, workloads get warnings, and no user is locked out."""
     if state.refused_policies:
@@ -144,6 +145,7 @@ def judgement(state: ClusterState) -> Iterator[Finding]:
         )
 
 
+@check("policies left behind", ReadKind.DEPLOYMENTS, ReadKind.POLICIES, ReadKind.LEFT_FILES)
 def left_behind(state: ClusterState) -> Iterator[Finding]:
     """Every policy of a ConfigMap that is not read any more is in the cluster."""
     if not state.policies_from_cluster or not state.left_files:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.installation import rollout
-from webhook.installation.doctor.cluster_state import Finding, ReadKind, error, note, warning
+from webhook.installation.doctor.cluster_state import Finding, ReadKind, check, error, note, warning
 from webhook.installation.object_kinds import CRD, key_of
 from webhook.installation.server_version import NEEDED, find_shortage, missing_features
 
@@ -21,6 +21,7 @@ RUNS: Final = key_of(CRD, f"{names.RUNS}.{names.GROUP}")
 _RELEASE: Final = re.compile(r"v?(\d+\.\d+\.\d+)")
 
 
+@check("versions", ReadKind.DEPLOYMENTS)
 def versions(state: ClusterState) -> Iterator[Finding]:
     """The cluster is new enough, and all parts of Fairlead have one version."""
     if shortage := find_shortage(state.server):
@@ -42,11 +43,11 @@ def versions(state: ClusterState) -> Iterator[Finding]:
             )
 
 
+@check("definition of Runs", needs=ReadKind.DEFINITION)
 def definition(state: ClusterState) -> Iterator[Finding]:
     """Runs are served, as this version defines them."""
     if state.definition is None:
-        if ReadKind.DEFINITION not in state.unread:
-            yield error(f"the cluster knows no {names.RUNS}.{names.GROUP}", state.reinstall())
+        yield error(f"the cluster knows no {names.RUNS}.{names.GROUP}", state.reinstall())
         return
     conditions = (state.definition.get("status") or {}).get("conditions") or ()
     states = {each["type"]: each for each in conditions}
@@ -66,6 +67,7 @@ def definition(state: ClusterState) -> Iterator[Finding]:
         )
 
 
+@check("programs", ReadKind.DEPLOYMENTS, ReadKind.PODS)
 def programs(state: ClusterState) -> Iterator[Finding]:
     """Both Deployments exist, with all pods new, available and ready."""
     wanted = [names.CONTROLLER, *([names.WEBHOOK] if state.in_cluster else [])]
@@ -91,6 +93,7 @@ def programs(state: ClusterState) -> Iterator[Finding]:
             yield make(trouble.what, trouble.cure)
 
 
+@check("watches", ReadKind.DEPLOYMENTS, ReadKind.METRICS)
 def watches(state: ClusterState) -> Iterator[Finding]:
     """Every replica of webhook and controller receives updates from the API server."""
     for (replica, resource), seconds in sorted(state.silences.items()):
@@ -103,9 +106,10 @@ def watches(state: ClusterState) -> Iterator[Finding]:
             )
 
 
+@check("endpoints", ReadKind.POD_RULES, needs=ReadKind.ENDPOINTS)
 def endpoints(state: ClusterState) -> Iterator[Finding]:
     """The Service has ready endpoints."""
-    if not state.in_cluster or state.configuration is None or ReadKind.ENDPOINTS in state.unread:
+    if not state.in_cluster or state.configuration is None:
         return
     ready = sum(state.endpoints)
     if not ready:
@@ -122,9 +126,10 @@ def endpoints(state: ClusterState) -> Iterator[Finding]:
         )
 
 
+@check("leader", needs=ReadKind.LEASE)
 def leader(state: ClusterState) -> Iterator[Finding]:
     """One controller is the leader."""
-    if not state.leader and not {ReadKind.LEASE} & {*state.unread, *state.beyond}:
+    if not state.leader and ReadKind.LEASE not in state.beyond:
         yield error(
             "no controller leads: Runs are not reconciled, certificates are not renewed, "
             "and the rules are not restored after fairlead disable",
