@@ -16,10 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
     from pathlib import Path
 
-    from webhook.installation.doctor.cluster_state import Finding, ReadKind, Severity
+    from webhook.installation.doctor.cluster_state import ReadKind, Severity
     from webhook.installation.doctor.diagnose import Outcome
 
-_COLOURS: Final = {"error": "red", "warning": "yellow", "note": "cyan"}
+_COLOURS: Final = {
+    "error": "red",
+    "warning": "yellow",
+    "note": "cyan",
+    "unknown": "yellow",
+    "ok": "green",
+}
 _GRAVITY: Final[tuple[Severity, ...]] = ("error", "warning", "note")
 _INDENT: Final = 9
 
@@ -85,13 +91,10 @@ def command(
         outcomes = asyncio.run(_run(namespaces, kubeconfig, context, kinds))
     if checks and outcomes[0].name in known:
         outcomes = [each for each in outcomes if each.name in checks]
-    print_result(
-        output,
-        json=lambda: document(outcomes),
-        text=lambda: lines(outcomes),
-    )
-    unchecked = len(_unknown(outcomes)) == len(outcomes)
-    ctx.exit(FAILED if errors(outcomes) else UNKNOWN if unchecked else DONE)
+    made = document(outcomes)
+    print_result(output, json=lambda: made, text=lambda: lines(outcomes))
+    unchecked = len(made["unknown"]) == len(outcomes)
+    ctx.exit(FAILED if made["errors"] else UNKNOWN if unchecked else DONE)
 
 
 async def _run(
@@ -111,92 +114,51 @@ async def _run(
 
 def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Findings, the most severe first; unknown checks; passed checks; the number of findings."""
-    for severity in _GRAVITY:
-        for name, finding in _with_severity(outcomes, severity):
-            yield from _finding(name, finding)
-    unknown = _unknown(outcomes)
-    if unknown:
-        start = click.style("unknown", fg="yellow", bold=True) + " " * (_INDENT - len("unknown"))
-        unread = dict.fromkeys(what for each in unknown for what in each.unread)
-        yield from _hanging(start, f"{_names(unknown)}: could not read {', '.join(unread)}")
-    well = _well(outcomes)
-    if well:
-        ok = click.style("ok", fg="green") + " " * (_INDENT - 2)
-        yield from _hanging(ok, _names(well))
+    made = document(outcomes)
+    rows = [
+        (each["severity"], f"{each['check']}: {each['what']}", each["cure"])
+        for each in made["findings"]
+    ]
+    if made["unknown"]:
+        found = (what for each in outcomes if not each.findings for what in each.unread)
+        unread = ", ".join(dict.fromkeys(found))
+        rows.append(("unknown", f"{', '.join(made['unknown'])}: could not read {unread}", ""))
+    if made["ok"]:
+        rows.append(("ok", ", ".join(made["ok"]), ""))
+    for word, text, cure in rows:
+        start = click.style(word, fg=_COLOURS[word], bold=True) + " " * (_INDENT - len(word))
+        cured = wrapped(f"cure: {cure}", _INDENT) if cure else []
+        for line in (*wrapped(text, _INDENT), *cured):
+            yield start + line
+            start = " " * _INDENT
     yield ""
-    yield _sum(outcomes)
+    counts = [
+        f"{count} {word}{'s' if count > 1 else ''}"
+        for count, word in ((made["errors"], "error"), (made["warnings"], "warning"))
+        if count
+    ]
+    limits = " in what could be read" if any(each.unread for each in outcomes) else ""
+    if len(made["unknown"]) == len(outcomes):
+        yield "Nothing could be checked."
+    else:
+        yield f"{' and '.join(counts)}." if counts else f"No problem found{limits}."
 
 
 def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """The outcomes as JSON."""
-    return {
-        "errors": errors(outcomes),
-        "warnings": _count(outcomes, "warning"),
-        "findings": [
-            {"check": name, **finding._asdict()}
-            for severity in _GRAVITY
-            for name, finding in _with_severity(outcomes, severity)
-        ],
-        "unknown": [each.name for each in _unknown(outcomes)],
-        "ok": [each.name for each in _well(outcomes)],
-    }
-
-
-def errors(outcomes: Sequence[Outcome]) -> int:
-    """How many findings are errors."""
-    return _count(outcomes, "error")
-
-
-def _well(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    return [each for each in outcomes if not each.findings and not each.unread]
-
-
-def _unknown(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Checks without findings that could not read all of their input."""
-    return [each for each in outcomes if not each.findings and each.unread]
-
-
-def _names(outcomes: Sequence[Outcome]) -> str:
-    return ", ".join(each.name for each in outcomes)
-
-
-def _with_severity(outcomes: Sequence[Outcome], severity: Severity) -> list[tuple[str, Finding]]:
-    return [
-        (outcome.name, finding)
+    findings = [
+        {"check": outcome.name, **finding._asdict()}
+        for severity in _GRAVITY
         for outcome in outcomes
         for finding in outcome.findings
         if finding.severity == severity
     ]
-
-
-def _finding(name: str, finding: Finding) -> Iterator[str]:
-    word = click.style(finding.severity, fg=_COLOURS[finding.severity], bold=True)
-    yield from _hanging(word + " " * (_INDENT - len(finding.severity)), f"{name}: {finding.what}")
-    if finding.cure:
-        yield from _hanging(" " * _INDENT, f"cure: {finding.cure}")
-
-
-def _hanging(start: str, text: str) -> Iterator[str]:
-    first, *rest = wrapped(text, _INDENT)
-    yield start + first
-    for line in rest:
-        yield " " * _INDENT + line
-
-
-def _sum(outcomes: Sequence[Outcome]) -> str:
-    if len(_unknown(outcomes)) == len(outcomes):
-        return "Nothing could be checked."
-    wrong, doubtful = errors(outcomes), _count(outcomes, "warning")
-    if not wrong and not doubtful:
-        limits = " in what could be read" if any(each.unread for each in outcomes) else ""
-        return f"No problem found{limits}."
-    counts = [
-        f"{count} {word}{'s' if count > 1 else ''}"
-        for count, word in ((wrong, "error"), (doubtful, "warning"))
-        if count
-    ]
-    return f"{' and '.join(counts)}."
-
-
-def _count(outcomes: Sequence[Outcome], severity: Severity) -> int:
-    return len(_with_severity(outcomes, severity))
+    severities = [each["severity"] for each in findings]
+    quiet = [each for each in outcomes if not each.findings]
+    return {
+        "errors": severities.count("error"),
+        "warnings": severities.count("warning"),
+        "findings": findings,
+        "unknown": [each.name for each in quiet if each.unread],
+        "ok": [each.name for each in quiet if not each.unread],
+    }

@@ -29,14 +29,20 @@ from webhook.policy.load import load
 from webhook.validating import POLICIES as JUDGING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from webhook.installation.policy_objects import Origin
     from webhook.kube.client import Client
 
     Json = dict[str, Any]
     Objects = Mapping[Key, Json]
 
 _MOST: Final = 5
+_PLACING: Final = (names.CLASS_KIND, names.POLICY_KIND)
+_KEPT: Final[Mapping[Origin, str]] = {
+    SHIPPED: "it was changed or written in the cluster",
+    GIVEN: "it was changed in the cluster since (kubectl replace -f FILE writes yours anyway)",
+}
 _FAILED: Final = "failed calling webhook"
 _REFUSED: Final = f'admission webhook "{JUDGING}" denied the request'
 
@@ -55,39 +61,24 @@ class Plan(NamedTuple):
     notes: Sequence[str] = ()
 
 
-def shipped(wanted: Iterable[Json], live: Objects) -> Plan:
-    """The classes that ship. New ones are added only if all policies and classes are shipped ones.
+def plan_writes(wanted: Iterable[Json], live: Objects, origin: Origin) -> Plan:
+    """Plan the writes of policies of one origin. What others have written or changed stays.
 
-    A user who has written a class may want no other. Exceptions and sources do not count.
+    New classes that ship are added only if all policies and classes are shipped ones: a user who
+    has written a class may want no other. Exceptions and sources do not count.
     """
-    objects = ordered(marked(each, SHIPPED) for each in wanted)
-    others = [
-        at
-        for at, each in live.items()
-        if at.kind.name not in (names.EXCEPTION_KIND, names.SOURCE_KIND)
-        and not is_still(each, SHIPPED)
-        and not _is_same_policy(each, objects.get(at))
-    ]
-    why = "it was changed or written in the cluster"
-    return _planned(
-        {at: each for at, each in objects.items() if at in live or not others},
-        live,
-        {at: why for at in others if at in objects},
-    )
-
-
-def plan_given(wanted: Iterable[Json], live: Objects) -> Plan:
-    """Policies that the user who installs has given. What others have changed since stays."""
-    objects = ordered(marked(each, GIVEN) for each in wanted)
-    why = "it was changed in the cluster since (kubectl replace -f FILE writes yours anyway)"
-    kept = {
-        at: why
-        for at, each in live.items()
-        if at in objects
-        and not is_still(each, GIVEN, SHIPPED)
-        and not _is_same_policy(each, objects[at])
+    objects = ordered(marked(each, origin) for each in wanted)
+    same = [at for at in objects if at in live and _is_same_policy(live[at], objects[at])]
+    ours = (SHIPPED,) if origin == SHIPPED else (SHIPPED, GIVEN)
+    others = [at for at, each in live.items() if at not in same and not is_still(each, *ours)]
+    closed = origin == SHIPPED and any(at.kind.name in _PLACING for at in others)
+    kept = {at: _KEPT[origin] for at in others if at in objects}
+    writes = {
+        at: each
+        for at, each in objects.items()
+        if at not in same and at not in kept and (at in live or not closed)
     }
-    return _planned(objects, live, kept)
+    return Plan(writes, same, kept)
 
 
 def taken_over(config_map: Mapping[str, Any], ships: Iterable[Json], live: Objects) -> Plan:
@@ -129,7 +120,8 @@ def taken_over(config_map: Mapping[str, Any], ships: Iterable[Json], live: Objec
         )
     count = f"{len(objects)} policies and classes of {where} become objects of the cluster"
     after = f"{where} is not read any more; it is left as it is"
-    return _planned(objects, live, {})._replace(content=content, notes=(count, after))
+    writes = {at: each for at, each in objects.items() if at not in live}
+    return Plan(writes, [at for at in objects if at in live], {}, content, (count, after))
 
 
 def check(plan: Plan, live: Objects) -> None:
@@ -141,7 +133,7 @@ def check(plan: Plan, live: Objects) -> None:
     if not plan.writes:
         return
     try:
-        after = load_objects(texts_of({**live, **plan.writes}))
+        content = content_of({**live, **plan.writes})
     except InvalidDocuments as error:
         if not plan.content and not _compiles(live):
             return
@@ -149,7 +141,7 @@ def check(plan: Plan, live: Objects) -> None:
             "with the policies that are in the cluster these do not compile: "
             f"{_some(error.findings)}. Nothing has been changed"
         ) from None
-    if plan.content and after.policies.hash != plan.content:
+    if plan.content and content != plan.content:
         raise InstallationError(
             f"the policies of {CONFIG_MAP} would not be the same as objects: this is a bug. "
             "Nothing has been changed; give them: --policies DIR"
@@ -166,22 +158,15 @@ def content_of(objects: Objects) -> str:
     return load_objects(texts_of(objects)).policies.hash
 
 
-def _planned(objects: Objects, live: Objects, kept: Mapping[Key, str]) -> Plan:
-    same = [at for at in objects if at in live and _is_same_policy(live[at], objects[at])]
-    left: Collection[Key] = {*same, *kept}
-    return Plan({at: each for at, each in objects.items() if at not in left}, same, kept)
-
-
 def _is_same_policy(one: Mapping[str, Any], other: Mapping[str, Any] | None) -> bool:
     return other is not None and normalized(one) == normalized(other)
 
 
 def _compiles(live: Objects) -> bool:
     try:
-        load_objects(texts_of(live))
+        return bool(content_of(live))
     except InvalidDocuments:
         return False
-    return True
 
 
 def _some(found: Sequence[object]) -> str:
@@ -213,7 +198,7 @@ async def plan_policies(client: Client, objects: Objects, *, given: bool) -> Pla
                 f"the webhook's policies are {len(live)} objects of the cluster, and files would "
                 "take their place: name them by --policies DIR"
             )
-        return plan_given((), {})
+        return Plan({}, (), {})
     plan = await _plan(client, wanted, live, before, given=given)
     check(plan, live)
     return plan
@@ -244,11 +229,16 @@ async def _plan(
     sources = [each for each in wanted if each["kind"] == names.SOURCE_KIND]
     if before is None or not takes_files(before):
         if given or not sources:
-            return (plan_given if given else shipped)(wanted, live)
-        plan = shipped([each for each in wanted if each not in sources], live)
-        return _joined(plan_given(sources, live), plan)
+            return plan_writes(wanted, live, GIVEN if given else SHIPPED)
+        rest = plan_writes([each for each in wanted if each not in sources], live, SHIPPED)
+        plan = plan_writes(sources, live, GIVEN)
+        return Plan(
+            {**plan.writes, **rest.writes},
+            [*plan.same, *rest.same],
+            {**plan.kept, **rest.kept},
+        )
     if given:
-        plan = plan_given(wanted, live)
+        plan = plan_writes(wanted, live, GIVEN)
         given_up = f"those in {CONFIG_MAP}, which is not read any more"
         return plan._replace(notes=(f"the policies given take the place of {given_up}",))
     name = mounted_config_map(before)
@@ -259,16 +249,10 @@ async def _plan(
         )
     config_map = await get_object(client, CONFIG_MAP._replace(name=name).path)
     if config_map is None:
-        return shipped(wanted, live)
+        return plan_writes(wanted, live, SHIPPED)
     if sources:
         raise InstallationError(
             f"the policies of {CONFIG_MAP} become objects first: run the same command without "
             "--source FILE, and then with it. Nothing has been changed"
         )
     return taken_over(config_map, wanted, live)
-
-
-def _joined(one: Plan, other: Plan) -> Plan:
-    return Plan(
-        {**one.writes, **other.writes}, [*one.same, *other.same], {**one.kept, **other.kept}
-    )
