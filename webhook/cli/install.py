@@ -212,7 +212,7 @@ def command(
 
 
 async def _stored(kubeconfig: Path | None, context: str) -> Sequence[Document]:
-    from webhook.installation.stored_policies import read_sources
+    from webhook.installation.policy_objects import read_sources
 
     async with client_of(kubeconfig, context) as client:
         return await read_sources(client)

@@ -74,16 +74,13 @@ def _describe_refusal(key: Key, error: ClusterError) -> InstallationError:
     return InstallationError(f"{key}: {error.words or error}. {cure[0].upper()}{cure[1:]}")
 
 
-async def remove(
-    client: Client, key: Key, ours: Callable[[Mapping[str, Any]], bool] | None = None
-) -> bool:
+async def remove(client: Client, key: Key, ours: Callable[[Mapping[str, Any]], bool]) -> bool:
     """Delete the object if it exists and is ours; return whether it did. Raises ClusterError.
 
-    Ours is what has our label, or was applied by `fairlead install`, unless `ours` decides
-    otherwise. The uid that was read is a precondition.
+    The uid that was read is a precondition.
     """
     found = await get_object(client, key.path)
-    if found is None or not (ours(found) if ours else applied(found) or labelled(found)):
+    if found is None or not ours(found):
         return False
     try:
         preconditions = {"uid": found["metadata"]["uid"]}
@@ -124,6 +121,11 @@ def applied(found: Mapping[str, Any]) -> bool:
 def labelled(found: Mapping[str, Any]) -> bool:
     """Whether it has the label of all objects in the manifests."""
     return (found["metadata"].get("labels") or {}).get(NAME_LABEL) == names.MANAGER
+
+
+def applied_or_labelled(found: Mapping[str, Any]) -> bool:
+    """Whether `fairlead install` has applied it, or it has the label of the manifests."""
+    return applied(found) or labelled(found)
 
 
 def _name(found: Mapping[str, Any]) -> str:

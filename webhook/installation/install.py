@@ -18,10 +18,9 @@ from webhook.installation.policy_files import (
     without_foreign_files,
     without_mount,
 )
-from webhook.installation.policy_objects import of_key
+from webhook.installation.policy_objects import of_key, read_policies
 from webhook.installation.probe import ANSWERS, probe, probe_policy
 from webhook.installation.server_version import check_server
-from webhook.installation.stored_policies import read_policies
 from webhook.installation.waiting import Patience
 from webhook.installation.webhook_configuration import intercept
 from webhook.validating import POLICIES

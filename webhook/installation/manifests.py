@@ -47,6 +47,7 @@ FROM_FILES: Final = "policies-from-files"
 WEBHOOK: Final = key_of(DEPLOYMENT, names.WEBHOOK, names.NAMESPACE)
 CONTROLLER: Final = key_of(DEPLOYMENT, names.CONTROLLER, names.NAMESPACE)
 CONFIG_MAP: Final = key_of("ConfigMap", names.POLICIES_CONFIG_MAP, names.NAMESPACE)
+LEASE: Final = key_of("Lease", names.CONTROLLER, names.NAMESPACE)
 INTERCEPTION: Final = key_of(CONFIGURATION, names.WEBHOOK_CONFIGURATION)
 JUDGING: Final = key_of(VALIDATING, names.WEBHOOK_CONFIGURATION)
 

@@ -43,6 +43,7 @@ KINDS: Final = (
     Kind("v1", "Namespace", "namespaces", namespaced=False),
     Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False),
     Kind("v1", "ResourceQuota", "resourcequotas"),
+    Kind("coordination.k8s.io/v1", "Lease", "leases"),
     Kind("v1", "ServiceAccount", "serviceaccounts"),
     Kind(_RBAC, "ClusterRole", "clusterroles", namespaced=False),
     Kind(_RBAC, "ClusterRoleBinding", "clusterrolebindings", namespaced=False),

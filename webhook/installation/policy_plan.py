@@ -16,14 +16,16 @@ from webhook.installation.policy_files import mounted_config_map, takes_files
 from webhook.installation.policy_objects import (
     GIVEN,
     SHIPPED,
+    is_read,
     is_still,
     marked,
     normalized,
     of_files,
     of_key,
     ordered,
+    read_policies,
+    texts_of,
 )
-from webhook.installation.stored_policies import is_read, read_policies, texts_of
 from webhook.policy.cluster_objects import load_objects
 from webhook.policy.load import load
 from webhook.validating import POLICIES as JUDGING

@@ -23,12 +23,13 @@ _LATER: Final = (
 )
 
 
-def find_shortage(server: str) -> str:
-    """Return why Fairlead does not work with this version, such as v1.29.9; empty if it does."""
+def find_shortage(server: str) -> tuple[str, str] | None:
+    """Return why Fairlead does not work with this version, such as v1.29.9, and what it needs."""
     found = _parsed(server)
     if found is None or found >= NEEDED:
-        return ""
-    return f"the cluster has Kubernetes {server}"
+        return None
+    wanted = ".".join(map(str, NEEDED))
+    return f"the cluster has Kubernetes {server}", f"Fairlead needs {wanted} or newer"
 
 
 def missing_features(server: str) -> list[tuple[str, str]]:
@@ -48,8 +49,7 @@ async def check_server(client: Client, progress: Progress) -> None:
     """
     server = str((await client.get("/version")).get("gitVersion", ""))
     if shortage := find_shortage(server):
-        wanted = ".".join(map(str, NEEDED))
-        raise InstallationError(f"{shortage}; Fairlead needs {wanted} or newer")
+        raise InstallationError("; ".join(shortage))
     for what, cure in missing_features(server):
         progress.note(f"{what}; {cure}")
 

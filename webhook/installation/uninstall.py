@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
-from webhook.errors import ClusterError
-from webhook.installation.apply import ended, get_object, guard_keys, labelled, remove
-from webhook.installation.manifests import CONFIG_MAP, every_key
+from webhook.installation.apply import (
+    applied_or_labelled,
+    ended,
+    get_object,
+    guard_keys,
+    labelled,
+    remove,
+)
+from webhook.installation.manifests import CONFIG_MAP, LEASE, every_key
 from webhook.installation.object_kinds import (
     CONFIGURATION,
     CRD,
@@ -21,7 +26,7 @@ from webhook.installation.object_kinds import (
 from webhook.installation.probe import ANSWERS, probe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from webhook.installation.object_kinds import Key
     from webhook.installation.waiting import Patience, Progress
@@ -36,13 +41,9 @@ _POLICIES: Final = tuple(
 )
 # Created by the programs, or by cert-manager for them, and not in the manifests. These names are
 # ours.
-_SECRETS: Final = (
-    names.AUTHORITY_SECRET,
-    names.SERVING_SECRET,
-    "fairlead-cert-manager-authority",
-)
-_LEASE: Final = (
-    f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases/{names.CONTROLLER}"
+_SECRETS: Final = tuple(
+    key_of("Secret", name, names.NAMESPACE)
+    for name in (names.AUTHORITY_SECRET, names.SERVING_SECRET, "fairlead-cert-manager-authority")
 )
 # Kinds of which users may have objects in our namespace, and objects that Kubernetes puts into
 # each namespace.
@@ -86,8 +87,10 @@ async def uninstall(
     doomed = sorted({CONFIG_MAP, *every_key(), *await guard_keys(client)})
     deleted: list[Key] = []
 
-    async def away(some: Iterable[Key]) -> None:
-        deleted.extend([key for key in some if await remove(client, key)])
+    async def away(
+        some: Iterable[Key], ours: Callable[[Mapping[str, Any]], bool] = applied_or_labelled
+    ) -> None:
+        deleted.extend([key for key in some if await remove(client, key, ours)])
 
     with progress.step("having pods sent to the webhook no more"):
         await away(key for key in doomed if key.kind.name in (GUARD_BINDING, GUARD))
@@ -103,11 +106,7 @@ async def uninstall(
         late = {_NAMESPACE, _RUNS, *_POLICIES}
         early = {*deleted, *late}
         await away(key for key in reversed(doomed) if key not in early)
-        for name in _SECRETS:
-            key = key_of("Secret", name, names.NAMESPACE)
-            if await remove(client, key, lambda _: True):
-                deleted.append(key)
-        await _delete_lease(client)
+        await away((*_SECRETS, LEASE), lambda _: True)
         if delete_runs:
             await away([_RUNS])
         if delete_policies:
@@ -155,14 +154,6 @@ async def _running(client: Client) -> str:
     pods = await client.list(f"/api/v1/namespaces/{names.NAMESPACE}/pods", labelled)
     count = sum(pods.items)
     return f"{count} of them end still" if count else ""
-
-
-async def _delete_lease(client: Client) -> None:
-    try:
-        await client.delete(_LEASE)
-    except ClusterError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
 
 
 async def _foreign_objects(client: Client) -> list[str]:

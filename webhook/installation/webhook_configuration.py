@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook import names, suspension
 from webhook.errors import ClusterError, InstallationError
 from webhook.installation.apply import Result, apply, get_object
-from webhook.installation.manifests import INTERCEPTION
+from webhook.installation.manifests import INTERCEPTION, LEASE
 from webhook.kube.lease import parse_lease as read_lease
 
 if TYPE_CHECKING:
@@ -159,9 +159,8 @@ def _is_off(live: Json) -> bool:
 
 async def leader(client: Client, now: datetime) -> str:
     """The leading controller, which will restore the rules; "" if there is none, or unknown."""
-    path = f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases/{names.CONTROLLER}"
     try:
-        return holder(await client.get(path), now)
+        return holder(await client.get(LEASE.path), now)
     except ClusterError:
         return ""
 

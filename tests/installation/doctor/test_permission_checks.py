@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from tests.installation.doctor.cluster_states import seen, text_of
-from tests.wording import Wording, mentions
-from webhook.installation.doctor.cluster_state import AccessAnswer, ReadKind, Right
-from webhook.installation.doctor.permission_checks import needed, permissions
-from webhook.installation.manifests import render
+from typing import Any
 
+from tests.installation.doctor.cluster_states import by_key, configuration, seen, text_of
+from tests.wording import Wording, mentions
+from webhook import names
+from webhook.guards import stamp_guard
+from webhook.installation.doctor.cluster_state import ReadKind, Right
+from webhook.installation.doctor.permission_checks import guards, needed, permissions
+from webhook.installation.manifests import render
+from webhook.installation.object_kinds import GUARD, GUARD_BINDING
+
+Json = dict[str, Any]
 LISTING = Right("list", "", "pods")
 
 
@@ -25,9 +31,8 @@ def test_what_a_program_needs_is_what_its_roles_grant() -> None:
 
 def test_rights_that_are_missing_are_reported_once_for_each_account(wording: Wording) -> None:
     """A program's are an error, one's own a warning."""
-    many = [AccessAnswer("fairlead-webhook", Right("list", "", f"r{n}"), False) for n in range(7)]
-    granted = AccessAnswer("fairlead-controller", LISTING, True)
-    own, webhook = permissions(seen(rights=[*many, granted, AccessAnswer("", LISTING, False)]))
+    many = [("fairlead-webhook", Right("list", "", f"r{n}")) for n in range(7)]
+    own, webhook = permissions(seen(missing_rights=[*many, ("", LISTING)]))
     assert (own.severity, webhook.severity) == ("warning", "error")
     mentions(own.what, "you may not list pods")
     mentions(webhook.what, "fairlead-webhook may not ", "list r4 and 2 more")
@@ -38,13 +43,13 @@ def test_rights_that_are_missing_are_reported_once_for_each_account(wording: Wor
 def test_missing_rights_on_nodes_block_nothing(wording: Wording) -> None:
     """A warning with a cure of its own; of the controller it is an error as any other."""
     verbs = [Right(verb, "", "nodes") for verb in ("list", "watch")]
-    webhooks = [AccessAnswer("fairlead-webhook", right, False) for right in verbs]
-    (told,) = permissions(seen(rights=webhooks))
+    webhooks = [("fairlead-webhook", right) for right in verbs]
+    (told,) = permissions(seen(missing_rights=webhooks))
     assert told.severity == "warning"
     mentions(told.what, "fairlead-webhook may not list nodes; watch nodes", "--nodes")
     wording(text_of(told))
     assert told.cure.startswith("fairlead install --nodes")
-    (told,) = permissions(seen(rights=[AccessAnswer("fairlead-controller", verbs[0], False)]))
+    (told,) = permissions(seen(missing_rights=[("fairlead-controller", verbs[0])]))
     assert told.severity == "error"
 
 
@@ -62,3 +67,54 @@ def test_a_right_is_written_as_kubectl_asks_for_it(wording: Wording) -> None:
     assert (verb, kind) == ("patch", "webhooks.admissionregistration.k8s.io")
     assert (name, namespace[-1]) == ("fairlead", "ns")
     wording(str(right))
+
+
+SHIPPED = by_key(
+    [
+        {
+            "kind": kind,
+            "metadata": {"name": names.RUN_AUTHORS_GUARD},
+            "spec": spec,
+        }
+        for kind, spec in (
+            (GUARD, {"validations": [{"expression": "false"}]}),
+            (GUARD_BINDING, {"policyName": names.RUN_AUTHORS_GUARD, "validationActions": ["Deny"]}),
+        )
+    ]
+)
+
+
+def test_a_guard_that_is_gone_or_changed_is_an_error(wording: Wording) -> None:
+    """What the API server fills in is no change."""
+    filled = {
+        title: {**each, "spec": {**each["spec"], "failurePolicy": "Fail"}}
+        for title, each in SHIPPED.items()
+    }
+    assert list(guards(seen(expected=SHIPPED, guard_objects=filled))) == []
+    for title, each in filled.items():
+        gone = {other: live for other, live in filled.items() if other != title}
+        (finding,) = guards(seen(expected=SHIPPED, guard_objects=gone))
+        assert finding.severity == "error"
+        mentions(finding.what, str(title))
+        wording(text_of(finding))
+        changed = {**each, "spec": {**each["spec"], "validations": [], "validationActions": []}}
+        found = guards(seen(expected=SHIPPED, guard_objects={**filled, title: changed}))
+        assert [(each.severity, str(title) in each.what) for each in found] == [("error", True)]
+
+
+def test_a_guard_that_does_nothing_is_reported(wording: Wording) -> None:
+    """It looks as if it held."""
+    policy, *bindings = stamp_guard(configuration()["webhooks"], deny=True)
+    assert list(guards(seen(guard_objects=by_key([policy, *bindings])))) == []
+    (finding,) = guards(seen(guard_objects=by_key([policy])))
+    mentions(finding.what, "no binding names ValidatingAdmissionPolicy fairlead-stamp")
+    wording(text_of(finding))
+    for finding in guards(seen(guard_objects=by_key(bindings))):
+        assert finding.severity == "error"
+        mentions(finding.what, "ValidatingAdmissionPolicy fairlead-stamp, which is not there")
+    audited = [
+        {**each, "spec": {**each["spec"], "validationActions": ["Audit"]}} for each in bindings
+    ]
+    found = list(guards(seen(guard_objects=by_key([policy, *audited]))))
+    assert len(found) == len(bindings)
+    mentions(found[0].what, "neither denies nor warns")

@@ -16,6 +16,7 @@ from webhook.installation.probe import Probe
 from webhook.interception import webhooks
 from webhook.policy.load import load
 
+LATER = "2026-02-02T00:00:00Z"
 POLICY = "apiVersion: fairlead.dev/v1alpha1\nkind: PlacementPolicy\nmetadata: {name: p}\n"
 
 
@@ -43,8 +44,8 @@ def test_without_rules_no_stamp_is_expected() -> None:
 
 def test_pods_without_a_stamp_are_reported_by_namespace(wording: Wording) -> None:
     """How many, and the first few names."""
-    many = [Unplaced("b", f"p{number}") for number in range(5)]
-    one, other = unplaced(seen(unplaced=[*many, Unplaced("a", "q")]))
+    many = [Unplaced("b", f"p{number}", LATER) for number in range(5)]
+    one, other = unplaced(seen(unplaced=[*many, Unplaced("a", "q", LATER)]))
     mentions(one.what, " a ", "1 pod ", "no stamp", ": q.")
     mentions(other.what, " b ", "5 pods ", "no stamp", ": p0, p1, p2 and 2 more.")
     wording(text_of(one))
@@ -53,7 +54,7 @@ def test_pods_without_a_stamp_are_reported_by_namespace(wording: Wording) -> Non
 
 def test_pods_older_than_the_configuration_are_noted(wording: Wording) -> None:
     """They were there before, or the configuration was gone for a time: nobody can tell."""
-    (finding,) = unplaced(seen(unplaced=[Unplaced("b", "p", older=True)]))
+    (finding,) = unplaced(seen(unplaced=[Unplaced("b", "p", "2026-01-01T00:00:00Z")]))
     assert finding.severity == "note"
     mentions(finding.what, "1 pod ", "older", "b/p")
     wording(text_of(finding))

@@ -17,7 +17,7 @@ from webhook.installation.doctor.cluster_state import Finding, ReadKind, check, 
 from webhook.interception import read_ca_bundle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from webhook.installation.doctor.cluster_state import ClusterState
 
@@ -104,11 +104,6 @@ def trust(state: ClusterState) -> Iterator[Finding]:
             f"the caBundles of {', '.join(each['name'] for each in published)} differ",
             f"{cures.keeper} writes one to all within seconds: {cures.why}",
         )
-    yield from _untrusted(state, published)
-
-
-def _untrusted(state: ClusterState, published: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
-    cures = _cures(state)
     try:
         leaf = read_certificate((state.serving or {}).get(CERTIFICATE, b""))
     except CertificateError:
@@ -122,8 +117,7 @@ def _untrusted(state: ClusterState, published: Sequence[Mapping[str, Any]]) -> I
 
 
 def _life(what: str, certificate: x509.Certificate, state: ClusterState) -> Iterator[Finding]:
-    cures = _cures(state)
-    end = certificate.not_valid_after_utc
+    cures, end = _cures(state), certificate.not_valid_after_utc
     begin = certificate.not_valid_before_utc
     if state.now >= end:
         yield error(f"{what} expired on {end:%Y-%m-%d %H:%M} UTC", f"{cures.renew}; {cures.why}")

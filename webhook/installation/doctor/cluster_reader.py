@@ -12,7 +12,6 @@ from certs.kept import BUNDLE, CERTIFICATE
 from webhook import names
 from webhook.errors import ClusterError
 from webhook.installation.doctor.cluster_state import (
-    AccessAnswer,
     ClusterState,
     ReadKind,
     Right,
@@ -27,12 +26,13 @@ from webhook.installation.manifests import (
     FROM_FILES,
     INTERCEPTION,
     JUDGING,
+    LEASE,
     render,
 )
 from webhook.installation.object_kinds import GUARD, GUARD_BINDING, key_of
 from webhook.installation.policy_files import has_argument
+from webhook.installation.policy_objects import is_read
 from webhook.installation.probe import probe, probe_policy
-from webhook.installation.stored_policies import is_read
 from webhook.installation.webhook_configuration import holder
 from webhook.kube.named_object import data_of
 from webhook.kube.namespaces import read_namespace
@@ -122,7 +122,7 @@ class Reader:
             unplaced=await self._tried(ReadKind.PODS_OF_RUNS, unplaced) or (),
             policies=await self._policies(deployments),
             left_files=await self._left_files(deployments),
-            rights=await self._rights(deployments, expected),
+            missing_rights=await self._missing_rights(deployments, expected),
             probe=await probe(self._client, namespaces[0] if namespaces else "default"),
             unread=self._unread,
         )
@@ -194,8 +194,7 @@ class Reader:
         return found
 
     async def _leader(self, now: datetime) -> str:
-        leases = f"/apis/coordination.k8s.io/v1/{_IN_NAMESPACE}/leases"
-        lease = await self._object(ReadKind.LEASE, f"{leases}/{names.CONTROLLER}")
+        lease = await self._object(ReadKind.LEASE, LEASE.path)
         return holder(lease, now) if lease else ""
 
     async def _namespaces(self, wanted: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -237,31 +236,23 @@ class Reader:
             return ""
         return await self._tried(ReadKind.JUDGED, probe_policy(self._client)) or ""
 
-    async def _rights(
+    async def _missing_rights(
         self, deployments: Mapping[str, Json], expected: Mapping[Key, Json]
-    ) -> list[AccessAnswer]:
-        """The caller's rights, and those that the programs need by the roles that this version has.
-
-        One after the other they would take seconds.
-        """
+    ) -> list[tuple[str, Right]]:
+        """What the caller lacks, and the programs by the roles that this version gives them."""
         accounts = needed(expected.values()) if names.CONTROLLER in deployments else {}
         limit = asyncio.Semaphore(_AT_ONCE)
-        found = await asyncio.gather(
-            *(self._has_right("", right, ReadKind.OWN_RIGHTS, limit) for right in WANTED),
-            *(
-                self._has_right(account, right, ReadKind.PROGRAMS_RIGHTS, limit)
-                for account, rights in accounts.items()
-                if account in deployments
-                for right in rights
-            ),
-        )
-        return [each for each in found if each]
+        questions = [
+            *(("", right) for right in WANTED),
+            *((at, right) for at in accounts if at in deployments for right in accounts[at]),
+        ]
+        lacks = await asyncio.gather(*(self._lacks(*each, limit) for each in questions))
+        return [each for each, lacking in zip(questions, lacks, strict=True) if lacking]
 
-    async def _has_right(
-        self, account: str, right: Right, what: ReadKind, limit: asyncio.Semaphore
-    ) -> AccessAnswer | None:
+    async def _lacks(self, account: str, right: Right, limit: asyncio.Semaphore) -> bool:
+        what = ReadKind.PROGRAMS_RIGHTS if account else ReadKind.OWN_RIGHTS
         if what not in self._kinds:
-            return None
+            return False
         # How the API server authenticates its tokens (k8s.io/apiserver, serviceaccount.UserInfo).
         prefix = "system:serviceaccounts"
         user = {
@@ -275,9 +266,7 @@ class Reader:
         async with limit:
             path = f"/apis/authorization.k8s.io/v1/{kind}"
             answer = await self._tried(what, self._client.create(path, body))
-        if answer is None:
-            return None
-        return AccessAnswer(account, right, answer["status"].get("allowed", False))
+        return answer is not None and not answer["status"].get("allowed")
 
 
 def _expected(deployments: Mapping[str, Json]) -> dict[Key, Json]:

@@ -72,20 +72,12 @@ class Right(NamedTuple):
         return f"{self.verb} {whole}{name}{place}"
 
 
-class AccessAnswer(NamedTuple):
-    """Whether a ServiceAccount has a right. An empty `account` is the caller."""
-
-    account: str
-    right: Right
-    allowed: bool
-
-
 class Unplaced(NamedTuple):
-    """A pod of a run without a stamp. `older`: created before the webhook configuration."""
+    """A pod of a run without a stamp."""
 
     namespace: str
     name: str
-    older: bool = False
+    created: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +103,7 @@ class ClusterState:
     unplaced: pods of runs without a stamp that have not finished.
     policies: what the webhook reads: the ConfigMap's files, or objects by resource and name.
     left_files: the ConfigMap's files, if the webhook does not read them.
+    missing_rights: each with the ServiceAccount that lacks it; empty: the caller.
     unread: what could not be read, and why.
     """
 
@@ -135,7 +128,7 @@ class ClusterState:
     unplaced: Sequence[Unplaced] = ()
     policies: Mapping[str, bytes] | None = None
     left_files: Mapping[str, bytes] = field(default_factory=dict)
-    rights: Sequence[AccessAnswer] = ()
+    missing_rights: Sequence[tuple[str, Right]] = ()
     probe: Probe | None = None
     unread: Mapping[ReadKind, str] = field(default_factory=dict)
 
@@ -157,6 +150,12 @@ class ClusterState:
             for key, each in self.guard_objects.items()
             if key.kind.name == GUARD_BINDING and key.name.startswith(names.STAMP_GUARD)
         ]
+
+    @property
+    def whole(self) -> Mapping[str, Mapping[str, str]]:
+        """The namespaces that are placed as a whole, with their labels."""
+        found = self.namespaces.items()
+        return {name: each for name, each in found if each.get(names.PLACE) == names.PLACE_ALL}
 
     @property
     def in_cluster(self) -> bool:

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.installation.doctor.certificate_checks import certificates, trust
+from webhook.installation.doctor import (
+    certificate_checks,
+    daemon_set_checks,
+    interception_checks,
+    permission_checks,
+    pod_checks,
+    policy_checks,
+    program_checks,
+)
 from webhook.installation.doctor.cluster_state import error
-from webhook.installation.doctor.daemon_set_checks import agents
-from webhook.installation.doctor.guard_checks import guards
-from webhook.installation.doctor.interception_checks import (
-    interception,
-    marked_namespaces,
-    selectors,
-)
-from webhook.installation.doctor.permission_checks import permissions
-from webhook.installation.doctor.pod_checks import end_to_end, unplaced
-from webhook.installation.doctor.policy_checks import judgement, left_behind, policies
-from webhook.installation.doctor.program_checks import (
-    definition,
-    endpoints,
-    leader,
-    programs,
-    versions,
-    watches,
-)
 
 if TYPE_CHECKING:
     from webhook.installation.doctor.cluster_state import (
@@ -43,25 +33,25 @@ class Outcome(NamedTuple):
 
 
 CHECKS: Final[tuple[Check, ...]] = (
-    end_to_end,
-    interception,
-    guards,
-    selectors,
-    programs,
-    watches,
-    endpoints,
-    certificates,
-    trust,
-    leader,
-    policies,
-    judgement,
-    left_behind,
-    unplaced,
-    marked_namespaces,
-    agents,
-    versions,
-    definition,
-    permissions,
+    pod_checks.end_to_end,
+    interception_checks.interception,
+    permission_checks.guards,
+    interception_checks.selectors,
+    program_checks.programs,
+    program_checks.watches,
+    program_checks.endpoints,
+    certificate_checks.certificates,
+    certificate_checks.trust,
+    program_checks.leader,
+    policy_checks.policies,
+    policy_checks.judgement,
+    policy_checks.left_behind,
+    pod_checks.unplaced,
+    interception_checks.marked_namespaces,
+    daemon_set_checks.agents,
+    program_checks.versions,
+    program_checks.definition,
+    permission_checks.permissions,
 )
 
 

@@ -20,7 +20,7 @@ from webhook.policy.reporting.interception import cure_of, unsent_marks
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.installation.doctor.cluster_state import ClusterState
 
@@ -46,10 +46,15 @@ def interception(state: ClusterState) -> Iterator[Finding]:
     for entry in state.entries:
         yield from _fields(entry, state)
     yield from _left_out(state)
+    guarded = [
+        _selectors((each.get("spec") or {}).get("matchResources") or {}) for each in state.guards
+    ]
     unguarded = [
         each["name"]
         for each in state.entries
-        if each.get("failurePolicy") == "Ignore" and not any(map(_guards(each), state.guards))
+        if each.get("failurePolicy") == "Ignore"
+        and _selectors(each) not in guarded
+        and ({}, {}) not in guarded
     ]
     if unguarded and ReadKind.GUARDS not in state.unread:
         yield warning(
@@ -97,16 +102,11 @@ def _left_out(state: ClusterState) -> Iterator[Finding]:
         for source in state.sources.rows
     }
     sources = [source for source, entries in names_of.items() if entries & live.keys()]
-    whole = [
-        name
-        for name, labels in state.namespaces.items()
-        if labels.get(names.PLACE) == names.PLACE_ALL
-    ]
     yield from _unsent_sources(state, sources)
     for wanted in webhooks({*DEFAULT_SOURCES, *sources}, table=state.sources):
         found = live.get(wanted["name"])
         if found is None:
-            make = error if whole or wanted["objectSelector"]["matchExpressions"] else warning
+            make = error if state.whole or wanted["objectSelector"]["matchExpressions"] else warning
             yield make(
                 f"the webhook configuration has no entry {wanted['name']}: its pods are not "
                 "sent, and are not placed",
@@ -145,37 +145,23 @@ def _narrowed(at: int, found: Json, wanted: Json, state: ClusterState) -> Iterat
         for each in expressions(found.get(selector) or {}):
             if _alike(each) in shipped:
                 continue
-            kept_out = _excluded_values(each, wanted, selector)
-            shown = (
-                f"{each['key']} {each['operator']} {sorted(kept_out or each.get('values') or ())}"
-            )
+            key, operator, values = _alike(each)
+            known = [more for *same, more in shipped if same == [key, operator]]
+            shown = f"{key} {operator} {sorted(values.difference(*known) or values)}"
             what = (
                 f"{name}: its {selector} has {shown} in addition to what ships: other pods are not "
                 "sent"
             )
             placed = [
                 name
-                for name, labels in state.namespaces.items()
-                if labels.get(names.PLACE) == names.PLACE_ALL
-                and not holds(each, labels.get(each["key"], name if each["key"] == _NAME else None))
+                for name, labels in state.whole.items()
+                if not holds(each, labels.get(key, name if key == _NAME else None))
             ]
-            if selector == "namespaceSelector" and each["key"] == _NAME and not placed:
+            if selector == "namespaceSelector" and key == _NAME and not placed:
                 # An admin includes or excludes single namespaces.
                 yield note(what)
             else:
                 yield warning(what, state.reinstall_as_now)
-
-
-def _excluded_values(found: Json, wanted: Json, selector: str) -> set[str]:
-    """The values that an expression excludes in addition to the shipped one."""
-    if found["operator"] != "NotIn":
-        return set()
-    shipped = (
-        set(each.get("values") or ())
-        for each in expressions(wanted[selector])
-        if (each["key"], each["operator"]) == (found["key"], "NotIn")
-    )
-    return set(found.get("values") or ()) - set().union(*shipped)
 
 
 def _alike(expression: Json) -> tuple[str, str, frozenset[str]]:
@@ -183,16 +169,9 @@ def _alike(expression: Json) -> tuple[str, str, frozenset[str]]:
     return expression["key"], expression["operator"], values
 
 
-def _guards(entry: Json) -> Callable[[Json], bool]:
-    """Return a test whether a binding of the guard has the selectors of this entry."""
-    selected = [entry.get(each) or {} for each in ("namespaceSelector", "objectSelector")]
-
-    def same(binding: Json) -> bool:
-        resources = (binding.get("spec") or {}).get("matchResources") or {}
-        found = [resources.get(each) or {} for each in ("namespaceSelector", "objectSelector")]
-        return found in (selected, [{}, {}])
-
-    return same
+def _selectors(found: Json) -> tuple[Json, Json]:
+    """The selectors of an entry, or of what a binding of the guard matches."""
+    return found.get("namespaceSelector") or {}, found.get("objectSelector") or {}
 
 
 def _disabled(state: ClusterState) -> Iterator[Finding]:
@@ -267,11 +246,10 @@ def _satisfiable(wanted: list[Any]) -> bool:
 @check("namespaces", ReadKind.NAMESPACES)
 def marked_namespaces(state: ClusterState) -> Iterator[Finding]:
     """Namespaces that are placed as a whole, and namespaces whose label has a wrong value."""
-    values = {name: labels.get(names.PLACE) for name, labels in sorted(state.namespaces.items())}
-    whole = [name for name, value in values.items() if value == names.PLACE_ALL]
-    if whole:
-        yield note(f"every pod is placed in {', '.join(whole)} ({names.PLACE}: all)")
-    for name, value in values.items():
+    if state.whole:
+        yield note(f"every pod is placed in {', '.join(sorted(state.whole))} ({names.PLACE}: all)")
+    for name, labels in sorted(state.namespaces.items()):
+        value = labels.get(names.PLACE)
         if value not in (None, names.PLACE_ALL):
             yield warning(
                 f"namespace {name} has {names.PLACE}: {value}, which means nothing",

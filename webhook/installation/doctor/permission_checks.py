@@ -1,4 +1,4 @@
-"""Checks of permissions of the caller and of both ServiceAccounts."""
+"""Checks of permissions: of the caller, of both programs, and of authors by the guards."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from webhook.installation.doctor.cluster_state import (
     note,
     warning,
 )
+from webhook.installation.object_kinds import GUARD, GUARD_BINDING
+from webhook.shortening import first_few
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -60,11 +62,10 @@ def permissions(state: ClusterState) -> Iterator[Finding]:
     """Both programs have the rights that they need, and the caller could read everything."""
     missing: dict[str, list[Right]] = defaultdict(list)
     nodes: list[Right] = []
-    for asked in state.rights:
-        if not asked.allowed:
-            # No decision depends on these.
-            of_nodes = asked.account == names.WEBHOOK and asked.right.resource == "nodes"
-            (nodes if of_nodes else missing[asked.account]).append(asked.right)
+    for account, right in state.missing_rights:
+        # No decision depends on the webhook's right to nodes.
+        of_nodes = account == names.WEBHOOK and right.resource == "nodes"
+        (nodes if of_nodes else missing[account]).append(right)
     if nodes:
         yield warning(
             f"ServiceAccount {names.NAMESPACE}/{names.WEBHOOK} may not "
@@ -74,9 +75,7 @@ def permissions(state: ClusterState) -> Iterator[Finding]:
             "grants it",
         )
     for account, rights in sorted(missing.items()):
-        listed = "; ".join(map(str, rights[:5])) + (
-            f" and {len(rights) - 5} more" * (len(rights) > 5)
-        )
+        listed = first_few([*map(str, rights)], 5)
         if account:
             yield error(
                 f"ServiceAccount {names.NAMESPACE}/{account} may not {listed}",
@@ -91,6 +90,50 @@ def permissions(state: ClusterState) -> Iterator[Finding]:
         # Few users have the right to the pods/proxy subresource, and a replica may be ending.
         say = note if what is ReadKind.METRICS else warning
         yield say(f"not checked: {what}: {why}", "run it with an administrator's rights")
+
+
+@check("guards", needs=ReadKind.GUARDS)
+def guards(state: ClusterState) -> Iterator[Finding]:
+    """The admission policies that enforce what the webhook cannot exist, and have bindings."""
+    kinds = (GUARD, GUARD_BINDING)
+    shipped = {key: each for key, each in state.expected.items() if key.kind.name in kinds}
+    for key, each in shipped.items():
+        live = state.guard_objects.get(key)
+        if live is None:
+            # A webhook outside the cluster is being tried out.
+            make = note if state.elsewhere else error
+            yield make(
+                f"there is no {key}: users who may write Runs can create pods that they "
+                "may not create themselves",
+                state.reinstall(),
+            )
+        elif not _within(each["spec"], live["spec"]):
+            yield error(
+                f"{key} differs from the version that ships, and may not enforce its rules",
+                state.reinstall(),
+            )
+    own = {key: each["spec"] for key, each in state.guard_objects.items() if key not in shipped}
+    policies = {key.name for key in state.guard_objects if key.kind.name == GUARD}
+    bound = {each["spec"].get("policyName") for each in state.guard_objects.values()}
+    cure = "apply it again: fairlead guard --help"
+    for key, spec in sorted(own.items()):
+        policy = spec.get("policyName")
+        if key.kind.name == GUARD:
+            if key.name not in bound:
+                yield warning(f"no binding names {key}: it does nothing", cure)
+        elif policy not in policies:
+            yield error(f"{key} names {GUARD} {policy}, which is not there", cure)
+        elif not {"Deny", "Warn"} & set(spec.get("validationActions") or ()):
+            yield warning(f"{key} neither denies nor warns: its findings are not reported", cure)
+
+
+def _within(shipped: Any, live: Any) -> bool:
+    """Whether the live value has all that ships; the API server may have added fields."""
+    if isinstance(shipped, dict) and isinstance(live, dict):
+        return all(key in live and _within(each, live[key]) for key, each in shipped.items())
+    if isinstance(shipped, list) and isinstance(live, list):
+        return len(shipped) == len(live) and all(map(_within, shipped, live))
+    return bool(shipped == live)
 
 
 def _of_rule(rule: Json, namespace: str) -> Iterator[Right]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.admission import stamp
@@ -73,8 +73,15 @@ def end_to_end(state: ClusterState) -> Iterator[Finding]:
 @check("unplaced pods", ReadKind.POD_RULES, ReadKind.NAMESPACES, ReadKind.PODS_OF_RUNS)
 def unplaced(state: ClusterState) -> Iterator[Finding]:
     """No pod of a run is without a stamp."""
+    metadata = (state.configuration or {}).get("metadata") or {}
+    since = metadata.get("creationTimestamp", "")
     by_namespace: dict[str, list[str]] = defaultdict(list)
-    older = [f"{pod.namespace}/{pod.name}" for pod in state.unplaced if pod.older]
+    older = []
+    for pod in state.unplaced:
+        if pod.created < since:
+            older.append(f"{pod.namespace}/{pod.name}")
+        else:
+            by_namespace[pod.namespace].append(pod.name)
     if older:
         pods = "1 pod of a run is" if len(older) == 1 else f"{len(older)} pods of runs are"
         yield note(
@@ -83,9 +90,6 @@ def unplaced(state: ClusterState) -> Iterator[Finding]:
             "none, if they were there before Fairlead; if the configuration was gone for a time: "
             "delete them: controllers create theirs again, others are to be applied again",
         )
-    for pod in state.unplaced:
-        if not pod.older:
-            by_namespace[pod.namespace].append(pod.name)
     for namespace, found in sorted(by_namespace.items()):
         shown = first_few(sorted(found), _NAMED)
         pods = "1 pod of a run has" if len(found) == 1 else f"{len(found)} pods of runs have"
@@ -95,13 +99,6 @@ def unplaced(state: ClusterState) -> Iterator[Finding]:
             "delete them: controllers create theirs again, others are to be applied again; a "
             "placement cannot be added",
         )
-
-
-class _Pod(NamedTuple):
-    namespace: str
-    name: str
-    created: str
-    passed_by: bool
 
 
 async def find_unplaced(
@@ -117,7 +114,6 @@ async def find_unplaced(
     """
     if configuration is None:
         return []
-    since = configuration["metadata"].get("creationTimestamp", "")
     found: set[Unplaced] = set()
     for entry in configuration.get("webhooks") or ():
         reached = {
@@ -132,11 +128,7 @@ async def find_unplaced(
             paths = [_ALL_PODS]
         for path in paths:
             pods = await client.list(path, read_pod, query=query)
-            found.update(
-                Unplaced(pod.namespace, pod.name, pod.created < since)
-                for pod in pods.items
-                if pod.passed_by and pod.namespace in reached
-            )
+            found.update(pod for pod in pods.items if pod and pod.namespace in reached)
     return sorted(found)
 
 
@@ -155,15 +147,12 @@ def _marks(entry: Json) -> bool:
     return any(each["operator"] in ("In", "Exists") for each in wanted)
 
 
-def read_pod(pod: Json) -> _Pod:
-    """The fields of a live pod that show whether it was placed."""
+def read_pod(pod: Json) -> Unplaced | None:
+    """The pod if it was not placed, and has not finished."""
     metadata = pod["metadata"]
     annotations = metadata.get("annotations") or {}
     over = (pod.get("status") or {}).get("phase") in _OVER
     mirror = names.MIRROR_POD in annotations
-    return _Pod(
-        metadata["namespace"],
-        metadata["name"],
-        metadata.get("creationTimestamp", ""),
-        stamp.parse_stamp(annotations.get(names.PLACEMENT)) is None and not over and not mirror,
-    )
+    if over or mirror or stamp.parse_stamp(annotations.get(names.PLACEMENT)) is not None:
+        return None
+    return Unplaced(metadata["namespace"], metadata["name"], metadata.get("creationTimestamp", ""))

@@ -13,6 +13,7 @@ from webhook.policy import policy_documents
 from webhook.policy.cluster_objects import Objects
 from webhook.policy.findings import condensed
 from webhook.policy.set_judgement import judge_set
+from webhook.shortening import first_few
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -46,7 +47,6 @@ class _Place(NamedTuple):
     absent: str
     bring: str
     mend: str
-    look: str
     all: str
 
 
@@ -56,7 +56,6 @@ _IN_CLUSTER = _Place(
     "the cluster has no definitions of policies: the webhook takes them from there",
     "kubectl apply --server-side -f manifests/crds",
     "mend it, or the object that it names",
-    "kubectl get placementpolicies,capacityclasses,placementexceptions,runsources -o yaml",
     "fairlead check cluster lists all of them",
 )
 
@@ -71,8 +70,7 @@ def _in_config_map(state: ClusterState) -> _Place:
         f"there is no {_CONFIG_MAP}: pods of the webhook cannot start",
         install,
         f"mend it, then fairlead check DIR and {install}",
-        "fairlead check DIR",
-        "fairlead check lists all of them",
+        "fairlead check DIR lists all of them",
     )
 
 
@@ -93,19 +91,17 @@ def policies(state: ClusterState) -> Iterator[Finding]:
 def _judge_set(documents: Mapping[str, bytes], place: _Place, now: datetime) -> Iterator[Finding]:
     found = judge_set(place.read(documents), now=now)
     wrong = [each for each in found.findings if each.severity == "error"]
+    doubtful = [each for each in found.findings if each.severity == "warning" and found.policies]
     cure = f"{place.mend}; {_SERVES if found.policies else _UNTIL}"
-    for each in wrong[:_MOST]:
-        yield error(f"{place.name}: {each}", cure)
-    if len(wrong) > _MOST:
-        yield note(f"{len(wrong) - _MOST} more errors: {place.all}")
-    if found.policies is None:
-        return
-    warnings = condensed([each for each in found.findings if each.severity == "warning"])
-    for each in warnings[:_MOST]:
-        yield warning(f"{place.name}: {each}", place.look)
-    if len(warnings) > _MOST:
-        yield note(f"{len(warnings) - _MOST} more warnings: {place.all}")
-    if not found.policies.policies:
+    for make, cures, some in (
+        (error, cure, wrong),
+        (warning, place.all, condensed(doubtful)),
+    ):
+        for each in some[:_MOST]:
+            yield make(f"{place.name}: {each}", cures)
+        if len(some) > _MOST:
+            yield note(f"{len(some) - _MOST} more {some[0].severity}s: {place.all}")
+    if found.policies and not found.policies.policies:
         yield note(f"{place.name} has no policy: pods are stamped, and stay as they are")
 
 
@@ -208,10 +204,9 @@ def _rules(entry: Json) -> set[tuple[str, str, str]]:
 
 
 def _less(found: Json, wanted: Json) -> str:
-    def text(some: set[tuple[str, str, str]]) -> str:
-        shown = sorted({f"{verb} {each}" for _, each, verb in some})
-        return ", ".join(shown[:5]) + (", …" if len(shown) > 5 else "")
-
-    lacks, more = _rules(wanted) - _rules(found), _rules(found) - _rules(wanted)
-    parts = [f"it lacks {text(lacks)}"] if lacks else []
-    return "; ".join([*parts, *([f"it also has {text(more)}"] if more else [])])
+    there, ships = _rules(found), _rules(wanted)
+    return "; ".join(
+        f"{words} {first_few(sorted({f'{verb} {each}' for _, each, verb in some}), _MOST)}"
+        for words, some in (("it lacks", ships - there), ("it also has", there - ships))
+        if some
+    )

@@ -10,7 +10,7 @@ from webhook import names
 from webhook.installation import rollout
 from webhook.installation.doctor.cluster_state import Finding, ReadKind, check, error, note, warning
 from webhook.installation.object_kinds import CRD, key_of
-from webhook.installation.server_version import NEEDED, find_shortage, missing_features
+from webhook.installation.server_version import find_shortage, missing_features
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,8 +25,7 @@ _RELEASE: Final = re.compile(r"v?(\d+\.\d+\.\d+)")
 def versions(state: ClusterState) -> Iterator[Finding]:
     """The cluster is new enough, and all parts of Fairlead have one version."""
     if shortage := find_shortage(state.server):
-        wanted = ".".join(map(str, NEEDED))
-        yield error(shortage, f"Fairlead needs {wanted} or newer")
+        yield error(*shortage)
     else:
         yield from (note(*each) for each in missing_features(state.server))
     images = {name: _tag(each) for name, each in sorted(state.deployments.items())}
