@@ -20,6 +20,7 @@ from webhook.installation.manifests import (
     render,
     shipped_classes,
 )
+from webhook.installation.object_kinds import Key
 from webhook.installation.policy_files import has_argument, takes_files
 from webhook.installation.policy_objects import GIVEN, SHIPPED, is_still, of_key
 from webhook.interception import DEFAULT_SOURCES, webhooks
@@ -114,34 +115,28 @@ def test_policies_take_the_place_of_those_that_ship() -> None:
     assert not is_still(policy, SHIPPED)
 
 
-@pytest.mark.parametrize("files", [(), (FROM_FILES,)])
-def test_nodes_are_watched_where_that_was_chosen(files: tuple[str, ...]) -> None:
-    """One argument more, one role, bound; wherever the policies come from."""
-    without = adapted(Choices(components=files))
-    made = adapted(Choices(components=(*files, "nodes")))
-    assert not has_argument(without[WEBHOOK], "--nodes")
-    assert has_argument(made[WEBHOOK], "--nodes")
+@pytest.mark.parametrize(
+    ("component", "beside", "program", "argument"),
+    [
+        ("nodes", (), WEBHOOK, "--nodes"),
+        ("nodes", (FROM_FILES,), WEBHOOK, "--nodes"),
+        ("policy-reports", (), CONTROLLER, "--policy-reports"),
+    ],
+)
+def test_a_component_is_an_argument_and_the_rights_to_it(
+    component: str, beside: tuple[str, ...], program: Key, argument: str
+) -> None:
+    """Bound; both are removed where it is not chosen."""
+    without = adapted(Choices(components=beside))
+    made = adapted(Choices(components=(*beside, component)))
+    assert not has_argument(without[program], argument)
+    assert has_argument(made[program], argument)
     more = made.keys() - without.keys()
     assert {str(key) for key in more} == {
-        "ClusterRole fairlead-webhook-nodes",
-        "ClusterRoleBinding fairlead-webhook-nodes",
+        f"{kind} {program.name}-{component}" for kind in ("ClusterRole", "ClusterRoleBinding")
     }
     assert more < every_key()
     assert list(made) == sorted(made, key=lambda key: key.rank)
-
-
-def test_reports_are_written_where_that_was_chosen() -> None:
-    """One argument more of the controller; its rights are removed where it is not chosen."""
-    without = adapted(Choices())
-    made = adapted(Choices(components=("policy-reports",)))
-    assert not has_argument(without[CONTROLLER], "--policy-reports")
-    assert has_argument(made[CONTROLLER], "--policy-reports")
-    more = made.keys() - without.keys()
-    assert {str(key) for key in more} == {
-        "ClusterRole fairlead-controller-policy-reports",
-        "ClusterRoleBinding fairlead-controller-policy-reports",
-    }
-    assert more < every_key()
 
 
 def test_policies_from_files_are_in_a_config_map() -> None:

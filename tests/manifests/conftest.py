@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.manifests.kustomize import Json, kustomized, overlay
+from tests.manifests.kustomize import Json, overlay
 from webhook.sandbox.binaries import obtain_kubectl
 from webhook.sandbox.progress import Lines
 
@@ -25,9 +25,3 @@ def kubectl_path() -> Path:
 def build() -> Build:
     """Gives the objects of an overlay by its name."""
     return overlay
-
-
-@pytest.fixture(scope="session")
-def kustomize(kubectl_path: Path) -> Callable[[Path], tuple[Json, ...]]:
-    """Gives the objects of any folder with a kustomization."""
-    return lambda folder: kustomized(kubectl_path, folder)

@@ -13,6 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.manifests.chart import with_components
 from tests.manifests.generated import MANIFESTS, OTHERS
 from tests.manifests.kustomize import Json, kustomized, of_kind, one, selects
 from webhook import names
@@ -156,21 +157,13 @@ def test_a_component_follows_what_an_overlay_says_of_our_own_entry(
 
 @pytest.mark.parametrize("action", [["Warn", "Audit"], ["Deny"]], ids=" ".join)
 def test_the_guard_means_the_very_pods_that_the_webhook_is_sent(
-    kubectl_path: Path, tmp_path: Path, action: list[str]
+    kubectl_path: Path, action: list[str]
 ) -> None:
     """With a source's guard-stamp beside it there is one binding an entry, with its selectors."""
     overlay = "fail-open-guarded" + ("-deny" if action == ["Deny"] else "")
     chosen = ("spark", "mpi-operator", "mlrun")
-    whole = {
-        "resources": [os.path.relpath(MANIFESTS / overlay, tmp_path)],
-        "components": [
-            os.path.relpath(MANIFESTS / "components" / f"source-{name}" / part, tmp_path)
-            for name in chosen
-            for part in ("", "guard-stamp")
-        ],
-    }
-    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(whole))
-    objects = kustomized(kubectl_path, tmp_path)
+    parts = [f"source-{name}{part}" for name in chosen for part in ("", "/guard-stamp")]
+    objects = with_components(kubectl_path, overlay, *parts)
     bound = {
         each["metadata"]["name"]: each["spec"]
         for each in of_kind(objects, "ValidatingAdmissionPolicyBinding")

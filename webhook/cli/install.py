@@ -6,7 +6,6 @@ import asyncio
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
-from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +17,9 @@ from webhook.cli.output import as_list, output_option, print_error, print_notes,
 from webhook.errors import ClusterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from webhook.installation.install import Done
+    from webhook.installation.apply import Result
     from webhook.installation.object_kinds import Key
     from webhook.installation.waiting import NotInTime
     from webhook.kube.client import Client
@@ -208,7 +207,8 @@ def command(
     done = asyncio.run(_run(objects, policies is not None, reports, timeout, kubeconfig, context))
     if done is None:
         sys.exit(FAILED)
-    _print_done(done, output)
+    document = [{"object": str(key), "result": result} for key, result in done.items()]
+    print_result(output, json=lambda: {"objects": document}, text=lambda: _lines(done))
 
 
 async def _stored(kubeconfig: Path | None, context: str) -> Sequence[Document]:
@@ -225,7 +225,7 @@ async def _run(
     timeout: float,  # noqa: ASYNC109  (of several waits together)
     kubeconfig: Path | None,
     context: str,
-) -> Sequence[Done] | None:
+) -> Mapping[Key, Result] | None:
     from webhook.installation.install import Installer
     from webhook.installation.waiting import NotInTime, Patience
     from webhook.sandbox.progress import Lines
@@ -245,27 +245,16 @@ async def _run(
 async def reports_notes(client: Client) -> list[str]:
     """A note if the cluster does not serve policy reports yet. Raises ClusterError."""
     from webhook.controller.policies.report_documents import NO_DEFINITION, VERSION
+    from webhook.installation.apply import get_object
 
-    try:
-        await client.get(f"/apis/{VERSION}")
-    except ClusterError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-        return [NO_DEFINITION]
-    return []
+    return [] if await get_object(client, f"/apis/{VERSION}") else [NO_DEFINITION]
 
 
-def _print_done(done: Sequence[Done], output: str) -> None:
-    document = [{"object": str(each.key), "result": each.result} for each in done]
-    print_result(output, json=lambda: {"objects": document}, text=lambda: _lines(done))
-
-
-def _lines(done: Sequence[Done]) -> Iterator[str]:
-    for each in done:
-        if each.result != "unchanged":
-            yield f"{each.result} {each.key}"
-    unchanged = sum(each.result == "unchanged" for each in done)
-    if unchanged:
+def _lines(done: Mapping[Key, Result]) -> Iterator[str]:
+    for key, result in done.items():
+        if result != "unchanged":
+            yield f"{result} {key}"
+    if unchanged := list(done.values()).count("unchanged"):
         yield f"{unchanged} objects were as they should be"
     yield "Fairlead answers: a pod of a run comes back placed"
 

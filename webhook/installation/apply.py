@@ -92,14 +92,14 @@ async def remove(client: Client, key: Key, ours: Callable[[Mapping[str, Any]], b
     return True
 
 
-async def guard_keys(client: Client) -> list[Key]:
-    """The guards in the cluster, with the bindings for each source; policies come last."""
-    return [
-        key_of(kind, name)
-        for kind in (GUARD_BINDING, GUARD)
-        for name in (await client.list(key_of(kind, "any").collection, _name)).items
-        if name.startswith(names.GUARDS)
-    ]
+async def list_guards(client: Client) -> dict[Key, Json]:
+    """The guards in the cluster: policies, and their bindings for each source."""
+    found = {
+        key_of(kind, each["metadata"]["name"]): each
+        for kind in (GUARD, GUARD_BINDING)
+        for each in (await client.list(key_of(kind, "any").collection, lambda each: each)).items
+    }
+    return {key: each for key, each in found.items() if key.name.startswith(names.GUARDS)}
 
 
 async def ended(client: Client, key: Key) -> str:
@@ -126,7 +126,3 @@ def labelled(found: Mapping[str, Any]) -> bool:
 def applied_or_labelled(found: Mapping[str, Any]) -> bool:
     """Whether `fairlead install` has applied it, or it has the label of the manifests."""
     return applied(found) or labelled(found)
-
-
-def _name(found: Mapping[str, Any]) -> str:
-    return str(found["metadata"]["name"])

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.errors import InstallationError
 from webhook.installation import policy_plan, rollout
-from webhook.installation.apply import Result, applied, apply, ended, get_object, guard_keys, remove
+from webhook.installation.apply import (
+    Result,
+    applied,
+    apply,
+    ended,
+    get_object,
+    list_guards,
+    remove,
+)
 from webhook.installation.choices import is_stamp_guard
 from webhook.installation.manifests import CONFIG_MAP, INTERCEPTION, JUDGING, WEBHOOK, every_key
 from webhook.installation.object_kinds import CRD, DEPLOYMENT
@@ -26,7 +34,7 @@ from webhook.installation.webhook_configuration import intercept
 from webhook.validating import POLICIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from webhook.installation.object_kinds import Key
     from webhook.installation.policy_plan import Plan
@@ -40,13 +48,6 @@ _QUERY: Final = {"fieldManager": names.INSTALL_MANAGER}
 _DRAINING: Final = 40.0
 
 
-class Done(NamedTuple):
-    """The result for one object."""
-
-    key: Key
-    result: Result
-
-
 class Installer:
     """Works on one cluster. Every call raises ClusterError or InstallationError."""
 
@@ -54,7 +55,7 @@ class Installer:
         self._client = client
         self._patience = patience
         self._progress = progress
-        self._done: list[Done] = []
+        self._done: dict[Key, Result] = {}
 
     async def install(
         self,
@@ -62,7 +63,7 @@ class Installer:
         *,
         own_policies: bool = False,
         probe_in: str = "default",
-    ) -> Sequence[Done]:
+    ) -> Mapping[Key, Result]:
         """Apply the objects, in their order, and return once the webhook answers for a pod.
 
         Policies are written before the webhook reads them from the cluster. The configurations
@@ -70,7 +71,7 @@ class Installer:
         the first stamp. Objects that were not chosen are deleted if an earlier installation has
         applied them. `own_policies`: the user has chosen the policies.
         """
-        self._done = []
+        self._done = {}
         await check_server(self._client, self._progress)
         late = {key for key in objects if is_stamp_guard(key)}
         first = [
@@ -100,9 +101,9 @@ class Installer:
         await self._judge(objects[JUDGING])
         await self._bring_late(unwritten)
         await self._apply(sorted(late), objects)
-        for key in sorted({*every_key(), *await guard_keys(self._client)} - objects.keys()):
+        for key in sorted({*every_key(), *await list_guards(self._client)} - objects.keys()):
             if await remove(self._client, key, applied):
-                self._note(key, "deleted")
+                self._done[key] = "deleted"
         return self._done
 
     async def _wait_for_ends(self, keys: Iterable[Key]) -> None:
@@ -117,7 +118,7 @@ class Installer:
             result = await apply(self._client, key, objects[key])
             if key in (CONFIG_MAP, WEBHOOK) and await self._clean(key, objects[key]):
                 result = "changed"
-            self._note(key, result)
+            self._done[key] = result
 
     async def _clean(self, key: Key, wanted: Json) -> bool:
         """Remove what an apply leaves: files of others, which would be policies, and the mount."""
@@ -139,7 +140,7 @@ class Installer:
             f"{CONFIG_MAP} is not changed, because it was edited in the cluster (--policies "
             "DIR replaces it)"
         )
-        self._note(CONFIG_MAP, "kept")
+        self._done[CONFIG_MAP] = "kept"
         return True
 
     async def _is_upgrade(self, objects: Mapping[Key, Json]) -> bool:
@@ -155,14 +156,14 @@ class Installer:
         files, all of them must be written first.
         """
         for key in plan.same:
-            self._note(key, "unchanged")
+            self._done[key] = "unchanged"
         for key, why in plan.kept.items():
             self._progress.note(f"{key} is left as it is: {why}")
-            self._note(key, "kept")
+            self._done[key] = "kept"
         left: dict[Key, Json] = {}
         for key, wanted in plan.writes.items():
             try:
-                self._note(key, await policy_plan.write(self._client, key, wanted))
+                self._done[key] = await policy_plan.write(self._client, key, wanted)
             except policy_plan.NotAccepted as error:
                 if plan.content or (error.answered and not upgrade):
                     raise
@@ -185,7 +186,7 @@ class Installer:
 
             async def missing(key: Key = key, wanted: Json = wanted) -> str:
                 try:
-                    self._note(key, await policy_plan.write(self._client, key, wanted))
+                    self._done[key] = await policy_plan.write(self._client, key, wanted)
                 except policy_plan.NotAccepted as error:
                     return str(error)
                 return ""
@@ -222,7 +223,7 @@ class Installer:
     async def _intercept(self, wanted: Json, probe_in: str) -> None:
         with self._progress.step("having pods of runs sent to the webhook"):
             result = await intercept(self._client, INTERCEPTION, wanted, self._patience)
-        self._note(INTERCEPTION, result)
+        self._done[INTERCEPTION] = result
         answers = 0
 
         async def missing() -> str:
@@ -240,13 +241,10 @@ class Installer:
     async def _judge(self, wanted: Json) -> None:
         with self._progress.step("having policies judged before they are stored"):
             result = await intercept(self._client, JUDGING, wanted, self._patience)
-            self._note(JUDGING, result)
+            self._done[JUDGING] = result
             if any(each["name"] == POLICIES for each in wanted["webhooks"]):
                 judged = partial(probe_policy, self._client)
                 await self._patience.until("a capacity class by dry run", judged)
-
-    def _note(self, key: Key, result: Result) -> None:
-        self._done.append(Done(key, result))
 
 
 async def _not_served(client: Client, key: Key) -> str:

@@ -33,18 +33,16 @@ from webhook.validating import POLICIES as JUDGING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from webhook.installation.policy_objects import Origin
     from webhook.kube.client import Client
 
     Json = dict[str, Any]
     Objects = Mapping[Key, Json]
 
 _MOST: Final = 5
-_PLACING: Final = (names.CLASS_KIND, names.POLICY_KIND)
-_KEPT: Final[Mapping[Origin, str]] = {
-    SHIPPED: "it was changed or written in the cluster",
-    GIVEN: "it was changed in the cluster since (kubectl replace -f FILE writes yours anyway)",
-}
+_KEPT_SHIPPED: Final = "it was changed or written in the cluster"
+_KEPT_GIVEN: Final = (
+    "it was changed in the cluster since (kubectl replace -f FILE writes yours anyway)"
+)
 _FAILED: Final = "failed calling webhook"
 _REFUSED: Final = f'admission webhook "{JUDGING}" denied the request'
 
@@ -63,22 +61,28 @@ class Plan(NamedTuple):
     notes: Sequence[str] = ()
 
 
-def plan_writes(wanted: Iterable[Json], live: Objects, origin: Origin) -> Plan:
-    """Plan the writes of policies of one origin. What others have written or changed stays.
+def plan_writes(wanted: Iterable[Json], live: Objects) -> Plan:
+    """Plan the writes of marked policies. What others have written or changed stays.
 
     New classes that ship are added only if all policies and classes are shipped ones: a user who
     has written a class may want no other. Exceptions and sources do not count.
     """
-    objects = ordered(marked(each, origin) for each in wanted)
+    objects = ordered(wanted)
+    ships = {at for at, each in objects.items() if is_still(each, SHIPPED)}
     same = [at for at in objects if at in live and _is_same_policy(live[at], objects[at])]
-    ours = (SHIPPED,) if origin == SHIPPED else (SHIPPED, GIVEN)
-    others = [at for at, each in live.items() if at not in same and not is_still(each, *ours)]
-    closed = origin == SHIPPED and any(at.kind.name in _PLACING for at in others)
-    kept = {at: _KEPT[origin] for at in others if at in objects}
+    others = {
+        at: each for at, each in live.items() if at not in same and not is_still(each, SHIPPED)
+    }
+    closed = any(at.kind.name in (names.CLASS_KIND, names.POLICY_KIND) for at in others)
+    kept = {
+        at: _KEPT_SHIPPED if at in ships else _KEPT_GIVEN
+        for at, each in others.items()
+        if at in ships or (at in objects and not is_still(each, GIVEN))
+    }
     writes = {
         at: each
         for at, each in objects.items()
-        if at not in same and at not in kept and (at in live or not closed)
+        if at not in {*same, *kept} and (at in live or at not in ships or not closed)
     }
     return Plan(writes, same, kept)
 
@@ -228,19 +232,10 @@ async def write(client: Client, key: Key, wanted: Json) -> Result:
 async def _plan(
     client: Client, wanted: list[Json], live: Objects, before: Json | None, *, given: bool
 ) -> Plan:
-    sources = [each for each in wanted if each["kind"] == names.SOURCE_KIND]
     if before is None or not takes_files(before):
-        if given or not sources:
-            return plan_writes(wanted, live, GIVEN if given else SHIPPED)
-        rest = plan_writes([each for each in wanted if each not in sources], live, SHIPPED)
-        plan = plan_writes(sources, live, GIVEN)
-        return Plan(
-            {**plan.writes, **rest.writes},
-            [*plan.same, *rest.same],
-            {**plan.kept, **rest.kept},
-        )
+        return plan_writes(wanted, live)
     if given:
-        plan = plan_writes(wanted, live, GIVEN)
+        plan = plan_writes(wanted, live)
         given_up = f"those in {CONFIG_MAP}, which is not read any more"
         return plan._replace(notes=(f"the policies given take the place of {given_up}",))
     name = mounted_config_map(before)
@@ -251,8 +246,8 @@ async def _plan(
         )
     config_map = await get_object(client, CONFIG_MAP._replace(name=name).path)
     if config_map is None:
-        return plan_writes(wanted, live, SHIPPED)
-    if sources:
+        return plan_writes(wanted, live)
+    if any(each["kind"] == names.SOURCE_KIND for each in wanted):
         raise InstallationError(
             f"the policies of {CONFIG_MAP} become objects first: run the same command without "
             "--source FILE, and then with it. Nothing has been changed"

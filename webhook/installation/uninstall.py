@@ -10,8 +10,8 @@ from webhook.installation.apply import (
     applied_or_labelled,
     ended,
     get_object,
-    guard_keys,
     labelled,
+    list_guards,
     remove,
 )
 from webhook.installation.manifests import CONFIG_MAP, LEASE, every_key
@@ -84,7 +84,7 @@ async def uninstall(
     those of policies and classes stay, unless `delete_policies`. Raises ClusterError, and
     NotInTime.
     """
-    doomed = sorted({CONFIG_MAP, *every_key(), *await guard_keys(client)})
+    doomed = sorted({CONFIG_MAP, *every_key(), *await list_guards(client)})
     deleted: list[Key] = []
 
     async def away(

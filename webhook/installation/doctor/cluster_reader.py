@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from certs.kept import BUNDLE, CERTIFICATE
 from webhook import names
 from webhook.errors import ClusterError
+from webhook.installation.apply import list_guards
 from webhook.installation.doctor.cluster_state import (
     ClusterState,
     ReadKind,
@@ -29,7 +30,6 @@ from webhook.installation.manifests import (
     LEASE,
     render,
 )
-from webhook.installation.object_kinds import GUARD, GUARD_BINDING, key_of
 from webhook.installation.policy_files import has_argument
 from webhook.installation.policy_objects import is_read
 from webhook.installation.probe import probe, probe_policy
@@ -84,6 +84,11 @@ class Reader:
         found = await self._list(ReadKind.DEPLOYMENTS, f"/apis/apps/v1/{_IN_NAMESPACE}/deployments")
         programs = (names.CONTROLLER, names.WEBHOOK)
         deployments = {_name(each): each for each in found if _name(each) in programs}
+        for what in (ReadKind.METRICS, ReadKind.POLICIES):
+            if ReadKind.DEPLOYMENTS in self._unread:
+                self._unread[what] = f"its source is unknown without {ReadKind.DEPLOYMENTS}"
+        from_cluster = takes_policies_from_cluster(deployments)
+        files = await self._files(ReadKind.LEFT_FILES if from_cluster else ReadKind.POLICIES)
         known = await self._namespaces(namespaces)
         daemon_sets = [
             each
@@ -105,12 +110,7 @@ class Reader:
             pods=await self._list(ReadKind.PODS, f"/api/v1/{_IN_NAMESPACE}/pods"),
             endpoints=await self._endpoints(),
             configuration=configuration,
-            guard_objects={
-                key_of(kind, _name(each)): each
-                for kind in (GUARD, GUARD_BINDING)
-                for each in await self._list(ReadKind.GUARDS, key_of(kind, "any").collection)
-                if _name(each).startswith(names.GUARDS)
-            },
+            guard_objects=await self._tried(ReadKind.GUARDS, list_guards(self._client)) or {},
             judging=judging,
             refused_policies=await self._refused_policies(judging),
             serving=await self._serving(),
@@ -120,8 +120,10 @@ class Reader:
             daemon_sets=daemon_sets,
             nodes=await self._nodes() if daemon_sets else (),
             unplaced=await self._tried(ReadKind.PODS_OF_RUNS, unplaced) or (),
-            policies=await self._policies(deployments),
-            left_files=await self._left_files(deployments),
+            policies=await self._tried(ReadKind.POLICIES, read_objects(self._client))
+            if from_cluster
+            else files,
+            left_files=(files or {}) if from_cluster else {},
             missing_rights=await self._missing_rights(deployments, expected),
             probe=await probe(self._client, namespaces[0] if namespaces else "default"),
             unread=self._unread,
@@ -171,8 +173,6 @@ class Reader:
         return secret and {k: v for k, v in data_of(secret).items() if k in (CERTIFICATE, BUNDLE)}
 
     async def _silences(self, deployments: Mapping[str, Json]) -> dict[tuple[str, str], float]:
-        if not deployments:
-            self._unknown_without_deployments(ReadKind.METRICS)
         found: dict[tuple[str, str], float] = {}
         for deployment, component in ((names.WEBHOOK, WEBHOOK), (names.CONTROLLER, CONTROLLER)):
             if deployment not in deployments:
@@ -207,27 +207,11 @@ class Reader:
             found = [*await self._list(ReadKind.NAMESPACES, "/api/v1/namespaces")]
         return {_name(each): each["metadata"].get("labels") or {} for each in found if each}
 
-    async def _policies(self, deployments: Mapping[str, Json]) -> dict[str, bytes] | None:
-        """The policy documents that the webhook reads."""
-        self._unknown_without_deployments(ReadKind.POLICIES)
-        if takes_policies_from_cluster(deployments):
-            return await self._tried(ReadKind.POLICIES, read_objects(self._client))
-        return await self._files(ReadKind.POLICIES)
-
-    def _unknown_without_deployments(self, what: ReadKind) -> None:
-        if ReadKind.DEPLOYMENTS in self._unread:
-            self._unread[what] = f"its source is unknown without {ReadKind.DEPLOYMENTS}"
-
-    async def _left_files(self, deployments: Mapping[str, Json]) -> dict[str, bytes]:
-        """The files of the ConfigMap if the webhook does not read it."""
-        if not takes_policies_from_cluster(deployments):
-            return {}
-        found = await self._files(ReadKind.LEFT_FILES) or {}
-        return {name: text for name, text in found.items() if is_read(name)}
-
     async def _files(self, what: ReadKind) -> dict[str, bytes] | None:
+        """The files of the ConfigMap that a webhook reads."""
         found = await self._object(what, CONFIG_MAP.path)
-        return found and {name: text.encode() for name, text in (found.get("data") or {}).items()}
+        files = ((found or {}).get("data") or {}).items()
+        return found and {name: text.encode() for name, text in files if is_read(name)}
 
     async def _refused_policies(self, judging: Json | None) -> str:
         """Why a policy that is written now would not be validated, although it should be."""
