@@ -220,7 +220,8 @@ async def write(client: Client, key: Key, wanted: Json) -> Result:
         stored = await client.get(key.path)
         if normalized({**stored, "kind": key.kind.name}) != normalized(wanted):
             # An apply keeps fields that others own.
-            await client.replace(key.path, {**stored, "spec": wanted["spec"]})
+            query = {"fieldManager": names.INSTALL_MANAGER}
+            await client.replace(key.path, {**stored, "spec": wanted["spec"]}, query=query)
     except (ClusterError, InstallationError) as error:
         words = str(error)
         if _FAILED in words or _REFUSED in words:
