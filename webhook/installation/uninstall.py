@@ -14,15 +14,16 @@ from webhook.installation.apply import (
     list_guards,
     remove,
 )
-from webhook.installation.manifests import CONFIG_MAP, LEASE, every_key
-from webhook.installation.object_kinds import (
-    CONFIGURATION,
-    CRD,
-    GUARD,
-    GUARD_BINDING,
-    VALIDATING,
-    key_of,
+from webhook.installation.manifests import (
+    CONFIG_MAP,
+    CONTROLLER,
+    INTERCEPTION,
+    JUDGING,
+    LEASE,
+    WEBHOOK,
+    every_key,
 )
+from webhook.installation.object_kinds import CRD, GUARD, GUARD_BINDING, key_of
 from webhook.installation.probe import ANSWERS, probe
 
 if TYPE_CHECKING:
@@ -94,13 +95,11 @@ async def uninstall(
 
     with progress.step("having pods sent to the webhook no more"):
         await away(key for key in doomed if key.kind.name in (GUARD_BINDING, GUARD))
-        await away(key for key in doomed if key.kind.name in (CONFIGURATION, VALIDATING))
-        for key in doomed:
-            if key.kind.name == CONFIGURATION:
-                await _forgotten(client, key, patience, probe_in)
+        await away((INTERCEPTION, JUDGING))
+        await _wait_until_forgotten(client, patience, probe_in)
     with progress.step("ending Fairlead's pods"):
         # They would create again what is deleted below: the certificates, the Lease.
-        await away(key for key in doomed if key.kind.name == "Deployment")
+        await away((CONTROLLER, WEBHOOK))
         await patience.until("the end of Fairlead's pods", lambda: _running(client))
     with progress.step("deleting the rest"):
         late = {_NAMESPACE, _RUNS, *_POLICIES}
@@ -135,13 +134,13 @@ async def _remaining_definitions(client: Client) -> list[str]:
     ]
 
 
-async def _forgotten(client: Client, key: Key, patience: Patience, probe_in: str) -> None:
+async def _wait_until_forgotten(client: Client, patience: Patience, probe_in: str) -> None:
     quiet = 0
 
     async def missing() -> str:
         nonlocal quiet
-        if await get_object(client, key.path):
-            return f"{key} is there still"
+        if await get_object(client, INTERCEPTION.path):
+            return f"{INTERCEPTION} is there still"
         tried = await probe(client, probe_in)
         # Several API servers learn of the deletion one by one.
         quiet = 0 if tried.was_answered or tried.failed else quiet + 1

@@ -203,18 +203,14 @@ def _disabled(state: ClusterState) -> Iterator[Finding]:
 
 def _fields(entry: Json, state: ClusterState) -> Iterator[Finding]:
     name = entry["name"]
-    if entry.get("timeoutSeconds", 10) > _LONGEST:
-        yield warning(
-            f"{name} has timeoutSeconds {entry['timeoutSeconds']}: every creation waits so long "
-            "for a webhook that does not answer",
-            state.reinstall(),
-        )
-    if entry.get("reinvocationPolicy") != "IfNeeded":
-        yield warning(
-            f"{name} has reinvocationPolicy {entry.get('reinvocationPolicy')}: what other webhooks "
-            "change afterwards is not placed",
-            state.reinstall(),
-        )
+    waits = "every creation waits so long for a webhook that does not answer"
+    late = "what other webhooks change afterwards is not placed"
+    for field, is_wrong, effect in (
+        ("timeoutSeconds", entry.get("timeoutSeconds", 10) > _LONGEST, waits),
+        ("reinvocationPolicy", entry.get("reinvocationPolicy") != "IfNeeded", late),
+    ):
+        if is_wrong:
+            yield warning(f"{name} has {field} {entry.get(field)}: {effect}", state.reinstall())
     for rule in entry.get("rules") or ():
         if rule.get("resources") != ["pods"] or rule.get("operations") != ["CREATE"]:
             yield warning(
