@@ -13,9 +13,9 @@ from prometheus_client import CollectorRegistry
 
 from tests.controller.runs import Api
 from webhook import metric_names
-from webhook.cli.controller_process import watch_parts
 from webhook.controller.certificates.certificate_metrics import CertificateMetrics
 from webhook.controller.controller_metrics import ControllerMetrics
+from webhook.controller.controller_process import watch_parts
 from webhook.controller.informers import Informers
 from webhook.controller.observed_state import ObservedState
 from webhook.server.health import Exposition

@@ -16,8 +16,9 @@ from click.testing import CliRunner
 from tests.kube.fake_api import write_kubeconfig
 from tests.server.serving import get, readiness
 from tests.wording import Wording, mentions
-from webhook.cli import controller_process
-from webhook.cli.controller import ControllerSettings, command
+from webhook.cli.controller import command
+from webhook.controller import controller_process
+from webhook.controller.settings import ControllerSettings
 
 COMMAND = [sys.executable, "-c", "from webhook.cli import main; main()", "controller"]
 

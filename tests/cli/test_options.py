@@ -13,20 +13,18 @@ from click.testing import CliRunner
 
 from tests.wording import Wording, mentions
 from webhook.cli import fairlead
-from webhook.cli.controller import ControllerSettings
 from webhook.cli.controller import command as controller
 from webhook.cli.options import (
     CLUSTER,
     Duration,
-    Number,
     Where,
     paths_of,
-    setting,
-    settings_options,
     text,
 )
-from webhook.cli.serve import ServeSettings
 from webhook.cli.serve import command as serve
+from webhook.controller.settings import ControllerSettings
+from webhook.server.settings import ServeSettings
+from webhook.settings import Number, setting, settings_options
 
 A, B = Path("a"), Path("b")
 

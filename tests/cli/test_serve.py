@@ -30,7 +30,7 @@ from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.app import MAX_BODY_BYTES
 from webhook.cli.serve import command
-from webhook.cli.serving_certificates import SelfSigned
+from webhook.server.serving_certificates import SelfSigned
 
 NEVER = "3600"
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "webhook-port.md"

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
-from webhook.cli.options import cluster_options, settings_options
+from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.cli.selection import Selection, answers_or_exit, check_usage, fails, read_files
+from webhook.settings import settings_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

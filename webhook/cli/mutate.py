@@ -7,9 +7,10 @@ import sys
 import click
 
 from webhook.cli.exit_codes import FAILED
-from webhook.cli.options import cluster_options, settings_options
+from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes
 from webhook.cli.selection import Selection, answers_or_exit, check_usage, fails, read_files
+from webhook.settings import settings_options
 
 
 @click.command("mutate")

@@ -1,20 +1,17 @@
-"""Options that several commands share, their types, and settings that are read from options.
-
-A settings class is a dataclass whose fields name the options that they are read from.
-"""
+"""Options that several commands share, and their types."""
 
 from __future__ import annotations
 
-import dataclasses
 import enum
-import functools
 import os
 import re
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
+
+from webhook.settings import Number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,9 +19,6 @@ if TYPE_CHECKING:
     from webhook.kube.client import Client
 
 _FORM: Final = re.compile(r"(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,6})s)?", re.ASCII)
-_S = TypeVar("_S")
-
-_OPTION: Final = "option"
 
 
 class Cluster(enum.Enum):
@@ -79,27 +73,6 @@ class OfflinePath(click.Path):
         if str(value) == CLUSTER.value and not Path(value).exists():
             self.fail(f"this command reads no cluster; {self._cure}", param, ctx)
         return super().convert(value, param, ctx)
-
-
-class Number(click.FloatRange):
-    """A number within inclusive bounds; nan and inf are invalid."""
-
-    def __init__(self, least: float, most: float) -> None:
-        super().__init__(min=least, max=most)
-        self._least = least
-        self._most = most
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Parse the value; click reports an error."""
-        number: float = click.FLOAT.convert(value, param, ctx)
-        # click.FloatRange accepts nan, because every comparison with nan is false.
-        if not self._least <= number <= self._most:
-            self.fail(
-                f"{value} is out of range: want {self._least:g} to {self._most:g}", param, ctx
-            )
-        return number
 
 
 class Duration(click.ParamType[timedelta]):
@@ -183,32 +156,3 @@ def usual_kubeconfig() -> Path | None:
     """~/.kube/config; None if $KUBECONFIG is set, or the file does not exist."""
     usual = Path.home() / ".kube" / "config"
     return usual if not os.environ.get("KUBECONFIG") and usual.is_file() else None
-
-
-def setting(*flags: str, **attributes: Any) -> Any:
-    """A field of a settings class, with the flags and attributes of its click.option."""
-    return dataclasses.field(metadata={_OPTION: (flags, attributes)})
-
-
-def settings_options(settings: type[_S]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command an option for each `setting` of this dataclass, and one value with all fields.
-
-    Other fields are parameters that the command declares itself. Its other parameters are passed
-    after that value, by name.
-    """
-    fields = dataclasses.fields(settings)  # type: ignore[arg-type]
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(command)
-        def with_options(**given: Any) -> None:
-            values = {each.name: given.pop(each.name) for each in fields}
-            command(settings(**values), **given)
-
-        wrapped: Callable[..., None] = with_options
-        for each in reversed(fields):
-            if each.metadata:
-                flags, attributes = each.metadata[_OPTION]
-                wrapped = click.option(*flags, each.name, **attributes)(wrapped)
-        return wrapped
-
-    return decorate

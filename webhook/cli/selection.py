@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import click
 
 from webhook.cli.exit_codes import UNKNOWN, errors_exit
-from webhook.cli.options import CLUSTER, WhereType, client_of, paths_of, setting, usual_kubeconfig
+from webhook.cli.options import CLUSTER, WhereType, client_of, paths_of, usual_kubeconfig
 from webhook.cli.output import print_notes, say
+from webhook.settings import setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -8,12 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from webhook.admission.policy_handler import PolicyHandler
-from webhook.cli.cluster_facts import age
 from webhook.errors import InvalidDocuments, ServingError
 from webhook.policy import policy_documents
 from webhook.policy.cluster_objects import Objects
 from webhook.policy.set_judgement import Served, load_served
 from webhook.policy.write_judge import Judge
+from webhook.server.cluster_facts import age
 from webhook.server.folder import Folder
 from webhook.server.policies_from_cluster import PoliciesFromCluster, Snapshot
 from webhook.server.reload import Reloader
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from webhook.cli.serving_certificates import Background
     from webhook.kube.client import Client
     from webhook.kube.policy_objects import PolicyObjects
     from webhook.placement.nodes import Node
     from webhook.policy.policy_set import PolicySet
     from webhook.server.readiness import Condition
     from webhook.server.reload import ReloadState, Source
+    from webhook.server.serving_certificates import Background
     from webhook.server.webhook_metrics import Metrics
 
 _logger = logging.getLogger(__name__)

@@ -20,11 +20,11 @@ from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.arrival import Arrival, Cluster
 from webhook.admission.engine import decide
-from webhook.cli import cluster_facts
-from webhook.cli.cluster_facts import ServedNodes, nodes_of, synced
 from webhook.errors import ClusterError
 from webhook.kube.cache import Cache
 from webhook.kube.reflector import Reflector
+from webhook.server import cluster_facts
+from webhook.server.cluster_facts import ServedNodes, nodes_of, synced
 from webhook.server.webhook_metrics import Metrics
 
 

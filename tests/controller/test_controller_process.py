@@ -12,9 +12,10 @@ from prometheus_client import CollectorRegistry
 from certs.kept import Serving
 from tests.controller.certificates.memory import Memory, entry, until_waiting
 from tests.wording import Wording, mentions
-from webhook.cli.controller import ControllerSettings, command
-from webhook.cli.controller_process import certificate_condition, make_keeper
+from webhook.cli.controller import command
 from webhook.controller.certificates.certificate_objects import mutating, validating
+from webhook.controller.controller_process import certificate_condition, make_keeper
+from webhook.controller.settings import ControllerSettings
 from webhook.kube.named_object import data_of
 from webhook.kube.writer import Writer
 

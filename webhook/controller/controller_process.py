@@ -16,7 +16,6 @@ from certs.issue import Names, service_names
 from certs.rotation import Terms as CertificateTerms
 from webhook import metric_names, names
 from webhook.backoff import Delays
-from webhook.cli.cluster_facts import synced
 from webhook.controller.certificates.certificate_metrics import CertificateMetrics
 from webhook.controller.certificates.certificate_objects import Installation, both
 from webhook.controller.certificates.keeper import Keeper
@@ -34,6 +33,7 @@ from webhook.kube.webhook_replicas import Replica, running
 from webhook.kube.writer import Writer
 from webhook.run.plan import plan
 from webhook.run.restarts import RestartTerms
+from webhook.server.cluster_facts import synced
 from webhook.server.drain import Drain, drain_on_signals
 from webhook.server.health import Exposition, health_app
 from webhook.server.listener import bind, serve_plain
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry
 
-    from webhook.cli.controller import ControllerSettings
     from webhook.controller.informers import Informer
+    from webhook.controller.settings import ControllerSettings
     from webhook.kube.client import Client
     from webhook.server.readiness import Conditions
 

@@ -1,4 +1,4 @@
-"""Facts about the cluster that decisions need, from its API server or from a file.
+"""Facts about the cluster that decisions need.
 
 These are labels of namespaces, the default PriorityClass, and with --nodes the nodes.
 """
@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.admission.prospects import Prospects
-from webhook.cli.objects import read_cluster_file
 from webhook.server.readiness import Condition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
-    from pathlib import Path
 
     from webhook.admission.arrival import NamespaceLabels
     from webhook.admission.decision import Decision
@@ -44,13 +42,6 @@ class ClusterFacts:
     default_priority_class: Callable[[], str | None]
     conditions: Conditions
     background: tuple[Callable[[], Coroutine[Any, Any, object]], ...] = ()
-
-
-def facts_from_file(path: Path) -> ClusterFacts:
-    """The facts in a file. Raises UnreadableInput."""
-    file = read_cluster_file(path)
-    known = Condition(ready=True, reason=f"{len(file.namespaces)} from {path}")
-    return ClusterFacts(file, lambda: file.default_priority_class, {"namespaces": lambda: known})
 
 
 def facts_from_cluster(client: Client, metrics: Metrics) -> ClusterFacts:

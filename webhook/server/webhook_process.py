@@ -15,8 +15,19 @@ from webhook.admission.app import admission_app
 from webhook.admission.arrival import Grounds
 from webhook.admission.foresee import Foresight
 from webhook.admission.handler import Handler
-from webhook.cli.cluster_facts import ServedNodes, facts_from_cluster, facts_from_file, nodes_of
-from webhook.cli.serving_certificates import (
+from webhook.evaluation.templates import faults_of, queued_templates, refers_to
+from webhook.interception import PATH
+from webhook.server.acceptor import allow_descriptors
+from webhook.server.certificate_sources import CertificateFiles
+from webhook.server.cluster_facts import ServedNodes, facts_from_cluster, nodes_of
+from webhook.server.connection_limiter import ConnectionLimiter
+from webhook.server.drain import ClosingConnections, Drain, drain_on_signals
+from webhook.server.health import health_app
+from webhook.server.limit import InFlightLimit
+from webhook.server.listener import bind, serve
+from webhook.server.notices import Notices
+from webhook.server.objects import MakingObjects
+from webhook.server.serving_certificates import (
     Cluster,
     Reached,
     SecretName,
@@ -26,18 +37,7 @@ from webhook.cli.serving_certificates import (
     clients_of,
     handshakes_of,
 )
-from webhook.cli.serving_policies import policies_of
-from webhook.evaluation.templates import faults_of, queued_templates, refers_to
-from webhook.interception import PATH
-from webhook.server.acceptor import allow_descriptors
-from webhook.server.certificate_sources import CertificateFiles
-from webhook.server.connection_limiter import ConnectionLimiter
-from webhook.server.drain import ClosingConnections, Drain, drain_on_signals
-from webhook.server.health import health_app
-from webhook.server.limit import InFlightLimit
-from webhook.server.listener import bind, serve
-from webhook.server.notices import Notices
-from webhook.server.objects import MakingObjects
+from webhook.server.serving_policies import policies_of
 from webhook.server.tls import Callers, ServerTls
 from webhook.server.webhook_metrics import Metrics
 from webhook.validating import POLICIES_PATH, WORKLOADS_PATH
@@ -45,34 +45,41 @@ from webhook.validating import POLICIES_PATH, WORKLOADS_PATH
 if TYPE_CHECKING:
     import socket
 
-    from webhook.cli.serve import ServeSettings
-    from webhook.cli.serving_policies import Policies
+    from webhook.server.cluster_facts import ClusterFacts
+    from webhook.server.serving_policies import Policies
+    from webhook.server.settings import ServeSettings
 
 _logger = logging.getLogger(__name__)
 
 _VERSIONS: Final = {"1.2": TLSVersion.TLSv1_2, "1.3": TLSVersion.TLSv1_3}
 
 
-def run(settings: ServeSettings) -> bool:
+def run(settings: ServeSettings, facts: ClusterFacts | None) -> bool:
     """Serve until drained. False if a second signal ended it early.
+
+    facts: those of a file; None: the cluster's.
 
     Raises a FairleadError if an address, a kubeconfig or a file cannot be used. Without valid
     policies and certificates the process is not ready, reports the reason, and tries again.
     """
     https = bind(settings.host, settings.port)
     plain = bind(settings.host, settings.health_port)
-    return asyncio.run(_run(settings, https, plain))
+    return asyncio.run(_run(settings, facts, https, plain))
 
 
-async def _run(settings: ServeSettings, https: socket.socket, plain: socket.socket) -> bool:
+async def _run(
+    settings: ServeSettings,
+    facts: ClusterFacts | None,
+    https: socket.socket,
+    plain: socket.socket,
+) -> bool:
     metrics, drain = Metrics(), Drain(settings.grace)
     tls = ServerTls(
         minimum=_VERSIONS[settings.tls_min_version], ask_clients=settings.client_ca is not None
     )
     async with AsyncExitStack() as stack:
-        if settings.cluster_file:
-            home, facts = None, facts_from_file(settings.cluster_file)
-        else:
+        home = None
+        if facts is None:
             home = await _home(settings, stack)
             facts = facts_from_cluster(home.client, metrics)
         nodes = nodes_of(home.client, metrics) if home and settings.nodes else ServedNodes()

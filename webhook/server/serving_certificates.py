@@ -15,9 +15,9 @@ from certs.authority import new_authority
 from certs.errors import CertificateError
 from certs.issue import Names, issue_server
 from certs.life import AUTHORITY_LIFETIME
-from webhook.cli.cluster_facts import age, synced
 from webhook.errors import ServingError
 from webhook.server.certificate_sources import AuthoritiesFile, CertificateFiles
+from webhook.server.cluster_facts import age, synced
 from webhook.server.handshake import SelfHandshake, reached_by
 from webhook.server.readiness import Condition
 from webhook.server.reload import Reloader

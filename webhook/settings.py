@@ -1,0 +1,66 @@
+"""Settings classes: dataclasses whose fields name the options that they are read from."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_S = TypeVar("_S")
+
+_OPTION: Final = "option"
+
+
+class Number(click.FloatRange):
+    """A number within inclusive bounds; nan and inf are invalid."""
+
+    def __init__(self, least: float, most: float) -> None:
+        super().__init__(min=least, max=most)
+        self._least = least
+        self._most = most
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Parse the value; click reports an error."""
+        number: float = click.FLOAT.convert(value, param, ctx)
+        # click.FloatRange accepts nan, because every comparison with nan is false.
+        if not self._least <= number <= self._most:
+            self.fail(
+                f"{value} is out of range: want {self._least:g} to {self._most:g}", param, ctx
+            )
+        return number
+
+
+def setting(*flags: str, **attributes: Any) -> Any:
+    """A field of a settings class, with the flags and attributes of its click.option."""
+    return dataclasses.field(metadata={_OPTION: (flags, attributes)})
+
+
+def settings_options(settings: type[_S]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option for each `setting` of this dataclass, and one value with all fields.
+
+    Other fields are parameters that the command declares itself. Its other parameters are passed
+    after that value, by name.
+    """
+    fields = dataclasses.fields(settings)  # type: ignore[arg-type]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def with_options(**given: Any) -> None:
+            values = {each.name: given.pop(each.name) for each in fields}
+            command(settings(**values), **given)
+
+        wrapped: Callable[..., None] = with_options
+        for each in reversed(fields):
+            if each.metadata:
+                flags, attributes = each.metadata[_OPTION]
+                wrapped = click.option(*flags, each.name, **attributes)(wrapped)
+        return wrapped
+
+    return decorate
