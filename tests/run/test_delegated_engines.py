@@ -17,7 +17,6 @@ from webhook.run.backends.engine_object import delegated_object, render_delegate
 from webhook.run.backends.engine_pods import assign_replicas
 from webhook.run.backends.engines import ENGINES, MPI_KEY, VARIANTS, created_objects
 from webhook.run.model.spec import MAX_INT32
-from webhook.run.observation import engine_object
 from webhook.run.observed import OwnedPod
 
 MPI = {"framework": "mpi", "replicas": {"launcher": {}, "worker": {"count": 2}}}
@@ -123,15 +122,6 @@ def test_a_failed_pod_that_its_job_keeps_is_not_the_replica() -> None:
         engine.look()
         assert engine.phase == "Running"
         assert (engine.role().failed, engine.role().restarts) == (1, 1)
-
-
-def test_an_mpijob_has_failed_once_its_status_is_complete() -> None:
-    """The operator writes Failed for evicted workers too, and goes on."""
-    engine = Engine(**MPI).look()
-    engine.reports("Failed", "MPIJobEvicted", "1/2 workers are evicted")
-    assert engine.phase != "Failed"
-    engine.object(completed=True).look()
-    assert engine.phase == "Failed"
 
 
 def test_workers_of_an_mpijob_are_numbered_as_in_the_run() -> None:
@@ -325,16 +315,30 @@ def test_a_driver_that_is_not_created_yet_is_waited_for() -> None:
     assert engine.did == [CreateEngineObject()]
 
 
+EVICTED = {"conditions": [{"type": "Failed", "status": "True", "reason": "MPIJobEvicted"}]}
+
+
 @pytest.mark.parametrize(
-    ("phase", "end"), [("Successful", "Succeeded"), ("Failed", "Failed"), ("Running", None)]
+    ("key", "status", "end"),
+    [
+        # It has a phase, and no conditions.
+        ("dask/dask", {"jobStatus": "Successful"}, "Succeeded"),
+        ("dask/dask", {"jobStatus": "Failed"}, "Failed"),
+        ("dask/dask", {"jobStatus": "Running"}, None),
+        ("dask/dask", {}, None),
+        # The operator writes Failed for evicted workers too, and goes on.
+        ("kubeflow/mpi", EVICTED, None),
+        ("kubeflow/mpi", {**EVICTED, "completionTime": "2026-01-01T00:00:00Z"}, "Failed"),
+        ("kubeflow/pytorch", EVICTED, "Failed"),
+    ],
 )
-def test_the_phase_of_a_daskjob_is_read_like_a_condition(phase: str, end: str | None) -> None:
-    """It has no conditions."""
+def test_the_end_of_an_object_is_read_as_its_engine_writes_it(
+    key: str, status: dict[str, Any], end: str | None
+) -> None:
+    """Neither too early nor never."""
     owner = {"apiVersion": names.API_VERSION, "kind": "Run", "name": "r", "uid": "r"}
     raw = {
         "metadata": {"name": "r", "uid": "u", "ownerReferences": [{**owner, "controller": True}]},
-        "status": {"jobStatus": phase},
+        "status": status,
     }
-    engine = ENGINES["dask/dask"]
-    assert engine.end(engine.read(raw)) == end
-    assert engine.end(engine_object({**raw, "status": {}}, "", "", "jobStatus")) is None
+    assert ENGINES[key].end(ENGINES[key].read(raw)) == end

@@ -207,8 +207,8 @@ class Delegation:
             gone=tuple(pod for pod in gone if pod.uid not in there),
             nodes=self._nodes.health({pod.node for pod in pods if pod.node}),
             refusals=self._refusals.refusals_of(run.metadata.uid),
-            # Looked for only where it decides: it looks at all owners of the engine's pods.
-            between=not (found and watched.engine.once) or watched.pods.has_owner(found.uid, links),
+            between=not (found and watched.engine.needs_owners)
+            or watched.pods.has_owner(found.uid, links),
             fresh=links is not None,
             edits=self._describe_edits(run, watched.engine, found) if found else "",
         )

@@ -51,6 +51,7 @@ class _Connections(RESTClientObject):
     def session(self) -> aiohttp.ClientSession:
         """Return the open session; the first call, which has an event loop, opens it."""
         if self.pool_manager is None:
+            # The package's own request function calls it; nothing public opens a session.
             self.pool_manager = self._create_pool_manager()
         return self.pool_manager
 

@@ -19,6 +19,7 @@ from webhook.run.actions import (
     SuspendEngineObject,
 )
 from webhook.run.backends.engine_pods import assign_replicas
+from webhook.run.backends.engines import FAILED
 from webhook.run.delegated_counts import Counts, count_replicas
 from webhook.run.engine_report import (
     BACKEND_SUSPENDED,
@@ -48,7 +49,7 @@ from webhook.run.verdict import Verdict, deadline
 from webhook.times import elapsed, to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from datetime import datetime
 
     from webhook.run.actions import Action
@@ -121,7 +122,7 @@ def _was_held(run: Run) -> bool:
 
 
 def _engine_failure(run: Run, engine: Engine, found: EngineObject, counted: Counted) -> Verdict:
-    reported, message = found.conditions[engine.failed]
+    reported, message = found.conditions[FAILED]
     why = f": {message or reported}" if message or reported else ", and does not say why"
     report = f"{engine.kind} {found.name} has failed{why}"
     if reported.startswith(_LIMITS):
@@ -188,7 +189,7 @@ def _reconcile_active(
 ) -> Outcome:
     found, counted = observed.object, counts.counted
     actions: tuple[Action, ...] = ()
-    absent = _absent_role(engine, counts.facts, observed)
+    absent = "" if found and found.deleted else engine.absent_role(counts.facts, observed)
     if absent and not observed.fresh:
         return Outcome(run.status, look_up=frozenset({run.name}))
     lost = absent if absent and _was_there(counts.facts[absent]) else ""
@@ -244,24 +245,6 @@ def _reconcile_active(
 def _was_there(facts: RoleFacts) -> bool:
     """Return True if the role had a pod: the name of one that never was may be another's."""
     return bool(facts.before.active or facts.down)
-
-
-def _absent_role(engine: Engine, facts: Mapping[str, RoleFacts], observed: EngineObserved) -> str:
-    """Return the role without a pod, or without what is above the others; empty for none.
-
-    The engine has created both once. When the pod ends, it deletes the rest itself.
-    """
-    found = observed.object
-    if found is None or found.deleted:
-        return ""
-    for label, phases in engine.once.items():
-        role = engine.roles[label]
-        if role not in facts or not phases & found.conditions.keys():
-            continue
-        over = facts[role].ended or facts[role].succeeded
-        if not over and not (facts[role].there and observed.between):
-            return role
-    return ""
 
 
 def _announce_new_object(

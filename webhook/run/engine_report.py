@@ -111,15 +111,14 @@ def pod_name_taken(run: Run, engine: Engine, role: str) -> Hindrance:
 
 def failed_for_good(engine: Engine, facts: Mapping[str, RoleFacts]) -> Hindrance | None:
     """Return which replica has failed and is not replaced as long as its pod is there."""
-    for role in engine.keeps_failed:
-        for index, pod in sorted(facts[role].ended.items()) if role in facts else ():
-            return Hindrance(
-                "ReplicaFailed",
-                f"{role}-{index} has failed, and {engine.operator} does not replace it while its "
-                f"pod is there: delete pod {pod.name}, or create the Run again with restartPolicy "
-                "OnFailure",
-            )
-    return None
+    if (pod := engine.failed_for_good(facts)) is None:
+        return None
+    return Hindrance(
+        "ReplicaFailed",
+        f"{pod.role}-{pod.index} has failed, and {engine.operator} does not replace it while its "
+        f"pod is there: delete pod {pod.name}, or create the Run again with restartPolicy "
+        "OnFailure",
+    )
 
 
 def rejected_pods(

@@ -13,7 +13,7 @@ from webhook import names
 from webhook.run.observed import EngineEvent, EngineObject, Exit, OwnedDeployment, OwnedPod
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from webhook.run.observed import PodPhase
 
@@ -134,13 +134,16 @@ def controller_of(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def engine_object(
-    raw: Mapping[str, Any], suspend: str, templates: str, phase: str = ""
+    raw: Mapping[str, Any],
+    suspend: str,
+    templates: str,
+    conditions: Callable[[Mapping[str, Any]], dict[str, tuple[str, str]]],
 ) -> EngineObject | None:
     """Return an engine's object; None if no Run owns it.
 
     suspend: the dotted path of the field that suspends it; empty if there is none.
     templates: the dotted path of its counts and pod templates.
-    phase: the field of a status without conditions, whose value counts as one.
+    conditions: returns those that hold from the status.
     """
     found = owner(raw)
     if found is None:
@@ -156,17 +159,14 @@ def engine_object(
         created=metadata.get("creationTimestamp") or "",
         deleted=bool(metadata.get("deletionTimestamp")),
         suspended=bool(suspend) and _below(spec, suspend) is True,
-        completed=bool(status.get("completionTime")),
         reported=bool(status),
-        conditions=_conditions(status, phase),
+        conditions=conditions(status),
         templates=orjson.dumps(_below(spec, templates)) if changed else b"",
     )
 
 
-def _conditions(status: Mapping[str, Any], phase: str) -> dict[str, tuple[str, str]]:
-    if phase:
-        found = status.get(phase)
-        return {str(found): ("", "")} if found else {}
+def true_conditions(status: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """Return reason and message by the type of the conditions that hold."""
     return {
         each["type"]: (each.get("reason") or "", _text(each.get("message")))
         for each in status.get("conditions") or ()

@@ -154,8 +154,7 @@ class EngineObject(NamedTuple):
     """The object from which another engine makes the pods.
 
     conditions: by type; only those that are True, with reason and message.
-    completed: the status has a completion time. suspended: the spec says so. reported: there is a
-    status.
+    suspended: the spec says so. reported: there is a status.
     templates: its counts and pod templates as JSON text, if its spec was changed after its
     creation; else empty.
     """
@@ -166,7 +165,6 @@ class EngineObject(NamedTuple):
     created: str
     deleted: bool = False
     suspended: bool = False
-    completed: bool = False
     reported: bool = False
     conditions: Mapping[str, tuple[str, str]] = MappingProxyType({})
     templates: bytes = b""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from webhook import names
 from webhook.errors import InvalidRun
@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from webhook.run.backends.backend import Manifest
     from webhook.run.backends.engines import Engine
     from webhook.run.model import Run
-
-_ACCOUNT: Final = (
-    "spec.template.spec.serviceAccountName: the training operator gives the launcher's account the "
-    "right to enter pods (pods/exec); remove it, or use backend native"
-)
 
 
 def delegated_object(run: Run) -> Manifest:
@@ -40,10 +35,8 @@ def render_delegated(run: Run, engine: Engine) -> Manifest:
     """
     (manifest,) = render_run(_handed_down(run, engine), engine.renderer)
     spec = manifest["spec"]
-    if engine.binds:
-        bound = find_below(spec, engine.binds.split("."))
-        if bound.get("serviceAccountName") or bound.get("serviceAccount"):
-            raise InvalidRun([_ACCOUNT])
+    if problems := engine.problems(spec):
+        raise InvalidRun(problems)
     if engine.clean:
         *above, last = engine.clean.split(".")
         put(spec, engine.clean, find_below(spec, above).get(last, "Running"))

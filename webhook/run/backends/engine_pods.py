@@ -15,36 +15,14 @@ if TYPE_CHECKING:
     from webhook.run.observed import OwnedPod
 
 
-def role_of(roles: Collection[str], engine: Engine, label: str) -> str:
-    """Return the role of a Run with these roles for a value of the pods' role label."""
-    if engine.kind == "TFJob" and label in ("chief", "master"):
-        # The key depends on masterTaskType, and both are one role of the Run.
-        return next((role for role in ("chief", "master") if role in roles), label)
-    return engine.roles.get(label, label)
-
-
 def assign_replicas(
     roles: Collection[str], engine: Engine, pods: Sequence[OwnedPod]
 ) -> list[OwnedPod]:
     """Return the pods of one object with the role and the index that they have in the Run.
 
-    All of them are needed at once if the engine does not number its pods: then the uids of their
-    controllers do, in alphabetical order. A pod that takes the place of another has the same one.
+    All of them are needed at once, because an engine may not number its pods.
     """
-    found = [replace(each, role=role_of(roles, engine, each.role)) for each in pods]
-    if not engine.pods.index:
-        by_role: dict[str, set[str]] = {}
-        for each in found:
-            by_role.setdefault(each.role, set()).add(each.run_uid)
-        orders = {role: sorted(owners) for role, owners in by_role.items()}
-        return [replace(each, index=orders[each.role].index(each.run_uid)) for each in found]
-    named = engine.pods.named
-    return [_with_index_of_name(each) if each.role in named else each for each in found]
-
-
-def _with_index_of_name(pod: OwnedPod) -> OwnedPod:
-    last = pod.name.rpartition("-")[2]
-    return replace(pod, index=int(last)) if last.isdecimal() else pod
+    return engine.number([replace(each, role=engine.role_of(roles, each.role)) for each in pods])
 
 
 @dataclass(frozen=True)
@@ -98,7 +76,7 @@ class PodReader:
         labels = raw["metadata"].get("labels") or {}
         for each in self._variants:
             if each.pods.role in labels:
-                return role_of(self.roles, each, labels[each.pods.role])
+                return each.role_of(self.roles, labels[each.pods.role])
         return ""
 
     def main_container(self, raw: Mapping[str, Any]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from webhook import names
 from webhook.frameworks.table import ROLES
@@ -11,16 +11,23 @@ from webhook.run.backends import dask_operator, jobset
 from webhook.run.backends.dask_operator import SECTIONS
 from webhook.run.backends.table import BACKENDS
 from webhook.run.backends.training_operator import KINDS, MPIJOB_V1, Kubeflow
-from webhook.run.observation import engine_object
+from webhook.run.observation import engine_object, true_conditions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from webhook.placement.shapes import JsonObject
     from webhook.run.backends.backend import Backend
     from webhook.run.backends.training_operator import JobKind
+    from webhook.run.facts import RoleFacts
     from webhook.run.model import Run
-    from webhook.run.observed import EngineObject
+    from webhook.run.observed import EngineObject, EngineObserved, OwnedPod
+
+FAILED: Final = "Failed"
+_ACCOUNT: Final = (
+    "spec.template.spec.serviceAccountName: the training operator gives the launcher's account the "
+    "right to enter pods (pods/exec); remove it, or use backend native"
+)
 
 
 @dataclass(frozen=True)
@@ -49,9 +56,8 @@ class PodSource:
     """The pods of one operator, whatever their kind of object.
 
     label: all of them have it, and its value is the name of the object.
-    role, index: labels; no index: the pods of a role are numbered in the order of their names.
+    role, index: labels; index is empty if the operator does not number its pods.
     containers: by kind of the pod's controller, the main container.
-    named: roles whose index is the end of the pod's name, because the label counts others, too.
     owners: the objects between the operator's object and its pods, from the top; empty if the
     operator creates all pods itself.
     """
@@ -61,7 +67,6 @@ class PodSource:
     index: str
     containers: Mapping[str, str]
     owners: tuple[OwnerSource, ...] = ()
-    named: tuple[str, ...] = ()
 
     @property
     def selector(self) -> str:
@@ -77,16 +82,12 @@ class Engine:
     roles: the value of the pods' role label -> the Run's role.
     templates: the dotted path of what others may edit: counts and pod templates; empty: the spec.
     labelled: yields the parts of an object whose metadata reaches the pods, or the objects between.
-    status: the field of the status with the phase, if the status has no conditions.
-    succeeded, failed: the types of conditions, or the phases, that end it.
-    completes: it has failed for good only once its status has a completion time.
+    succeeded: the type of the condition that ends it, beside Failed.
     suspend: the dotted path of the field that suspends it; empty: it is deleted instead.
     clean: the dotted path of cleanPodPolicy, which is Running if it is unset.
-    binds: the dotted path of the pod to whose service account the operator gives rights.
     own_limit: the engine has a limit of failures of its own, even if the Run sets none.
-    keeps_failed: roles whose pods the engine does not replace while they are there, ended.
-    once: by the label of a role, the phases in which its pod exists, and what is above the others.
-    The engine does not replace them, so without one of them the object is created again.
+
+    What one engine does unlike all others, its class below overrides.
     """
 
     backend: str
@@ -100,15 +101,12 @@ class Engine:
     templates: str
     labelled: Callable[[JsonObject], Iterator[JsonObject]]
     suspend: str = ""
-    status: str = ""
     succeeded: str = "Succeeded"
-    failed: str = "Failed"
-    completes: bool = False
     clean: str = ""
-    binds: str = ""
     own_limit: bool = False
-    keeps_failed: tuple[str, ...] = ()
-    once: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    # Whether `absent_role` needs EngineObserved.between, for which all owners of pods are read.
+    needs_owners: ClassVar[bool] = False
 
     @property
     def group(self) -> str:
@@ -117,7 +115,11 @@ class Engine:
 
     def read(self, raw: Mapping[str, Any]) -> EngineObject | None:
         """Return the object; None if no Run owns it."""
-        return engine_object(raw, self.suspend, self.templates, self.status)
+        return engine_object(raw, self.suspend, self.templates, self.conditions)
+
+    def conditions(self, status: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+        """Return reason and message by the type of the conditions that hold."""
+        return true_conditions(status)
 
     def end(self, found: EngineObject | None) -> str | None:
         """Return Succeeded or Failed if the engine reports that its object has ended."""
@@ -125,8 +127,99 @@ class Engine:
             return None
         if self.succeeded in found.conditions:
             return "Succeeded"
-        failed = self.failed in found.conditions and (found.completed or not self.completes)
-        return "Failed" if failed else None
+        return "Failed" if FAILED in found.conditions else None
+
+    def problems(self, _spec: JsonObject) -> list[str]:
+        """Return why the object, with this spec, must not be created."""
+        return []
+
+    def role_of(self, _roles: Collection[str], label: str) -> str:
+        """Return the role of a Run with these roles for a value of the pods' role label."""
+        return self.roles.get(label, label)
+
+    def number(self, pods: list[OwnedPod]) -> list[OwnedPod]:
+        """Return the pods of one object, which have their roles, with the Run's indexes."""
+        return pods
+
+    def absent_role(self, _facts: Mapping[str, RoleFacts], _observed: EngineObserved) -> str:
+        """Return the role whose pod, or what is above the others, is gone; empty for none.
+
+        Only where the engine does not replace it, so that the object has to be created again.
+        """
+        return ""
+
+    def failed_for_good(self, _facts: Mapping[str, RoleFacts]) -> OwnedPod | None:
+        """Return the failed pod that the engine does not replace while it is there."""
+        return None
+
+
+class _TfJob(Engine):
+    def role_of(self, roles: Collection[str], label: str) -> str:
+        # The key depends on masterTaskType, and both are one role of the Run.
+        if label in ("chief", "master"):
+            return next((role for role in ("chief", "master") if role in roles), label)
+        return super().role_of(roles, label)
+
+
+class _MpiJob(Engine):
+    def conditions(self, status: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+        """As for all, but the operator writes Failed for evicted workers too, and goes on."""
+        found = super().conditions(status)
+        if not status.get("completionTime"):
+            found.pop(FAILED, None)
+        return found
+
+    def number(self, pods: list[OwnedPod]) -> list[OwnedPod]:
+        """Number workers by their names: the index of the label counts a launcher that is one."""
+        ends = [(pod, pod.name.rpartition("-")[2]) for pod in pods]
+        return [
+            replace(pod, index=int(end)) if pod.role == "worker" and end.isdecimal() else pod
+            for pod, end in ends
+        ]
+
+    def failed_for_good(self, facts: Mapping[str, RoleFacts]) -> OwnedPod | None:
+        ended = facts["worker"].ended if "worker" in facts else {}
+        return ended[min(ended)] if ended else None
+
+
+class _MpiJobV1(Engine):
+    def problems(self, spec: JsonObject) -> list[str]:
+        # Source: getLauncherRoleBinding of pkg/controller.v1/mpi/mpijob_controller.go.
+        pod = find_below(spec, ("mpiReplicaSpecs", "Launcher", "template", "spec"))
+        return [_ACCOUNT] if pod.get("serviceAccountName") or pod.get("serviceAccount") else []
+
+
+class _DaskJob(Engine):
+    needs_owners = True
+
+    def conditions(self, status: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+        """Return the phase like a condition: a DaskJob has none."""
+        phase = status.get("jobStatus")
+        return {str(phase): ("", "")} if phase else {}
+
+    def number(self, pods: list[OwnedPod]) -> list[OwnedPod]:
+        """Number pods by the uids of their controllers, in alphabetical order.
+
+        A pod that takes the place of another has the same one.
+        """
+        by_role: dict[str, set[str]] = {}
+        for each in pods:
+            by_role.setdefault(each.role, set()).add(each.run_uid)
+        orders = {role: sorted(owners) for role, owners in by_role.items()}
+        return [replace(each, index=orders[each.role].index(each.run_uid)) for each in pods]
+
+    def absent_role(self, facts: Mapping[str, RoleFacts], observed: EngineObserved) -> str:
+        """The operator creates the driver, and the cluster above the other pods, once.
+
+        When the driver ends, the operator deletes the rest itself.
+        """
+        found = observed.object
+        begun = found and found.conditions.keys() & {"ClusterCreated", "Running"}
+        if not begun or "driver" not in facts:
+            return ""
+        driver = facts["driver"]
+        over = driver.ended or driver.succeeded
+        return "" if over or (driver.there and observed.between) else "driver"
 
 
 def _job_templates(replicas: str) -> Callable[[JsonObject], Iterator[JsonObject]]:
@@ -157,15 +250,13 @@ _TRAINING_PODS: Final = PodSource(
     "training.kubeflow.org/replica-index",
     {each.kind: each.container for each in KINDS.values() if each.container},
 )
-# The launcher is the pod of a Job, which has no other label. The index of workers counts a launcher
-# that is also one.
+# The launcher is the pod of a Job, which has no other label.
 _MPI_PODS: Final = PodSource(
     "training.kubeflow.org/job-name",
     "training.kubeflow.org/job-role",
     "training.kubeflow.org/replica-index",
     {},
     (OwnerSource("/apis/batch/v1", "jobs", "Job", "app", labelled=False),),
-    ("worker",),
 )
 _JOBSET: Final = "jobset.sigs.k8s.io/jobset-name"
 _JOBSET_PODS: Final = PodSource(
@@ -197,9 +288,11 @@ _TRAINING_ROLES: Final[Mapping[str, Mapping[str, str]]] = {
 }
 
 
-def _training(kind: JobKind, renderer: Kubeflow = _KUBEFLOW) -> Engine:
+def _training(
+    kind: JobKind, renderer: Kubeflow = _KUBEFLOW, engine: type[Engine] = Engine
+) -> Engine:
     roles = {role: role for role in kind.roles}
-    return Engine(
+    return engine(
         backend=renderer.name,
         renderer=renderer,
         operator="the training operator",
@@ -216,18 +309,12 @@ def _training(kind: JobKind, renderer: Kubeflow = _KUBEFLOW) -> Engine:
 
 
 _MPI: Final = replace(
-    _training(KINDS["mpi"]),
+    _training(KINDS["mpi"], engine=_MpiJob),
     operator="the MPI operator",
     pods=_MPI_PODS,
-    completes=True,
     own_limit=True,
-    keeps_failed=("worker",),
 )
-
-# Source of `binds`: getLauncherRoleBinding of pkg/controller.v1/mpi/mpijob_controller.go.
-_MPI_V1: Final = replace(
-    _training(MPIJOB_V1, Kubeflow("v1")), binds="mpiReplicaSpecs.Launcher.template.spec"
-)
+_MPI_V1: Final = _training(MPIJOB_V1, Kubeflow("v1"), _MpiJobV1)
 
 
 def _jobset(framework: str | None) -> Engine:
@@ -248,7 +335,7 @@ def _jobset(framework: str | None) -> Engine:
     )
 
 
-_DASK_JOB: Final = Engine(
+_DASK_JOB: Final = _DaskJob(
     backend="dask",
     renderer=BACKENDS["dask"],
     operator="Dask's operator",
@@ -259,17 +346,16 @@ _DASK_JOB: Final = Engine(
     roles={"scheduler": "scheduler", "worker": "worker", "job-runner": "driver"},
     templates="",
     labelled=_dask_templates,
-    status="jobStatus",
     succeeded="Successful",
-    once={"job-runner": frozenset({"ClusterCreated", "Running"})},
 )
 MPI_KEY: Final = "kubeflow/mpi"
 # By engine_key.
 ENGINES: Final[Mapping[str, Engine]] = {
     **{
         f"kubeflow/{framework}": _training(KINDS[framework])
-        for framework in ("tensorflow", "pytorch", "paddle", "xgboost", "jax")
+        for framework in ("pytorch", "paddle", "xgboost", "jax")
     },
+    "kubeflow/tensorflow": _training(KINDS["tensorflow"], engine=_TfJob),
     MPI_KEY: _MPI,
     **{f"jobset/{framework or ''}": _jobset(framework) for framework in ROLES},
     "dask/dask": _DASK_JOB,
