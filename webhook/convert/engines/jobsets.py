@@ -11,6 +11,7 @@ from webhook.convert.polyaxon.draft import Converted, settled
 from webhook.convert.polyaxon.item import Item, plain
 from webhook.frameworks.table import FRAMEWORKS, ROLES
 from webhook.run.backends import jobset, trainer
+from webhook.run.backends.backend import exit_code_policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,7 +94,7 @@ def _of_replicated_job(made: Converted, job: Item, limit: Item) -> dict[str, Dra
     main = find(spec, "template", "spec", "containers")
     if policy.value and main.elements:
         name = find(main.elements[0], "name").as_text
-        if plain(policy) == jobset.exit_code_policy(name):
+        if plain(policy) == exit_code_policy(name):
             found["restartPolicy"] = "ExitCode"
     return found
 
@@ -143,7 +144,7 @@ def extract_train_job(item: Item, runtime: Item) -> Converted:
     deadline = find(job, "activeDeadlineSeconds")
     if deadline.value is not None:
         made.spec["activeDeadlineSeconds"] = deadline
-    if plain(find(job, "podFailurePolicy")) == jobset.exit_code_policy(trainer.CONTAINER):
+    if plain(find(job, "podFailurePolicy")) == exit_code_policy(trainer.CONTAINER):
         found["restartPolicy"] = "ExitCode"
     template = find(job, "template")
     if is_second(template, trainer.CONTAINER):

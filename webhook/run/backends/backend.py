@@ -1,4 +1,4 @@
-"""The protocol of a backend, and what all backends share: fields, pod templates, metadata.
+"""The base of backends, and what all backends share: fields, pod templates, metadata.
 
 An engine's objects are made of drafts: layers folded, with placement and resources, and without the
 variables, hostnames and volumes by which Fairlead's own controller connects replicas.
@@ -6,8 +6,9 @@ variables, hostnames and volumes by which Fairlead's own controller connects rep
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from webhook import names
 from webhook.run.environment import SPEC, placed
@@ -45,31 +46,6 @@ class Drafts(NamedTuple):
 
     run: Run
     roles: Mapping[str, Draft]
-
-
-class Backend(Protocol):
-    """An engine to which a Run can be rendered."""
-
-    @property
-    def name(self) -> str:
-        """The value of --backend."""
-        ...
-
-    def kind(self, run: Run) -> ObjectKind | None:
-        """Return the kind of the Run's object; None if the engine has none for the framework."""
-        ...
-
-    def problems(self, run: Run) -> Sequence[Problem]:
-        """Return what the Run sets and the engine cannot do, with the cure."""
-        ...
-
-    def render(self, drafts: Drafts) -> Sequence[Manifest]:
-        """Return the engine's objects. Expects a Run without problems."""
-        ...
-
-    def draft_problems(self, drafts: Drafts) -> Iterator[Problem]:
-        """Yield problems with the merged templates, for a Run without other problems."""
-        ...
 
 
 def unchanged(value: Any) -> Any:
@@ -210,6 +186,41 @@ def kind_problems(
         yield from field_problems(run, kind)
 
 
+class Backend(ABC):
+    """An engine to which a Run can be rendered.
+
+    name: the value of --backend. only: its kind, if it has one, for one framework.
+    frameworks: those that it runs, in words.
+    """
+
+    name: str
+    only: ObjectKind
+    frameworks = ""
+
+    def kind(self, run: Run) -> ObjectKind | None:
+        """Return the kind of the Run's object; None if the engine has none for the framework."""
+        return self.only if run.spec.framework == self.only.framework else None
+
+    def problems(self, run: Run) -> Sequence[Problem]:
+        """Return what the Run sets and the engine cannot do, with the cure."""
+        kind = self.kind(run)
+        own = () if kind is None else self.own_problems(run)
+        frameworks = self.frameworks or f"{self.only.framework} only"
+        return [*kind_problems(run, kind, self.name, frameworks), *own]
+
+    def own_problems(self, _run: Run) -> Iterable[Problem]:
+        """Return those that roles and fields do not have."""
+        return ()
+
+    def draft_problems(self, _drafts: Drafts) -> Iterable[Problem]:
+        """Return problems with the merged templates, for a Run without other problems."""
+        return ()
+
+    @abstractmethod
+    def render(self, drafts: Drafts) -> Sequence[Manifest]:
+        """Return the engine's objects. Expects a Run without problems."""
+
+
 def notes(run: Run, kind: ObjectKind) -> Iterator[tuple[Path, str]]:
     """Yield path and note of each written field that the engine treats differently."""
     known = {each.run: each for each in kind.fields}
@@ -259,6 +270,38 @@ def make_metadata(run: Run) -> JsonObject:
     if annotations:
         result["annotations"] = annotations
     return result
+
+
+def make_object(run: Run, kind: ObjectKind, spec: JsonObject) -> Manifest:
+    """Return the object of the kind, with the Run's metadata."""
+    metadata = make_metadata(run)
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def job_limits(run: Run, role: str, container: str) -> JsonObject:
+    """Return what a Job's spec has of the Run's limits, for the pods of one role."""
+    policy, spec = run.spec.roles[role].restart_policy, run.spec
+    job: JsonObject = {}
+    if spec.restart_scope == "Run" or policy == "Never":
+        job["backoffLimit"] = 0
+    elif "backoff_limit" in spec.model_fields_set:
+        job["backoffLimit"] = spec.backoff_limit
+    if spec.active_deadline_seconds is not None:
+        job["activeDeadlineSeconds"] = spec.active_deadline_seconds
+    if policy == "ExitCode":
+        job["podFailurePolicy"] = exit_code_policy(container)
+    return job
+
+
+def exit_code_policy(container: str) -> JsonObject:
+    """Return the podFailurePolicy for restartPolicy ExitCode."""
+    codes = {"containerName": container, "operator": "In", "values": [*range(1, 128)]}
+    return {"rules": [{"action": "FailJob", "onExitCodes": codes}]}
 
 
 def render_template(draft: Draft, *, container: str = "", first: bool = False) -> JsonObject:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.run.backends.backend import (
     FieldMapping,
     ObjectKind,
-    make_metadata,
+    make_object,
     render_fields,
     render_template,
 )
@@ -45,9 +45,4 @@ def render_batch_job(drafts: Drafts) -> Manifest:
     template["spec"]["restartPolicy"] = "Never"
     count = run.spec.roles[role].count
     pods: JsonObject = {} if role == "master" else {"completions": count, "parallelism": count}
-    return {
-        "apiVersion": KIND.api_version,
-        "kind": KIND.kind,
-        "metadata": make_metadata(run),
-        "spec": {**pods, **render_fields(run, KIND), "template": template},
-    }
+    return make_object(run, KIND, {**pods, **render_fields(run, KIND), "template": template})

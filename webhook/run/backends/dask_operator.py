@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final
 from webhook.dns_names import MAX_LABEL
 from webhook.frameworks.dask import PORT
 from webhook.run.backends.backend import (
+    Backend,
     FieldMapping,
     ObjectKind,
-    kind_problems,
-    make_metadata,
+    make_object,
     render_template,
 )
 from webhook.strict import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from webhook.placement.shapes import JsonObject
     from webhook.run.backends.backend import Drafts, Manifest
@@ -62,24 +62,15 @@ SECTIONS: Final = {
 }
 
 
-class DaskBackend:
+class DaskBackend(Backend):
     """Dask's operator."""
 
     name = "dask"
+    only = KIND
 
-    def kind(self, run: Run) -> ObjectKind | None:
-        """Return the kind for framework dask."""
-        return KIND if run.spec.framework == "dask" else None
-
-    def problems(self, run: Run) -> Sequence[Problem]:
-        """Return what a DaskJob cannot do."""
-        kind = self.kind(run)
-        own = () if kind is None else _own_problems(run)
-        return [*kind_problems(run, kind, self.name, "dask only"), *own]
-
-    def draft_problems(self, drafts: Drafts) -> Iterator[Problem]:  # noqa: ARG002
-        """Yield nothing: a DaskJob takes every template."""
-        yield from ()
+    def own_problems(self, run: Run) -> Iterable[Problem]:
+        """Yield what a DaskJob cannot do."""
+        return _own_problems(run)
 
     def render(self, drafts: Drafts) -> Sequence[Manifest]:
         """Return the DaskJob."""
@@ -103,8 +94,7 @@ class DaskBackend:
                 section["spec"] = {**section["spec"], "restartPolicy": policy}
         scheduler = spec["cluster"]["spec"]["scheduler"]
         scheduler["service"] = _service(run.name, scheduler["spec"]["containers"])
-        meta = make_metadata(run)
-        return [{"apiVersion": KIND.api_version, "kind": KIND.kind, "metadata": meta, "spec": spec}]
+        return [make_object(run, KIND, spec)]
 
 
 def leave_out_default(manifest: Manifest) -> None:

@@ -1,4 +1,7 @@
-"""Engines to which a Run can be delegated: how their objects and pods are read, as one table."""
+"""Engines to which a Run can be delegated: how their objects and pods are read, as one table.
+
+Longer than 300 lines: what one engine does unlike the others is beside its row.
+"""
 
 from __future__ import annotations
 

@@ -19,20 +19,20 @@ from webhook.errors import InvalidRun
 from webhook.frameworks.replica_group import Gang
 from webhook.frameworks.table import ROLES, end_role, render_env, render_shared
 from webhook.run.backends.backend import (
+    Backend,
     FieldMapping,
     ObjectKind,
     add_labels,
-    field_problems,
-    make_metadata,
+    job_limits,
+    make_object,
     render_fields,
     render_template,
-    role_problems,
 )
 from webhook.run.plan import make_gang
 from webhook.strict import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from webhook.placement.shapes import JsonObject
     from webhook.run.backends.backend import Drafts, Manifest
@@ -99,19 +99,19 @@ class _JobSetGang(Gang):
         return self.short_host(role, index)
 
 
-class JobSetBackend:
+class JobSetBackend(Backend):
     """JobSet."""
 
     name = "jobset"
+    only = KIND
 
     def kind(self, run: Run) -> ObjectKind:
         """Return the kind, with the roles of the run's framework."""
         return replace(KIND, roles={role: role for role in ROLES[run.spec.framework].known})
 
-    def problems(self, run: Run) -> Sequence[Problem]:
-        """Return what a JobSet cannot do."""
-        kind = self.kind(run)
-        return [*role_problems(run, kind), *field_problems(run, kind), *_name_problems(run)]
+    def own_problems(self, run: Run) -> Iterable[Problem]:
+        """Yield a problem if the name is too long."""
+        return _name_problems(run)
 
     def draft_problems(self, drafts: Drafts) -> Iterator[Problem]:
         """Yield problems with what the framework gives to the replicas."""
@@ -152,20 +152,14 @@ class JobSetBackend:
             # Without it, Fairlead takes worker 0 for a second leader.
             spec["coordinator"] = {"replicatedJob": leader, "jobIndex": 0, "podIndex": 0}
         spec["replicatedJobs"] = [_replicated_job(drafts, gang, role) for role in drafts.roles]
-        metadata = make_metadata(run)
+        made = make_object(run, KIND, spec)
+        metadata = made["metadata"]
         if run.spec.framework:
             metadata.setdefault("labels", {})[names.FRAMEWORK] = run.spec.framework
         if settings := _written_settings(run):
             # The variables follow from these, and `run convert` reads them back.
             metadata.setdefault("annotations", {})[names.SETTINGS] = json.dumps(settings)
-        return [
-            {
-                "apiVersion": KIND.api_version,
-                "kind": KIND.kind,
-                "metadata": metadata,
-                "spec": spec,
-            }
-        ]
+        return [made]
 
 
 def _written_settings(run: Run) -> JsonObject:
@@ -210,17 +204,8 @@ def _replicated_job(drafts: Drafts, gang: Gang, role: str) -> JsonObject:
     add_labels(template, own_labels(run))
     # A restart is a new pod, as with Fairlead's own controller.
     template["spec"]["restartPolicy"] = "Never"
-    job: JsonObject = {"parallelism": 1, "completions": 1}
-    written = run.spec.model_fields_set
-    if run.spec.restart_scope == "Run" or replica.restart_policy == "Never":
-        job["backoffLimit"] = 0
-    elif "backoff_limit" in written:
-        job["backoffLimit"] = run.spec.backoff_limit
-    if run.spec.active_deadline_seconds is not None:
-        job["activeDeadlineSeconds"] = run.spec.active_deadline_seconds
-    if replica.restart_policy == "ExitCode":
-        job["podFailurePolicy"] = exit_code_policy(main["name"])
-    job["template"] = template
+    limits = job_limits(run, role, main["name"])
+    job = {"parallelism": 1, "completions": 1, **limits, "template": template}
     result: JsonObject = {"name": role}
     if "count" in replica.model_fields_set:
         result["replicas"] = replica.count
@@ -228,12 +213,6 @@ def _replicated_job(drafts: Drafts, gang: Gang, role: str) -> JsonObject:
     if earlier := [each for each in after if each in drafts.roles]:
         result["dependsOn"] = [{"name": each, "status": "Ready"} for each in earlier]
     return {**result, "template": {"spec": job}}
-
-
-def exit_code_policy(container: str) -> JsonObject:
-    """Return the podFailurePolicy for restartPolicy ExitCode."""
-    codes = {"containerName": container, "operator": "In", "values": [*range(1, 128)]}
-    return {"rules": [{"action": "FailJob", "onExitCodes": codes}]}
 
 
 def _env(gang: Gang, role: str, own: Sequence[JsonObject]) -> Iterator[JsonObject]:

@@ -11,20 +11,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.frameworks.ray import CLIENT_PORT, DASHBOARD_PORT, PORT
+from webhook.run.backends import batch_job
 from webhook.run.backends.backend import (
     NATIVE_CURE,
+    Backend,
     FieldMapping,
     ObjectKind,
     add_labels,
-    kind_problems,
-    make_metadata,
+    job_limits,
+    make_object,
     render_fields,
     render_template,
 )
 from webhook.strict import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from webhook.placement.shapes import JsonObject
     from webhook.run.backends.backend import Drafts, Manifest
@@ -99,20 +101,15 @@ JOB: Final = ObjectKind(
 )
 
 
-class KubeRayBackend:
+class KubeRayBackend(Backend):
     """KubeRay."""
 
     name = "kuberay"
+    only = KIND
 
-    def kind(self, run: Run) -> ObjectKind | None:
-        """Return the kind for framework ray."""
-        return KIND if run.spec.framework == "ray" else None
-
-    def problems(self, run: Run) -> Sequence[Problem]:
-        """Return what a RayCluster cannot do."""
-        kind = self.kind(run)
-        own = () if kind is None else _own_problems(run)
-        return [*kind_problems(run, kind, self.name, "ray only"), *own]
+    def own_problems(self, run: Run) -> Iterable[Problem]:
+        """Yield what a RayCluster cannot do."""
+        return _own_problems(run)
 
     def draft_problems(self, drafts: Drafts) -> Iterator[Problem]:
         """Yield a problem if only one of head and workers starts Ray itself."""
@@ -130,19 +127,13 @@ class KubeRayBackend:
     def render(self, drafts: Drafts) -> Sequence[Manifest]:
         """Return the RayCluster, and the driver's Job if the run has a driver."""
         run = drafts.run
-        metadata = make_metadata(run)
-        if _has_command(drafts, "head"):
-            metadata["annotations"] = {**metadata.get("annotations", {}), OWN_COMMAND: "true"}
         spec: JsonObject = {}
         if "suspend" in run.spec.model_fields_set:
             spec["suspend"] = run.spec.suspend
         spec |= _groups(drafts)
-        cluster = {
-            "apiVersion": KIND.api_version,
-            "kind": KIND.kind,
-            "metadata": metadata,
-            "spec": spec,
-        }
+        cluster = make_object(run, KIND, spec)
+        if _has_command(drafts, "head"):
+            cluster["metadata"].setdefault("annotations", {})[OWN_COMMAND] = "true"
         return [cluster, *([_driver(drafts)] if "driver" in drafts.roles else [])]
 
 
@@ -157,12 +148,7 @@ def render_ray_job(drafts: Drafts) -> Manifest:
     head = drafts.roles["head"].container.get("image")
     if driver != {"spec": {"containers": [submitter(head)]}}:
         spec["submitterPodTemplate"] = driver
-    return {
-        "apiVersion": JOB.api_version,
-        "kind": JOB.kind,
-        "metadata": make_metadata(drafts.run),
-        "spec": {**spec, "rayClusterSpec": _groups(drafts)},
-    }
+    return make_object(drafts.run, JOB, {**spec, "rayClusterSpec": _groups(drafts)})
 
 
 def submitter(image: Any) -> JsonObject:
@@ -226,22 +212,12 @@ def _driver(drafts: Drafts) -> Manifest:
     own = main.get("env") or []
     kept = {each.get("name") for each in own}
     main["env"] = [*(each for each in driver_env(run.name) if each["name"] not in kept), *own]
-    spec: JsonObject = {}
-    if run.spec.roles["driver"].restart_policy == "Never":
-        spec["backoffLimit"] = 0
-    elif "backoff_limit" in run.spec.model_fields_set:
-        spec["backoffLimit"] = run.spec.backoff_limit
-    if run.spec.active_deadline_seconds is not None:
-        spec["activeDeadlineSeconds"] = run.spec.active_deadline_seconds
+    spec = job_limits(run, "driver", main["name"])
     if "suspend" in run.spec.model_fields_set:
         spec["suspend"] = run.spec.suspend
-    metadata = {**make_metadata(run), "name": f"{run.name}{DRIVER}"}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": metadata,
-        "spec": {**spec, "template": template},
-    }
+    job = make_object(run, batch_job.KIND, {**spec, "template": template})
+    job["metadata"]["name"] += DRIVER
+    return job
 
 
 def _has_command(drafts: Drafts, role: str) -> bool:

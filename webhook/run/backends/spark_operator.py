@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.placement.quantity import InvalidQuantity, amount
 from webhook.run.backends.backend import (
     NATIVE_CURE,
+    Backend,
     FieldMapping,
     ObjectKind,
     container_problems,
-    kind_problems,
-    make_metadata,
+    make_object,
     render_fields,
     render_template,
 )
 from webhook.strict import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.shapes import JsonObject
     from webhook.run.backends.backend import Drafts, Manifest
@@ -79,20 +79,15 @@ KIND: Final = ObjectKind(
 )
 
 
-class SparkBackend:
+class SparkBackend(Backend):
     """The Spark operator."""
 
     name = "spark"
+    only = KIND
 
-    def kind(self, run: Run) -> ObjectKind | None:
-        """Return the kind for framework spark."""
-        return KIND if run.spec.framework == "spark" else None
-
-    def problems(self, run: Run) -> Sequence[Problem]:
-        """Return what a SparkApplication cannot do, and what it needs and the Run lacks."""
-        kind = self.kind(run)
-        own = () if kind is None else _missing(run)
-        return [*kind_problems(run, kind, self.name, "spark only"), *own]
+    def own_problems(self, run: Run) -> Iterable[Problem]:
+        """Yield what a SparkApplication needs and the Run lacks."""
+        return _missing(run)
 
     def draft_problems(self, drafts: Drafts) -> Iterator[Problem]:
         """Yield problems with the driver's merged template."""
@@ -143,20 +138,11 @@ class SparkBackend:
         if account := template["spec"].get("serviceAccountName"):
             executor["serviceAccount"] = account
         sizes = driver_sizes(run_type(run), main.get("resources") or {})
-        return [
-            {
-                "apiVersion": KIND.api_version,
-                "kind": KIND.kind,
-                "metadata": make_metadata(run),
-                "spec": {
-                    **rendered,
-                    "mode": "cluster",
-                    **({"image": main["image"]} if "image" in main else {}),
-                    "driver": {**sizes, "template": template},
-                    "executor": executor,
-                },
-            }
-        ]
+        rendered["mode"] = "cluster"
+        if "image" in main:
+            rendered["image"] = main["image"]
+        rendered |= {"driver": {**sizes, "template": template}, "executor": executor}
+        return [make_object(run, KIND, rendered)]
 
 
 def run_type(run: Run) -> str:

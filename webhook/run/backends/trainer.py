@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Final
 from webhook.dns_names import MAX_LABEL
 from webhook.run.backends.backend import (
     BY_GPUS,
+    Backend,
     FieldMapping,
     ObjectKind,
     add_labels,
     container_problems,
-    kind_problems,
-    make_metadata,
+    job_limits,
+    make_object,
     render_template,
 )
-from webhook.run.backends.jobset import exit_code_policy, own_labels
+from webhook.run.backends.jobset import own_labels
 from webhook.strict import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from webhook.placement.shapes import JsonObject
     from webhook.run.backends.backend import Drafts, Manifest
@@ -86,10 +87,11 @@ _NO_SSH: Final = (
 )
 
 
-class TrainerBackend:
+class TrainerBackend(Backend):
     """Kubeflow Trainer."""
 
     name = "trainer"
+    frameworks = "pytorch, or none"
 
     def kind(self, run: Run) -> ObjectKind | None:
         """Return the kind for PyTorch and for no framework."""
@@ -97,11 +99,13 @@ class TrainerBackend:
 
     def problems(self, run: Run) -> Sequence[Problem]:
         """Return what a TrainJob cannot do."""
-        kind = self.kind(run)
         if run.spec.framework == "mpi":
             return [Problem(("spec", "framework"), f"is {run.spec.framework!r}; {_NO_SSH}")]
-        own = () if kind is None else _name_problems(run)
-        return [*kind_problems(run, kind, self.name, "pytorch, or none"), *own]
+        return super().problems(run)
+
+    def own_problems(self, run: Run) -> Iterable[Problem]:
+        """Yield a problem if the name is too long."""
+        return _name_problems(run)
 
     def draft_problems(self, drafts: Drafts) -> Iterator[Problem]:
         """Yield problems with the merged template."""
@@ -112,8 +116,6 @@ class TrainerBackend:
         run = drafts.run
         spec, written = run.spec, run.spec.model_fields_set
         policy: JsonObject = {"numNodes": spec.roles["worker"].count}
-        metadata = make_metadata(run)
-        labels = {**metadata.pop("labels", {})}
         job_spec: JsonObject = {
             "runtimeRef": {"apiGroup": _GROUP, "kind": RUNTIME, "name": run.name}
         }
@@ -128,20 +130,10 @@ class TrainerBackend:
             jobset = {"failurePolicy": {"maxRestarts": spec.backoff_limit}, **jobset}
         if "suspend" in written:
             job_spec["suspend"] = spec.suspend
-        return [
-            {
-                "apiVersion": KIND.api_version,
-                "kind": RUNTIME,
-                "metadata": {k: v for k, v in metadata.items() if k != "annotations"},
-                "spec": {"mlPolicy": policy, "template": {"spec": jobset}},
-            },
-            {
-                "apiVersion": KIND.api_version,
-                "kind": KIND.kind,
-                "metadata": {**metadata, **({"labels": labels} if labels else {})},
-                "spec": job_spec,
-            },
-        ]
+        runtime = make_object(run, KIND, {"mlPolicy": policy, "template": {"spec": jobset}})
+        for each in ("labels", "annotations"):
+            runtime["metadata"].pop(each, None)
+        return [{**runtime, "kind": RUNTIME}, make_object(run, KIND, job_spec)]
 
 
 def _name_problems(run: Run) -> Iterator[Problem]:
@@ -157,19 +149,8 @@ def _name_problems(run: Run) -> Iterator[Problem]:
 
 def _node(drafts: Drafts) -> JsonObject:
     """Return the replicated job whose pods are the nodes."""
-    spec = drafts.run.spec
-    replica = spec.roles["worker"]
     template = render_template(drafts.roles["worker"], container=CONTAINER)
     add_labels(template, own_labels(drafts.run))
     template["spec"]["restartPolicy"] = "Never"
-    job: JsonObject = {}
-    if spec.restart_scope == "Run" or replica.restart_policy == "Never":
-        job["backoffLimit"] = 0
-    elif "backoff_limit" in spec.model_fields_set:
-        job["backoffLimit"] = spec.backoff_limit
-    if spec.active_deadline_seconds is not None:
-        job["activeDeadlineSeconds"] = spec.active_deadline_seconds
-    if replica.restart_policy == "ExitCode":
-        job["podFailurePolicy"] = exit_code_policy(CONTAINER)
-    job["template"] = template
+    job = {**job_limits(drafts.run, "worker", CONTAINER), "template": template}
     return {"name": CONTAINER, "template": {"metadata": {"labels": {STEP: TRAINER}}, "spec": job}}

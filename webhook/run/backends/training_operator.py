@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.run.backends.backend import (
     BY_GPUS,
+    Backend,
     FieldMapping,
     ObjectKind,
     container_problems,
     field_problems,
-    make_metadata,
+    make_object,
     render_fields,
     render_template,
     role_problems,
@@ -228,7 +229,7 @@ _INSTEAD: Final = {
 
 
 @dataclass(frozen=True)
-class Kubeflow:
+class Kubeflow(Backend):
     """The training operator and the MPI operator; with mpijob v1 the training operator alone."""
 
     mpijob: str = MPIJOB_VERSIONS[0]
@@ -282,12 +283,7 @@ def render_job(drafts: Drafts, kind: JobKind) -> Manifest:
         role_key(run, kind, role): _replica(run, kind, role, draft)
         for role, draft in drafts.roles.items()
     }
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.kind,
-        "metadata": make_metadata(run),
-        "spec": spec,
-    }
+    return make_object(run, kind, spec)
 
 
 def role_key(run: Run, kind: JobKind, role: str) -> str:
