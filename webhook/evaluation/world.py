@@ -13,7 +13,7 @@ from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide
-from webhook.evaluation.plugins import admit, conflicts
+from webhook.evaluation.plugins import PluginInputs, admit, conflicts
 from webhook.evaluation.sending import unsent
 from webhook.placement import on_demand
 from webhook.placement import pod as pods
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from webhook.admission.arrival import Cluster
-    from webhook.evaluation.plugins import PluginInputs
     from webhook.placement.nodes import Node, Survey
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject
@@ -253,9 +252,13 @@ class Evaluation:
         try:
             return _apply(pod, self.decision.patch)
         except _INAPPLICABLE:
-            world = self.world
-            pod = admit(pod, self.arrival.namespace, world.plugins, world.cluster.node)
-            return _apply(pod, self.decision.patch)
+            classes = PluginInputs(self.world.plugins.runtime_classes, None)
+            merged = admit(pod, self.arrival.namespace, classes, None)
+            patched = _apply(merged, self.decision.patch)
+            if "overhead" not in pod["spec"]:
+                # It would be refused once the class has another one.
+                patched["spec"].pop("overhead", None)
+            return patched
 
     def _conflicts(self) -> Iterator[str]:
         setters = {e.field: e.policy for e in self._effective()}
