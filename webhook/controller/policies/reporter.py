@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import NoReturn
 
-    from webhook.controller.policies.report_writer import Writes
-    from webhook.kube.client import Client
+    from webhook.kube.client import Client, Verbs
     from webhook.kube.webhook_replicas import Replica
     from webhook.policy.reporting.decision_counts import Report
 
@@ -69,7 +68,7 @@ class PolicyReporter:
     def __init__(
         self,
         client: Client,
-        writer: Writes,
+        writer: Verbs,
         replicas: Callable[[], Awaitable[Sequence[Replica]]],
         *,
         interval: float = INTERVAL,
@@ -107,7 +106,7 @@ class _Tenure:
     def __init__(
         self,
         client: Client,
-        writer: Writes,
+        writer: Verbs,
         replicas: Callable[[], Awaitable[Sequence[Replica]]],
         interval: float,
         clock: Callable[[], datetime],
