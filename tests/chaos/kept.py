@@ -19,7 +19,8 @@ from tests.chaos.wire import PORT
 from tests.cluster import etcd
 from webhook import names
 from webhook.controller.certificates.observe import Address, serial_number
-from webhook.sandbox.api import install_run_api
+from webhook.run.crd import custom_resource_definition
+from webhook.sandbox.api import install_definitions
 from webhook.sandbox.fairlead import CONTROLLER_NAME, launch_controller
 
 SERVER_NAME: Final = f"{names.WEBHOOK}.{names.NAMESPACE}.svc"
@@ -145,7 +146,7 @@ def kept(stage: Stage) -> Iterator[Keeping]:
     with arena(stage) as place:
         secret = f"{names.NAMESPACE}/{names.SERVING_SECRET}"
         place.options = (*place.options, "--tls-secret", secret)
-        install_run_api(place.plane.api)
+        install_definitions(place.plane.api, [custom_resource_definition()])
         keeping = Keeping(place)
         keeping.start()
         place.staff()
