@@ -15,6 +15,7 @@ from webhook.admission import review
 from webhook.admission.advice import fitting
 from webhook.admission.handler import Reply, problem
 from webhook.errors import ClusterError, InvalidReview, NotSynced
+from webhook.policy.set_judgement import MOST_BYTES, size_fault
 from webhook.policy.write_judge import Judgement, Write
 from webhook.turns import Window
 
@@ -38,9 +39,6 @@ READ_PAUSE: Final = 1.0
 MOST_JUDGED: Final = 8
 # Additional places for users without a write in progress, so that one user cannot block others.
 SPARE: Final = 4
-# Bytes of an object as the policy set reads it. An object with an error in every part takes a
-# second and a hundred times its bytes per 20,000 bytes; the largest shipped one has 3,000.
-MOST_BYTES: Final = 64 * 1024
 # Which of the two objects the review of each operation has (admission/v1 types.go).
 _NEW: Final = ("CREATE", "UPDATE")
 _OLD: Final = ("UPDATE", "DELETE")
@@ -237,12 +235,8 @@ class PolicyHandler:
     async def _judgement(self, write: Write, user: str) -> Judgement:
         if write.changes_nothing:
             return Judgement()
-        if write.new is not None and len(write.new) > MOST_BYTES:
-            return Judgement(
-                refusals=(
-                    f"the object has {len(write.new)} bytes; at most {MOST_BYTES} are allowed",
-                )
-            )
+        if write.new is not None and (reason := size_fault(len(write.new))):
+            return Judgement(refusals=(reason,))
         judging = self._judging.total()
         if judging >= (MOST_JUDGED if self._judging[user] else MOST_JUDGED + SPARE):
             raise NotSynced(f"{judging} writes of policies are being judged; try again")

@@ -32,6 +32,7 @@ class Kind(StrEnum):
     REFUSED_PODS = "refused-pods"  # the API server refuses pods that get a setting
     WRITES_MARK = "writes-mark"  # a label that only later versions read as a mark
     SHIPS_ALREADY = "ships-already"  # a source that is one of Fairlead's own, perhaps of late
+    TOO_LARGE = "too-large"  # an object that the webhook refuses to write
     SAME_MARK = "same-mark"  # of two sources
     GENERAL_MARK = "general-mark"  # one that pods of other systems have, too
     PODS_WITHOUT_MARK = "pods-without-mark"  # of a kind that a source describes
@@ -57,6 +58,7 @@ FAULTS: Final = frozenset(
         Kind.REFUSED_PODS,
         Kind.WRITES_MARK,
         Kind.SHIPS_ALREADY,
+        Kind.TOO_LARGE,
     }
 )
 

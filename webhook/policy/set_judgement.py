@@ -12,7 +12,7 @@ from webhook.errors import InvalidDocuments
 from webhook.policy.added_sources import ship_already
 from webhook.policy.exceptions import of_time
 from webhook.policy.feasibility import feasibility
-from webhook.policy.findings import Finding
+from webhook.policy.findings import Finding, Kind
 from webhook.policy.load import compiled
 from webhook.policy.refused_pods import missing_classes
 from webhook.policy.together.nodeless import nodeless
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 # How often it is asked which nodes some policies leave; each takes some microseconds.
 MOST_LOOKS_AT_NODES: Final = 20_000
+# Bytes of an object as the policy set reads it. An object with an error in every part takes a
+# second and a hundred times its bytes per 20,000 bytes; the largest shipped one has 3,000.
+MOST_BYTES: Final = 64 * 1024
 
 
 class SetJudgement(NamedTuple):
@@ -68,7 +71,7 @@ def judge_set(
     except InvalidDocuments as error:
         return SetJudgement(None, tuple(e for e in error.findings if isinstance(e, Finding)))
     ready = (memory or Memory()).policies(documents.documents, policies.classes)
-    findings = [*found, *warnings(ready), *ship_already(documents.documents)]
+    findings = [*found, *warnings(ready), *_faults_of_documents(documents.documents)]
     findings += missing_classes(documents.documents, classes or {})
     if now is not None:
         findings += of_time(documents.documents, now)
@@ -78,6 +81,29 @@ def judge_set(
     together = nodeless(ready, ready, policies.classes, nodes, MOST_LOOKS_AT_NODES)
     findings += placed([*feasible.concerns, *together], documents.documents)
     return SetJudgement(policies, tuple(sorted(findings)), ready, feasible)
+
+
+def _faults_of_documents(documents: Sequence[Document]) -> Iterator[Finding]:
+    """Faults that a document has by itself."""
+    yield from ship_already(documents)
+    for each in documents:
+        if reason := size_fault(count_bytes(each)):
+            yield each.finding((), reason, about=each.model.name, kind=Kind.TOO_LARGE)
+
+
+def size_fault(count: int) -> str:
+    """Return why an object with so many bytes is not written; no text if it may be."""
+    if count <= MOST_BYTES:
+        return ""
+    return f"the object has {count} bytes; at most {MOST_BYTES} are allowed"
+
+
+def count_bytes(document: Document) -> int:
+    """Count the bytes of the document as an object: JSON, of the metadata the name alone."""
+    model = document.model
+    metadata = {name: True for name in type(model.metadata).model_fields if name != "name"}
+    text = model.model_dump_json(by_alias=True, exclude_unset=True, exclude={"metadata": metadata})
+    return len(text.encode())
 
 
 def placed(concerns: Iterable[Concern], documents: Iterable[Document]) -> Iterator[Finding]:
@@ -107,5 +133,5 @@ def load_served(
     """The set of the documents. Raises InvalidDocuments, though not for faults."""
     loaded = compiled(documents, compiler)
     ready = (memory or Memory()).policies(documents.documents, loaded.policies.classes)
-    found = [*faults(ready), *ship_already(documents.documents)]
+    found = [*faults(ready), *_faults_of_documents(documents.documents)]
     return Served(loaded.policies, loaded.warnings, tuple(sorted(found)))

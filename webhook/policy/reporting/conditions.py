@@ -168,8 +168,8 @@ def satisfaction(
 def _by_faults(faults: Sequence[Finding]) -> Mapping[str, ConditionUpdate]:
     by_place: dict[str, list[Finding]] = {}
     for each in faults:
-        if each.kind is Kind.SHIPS_ALREADY:
-            continue  # about kinds of objects, and not about nodes
+        if each.kind in (Kind.SHIPS_ALREADY, Kind.TOO_LARGE):
+            continue  # about objects, and not about nodes
         by_place.setdefault(each.file, []).append(each)
     return {
         place: ConditionUpdate(
