@@ -143,13 +143,14 @@ def _with_runtime_class(spec: JsonObject, known: Mapping[str, JsonObject]) -> Js
     if found is None or any(conflicts(spec, known)):
         return spec
     result = {**spec}
-    if overhead := _object(found.get("overhead")).get("podFixed"):
+    if overhead := _object(_object(found.get("overhead")).get("podFixed")):
         result["overhead"] = overhead
     scheduling = _object(found.get("scheduling"))
-    own, selector = spec.get("nodeSelector") or {}, scheduling.get("nodeSelector")
+    own, selector = spec.get("nodeSelector") or {}, _object(scheduling.get("nodeSelector"))
     if selector and isinstance(own, dict):
         result["nodeSelector"] = {**own, **selector}
-    more, tolerations = scheduling.get("tolerations"), spec.get("tolerations") or []
+    more: list[Any] = [*_objects(scheduling.get("tolerations"))]
+    tolerations = spec.get("tolerations") or []
     if more and isinstance(tolerations, list) and all(isinstance(t, dict) for t in tolerations):
         result["tolerations"] = _merged([*tolerations, *more])
     return result
@@ -172,7 +173,8 @@ def conflicts(spec: JsonObject, known: Mapping[str, JsonObject]) -> Iterator[str
 
 def _class_of(spec: JsonObject, known: Mapping[str, JsonObject]) -> JsonObject | None:
     name = spec.get("runtimeClassName")
-    return known.get(name) if isinstance(name, str) else None
+    found = known.get(name) if isinstance(name, str) else None
+    return found if isinstance(found, dict) else None
 
 
 def _merged(tolerations: Sequence[Toleration]) -> list[Toleration]:
