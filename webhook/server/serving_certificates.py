@@ -1,7 +1,6 @@
 """The serving certificate: from files, a watched Secret or self-signed, and its verification.
 
 The webhook makes handshakes with itself, and verifies its certificate under the published bundles.
-Longer than 300 lines: the handshake depends on the certificate's source.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Engines to which a Run can be delegated: how their objects and pods are read, as one table.
-
-Longer than 300 lines: what one engine does unlike the others is beside its row.
-"""
+"""Engines to which a Run can be delegated: how their objects and pods are read, as one table."""
 
 from __future__ import annotations
 
