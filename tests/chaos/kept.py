@@ -19,8 +19,7 @@ from tests.chaos.wire import PORT
 from tests.cluster import etcd
 from webhook import names
 from webhook.controller.certificates.observe import Address, serial_number
-from webhook.run.crd import custom_resource_definition
-from webhook.sandbox.api import install_definitions
+from webhook.sandbox.api import install_run_api
 from webhook.sandbox.fairlead import CONTROLLER_NAME, launch_controller
 
 SERVER_NAME: Final = f"{names.WEBHOOK}.{names.NAMESPACE}.svc"
@@ -146,7 +145,7 @@ def kept(stage: Stage) -> Iterator[Keeping]:
     with arena(stage) as place:
         secret = f"{names.NAMESPACE}/{names.SERVING_SECRET}"
         place.options = (*place.options, "--tls-secret", secret)
-        install_definitions(place.plane.api, [custom_resource_definition()])
+        install_run_api(place.plane.api)
         keeping = Keeping(place)
         keeping.start()
         place.staff()

@@ -200,6 +200,14 @@ def _ready(node: dict[str, dict[str, list[dict[str, str]]]]) -> bool:
     ) and not any(taint["key"] == TAINT_NOT_READY for taint in taints)
 
 
+def install_definition(api: Api, definition: Mapping[str, Any]) -> None:
+    """Create the CustomResourceDefinition, and return once kubectl can create its objects.
+
+    Raises SandboxError if it is refused, or there already, or not established in time.
+    """
+    install_definitions(api, [definition])
+
+
 def install_definitions(api: Api, wanted: Sequence[Mapping[str, Any]]) -> None:
     """Create all the CustomResourceDefinitions, and return once kubectl can create their objects.
 
@@ -255,3 +263,11 @@ def _discovered(api: Api, group: str, version: str) -> set[str]:
 def definitions() -> list[dict[str, Any]]:
     """Return the CustomResourceDefinitions of Runs and of every kind that policies have."""
     return [custom_resource_definition(), *custom_resource_definitions().values()]
+
+
+def install_run_api(api: Api) -> None:
+    """Create the CustomResourceDefinition, and return once Runs can be created.
+
+    Raises SandboxError if it is refused, or there already, or not established in time.
+    """
+    install_definition(api, custom_resource_definition())
