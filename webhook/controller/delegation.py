@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.controller.action_executor import Done
 from webhook.controller.engine_pods import find_root, read_link, read_pod
 from webhook.controller.informers import collection
-from webhook.controller.owned_objects import Kind
 from webhook.controller.refusals import name_taken, refusal
 from webhook.errors import ClusterError, NotLeading
 from webhook.recent import Recent
@@ -220,8 +219,9 @@ class Delegation:
         return self._edits.get_or_make(key, lambda: describe_edits(run, engine, found))
 
     async def _read(self, run: Run, engine: Engine, watched: Watched) -> EngineObject | None:
+        path = _path(run, engine, run.name)
         try:
-            raw = await self._client.get(_kind(engine).path(run.namespace, run.name))
+            raw = await self._client.get(path)
         except ClusterError as error:
             # Without the definition, or the right to read, the creation reports why.
             if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
@@ -245,7 +245,7 @@ class Delegation:
                         await self._suspend(run, key, engine, uid, suspend=suspend)
                         done.acted = True
                     case DeleteEngineObject(uid):
-                        await self._objects.delete(_kind(engine), run.namespace, run.name, uid=uid)
+                        await self._delete(run, engine, uid)
                         done.acted = True
                     case DeleteRun():
                         await self._objects.delete_run(run)
@@ -259,12 +259,12 @@ class Delegation:
             done.wait(pause)
             return
         manifest = render_delegated(run, engine)
-        refused, kind = None, _kind(engine)
+        refused = None
         try:
-            raw = await self._writer.create(kind.path(run.namespace), manifest, query=_STRICT)
+            raw = await self._writer.create(_path(run, engine), manifest, query=_STRICT)
         except ClusterError as error:
             if error.status == HTTPStatus.CONFLICT and error.reason == "AlreadyExists":
-                raw = await self._client.get(kind.path(run.namespace, run.name))
+                raw = await self._client.get(_path(run, engine, run.name))
                 if observation.owner_uid(raw) != run.metadata.uid:
                     refused = name_taken(engine.kind, raw)
             elif (refused := engine_refusal(run, engine, error)) is None:
@@ -272,7 +272,8 @@ class Delegation:
         if refused:
             done.refused.append(refused)
             return
-        self._learn(key, raw)
+        if watched := self._engines.watched(key):
+            watched.learn(raw)
         done.made.add(run.name)
         done.acted = True
 
@@ -289,22 +290,32 @@ class Delegation:
             body = {step: body}
         patch = {"metadata": {"uid": uid}, "spec": body}
         try:
-            path = _kind(engine).path(run.namespace, run.name)
-            raw = await self._writer.patch(path, patch, "merge")
+            raw = await self._writer.patch(_path(run, engine, run.name), patch, "merge")
         except ClusterError as error:
             # Another object has the name, or none: the watch delivers what is there.
             if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY):
                 raise
         else:
-            self._learn(key, raw)
+            if watched := self._engines.watched(key):
+                watched.learn(raw)
 
-    def _learn(self, key: str, raw: dict[str, Any]) -> None:
-        if watched := self._engines.watched(key):
-            watched.learn(raw)
+    async def _delete(self, run: Run, engine: Engine, uid: str) -> None:
+        options = {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "preconditions": {"uid": uid},
+            "propagationPolicy": "Background",
+        }
+        try:
+            await self._writer.delete(_path(run, engine, run.name), options)
+        except ClusterError as error:
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+                raise
 
 
-def _kind(engine: Engine) -> Kind:
-    return Kind(engine.kind, engine.group, engine.resource)
+def _path(run: Run, engine: Engine, name: str = "") -> str:
+    path = collection(engine.group, engine.resource, run.namespace)
+    return f"{path}/{name}" if name else path
 
 
 def engine_refusal(run: Run, engine: Engine, error: ClusterError) -> Refusal | None:
