@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from abc import ABC, abstractmethod
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -58,62 +57,7 @@ def connect(
     return Client(credentials, timeout=timeout, on_answer=on_answer)
 
 
-class Verbs(ABC):
-    """The writes of an object by its path; all of them go through `send`."""
-
-    @abstractmethod
-    async def send(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: object = None,
-        content_type: str = JSON,
-    ) -> dict[str, Any]:
-        """Send one request; return the decoded answer. Raises ClusterError."""
-
-    async def create(
-        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
-    ) -> dict[str, Any]:
-        """Create `body` in the collection at `path`; return the object as stored."""
-        return await self.send("POST", path, query=query, body=body)
-
-    async def replace(
-        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
-    ) -> dict[str, Any]:
-        """Replace the object at `path`; return the object as stored.
-
-        With `metadata.resourceVersion` in `body`, only that version is replaced: otherwise the
-        server answers 409 with the reason Conflict. Creating a name that exists is a 409 too, with
-        the reason AlreadyExists.
-        """
-        return await self.send("PUT", path, query=query, body=body)
-
-    async def patch(
-        self,
-        path: str,
-        body: Mapping[str, Any] | Sequence[Mapping[str, Any]],
-        patch_type: PatchType,
-        *,
-        query: Mapping[str, str] | None = None,
-    ) -> dict[str, Any]:
-        """Patch the object at `path`; `apply` needs `fieldManager` in `query`."""
-        content_type = _PATCH_TYPES[patch_type]
-        return await self.send("PATCH", path, query=query, body=body, content_type=content_type)
-
-    async def delete(
-        self,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        *,
-        query: Mapping[str, str] | None = None,
-    ) -> dict[str, Any]:
-        """Delete the object at `path`; `body` is DeleteOptions. Returns it, or a Status."""
-        return await self.send("DELETE", path, query=query, body=body)
-
-
-class Client(Verbs):
+class Client:
     """Calls the API server with raw dicts, as in JSON.
 
     `credentials` reads address and credentials, on entry and again whenever the server answers 401.
@@ -157,7 +101,46 @@ class Client(Verbs):
         accept: str = JSON,
     ) -> dict[str, Any]:
         """Read the object, or one page of the list, at `path`; `accept` is the media type."""
-        return await self.send("GET", path, query=query, timeout=timeout, accept=accept)
+        return await self._call("GET", path, query=query, timeout=timeout, accept=accept)
+
+    async def create(
+        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Create `body` in the collection at `path`; return the object as stored."""
+        return await self._call("POST", path, query=query, body=body)
+
+    async def replace(
+        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Replace the object at `path`; return the object as stored.
+
+        With `metadata.resourceVersion` in `body`, only that version is replaced: otherwise the
+        server answers 409 with the reason Conflict. Creating a name that exists is a 409 too, with
+        the reason AlreadyExists.
+        """
+        return await self._call("PUT", path, query=query, body=body)
+
+    async def patch(
+        self,
+        path: str,
+        body: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        patch_type: PatchType,
+        *,
+        query: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Patch the object at `path`; `apply` needs `fieldManager` in `query`."""
+        content_type = _PATCH_TYPES[patch_type]
+        return await self._call("PATCH", path, query=query, body=body, content_type=content_type)
+
+    async def delete(
+        self,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        query: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Delete the object at `path`; `body` is DeleteOptions. Returns it, or a Status."""
+        return await self._call("DELETE", path, query=query, body=body)
 
     async def list(
         self,
@@ -207,18 +190,17 @@ class Client(Verbs):
         finally:
             response.close()
 
-    async def send(
+    async def _call(
         self,
         method: str,
         path: str,
         *,
-        query: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None,
         body: object = None,
         content_type: str = JSON,
         timeout: float | None = None,  # noqa: ASYNC109 (see get)
         accept: str = JSON,
     ) -> dict[str, Any]:
-        """Send one request within the time limit. Raises ClusterError."""
         where = f"{method} {path}"
         seconds = self._timeout if timeout is None else timeout
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT)

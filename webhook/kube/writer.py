@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.errors import ClusterError, NotLeading
 from webhook.kube.answers import TIMEOUT
-from webhook.kube.client import Verbs
-from webhook.kube.transport import JSON
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from webhook.kube.client import Client
+    from webhook.kube.client import Client, PatchType
     from webhook.kube.rate_limit import TokenBucket
 
 # Attempts per call while the server answers 429, as in client-go.
@@ -31,7 +29,7 @@ _OVERLOADED: Final = (
 _FINE: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 
 
-class Writer(Verbs):
+class Writer:
     """Client's create, replace, patch and delete behind a token bucket; namespaces take turns.
 
     Every call checks `may_write` just before it is sent, and raises NotLeading instead of sending
@@ -52,24 +50,46 @@ class Writer(Verbs):
         """The number of 429 answers."""
         return self._throttled
 
-    async def send(
+    async def create(
+        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Call Client.create."""
+        return await self._in_turn(path, lambda: self._client.create(path, body, query=query))
+
+    async def replace(
+        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Call Client.replace."""
+        return await self._in_turn(path, lambda: self._client.replace(path, body, query=query))
+
+    async def patch(
         self,
-        method: str,
         path: str,
+        body: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        patch_type: PatchType,
         *,
         query: Mapping[str, str] | None = None,
-        body: object = None,
-        content_type: str = JSON,
     ) -> dict[str, Any]:
-        """Send one request when it is this namespace's turn."""
+        """Call Client.patch."""
+        return await self._in_turn(
+            path, lambda: self._client.patch(path, body, patch_type, query=query)
+        )
+
+    async def delete(
+        self,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        query: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Call Client.delete."""
+        return await self._in_turn(path, lambda: self._client.delete(path, body, query=query))
+
+    async def _in_turn(
+        self, path: str, call: Callable[[], Awaitable[dict[str, Any]]]
+    ) -> dict[str, Any]:
         _, _, below = path.partition("/namespaces/")
         namespace = below.partition("/")[0]
-
-        def call() -> Awaitable[dict[str, Any]]:
-            return self._client.send(
-                method, path, query=query, body=body, content_type=content_type
-            )
-
         for _ in range(TRIES - 1):
             try:
                 return await self._once(namespace, call)

@@ -7,7 +7,7 @@ import logging
 from collections import defaultdict
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.admission.arrival import Cluster
 from webhook.admission.prospects import Prospects
@@ -22,6 +22,7 @@ from webhook.controller.policies.report_documents import (
     differs,
     report,
 )
+from webhook.controller.policies.status_writer import Writes as StatusWrites
 from webhook.errors import ClusterError, NotLeading
 from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.world import World
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from webhook.controller.policies.policy_judging import Nodes
-    from webhook.kube.client import Client, Verbs
+    from webhook.kube.client import Client
     from webhook.policy.policy_set import PolicySet
 
     Json = dict[str, Any]
@@ -54,6 +55,21 @@ _OWNERS: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 _CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
+class Writes(StatusWrites, Protocol):
+    """The required methods of kube.writer.Writer, with those that write statuses."""
+
+    async def create(self, path: str, body: Mapping[str, Any], *, query: Any = None) -> Json:
+        """Create an object, as Client.create does."""
+
+    async def replace(self, path: str, body: Mapping[str, Any], *, query: Any = None) -> Json:
+        """Replace an object, as Client.replace does."""
+
+    async def delete(
+        self, path: str, body: Mapping[str, Any] | None = None, *, query: Any = None
+    ) -> Json:
+        """Delete an object, as Client.delete does."""
+
+
 class PodReports:
     """Writes the reports. `policies` returns the set in force, None before it is known.
 
@@ -63,7 +79,7 @@ class PodReports:
     def __init__(
         self,
         client: Client,
-        writer: Verbs,
+        writer: Writes,
         policies: Callable[[], PolicySet | None],
         nodes: Nodes,
         *,

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import NoReturn
 
-    from webhook.kube.client import Client, Verbs
+    from webhook.controller.policies.report_writer import Writes
+    from webhook.kube.client import Client
     from webhook.kube.webhook_replicas import Replica
     from webhook.policy.reporting.decision_counts import Report
 
@@ -68,7 +69,7 @@ class PolicyReporter:
     def __init__(
         self,
         client: Client,
-        writer: Verbs,
+        writer: Writes,
         replicas: Callable[[], Awaitable[Sequence[Replica]]],
         *,
         interval: float = INTERVAL,
@@ -106,7 +107,7 @@ class _Tenure:
     def __init__(
         self,
         client: Client,
-        writer: Verbs,
+        writer: Writes,
         replicas: Callable[[], Awaitable[Sequence[Replica]]],
         interval: float,
         clock: Callable[[], datetime],
