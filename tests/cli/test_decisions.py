@@ -77,7 +77,7 @@ def test_no_replicas_are_shown_as_one_would_be(tmp_path: Path) -> None:
 def test_a_pod_from_the_cluster_is_decided_on_as_it_is(tmp_path: Path) -> None:
     """With our stamp on it nothing is left to do; bound, its placement is what it is."""
     (first,) = decided(tmp_path, POD)
-    again = first.evaluation.patched()
+    again = first.evaluation.patched
     (second,) = decided(tmp_path, json.dumps(again))
     assert (second.decision.result, list(second.decision.patch)) == ("unchanged", [])
     (bound,) = decided(tmp_path, POD + "  nodeName: steady-1\n")
@@ -88,7 +88,7 @@ def test_a_rejected_pod_stays_as_it_is(tmp_path: Path) -> None:
     """There is no patch."""
     (found,) = decided(tmp_path, POD + "  nodeSelector: {arch: arm64}\n", REJECTED)
     assert not found.decision.allowed
-    assert found.evaluation.patched() == found.arrival.pod
+    assert found.evaluation.patched == found.arrival.pod
 
 
 def test_a_field_of_the_wrong_type_is_named_with_its_place(

@@ -151,6 +151,6 @@ def test_a_conflict_is_refused(new_namespace: NewNamespace) -> None:
     path = f"/api/v1/namespaces/{room.name}/pods?dryRun=All"
     status, answer = room.plane.api.call("POST", path, sent)
     assert status == 403, answer
-    (text,) = conflicts(sent["spec"], inputs().runtime_classes)
+    ((_, text),) = conflicts(sent["spec"], inputs().runtime_classes)
     assert "pool" in text
     assert "nodeSelector[pool]" in answer["message"]

@@ -156,8 +156,8 @@ def _with_runtime_class(spec: JsonObject, known: Mapping[str, JsonObject]) -> Js
     return result
 
 
-def conflicts(spec: JsonObject, known: Mapping[str, JsonObject]) -> Iterator[str]:
-    """Yield why the plugin RuntimeClass refuses a pod with this v1.PodSpec."""
+def conflicts(spec: JsonObject, known: Mapping[str, JsonObject]) -> Iterator[tuple[str, str]]:
+    """Yield why the plugin RuntimeClass refuses a pod with this v1.PodSpec, after the field."""
     found = _class_of(spec, known)
     if found is None:
         return
@@ -165,10 +165,9 @@ def conflicts(spec: JsonObject, known: Mapping[str, JsonObject]) -> Iterator[str
     selector = _object(_object(found.get("scheduling")).get("nodeSelector"))
     for key, value in selector.items():
         if own.get(key, value) != value:
-            yield (
-                f"nodeSelector.{key}: is {own[key]}, and the RuntimeClass {name} of the pod "
-                f"selects {key}={value}; the API server refuses the pod"
-            )
+            why = f"is {own[key]}, and the RuntimeClass {name} of the pod selects {key}={value}"
+            text = f"nodeSelector.{key}: {why}; the API server refuses the pod"
+            yield f"nodeSelector[{key}]", text
 
 
 def _class_of(spec: JsonObject, known: Mapping[str, JsonObject]) -> JsonObject | None:

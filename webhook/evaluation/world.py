@@ -181,7 +181,7 @@ class Evaluation:
             f"{field}: {f'policy {setters[field]} sets it: ' if field in setters else ''}{why}"
             for field, why in refusals(placement, self.world.classes or {})
         ]
-        return (*missing, *self._conflicts(), *self._faults())
+        return (*missing, *self._conflicts(setters), *self._faults())
 
     @property
     def unread_class(self) -> str:
@@ -213,12 +213,14 @@ class Evaluation:
         nodes = self.world.nodes
         if nodes is None:
             return None
-        before = survey(*_asked(self.arrival.pod), nodes)
-        changed = self.decision.placement is not None and self.decision.allowed
-        pod = self.stored() if changed else self.arrival.pod
-        after = survey(*_asked(pod), nodes) if changed else None
-        found = Surveys(before, after, unread=self._unread(pod))
-        final = pods.parse_pod(pod)
+        final, requested = _asked(self.arrival.pod)
+        before, after = survey(final, requested, nodes), None
+        if self.decision.placement is not None and self.decision.allowed:
+            final, requested = _asked(self.stored())
+            after = survey(final, requested, nodes)
+        known = final.runtime_class_name in self.world.plugins.runtime_classes
+        unread = "" if known else unread_class(final, requested, nodes)
+        found = Surveys(before, after, unread=unread)
         if found.last.admitted:
             names = frozenset(found.last.admitted)
             times = {each.name: stay(final, each) for each in nodes if each.name in names}
@@ -229,17 +231,12 @@ class Evaluation:
         classes = self.world.policies.classes.values()
         return found._replace(on_demand=tuple(on_demand.makers(final, classes, NodeGroups(nodes))))
 
-    def _unread(self, pod: JsonObject) -> str:
-        """Return the pod's RuntimeClass if it is not known, and decides about nodes."""
-        if pod["spec"].get(FIELD) in self.world.plugins.runtime_classes:
-            return ""
-        return unread_class(*_asked(pod), self.world.nodes or ())
-
     def stored(self) -> JsonObject:
         """Return the pod as the API server stores it: plugins run again after webhooks."""
         world = self.world
-        return admit(self.patched(), self.arrival.namespace, world.plugins, world.cluster.node)
+        return admit(self.patched, self.arrival.namespace, world.plugins, world.cluster.node)
 
+    @cached_property
     def patched(self) -> JsonObject:
         """Return the pod with the patch applied."""
         return _apply(self.arrival.pod, self.decision.patch)
@@ -260,10 +257,8 @@ class Evaluation:
                 patched["spec"].pop("overhead", None)
             return patched
 
-    def _conflicts(self) -> Iterator[str]:
-        setters = {e.field: e.policy for e in self._effective()}
-        for text in conflicts(self.patched()["spec"], self.world.plugins.runtime_classes):
-            field = text.partition(": ")[0]
+    def _conflicts(self, setters: Mapping[str, str]) -> Iterator[str]:
+        for field, text in conflicts(self.patched["spec"], self.world.plugins.runtime_classes):
             by = {setters[f] for f in (field, FIELD) if f in setters}
             yield f"policy {', '.join(sorted(by))}: {text}" if by else text
 
@@ -274,7 +269,7 @@ class Evaluation:
         if not self.decision.patch:
             return
         own = set(_faults_of(self.arrival.pod))
-        for path, message in _faults_of(self.patched()):
+        for path, message in _faults_of(self.patched):
             if (path, message) not in own:
                 by = self._causes((path, message))
                 yield f"{path}: {message}; the API server refuses the pod{by}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from webhook.cli.cluster_surroundings import read_world
 from webhook.cli.decisions import (
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
     from webhook.workloads.object import Object
-
-T = TypeVar("T")
 
 
 class NotAMaker(FairleadError):
