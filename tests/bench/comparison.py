@@ -1,7 +1,6 @@
 """`python -m tests.bench.comparison`: how long `fairlead diff` takes for ten thousand pods.
 
-The whole command as a process of its own, from files to the answer, on nodes; and within this one
-process how much it saves to decide once on pods that no policy tells apart. Seconds of the clock,
+The whole command as a process of its own, from files to the answer, on nodes. Seconds of the clock,
 and of the processor, which a busy machine makes no longer. Prints; judges nothing.
 """
 
@@ -23,11 +22,8 @@ import orjson
 
 from tests.bench import pods
 from tests.bench.policies import files
-from tests.bench.reviews import NAMESPACE, NAMESPACE_LABELS
+from tests.bench.reviews import NAMESPACE
 from webhook import names
-from webhook.admission.arrival import Arrival, Cluster
-from webhook.comparison.compare import Comparison, Sets
-from webhook.policy.load import load
 
 Json = dict[str, Any]
 
@@ -125,22 +121,6 @@ def _worked() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def deciding(policies: int, found: Sequence[Json]) -> tuple[float, float]:
-    """Seconds of deciding alone: with what is remembered, and each pod again."""
-    contents = files(policies, _MATCHING)
-    sets = Sets(load(contents).policies, load(changed(contents)).policies, Cluster())
-    arrivals = [Arrival(pod, NAMESPACE, NAMESPACE_LABELS) for pod in found]
-    taken = []
-    for remembering in (True, False):
-        comparison = Comparison(sets)
-        decide = comparison.compare if remembering else comparison.compare_fully
-        started = time.process_time()
-        for arrival in arrivals:
-            decide(arrival)
-        taken.append(time.process_time() - started)
-    return taken[0], taken[1]
-
-
 def main() -> None:
     """Measure, and print a row for each case."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -149,18 +129,15 @@ def main() -> None:
     parser.add_argument("--by", choices=("placement", "label", "named"), default="placement")
     options = parser.parse_args()
     print(f"{options.pods} pods of {_BYTES} bytes, kinds by {options.by}, {options.nodes} nodes")
-    print(
-        "policies  kinds of pods  by clock  by processor  deciding  each anew  anew/once  differing"
-    )
+    print("policies  kinds of pods  by clock  by processor  differing")
     for policies in _POLICIES:
         for kinds in _KINDS:
             found = manifests(options.pods, min(kinds, options.pods), options.by)
             with tempfile.TemporaryDirectory() as folder:
                 seconds, worked, summed = whole(Path(folder), policies, found, options.nodes)
-            once, anew = deciding(policies, found)
             print(
-                f"{policies:8}  {kinds:13}  {seconds:6.2f} s  {worked:10.2f} s  {once:6.2f} s"
-                f"  {anew:7.2f} s  {anew / once:9.1f}  {summed['differing']:9}"
+                f"{policies:8}  {kinds:13}  {seconds:6.2f} s  {worked:10.2f} s"
+                f"  {summed['differing']:9}"
             )
 
 

@@ -9,18 +9,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.comparison.worlds import NODES, arrival, compared, different
+from tests.comparison.worlds import NODES, arrival, compared, compared_sets, different
 from tests.examples import examples
-from tests.laws.strategies import CLASSES, NOW, document, excepted_lists, exceptions, policies
+from tests.laws.strategies import NOW, document, excepted_lists, exceptions, policies
 from tests.laws.strategies import nodes as drawn_nodes
 from tests.laws.strategies import pods as drawn_pods
 from tests.laws.world import CLUSTER, policy_set
 from tests.policy_tests.writing import policy
 from webhook import names
 from webhook.admission.arrival import Arrival
-from webhook.admission.engine import decide
-from webhook.comparison.compare import Comparison, Same, Sets
-from webhook.comparison.difference import Difference, same_placement
+from webhook.comparison.difference import Difference
 from webhook.errors import InvalidPod
 from webhook.placement.nodes import Node, parse_node
 from webhook.policy.load import load
@@ -134,7 +132,7 @@ def test_a_class_that_means_other_nodes_moves() -> None:
     sets = [
         load({"p.yaml": text.encode()}).policies for text in (old, old.replace("pool:", "kind:"))
     ]
-    found = Comparison(Sets(sets[0], sets[1], CLUSTER)).compare(arrival())
+    found = compared_sets((sets[0], sets[1]), arrival())
     assert isinstance(found, Difference)
     assert (found.kind, found.policies) == ("moved", ("on-spot",))
 
@@ -211,7 +209,7 @@ def test_a_request_for_a_class_that_is_gone_rejects() -> None:
     """By no policy at all: the reason says what it is."""
     old, new = policy_set([]), policy_set([], [])
     pod = arrival(annotations={names.CAPACITY: "spot=Constrain"})
-    found = Comparison(Sets(old, new, CLUSTER)).compare(pod)
+    found = compared_sets((old, new), pod, None, CLUSTER)
     assert isinstance(found, Difference)
     assert (found.kind, found.policies) == ("rejected", ())
     assert "spot" in found.new.reason
@@ -276,8 +274,9 @@ def test_a_set_never_differs_from_itself(
 ) -> None:
     """Of any pods, on any nodes."""
     old, _, pods, nodes = world
-    comparison = Comparison(Sets(policy_set(old), policy_set(old), CLUSTER, nodes))
-    assert not any(isinstance(comparison.compare(pod), Difference) for pod in _arrivals(pods))
+    sets = policy_set(old), policy_set(old)
+    for pod in _arrivals(pods):
+        assert not isinstance(compared_sets(sets, pod, nodes, CLUSTER), Difference)
 
 
 MIRROR = {
@@ -296,53 +295,13 @@ def test_sets_that_change_places_turn_every_difference_round(
 ) -> None:
     """Newly rejected becomes no longer rejected, and so on; old and new change places too."""
     old, new, pods, nodes = world
-    sets = Sets(policy_set(old), policy_set(new), CLUSTER, nodes)
-    there = Comparison(sets)
-    back = Comparison(sets._replace(old=sets.new, new=sets.old))
+    sets = policy_set(old), policy_set(new)
     for pod in _arrivals(pods):
-        one, other = there.compare(pod), back.compare(pod)
+        one = compared_sets(sets, pod, nodes, CLUSTER)
+        other = compared_sets((sets[1], sets[0]), pod, nodes, CLUSTER)
         if not isinstance(one, Difference):
             assert one == other
             continue
         assert isinstance(other, Difference)
         assert (other.kind, other.old, other.new) == (MIRROR[one.kind], one.new, one.old)
         assert sorted(other.policies) == sorted(one.policies)
-
-
-def _decided(pod: Arrival, sets: Sets) -> object:
-    """What the webhook makes of the pod under both sets, where it is not the same."""
-    old, new = (decide(pod, each, sets.cluster) for each in (sets.old, sets.new))
-    if not old.allowed and not new.allowed:
-        return "rejected"
-    assert old.placement is not None
-    assert new.placement is not None
-    if old.allowed and new.allowed and same_placement(old.placement, new.placement):
-        return "same"
-    return (old.result, old.reason), (new.result, new.reason)
-
-
-def _told(found: Difference | Same) -> object:
-    if isinstance(found, Difference):
-        return found.old[:2], found.new[:2]
-    return found
-
-
-@comparing
-@given(worlds(), st.booleans())
-def test_what_is_remembered_is_what_would_be_decided(
-    world: tuple[list[Json], list[Json], list[Json], list[Node]], other_classes: bool
-) -> None:
-    """What is done once for many pods, or for both sets, is right for each of them.
-
-    Also where the policies are as they were, and a class means other nodes.
-    """
-    old, new, pods, nodes = world
-    classes = [OTHER_SPOT, *CLASSES[1:]] if other_classes else CLASSES
-    sets = Sets(policy_set(old), policy_set(new, classes), CLUSTER, nodes)
-    comparison = Comparison(sets)
-    # Who takes part in them is the same, and what they find is not.
-    moved = [{**pod, "spec": {**pod["spec"], "nodeSelector": {"pool": "a"}}} for pod in pods]
-    for pod in _arrivals([*pods, *moved]):
-        found = comparison.compare(pod)
-        assert found == comparison.compare_fully(pod)
-        assert _told(found) == _decided(pod, sets)

@@ -8,13 +8,16 @@ from typing import Any
 from tests.policy_tests.writing import CLASS
 from webhook import names
 from webhook.admission.arrival import Arrival, Cluster
-from webhook.comparison.compare import Comparison, Same, Sets
+from webhook.comparison.compare import Comparison, Same
 from webhook.comparison.difference import Difference
+from webhook.evaluation.plugins import UNREAD
+from webhook.evaluation.world import World
 from webhook.placement.nodes import Node
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 
 Json = dict[str, Any]
+CLUSTER = Cluster()
 TAINT: Any = {"key": "spot", "value": "true", "effect": "NoSchedule"}
 NODES = (
     Node("spot-1", {"pool": "spot"}, [TAINT]),
@@ -50,7 +53,24 @@ def compared(
     nodes: Sequence[Node] | None = None,
 ) -> Difference | Same:
     """What becomes of the pod otherwise."""
-    return Comparison(Sets(policies(*old), policies(*new), Cluster(), nodes)).compare(pod)
+    return compared_sets((policies(*old), policies(*new)), pod, nodes)
+
+
+def compared_sets(
+    sets: tuple[PolicySet, PolicySet],
+    pod: Arrival,
+    nodes: Sequence[Node] | None = None,
+    cluster: Cluster = CLUSTER,
+) -> Difference | Same:
+    """The same, of sets that are read, at the time of the arrival."""
+    namespaces = {pod.namespace: pod.namespace_labels}
+    old, new = (
+        World(each, cluster, namespaces, pod.now, None, None, UNREAD, nodes).evaluate(
+            pod.pod, pod.namespace, led=False
+        )
+        for each in sets
+    )
+    return Comparison(*sets).compare(old, new)
 
 
 def different(

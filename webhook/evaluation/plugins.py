@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.nodes import Node
-    from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject, Toleration
 
 _TOPOLOGY: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
@@ -117,24 +116,6 @@ def _defaulted(container: Any, requests: JsonObject, limits: JsonObject) -> Any:
         "limits": {**limits, **own_limits},
     }
     return {**container, "resources": resources}
-
-
-def with_runtime_class(
-    placement: PodPlacement, pod: JsonObject, inputs: PluginInputs
-) -> tuple[PodPlacement, JsonObject]:
-    """Return the placement that a policy gives to the pod, and its spec, with its RuntimeClass."""
-    name, spec = placement.runtime_class_name, pod["spec"]
-    if name not in inputs.runtime_classes or name == spec.get("runtimeClassName"):
-        return placement, spec
-    spec = {
-        **spec,
-        "runtimeClassName": name,
-        "nodeSelector": placement.node_selector,
-        "tolerations": placement.tolerations,
-    }
-    spec = _with_runtime_class(spec, inputs.runtime_classes)
-    selector, tolerations = spec["nodeSelector"], spec["tolerations"]
-    return placement._replace(node_selector=selector, tolerations=tolerations), spec
 
 
 def _with_runtime_class(spec: JsonObject, known: Mapping[str, JsonObject]) -> JsonObject:

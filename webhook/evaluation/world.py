@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -42,6 +42,14 @@ _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 _EFFECTIVE: Final = ("set", "removed")
 # The resources for which LimitRanges have defaults in practice.
 _DEFAULTED: Final = ("cpu", "memory", "ephemeral-storage")
+# What of a placement decides about nodes.
+_OF_NODES: Final = (
+    "node_name",
+    "node_selector",
+    "required",
+    "tolerations",
+    "runtime_class_name",
+)
 # An operation whose place is missing.
 _INAPPLICABLE: Final = (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException)
 
@@ -67,6 +75,13 @@ class World:
     classes: Mapping[str, Collection[str]] | None
     plugins: PluginInputs
     nodes: Sequence[Node] | None
+    # What is the same for equal pods, by what it depends on. They grow with the pods evaluated.
+    surveyed: dict[str, Surveys] = field(
+        init=False, default_factory=dict, repr=False, compare=False
+    )
+    faults: dict[str, Sequence[str]] = field(
+        init=False, default_factory=dict, repr=False, compare=False
+    )
 
     def evaluate(
         self,
@@ -181,7 +196,9 @@ class Evaluation:
             f"{field}: {f'policy {setters[field]} sets it: ' if field in setters else ''}{why}"
             for field, why in refusals(placement, self.world.classes or {})
         ]
-        return (*missing, *self._conflicts(setters), *self._faults())
+        known = placement.runtime_class_name in self.world.plugins.runtime_classes
+        conflicting = self._conflicts(setters) if known else ()
+        return (*missing, *conflicting, *self._faults())
 
     @property
     def unread_class(self) -> str:
@@ -213,20 +230,29 @@ class Evaluation:
         nodes = self.world.nodes
         if nodes is None:
             return None
-        final, requested = _asked(self.arrival.pod)
-        before, after = survey(final, requested, nodes), None
-        if self.decision.placement is not None and self.decision.allowed:
-            final, requested = _asked(self.stored())
-            after = survey(final, requested, nodes)
+        changed = self.decision.placement is not None and self.decision.allowed
+        asked = [_asked(self.arrival.pod)]
+        if changed:
+            asked.append(_asked(self.stored()))
+        key = repr([(*[getattr(own, each) for each in _OF_NODES], more) for own, more in asked])
+        if key not in self.world.surveyed:
+            self.world.surveyed[key] = self._survey(nodes, asked)
+        return self.world.surveyed[key]
+
+    def _survey(
+        self, nodes: Sequence[Node], asked: Sequence[tuple[PodPlacement, Mapping[str, int]]]
+    ) -> Surveys:
+        before, *after = [survey(*each, nodes) for each in asked]
+        final, requested = asked[-1]
         known = final.runtime_class_name in self.world.plugins.runtime_classes
         unread = "" if known else unread_class(final, requested, nodes)
-        found = Surveys(before, after, unread=unread)
+        found = Surveys(before, after[0] if after else None, unread=unread)
         if found.last.admitted:
             names = frozenset(found.last.admitted)
             times = {each.name: stay(final, each) for each in nodes if each.name in names}
             evicting = {name: each for name, each in times.items() if each is not None}
             return found._replace(evicting=evicting)
-        if after is None or found.unread:
+        if not after or found.unread:
             return found
         classes = self.world.policies.classes.values()
         return found._replace(on_demand=tuple(on_demand.makers(final, classes, NodeGroups(nodes))))
@@ -258,16 +284,25 @@ class Evaluation:
             return patched
 
     def _conflicts(self, setters: Mapping[str, str]) -> Iterator[str]:
-        for field, text in conflicts(self.patched["spec"], self.world.plugins.runtime_classes):
-            by = {setters[f] for f in (field, FIELD) if f in setters}
+        for path, text in conflicts(self.patched["spec"], self.world.plugins.runtime_classes):
+            by = {setters[each] for each in (path, FIELD) if each in setters}
             yield f"policy {', '.join(sorted(by))}: {text}" if by else text
 
     def _effective(self) -> Iterator[Any]:
         return (e for e in self.decision.trace if e.policy and e.outcome in _EFFECTIVE)
 
-    def _faults(self) -> Iterator[str]:
-        if not self.decision.patch:
-            return
+    def _faults(self) -> Sequence[str]:
+        decision, pod, known = self.decision, self.arrival.pod, self.world.faults
+        if not decision.patch:
+            return ()
+        # Equal pods of runs with other names differ in labels, of which the patch has the index.
+        annotations = pod["metadata"].get("annotations")
+        key = repr((pod["spec"], annotations, decision.patch, decision.policies))
+        if key not in known:
+            known[key] = [*self._new_faults()]
+        return known[key]
+
+    def _new_faults(self) -> Iterator[str]:
         own = set(_faults_of(self.arrival.pod))
         for path, message in _faults_of(self.patched):
             if (path, message) not in own:
@@ -302,7 +337,8 @@ def _asked(pod: JsonObject) -> tuple[PodPlacement, Mapping[str, int]]:
 
 
 def _apply(pod: JsonObject, patch: Sequence[Any]) -> JsonObject:
-    result: JsonObject = jsonpatch.apply_patch(copy.deepcopy(pod), copy.deepcopy(list(patch)))
+    # The pod is copied by the library; later operations may change what earlier ones add.
+    result: JsonObject = jsonpatch.apply_patch(pod, copy.deepcopy(list(patch)))
     return result
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import product
 from typing import TYPE_CHECKING, Final
 
-import orjson
-
-from webhook.admission.arrival import Arrival, Cluster
+from webhook.admission.arrival import Cluster
 from webhook.cli.cluster_surroundings import read_policies, read_world
 from webhook.cli.decisions import miscounted, misshapen
 from webhook.cli.diff.comparison_input import (
@@ -29,12 +28,12 @@ from webhook.cli.objects import (
 )
 from webhook.cli.offline import merged, namespaces_among, read_nodes
 from webhook.cli.options import CLUSTER, client_of
-from webhook.comparison.compare import Comparison, Sets
-from webhook.comparison.difference import Difference, Side, kind_of
+from webhook.comparison.compare import Comparison
 from webhook.comparison.difference_report import JudgedPod, Maker, report
 from webhook.errors import FairleadError, InvalidPod, InvalidRun, UnreadableInput
-from webhook.evaluation.plugins import UNREAD, admit, merge_inputs
-from webhook.evaluation.sending import nothing_sent, unsent
+from webhook.evaluation.plugins import UNREAD, merge_inputs
+from webhook.evaluation.replicas import evaluate_template
+from webhook.evaluation.sending import nothing_sent
 from webhook.evaluation.templates import templates_of
 from webhook.evaluation.world import World, labels_of
 from webhook.identity import identify
@@ -52,7 +51,9 @@ if TYPE_CHECKING:
     from webhook.cli.diff.sets import Source
     from webhook.cli.options import Where
     from webhook.comparison.compare import Same
+    from webhook.comparison.difference import Difference
     from webhook.comparison.difference_report import Report
+    from webhook.evaluation.replicas import Replicas
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
@@ -272,79 +273,57 @@ def _is_of_run(each: Template, gathered: ComparisonInput) -> bool:
 class _Judge:
     def __init__(self, gathered: ComparisonInput) -> None:
         new = gathered.world
-        old = replace(new, policies=gathered.old)
-        self._world = new
-        # The comparison counts nodes: those of equal pods once.
-        self._worlds = [replace(each, nodes=None) for each in (old, new)]
-        self._comparison = Comparison(
-            Sets(gathered.old, new.policies, new.cluster, new.nodes, new.plugins)
-        )
-        # By difference, which equal pods share, and by what the API server checks of a pod.
-        self._judged: dict[tuple[int, bytes], tuple[Difference, Difference | Same]] = {}
+        self._worlds = replace(new, policies=gathered.old), new
+        self._comparison = Comparison(gathered.old, new.policies)
 
     def of_template(self, each: Template) -> Iterator[JudgedPod]:
-        template = each.template
+        template, namespace = each.template, each.namespace
         source = template.source
         place = source.place(template.path)
         part = template.describe() if template.numbers and template.count == 1 else template.part
-        maker = Maker(source.title, each.namespace, place, part, template.count, each.live)
-        if template.count is None and self._world.nodes:
-            yield from self._by_node(maker, template.pod(0))
+        maker = Maker(source.title, namespace, place, part, template.count, each.live)
+        old, new = (evaluate_template(world, template, namespace) for world in self._worlds)
+        if template.count is None and self._worlds[1].nodes:
+            yield from self._by_node(maker, template.pod(0), old, new)
             return
-        for index, more in template.sample():
-            found = self._compare_pod(maker, template.pod(index), led=template.led)
-            yield JudgedPod(maker, template.numbers_of([index])[0], more, found)
+        for one, other in product(old, new):
+            if shared := sorted({*one.indexes} & {*other.indexes}):
+                if one.indexes[0] == other.indexes[0]:
+                    found = self._comparison.compare(one.evaluation, other.evaluation)
+                else:
+                    found = self._compare(template.pod(shared[0]), namespace, led=template.led)
+                for index in shared:
+                    more = one.more if index == one.indexes[-1] else 0
+                    yield JudgedPod(maker, template.numbers_of([index])[0], more, found)
 
-    def _by_node(self, maker: Maker, pod: JsonObject) -> Iterator[JudgedPod]:
+    def _by_node(
+        self, maker: Maker, pod: JsonObject, old: Sequence[Replicas], new: Sequence[Replicas]
+    ) -> Iterator[JudgedPod]:
         """A DaemonSet's pods: one for each node that its template admits, equal ones grouped.
 
-        The webhook evaluates each by its node. A group has the reason of its first pod, which
-        names that pod's node.
+        A group has the reason of its first pod, which names that pod's node.
         """
-        usual = self._compare_pod(maker, pod)
-        there = template_nodes(parse_pod(pod), self._world.nodes or ())
+        namespace = maker.namespace
+        there = [node.name for node in template_nodes(parse_pod(pod), self._worlds[1].nodes or ())]
+        usual = self._compare(pod, namespace)
         if usual == "no run" or not there:
             yield JudgedPod(maker, 0, 0, usual)
             return
-        alike: dict[object, tuple[Difference | Same, list[str]]] = {}
-        for node in there:
-            found = self._compare_pod(maker, on_node(pod, node.name))
-            key = (found.kind, found.policies) if isinstance(found, Difference) else found
-            alike.setdefault(key, (found, []))[1].append(node.name)
-        for found, names in alike.values():
-            one = replace(maker, part=f"on {shortened(names)}") if len(alike) > 1 else maker
-            yield JudgedPod(one, 0, len(names) - 1, found)
+        one, other = _by_node_name(old, there), _by_node_name(new, there)
+        alike: dict[tuple[int, int], list[str]] = {}
+        for name in there:
+            alike.setdefault((one[name], other[name]), []).append(name)
+        for names in alike.values():
+            found = self._compare(on_node(pod, names[0]), namespace)
+            some = replace(maker, part=f"on {shortened(names)}") if len(alike) > 1 else maker
+            yield JudgedPod(some, 0, len(names) - 1, found)
 
-    def _compare_pod(
-        self, maker: Maker, pod: JsonObject, *, led: bool = False
-    ) -> Difference | Same:
-        world = self._world
-        labels = labels_of(maker.namespace, world.namespaces)
-        pod = admit(pod, maker.namespace, world.plugins, world.cluster.node)
-        arrival = Arrival(pod, maker.namespace, labels, now=world.now, led=led)
-        found = self._comparison.compare(arrival)
-        own = pod["metadata"].get("labels") or {}
-        if unsent(own, maker.namespace, labels, world.configuration):
-            return "no run"
-        return self._with_refusals(arrival, found) if isinstance(found, Difference) else found
+    def _compare(self, pod: JsonObject, namespace: str, *, led: bool = False) -> Difference | Same:
+        old, new = (world.evaluate(pod, namespace, led=led) for world in self._worlds)
+        return self._comparison.compare(old, new)
 
-    def _with_refusals(self, arrival: Arrival, found: Difference) -> Difference | Same:
-        """The difference, with pods rejected that the API server refuses as they would be."""
-        checked = (arrival.pod["spec"], arrival.pod["metadata"].get("annotations"))
-        key = id(found), orjson.dumps(checked, option=orjson.OPT_SORT_KEYS, default=str)
-        if key not in self._judged:
-            self._judged[key] = found, self._judge_refusals(arrival, found)
-        return self._judged[key][1]
 
-    def _judge_refusals(self, arrival: Arrival, found: Difference) -> Difference | Same:
-        pod, namespace, led = arrival.pod, arrival.namespace, arrival.led
-        old, new = (
-            Side("rejected", "; ".join(refusals)) if refusals else side
-            for side, world in zip((found.old, found.new), self._worlds, strict=True)
-            for refusals in [world.evaluate(pod, namespace, led=led).refusals]
-        )
-        if (old, new) == (found.old, found.new):
-            return found
-        if not old.allowed and not new.allowed:
-            return "rejected"
-        return replace(found, kind=kind_of(old, new), old=old, new=new)
+def _by_node_name(groups: Sequence[Replicas], nodes: Sequence[str]) -> dict[str, int]:
+    """Return the position of each node's group: the one that names it, else that of the rest."""
+    rest = {name: at for at, each in enumerate(groups) if not each.nodes for name in nodes}
+    return rest | {name: at for at, each in enumerate(groups) for name in each.nodes}
