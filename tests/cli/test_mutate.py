@@ -392,18 +392,14 @@ def test_fail_on_adds_to_what_ends_with_code_1(files: Files, wording: Wording) -
     assert code(POD, POLICIES, "--fail-on", "no-node") == 2
 
 
-def test_a_policy_of_which_a_setting_is_dropped_is_not_fulfilled(files: Files) -> None:
-    """In a diff and in names; of one that no node can meet by itself it says so."""
-    term = "{nodeSelectorTerms: [{matchExpressions: [{key: l, operator: Lt, values: ['0']}]}]}"
-    required = f"{{requiredDuringSchedulingIgnoredDuringExecution: {term}}}"
-    dropped = policy("p-aff", f"overrides: {{affinity: {{nodeAffinity: {required}}}}}")
-    result = files.on(POD, policies=[dropped])
-    line = result.stdout.splitlines()[0]
-    assert "would have it" not in line
-    mentions(line, "unchanged: affinity.nodeAffinity.required of p-aff has no effect")
-    mentions(result.stderr, "policy p-aff", "dropped, no node can meet it: l Lt 0")
-    both = files.on(POD, "-o", "name", policies=[POLICIES, dropped]).stdout
-    mentions(both, "workers-on-spot", "p-aff (not in full)")
+@pytest.mark.parametrize("form", ["name", "yaml", "patch"])
+def test_a_set_that_check_refuses_is_refused(files: Files, form: str) -> None:
+    """No folder with a fault serves in place of a good one, so no answer is made of it."""
+    cost = "{controller.kubernetes.io/pod-deletion-cost: high}"
+    faulty = policy("costly", f"overrides: {{annotations: {cost}}}")
+    result = files.on(POD, "-o", form, policies=[faulty])
+    assert (result.exit_code, result.stdout) == (1, "")
+    mentions(str(result.exception), "policies.yaml", "spec.overrides.annotations", "'high'")
 
 
 def test_an_object_whose_pods_are_not_sent_is_printed_as_it_is(files: Files) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.errors import UnreadableInput
-from webhook.policy.load import load
 from webhook.policy.policy_documents import parse
+from webhook.policy.set_judgement import load_sound
 from webhook.server.folder import read_folder
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def files_of(folder: Path) -> dict[str, str]:
     found = read_folder(folder)
     if not found:
         raise UnreadableInput([f"{folder}: no policies there (*.yaml, *.yml, *.json)"])
-    load(found)
+    load_sound(found)
     files: dict[str, str] = {}
     for path, content in found.items():
         # A ConfigMap has no folders.

@@ -22,8 +22,8 @@ from webhook.identity import identify
 from webhook.placement import nodes as nodes_of
 from webhook.placement import pod as pods
 from webhook.placement.kueue import flavor_of
-from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
+from webhook.policy.set_judgement import load_sound
 from webhook.policy.subject import ADDED_VOLUME, volumes
 from webhook.run.backends.engine_object import delegated_object
 from webhook.run.backends.table import NATIVE
@@ -173,7 +173,7 @@ def merged(
 
 def read_policies(paths: Sequence[Path]) -> PolicySet:
     """The set of all policy files at the paths. Raises UnreadableInput and InvalidDocuments."""
-    return load(policy_files(paths)).policies
+    return load_sound(policy_files(paths))
 
 
 def policy_files(paths: Sequence[Path]) -> dict[str, bytes]:

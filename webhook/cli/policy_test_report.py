@@ -11,7 +11,7 @@ import click
 
 from webhook.errors import InvalidDocuments, UnreadableInput
 from webhook.placement.trace import WITHOUT_EFFECT
-from webhook.policy.load import load
+from webhook.policy.set_judgement import load_sound
 from webhook.policy_tests import load_tests, result
 from webhook.policy_tests.runner import run_tests
 from webhook.server.folder import is_test_file, read_folder
@@ -117,7 +117,7 @@ class _Runner:
                 ) from error
         key = tuple(sorted(files))
         if key not in self._sets:
-            self._sets[key] = load(files).policies, result.policies_in(files)
+            self._sets[key] = load_sound(files), result.policies_in(files)
         return self._sets[key]
 
 

@@ -145,7 +145,7 @@ def up(
       1  it cannot be started; nothing is left behind
       2  wrong usage
     """
-    from webhook.policy.load import load
+    from webhook.policy.set_judgement import load_sound
     from webhook.sandbox import instances
     from webhook.sandbox.progress import Lines
     from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
@@ -153,7 +153,7 @@ def up(
 
     if policies:
         # Here every finding is shown at once; the webhook would only never become ready.
-        load(read_folder(policies))
+        load_sound(read_folder(policies))
     progress = Lines(sys.stderr)
     pools = read_pools(nodes or SHIPPED_NODES)
     objects = _objects(policies) if from_cluster else None

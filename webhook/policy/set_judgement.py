@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.errors import InvalidDocuments
+from webhook.policy import policy_documents
 from webhook.policy.added_sources import ship_already
 from webhook.policy.exceptions import of_time
 from webhook.policy.feasibility import feasibility
@@ -135,3 +136,15 @@ def load_served(
     ready = (memory or Memory()).policies(documents.documents, loaded.policies.classes)
     found = [*faults(ready), *_faults_of_documents(documents.documents)]
     return Served(loaded.policies, loaded.warnings, tuple(sorted(found)))
+
+
+def load_sound(files: Mapping[str, bytes]) -> PolicySet:
+    """The set of files that is to serve. Raises InvalidDocuments, for faults too.
+
+    A folder with faults does not replace a set that serves, and they cannot be written to a
+    cluster: no answer may be made of them as if they were in force.
+    """
+    found = load_served(policy_documents.parse(files))
+    if found.faults:
+        raise InvalidDocuments([*found.warnings, *found.faults])
+    return found.policies

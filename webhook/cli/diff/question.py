@@ -183,7 +183,10 @@ def _sets(question: Question, theirs: PolicySet | None) -> tuple[PolicySet, Poli
     problems: list[str] = []
     for source in (question.old, question.new):
         try:
-            found.append(theirs if source.is_cluster and theirs else read_set(source))
+            # A set with faults may have served until now; it does not become the new one.
+            sound = source is question.new
+            there = theirs if source.is_cluster and theirs else read_set(source, sound=sound)
+            found.append(there)
         except FairleadError as error:
             problems += str(error).splitlines()
     if problems:

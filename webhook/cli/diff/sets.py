@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.errors import UnreadableInput
 from webhook.policy.load import load
+from webhook.policy.set_judgement import load_sound
 from webhook.server.folder import MAX_FILE_BYTES, is_policy_file, read_folder
 
 if TYPE_CHECKING:
@@ -44,14 +45,17 @@ class Source:
         return self.is_cluster or ":" in self.text or Path(self.text).exists()
 
 
-def read_set(source: Source) -> PolicySet:
-    """The set of a folder or a revision. Raises UnreadableInput and InvalidDocuments."""
+def read_set(source: Source, *, sound: bool = True) -> PolicySet:
+    """Return the set of a folder or a revision; `sound`: one that could come to serve.
+
+    Raises UnreadableInput and InvalidDocuments.
+    """
     text = source.text
     files = read_folder(text) if Path(text).exists() else read_revision(text)
     if not files:
         what = f"{text}: it has no policy file (*.yaml, *.yml, *.json)"
         raise UnreadableInput([f"{what}; use /dev/null for no policies at all"])
-    return load(files).policies
+    return load_sound(files) if sound else load(files).policies
 
 
 class _Entry(NamedTuple):
