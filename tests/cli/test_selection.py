@@ -61,6 +61,7 @@ def offline_of(folder: Path, objects: str) -> Offline:
                 namespace="",
                 namespaces_file=None,
                 nodes=None,
+                dry_run=None,
                 fail_on=(),
             )
             return await asyncio.to_thread(read_files, selection)

@@ -73,7 +73,7 @@ async def read_world(
     notes += sending_notes(configuration)
     cluster = Cluster(default or "", node=by_name(nodes))
     now = datetime.now(UTC)
-    return World(policies, cluster, labels, now, configuration, classes, plugins, nodes)
+    return World(policies, cluster, labels, now, configuration, classes, plugins, nodes, None)
 
 
 async def allowed(reading: Awaitable[T], what: str, notes: list[str]) -> T | None:

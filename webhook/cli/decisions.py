@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from webhook.admission.decision import Decision
     from webhook.cli.offline import Offline
     from webhook.evaluation.replicas import Replicas
+    from webhook.evaluation.world import Evaluation
     from webhook.pod_schema.field_checks import Fault
     from webhook.sources.table import SourceTable
     from webhook.workloads.object import Object
@@ -124,7 +125,14 @@ def unknown_facts(decided: Sequence[Replicas]) -> list[str]:
         *_unread_classes(decided),
         *_unread_ranges(decided),
         *unlisted_classes(decided),
+        *not_asked(each.evaluation for each in decided),
     ]
+
+
+def not_asked(found: Iterable[Evaluation]) -> list[str]:
+    """A line for each reason why the API server did not say whether it takes a pod."""
+    unknown = dict.fromkeys(each.answer.unknown for each in found if each.answer.unknown)
+    return [f"it is unknown whether the API server takes the pods: {each}" for each in unknown]
 
 
 def _unjudged(decided: Iterable[Replicas]) -> Iterator[str]:

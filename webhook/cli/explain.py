@@ -89,16 +89,21 @@ def command(selection: Selection, policy: str, field: str, output: str) -> None:
 
 def _live(selection: Selection, focus: Focus, output: str) -> bool:
     """Print what is found of live objects; whether all are as they would be."""
+    from webhook.cli.decisions import not_asked
     from webhook.cli.live import report
 
     answers = answers_or_exit(selection, focus)
+    if server := selection.server():
+        answers = answers.asking(server)
     decided = _today(answers)
+    unasked = not_asked(each.evaluation for each in decided)
+    print_notes(unasked)
     print_result(
         output,
         json=lambda: report.document(answers, focus),
         text=lambda: report.lines(answers, focus),
     )
-    return answers.same and not fails(selection.fail_on, decided, answers.notes)
+    return answers.same and not fails(selection.fail_on, decided, [*answers.notes, *unasked])
 
 
 def _today(answers: Answers) -> Sequence[Replicas]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import click
 
@@ -42,6 +43,7 @@ def command(selection: Selection, output: str) -> None:
       fairlead mutate -f job.yaml --policies policies/ --nodes nodes.yaml --fail-on no-node
       fairlead mutate job/train -n research
       fairlead mutate pod train-0 --policies policies/ --nodes cluster
+      fairlead mutate -f job.yaml --policies policies/ --dry-run=server
 
     \b
     Exit codes:
@@ -63,6 +65,7 @@ def command(selection: Selection, output: str) -> None:
 
         answers = answers_or_exit(selection)
         offline = recreated(answers, whole=output in ("yaml", "json"))
+        offline = replace(offline, world=replace(offline.world, server=selection.server()))
         notes = answers.notes
     else:
         offline = read_files(selection)

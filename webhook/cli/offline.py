@@ -157,6 +157,7 @@ def read_offline(
         classes=None,
         plugins=merge_inputs(plugin_inputs(found), file.plugins if file else UNREAD),
         nodes=None,
+        server=None,
     )
     return Offline(world, found, templates, namespace, problems, not_read)
 

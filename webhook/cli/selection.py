@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import click
 
+from webhook.cli.dry_run import HELP, server_of
 from webhook.cli.exit_codes import UNKNOWN, errors_exit
 from webhook.cli.options import CLUSTER, WhereType, client_of, paths_of, usual_kubeconfig
 from webhook.cli.output import print_notes, say
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from webhook.cli.live.live_pods import Answers
     from webhook.cli.offline import Offline
     from webhook.cli.options import Where
+    from webhook.evaluation.dry_run import Server
     from webhook.evaluation.replicas import Replicas
     from webhook.evaluation.world import World
     from webhook.placement.nodes import Node
@@ -76,6 +78,7 @@ class Selection:
         help="What `kubectl get nodes -o yaml` (or json) prints, or `cluster`. Shows on "
         "which of these nodes the pods may run.",
     )
+    dry_run: str | None = setting("--dry-run", type=click.Choice(["server"]), help=HELP)
     fail_on: tuple[FailOn, ...] = setting(
         "--fail-on",
         multiple=True,
@@ -84,6 +87,10 @@ class Selection:
         "admits a pod (requires --nodes). warning: a pod gets a warning. unknown: a value "
         "that policies need is unknown. Repeatable.",
     )
+
+    def server(self) -> Server | None:
+        """Return how to ask the API server about pods as decided; None if it is not asked."""
+        return server_of(self.kubeconfig, self.context) if self.dry_run else None
 
     @property
     def live(self) -> bool:
@@ -129,7 +136,8 @@ def read_files(selection: Selection) -> Offline:
         nodes = read_nodes(selection.nodes)
     world = _with_given(known, offline) if known else offline.world
     cluster = replace(world.cluster, node=by_name(nodes))
-    return replace(offline, world=replace(world, cluster=cluster, nodes=nodes), notes=notes)
+    world = replace(world, cluster=cluster, nodes=nodes, server=selection.server())
+    return replace(offline, world=world, notes=notes)
 
 
 def _with_given(there: World, offline: Offline) -> World:

@@ -13,6 +13,7 @@ from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide
+from webhook.evaluation.dry_run import Answer, question
 from webhook.evaluation.plugins import PluginInputs, admit, conflicts
 from webhook.evaluation.sending import unsent
 from webhook.placement import on_demand
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from webhook.admission.arrival import Cluster
+    from webhook.evaluation.dry_run import Server
     from webhook.placement.nodes import Node, Survey
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject
@@ -65,6 +67,7 @@ class World:
                    listed; None if no cluster was asked
     plugins:       what the API server's plugins read
     nodes:         None if unknown
+    server:        asks an API server about pods as decided; None if none is asked
     """
 
     policies: PolicySet
@@ -75,6 +78,7 @@ class World:
     classes: Mapping[str, Collection[str]] | None
     plugins: PluginInputs
     nodes: Sequence[Node] | None
+    server: Server | None
     # What is the same for equal pods, by what it depends on. They grow with the pods evaluated.
     surveyed: dict[str, Surveys] = field(
         init=False, default_factory=dict, repr=False, compare=False
@@ -198,7 +202,15 @@ class Evaluation:
         ]
         known = placement.runtime_class_name in self.world.plugins.runtime_classes
         conflicting = self._conflicts(setters) if known else ()
-        return (*missing, *conflicting, *self._faults())
+        return (*missing, *conflicting, *self._faults(), *self._refused())
+
+    @cached_property
+    def answer(self) -> Answer:
+        """What the API server says to the pod as decided; nothing if it is not asked."""
+        server = self.world.server
+        if server is None or not self.decision.allowed:
+            return Answer()
+        return server(question(self.patched, self.world.policies.sources), self.arrival.namespace)
 
     @property
     def unread_class(self) -> str:
@@ -287,6 +299,17 @@ class Evaluation:
         for path, text in conflicts(self.patched["spec"], self.world.plugins.runtime_classes):
             by = {setters[each] for each in (path, FIELD) if each in setters}
             yield f"policy {', '.join(sorted(by))}: {text}" if by else text
+
+    def _refused(self) -> Iterator[str]:
+        server, refusal = self.world.server, self.answer.refusal
+        if server is None or not refusal:
+            return
+        came = question(self.arrival.pod, self.world.policies.sources)
+        before = server(came, self.arrival.namespace) if self.decision.patch else self.answer
+        also = "it takes the pod without what policies set"
+        if before.refusal:
+            also = "it also refuses the pod without what policies set"
+        yield f"the API server refuses the pod: {refusal}; {also}"
 
     def _effective(self) -> Iterator[Any]:
         return (e for e in self.decision.trace if e.policy and e.outcome in _EFFECTIVE)

@@ -98,6 +98,7 @@ def _evaluate(case: Case, policies: PolicySet, cluster: Cluster) -> Evaluation:
         configuration=None,
         classes={},
         plugins=UNREAD,
+        server=None,
         nodes=None,
     )
     pod = load_tests.whole(case.pod)

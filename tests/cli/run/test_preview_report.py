@@ -18,9 +18,7 @@ from webhook.run.plan import plan
 def world(*texts: str) -> World:
     """Who decides by these policies."""
     policies = load({"policies.yaml": (CLASS + "".join(texts)).encode()}).policies
-    return World(
-        policies, Cluster(), {}, None, configuration=None, classes={}, plugins=UNREAD, nodes=None
-    )
+    return World(policies, Cluster(), {}, None, None, {}, UNREAD, None, None)
 
 
 def planned(spec: dict[str, Any]) -> Planned:

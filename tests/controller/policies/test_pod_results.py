@@ -23,6 +23,7 @@ WORLD = World(
     classes={},
     plugins=UNREAD,
     nodes=None,
+    server=None,
 )
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from webhook.cli.dry_run import HELP, server_of
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import WhereType, cluster_options
 from webhook.cli.output import output_option, print_notes, print_result
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from webhook.cli.diff.report import Outcome
     from webhook.cli.options import Where
     from webhook.comparison.difference_report import Report
+    from webhook.evaluation.dry_run import Server
 
 
 @click.command("diff")
@@ -67,6 +70,7 @@ if TYPE_CHECKING:
     help="What gives exit code 1. changed: any difference; unplaceable: pods newly rejected or "
     "newly without a node; rejected: pods newly rejected; never: nothing does.",
 )
+@click.option("--dry-run", type=click.Choice(["server"]), help=HELP)
 @cluster_options
 @output_option(
     "Text for people, Markdown for a comment on a pull request (bounded), or JSON with every pod.",
@@ -82,6 +86,7 @@ def command(
     namespaces_file: Path | None,
     nodes: Where | None,
     fail_on: str,
+    dry_run: str | None,
     kubeconfig: Path | None,
     context: str,
     output: str,
@@ -135,7 +140,8 @@ def command(
             "--fail-on unplaceable needs nodes: give --nodes FILE, or --nodes cluster"
         )
     with errors_exit(UNKNOWN), uncollected():
-        outcome = _answer(question)
+        server = server_of(kubeconfig, context) if dry_run else None
+        outcome = _answer(question, server)
     print_result(
         output,
         json=lambda: report.document(outcome),
@@ -145,7 +151,7 @@ def command(
     ctx.exit(FAILED if _fails(outcome.report, fail_on) else DONE)
 
 
-def _answer(question: Question) -> Outcome:
+def _answer(question: Question, server: Server | None) -> Outcome:
     from webhook.cli.diff.question import compared, gather
     from webhook.cli.diff.report import Outcome
     from webhook.sandbox.progress import Lines, Silent
@@ -155,10 +161,12 @@ def _answer(question: Question) -> Outcome:
     progress = Lines(sys.stderr) if waits else Silent()
     with progress.step("Reading the cluster"):
         gathered = gather(question)
+    gathered = replace(gathered, world=replace(gathered.world, server=server))
     notes = _notes(gathered)
     print_notes(notes)
     with progress.step(f"Deciding on {len(gathered.pods.makers):,} pods and templates"):
-        report = compared(gathered)
+        report, unknown = compared(gathered)
+    print_notes(unknown)
     nodes = gathered.world.nodes
     return Outcome(
         question.old.text,
@@ -167,7 +175,7 @@ def _answer(question: Question) -> Outcome:
         gathered.world.policies,
         None if nodes is None else len(nodes),
         report,
-        notes,
+        [*notes, *unknown],
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.admission.arrival import Cluster
 from webhook.cli.cluster_surroundings import read_policies, read_world
-from webhook.cli.decisions import miscounted, misshapen
+from webhook.cli.decisions import miscounted, misshapen, not_asked
 from webhook.cli.diff.comparison_input import (
     ComparisonInput,
     Pods,
@@ -29,6 +29,7 @@ from webhook.cli.objects import (
 from webhook.cli.offline import merged, namespaces_among, read_nodes
 from webhook.cli.options import CLUSTER, client_of
 from webhook.comparison.compare import Comparison
+from webhook.comparison.difference import Difference
 from webhook.comparison.difference_report import JudgedPod, Maker, report
 from webhook.errors import FairleadError, InvalidPod, InvalidRun, UnreadableInput
 from webhook.evaluation.plugins import UNREAD, merge_inputs
@@ -51,9 +52,9 @@ if TYPE_CHECKING:
     from webhook.cli.diff.sets import Source
     from webhook.cli.options import Where
     from webhook.comparison.compare import Same
-    from webhook.comparison.difference import Difference
     from webhook.comparison.difference_report import Report
     from webhook.evaluation.replicas import Replicas
+    from webhook.evaluation.world import Evaluation
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
@@ -92,7 +93,7 @@ def gather(question: Question) -> ComparisonInput:
     if question.asks_cluster:
         return asyncio.run(_with_cluster(question))
     old, new = _sets(question, None)
-    nothing = World(new, Cluster(), {}, datetime.now(UTC), None, None, UNREAD, None)
+    nothing = World(new, Cluster(), {}, datetime.now(UTC), None, None, UNREAD, None, None)
     world, pods = _of_files(question, nothing, new.sources.with_those_of(old.sources))
     return ComparisonInput(old, world, pods)
 
@@ -223,8 +224,8 @@ def pods_of_files(
     return Pods(makers, not_read)
 
 
-def compared(gathered: ComparisonInput) -> Report:
-    """The differences for all pods.
+def compared(gathered: ComparisonInput) -> tuple[Report, Sequence[str]]:
+    """The differences for all pods, and lines about what the API server did not say.
 
     Equal replicas after the thousandth are treated like the last one before, as in `fairlead
     mutate` and `fairlead run preview`. Raises UnreadableInput with every pod whose fields have the
@@ -242,7 +243,7 @@ def compared(gathered: ComparisonInput) -> Report:
             problems.append(misshapen(each.template, error))
     if problems:
         raise UnreadableInput(problems)
-    return report(found)
+    return report(found), [*judge.unknown]
 
 
 def daemon_set_notes(gathered: ComparisonInput) -> list[str]:
@@ -278,6 +279,8 @@ class _Judge:
         new = gathered.world
         self._worlds = replace(new, policies=gathered.old), new
         self._comparison = Comparison(gathered.old, new.policies)
+        # Lines about pods of which the API server did not say whether it takes them.
+        self.unknown: dict[str, None] = {}
 
     def of_template(self, each: Template) -> Iterator[JudgedPod]:
         template, namespace = each.template, each.namespace
@@ -292,7 +295,7 @@ class _Judge:
         for one, other in product(old, new):
             if shared := sorted({*one.indexes} & {*other.indexes}):
                 if one.indexes[0] == other.indexes[0]:
-                    found = self._comparison.compare(one.evaluation, other.evaluation)
+                    found = self._sides(one.evaluation, other.evaluation)
                 else:
                     found = self._compare(template.pod(shared[0]), namespace, led=template.led)
                 for index in shared:
@@ -323,7 +326,13 @@ class _Judge:
 
     def _compare(self, pod: JsonObject, namespace: str, *, led: bool = False) -> Difference | Same:
         old, new = (world.evaluate(pod, namespace, led=led) for world in self._worlds)
-        return self._comparison.compare(old, new)
+        return self._sides(old, new)
+
+    def _sides(self, old: Evaluation, new: Evaluation) -> Difference | Same:
+        found = self._comparison.compare(old, new)
+        if isinstance(found, Difference):
+            self.unknown |= dict.fromkeys(not_asked((old, new)))
+        return found
 
 
 def _by_node_name(groups: Sequence[Replicas], nodes: Sequence[str]) -> dict[str, int]:

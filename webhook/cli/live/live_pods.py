@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from webhook.cli.live.pod_stamp import Origin, Stamp
     from webhook.cli.options import Where
     from webhook.comparison.difference import Gap
+    from webhook.evaluation.dry_run import Server
     from webhook.evaluation.world import World
     from webhook.placement.shapes import Toleration
     from webhook.placement.trace import Entry
@@ -241,6 +242,25 @@ class Answers:
     found: Sequence[LivePod | LiveWorkload]
     unstamped: Mapping[tuple[str, str], Why]
     notes: Sequence[str]
+
+    def asking(self, server: Server) -> Answers:
+        """Return the answers, with the API server asked about pods as they would be now."""
+        world = replace(self.world, server=server)
+
+        def ask(each: Replicas) -> Replicas:
+            return replace(each, evaluation=replace(each.evaluation, world=world))
+
+        found = [
+            replace(each, today=ask(each.today))
+            if isinstance(each, LivePod)
+            else replace(
+                each,
+                replicas=[ask(some) for some in each.replicas],
+                pods=[replace(pod, today=ask(pod.today)) for pod in each.pods],
+            )
+            for each in self.found
+        ]
+        return replace(self, world=world, found=found)
 
     @property
     def policies(self) -> PolicySet:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from webhook.cli.dry_run import HELP, server_of
 from webhook.cli.exit_codes import FAILED
-from webhook.cli.options import OfflinePath
+from webhook.cli.options import OfflinePath, cluster_options
 from webhook.cli.output import output_option, print_notes, print_result, say
 
 if TYPE_CHECKING:
@@ -83,6 +85,8 @@ _NODES = OfflinePath("name a file: kubectl get nodes -o yaml > nodes.yaml", fold
     metavar="DOMAIN",
     help="As the controller's: appended to the replicas' addresses, such as cluster.local.",
 )
+@click.option("--dry-run", type=click.Choice(["server"]), help=HELP)
+@cluster_options
 @output_option(
     "text: equal replicas together, with the policy that set each field; yaml: every object "
     "as it would be created; json: objects, decisions and reasons.",
@@ -90,13 +94,16 @@ _NODES = OfflinePath("name a file: kubectl get nodes -o yaml > nodes.yaml", fold
 )
 @click.pass_context
 def command(
-    context: click.Context,
+    ctx: click.Context,
     filenames: tuple[Path, ...],
     policies: tuple[Path, ...],
     namespace: str,
     namespaces_file: Path | None,
     nodes_file: Path | None,
     cluster_domain: str,
+    dry_run: str | None,
+    kubeconfig: Path | None,
+    context: str,
     output: str,
 ) -> None:
     """Preview a Run's objects and placement, without a cluster.
@@ -128,7 +135,8 @@ def command(
     plans = read_plans(filenames, namespace, cluster_domain)
     print_notes(str(each) for planned in plans for each in planned.warnings)
     nodes = read_nodes(nodes_file) if nodes_file else None
-    world = _world(policies, namespaces_file, plans, nodes)
+    server = server_of(kubeconfig, context) if dry_run else None
+    world = replace(_world(policies, namespaces_file, plans, nodes), server=server)
     judged = bool(policies)
     shown = [(planned, groups(planned, world, judged=judged)) for planned in plans]
     if judged:
@@ -145,7 +153,7 @@ def command(
         ),
     )
     if _rejected(shown):
-        context.exit(FAILED)
+        ctx.exit(FAILED)
 
 
 def _world(
@@ -187,7 +195,7 @@ def _world(
     now = datetime.now(UTC)
     cluster = Cluster(default or "", node=by_name(nodes))
     plugins = file.plugins if file else UNREAD
-    return World(policy_set, cluster, known, now, None, None, plugins, nodes)
+    return World(policy_set, cluster, known, now, None, None, plugins, nodes, None)
 
 
 def _rejected(shown: Sequence[tuple[Planned, Sequence[Group]]]) -> bool:

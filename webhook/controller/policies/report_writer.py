@@ -126,6 +126,7 @@ class PodReports:
             classes={},
             plugins=UNREAD,
             nodes=None,
+            server=None,
         )
         pods = await self._judge_pods(world, self._prospects())
         now = int(self._clock().timestamp())

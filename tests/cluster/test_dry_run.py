@@ -1,0 +1,152 @@
+"""`--dry-run=server`: what only the API server knows of a pod is part of each answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.cluster.manifests import policy_text
+from tests.cluster.rooms import NewNamespace, Room
+from tests.wording import mentions
+from webhook import names
+from webhook.cli import fairlead
+
+pytest_plugins = ["tests.cluster.webhook_fixtures", "tests.cluster.run_fixtures"]
+
+Json = dict[str, Any]
+POLICIES = policy_text("as-root", "overrides: {securityContext: {runAsUser: 0}}")
+SECURITY = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+    "runAsNonRoot": True,
+}
+TEMPLATE: Json = {
+    "metadata": {"labels": {names.RUN: "r"}},
+    "spec": {
+        "containers": [{"name": "main", "image": "example.invalid/a", "securityContext": SECURITY}],
+        "restartPolicy": "Never",
+    },
+}
+JOB: Json = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "train"},
+    "spec": {"template": TEMPLATE},
+}
+RUN: Json = {
+    "apiVersion": "fairlead.dev/v1alpha1",
+    "kind": "Run",
+    "metadata": {"name": "train"},
+    "spec": {
+        "kind": "experiment",
+        "framework": "pytorch",
+        "template": {"spec": {"containers": TEMPLATE["spec"]["containers"]}},
+        "replicas": {"worker": {"count": 2}},
+    },
+}
+
+
+@pytest.fixture
+def strict(new_namespace: NewNamespace) -> Room:
+    """A namespace whose Pod Security standard admits the pods below, but not as root."""
+    return new_namespace({"pod-security.kubernetes.io/enforce": "restricted"})
+
+
+def call(room: Room, folder: Path, *words: str, policies: str = POLICIES) -> Result:
+    """Call a command; the words DIR/… are files of the folder."""
+    (folder / "policies.yaml").write_text(policies)
+    (folder / "job.yaml").write_text(json.dumps(JOB))
+    (folder / "run.yaml").write_text(json.dumps(RUN))
+    files = [word.replace("DIR", str(folder)) for word in words]
+    where = ["--dry-run=server", "--kubeconfig", str(room.plane.kubeconfig), "-n", room.name]
+    return CliRunner().invoke(fairlead, [*files, *where])
+
+
+ASKING = [
+    ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml"),
+    ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-o", "name"),
+    ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-o", "yaml"),
+    ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-o", "patch"),
+    ("explain", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml"),
+    ("explain", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-o", "json"),
+    ("run", "preview", "-f", "DIR/run.yaml", "--policies", "DIR/policies.yaml"),
+    ("run", "preview", "-f", "DIR/run.yaml", "--policies", "DIR/policies.yaml", "-o", "json"),
+    ("diff", "/dev/null", "DIR/policies.yaml", "--pods", "DIR/job.yaml", "--fail-on", "rejected"),
+]
+
+
+@pytest.mark.parametrize("words", ASKING, ids=[" ".join(each) for each in ASKING])
+def test_a_refusal_is_part_of_the_answer(
+    strict: Room, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """Pod Security refuses what the policy sets, and every command says so in every form."""
+    found = call(strict, tmp_path, *words)
+    assert found.exit_code == 1, found.output
+    mentions(found.output, "PodSecurity", "runAsUser=0", "without what policies set")
+    harmless = POLICIES.replace("runAsUser: 0", "runAsUser: 1000")
+    taken = call(strict, tmp_path, *words, policies=harmless)
+    assert taken.exit_code == 0, taken.output
+    assert "PodSecurity" not in taken.output
+
+
+@pytest.mark.usefixtures("running")
+def test_live_objects_are_asked_about_too(strict: Room, tmp_path: Path) -> None:
+    """As new pods of theirs would be; nothing is created."""
+    strict.create(JOB)
+    words = ("job/train", "--policies", "DIR/policies.yaml")
+    for command in ("mutate", "explain"):
+        found = call(strict, tmp_path, command, *words)
+        assert found.exit_code == 1, found.output
+        mentions(found.output, "PodSecurity", "runAsUser=0")
+
+
+def test_a_quota_refuses_the_pod_without_policies_too(strict: Room, tmp_path: Path) -> None:
+    """So the policies are not to blame, and it is said."""
+    quota = {"hard": {"pods": "0"}}
+    strict.create(
+        {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": "none"},
+            "spec": quota,
+        }
+    )
+    harmless = POLICIES.replace("runAsUser: 0", "runAsUser: 1000")
+    words = ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml")
+
+    def refused() -> Result:
+        return call(strict, tmp_path, *words, policies=harmless)
+
+    found = refused()
+    assert found.exit_code == 1, found.output
+    mentions(found.output, "exceeded quota: none", "also refuses the pod without")
+
+
+def test_what_the_api_server_does_not_say_is_unknown(strict: Room, tmp_path: Path) -> None:
+    """A namespace that is not there; it is no refusal, and no consent."""
+    words = ["mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml"]
+    words += ["-n", "nowhere"]
+    for more, code in ((), 0), (("--fail-on", "unknown"), 1):
+        (tmp_path / "policies.yaml").write_text(POLICIES)
+        (tmp_path / "job.yaml").write_text(json.dumps(JOB))
+        files = [word.replace("DIR", str(tmp_path)) for word in (*words, *more)]
+        where = ["--dry-run=server", "--kubeconfig", str(strict.plane.kubeconfig)]
+        found = CliRunner().invoke(fairlead, [*files, *where])
+        assert found.exit_code == code, found.output
+        mentions(found.output, "unknown whether the API server", "nowhere")
+
+
+def test_without_an_api_server_there_is_no_answer(tmp_path: Path) -> None:
+    """It is usage that fails, not a pod."""
+    (tmp_path / "kubeconfig").write_text("{}")
+    words = ("mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml")
+    (tmp_path / "policies.yaml").write_text(POLICIES)
+    (tmp_path / "job.yaml").write_text(json.dumps(JOB))
+    files = [word.replace("DIR", str(tmp_path)) for word in words]
+    where = ["--dry-run=server", "--kubeconfig", str(tmp_path / "kubeconfig")]
+    assert CliRunner().invoke(fairlead, [*files, *where]).exit_code == 2
