@@ -12,16 +12,18 @@ import jsonpatch
 from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival
 from webhook.admission.decision import Decision
-from webhook.admission.engine import decide
+from webhook.admission.engine import decide, merged_if_held, receive_pod
 from webhook.evaluation.dry_run import Answer, question
 from webhook.evaluation.plugins import PluginInputs, admit, conflicts
 from webhook.evaluation.sending import unsent
 from webhook.placement import on_demand
 from webhook.placement import pod as pods
+from webhook.placement.daemon import held_off
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import stay, survey
 from webhook.placement.pod_requests import requests
 from webhook.placement.runtime_class import FIELD, unread_class
+from webhook.placement.trace import warning
 from webhook.policy.findings import path_text
 from webhook.policy.refused_pods import refusals
 from webhook.policy.subject import resources
@@ -178,8 +180,21 @@ class Evaluation:
     def warnings(self) -> Sequence[str]:
         """The warnings that the pod's author gets, and whether nodes evict the pod."""
         evictions = self.nodes.evictions if self.nodes else ""
-        found = warnings(self.arrival.pod, self.decision)
+        found = [*warnings(self.arrival.pod, self.decision)]
+        found += [
+            warning(f"left alone, but does not meet a requirement: {each}") for each in self.unmet
+        ]
         return [*found, evictions] if evictions else found
+
+    @property
+    def unmet(self) -> Sequence[str]:
+        """Why requirements would reject a DaemonSet's pod that is left alone, or on which nodes."""
+        world, received = self.world, receive_pod(self.arrival, self.world.policies.sources)
+        merged = received and merged_if_held(received, world.policies, world.cluster)
+        if not received or not merged:
+            return ()
+        off = held_off(received.own, merged.placement, world.nodes or ())
+        return merged.rejections or ([str(off)] if off.nodes else ())
 
     @property
     def allowed(self) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.admission.arrival import Arrival, Cluster
-from webhook.admission.engine import merged_if_held, receive_pod
+from webhook.admission.arrival import Cluster
 from webhook.errors import InvalidDocuments, InvalidPod
+from webhook.evaluation.plugins import UNREAD
+from webhook.evaluation.world import World
 from webhook.installation.doctor.cluster_state import Finding, ReadKind, check, warning
-from webhook.placement.daemon import held_off
 from webhook.policy.cluster_objects import load_objects
 from webhook.policy.load import load
 from webhook.workloads.find import pod_templates
@@ -72,21 +73,14 @@ def _policies(state: ClusterState) -> PolicySet | None:
 
 def _unmet(state: ClusterState, found: Json, policies: PolicySet) -> Iterator[str]:
     """Why requirements would reject its pods, or on how many of its nodes they are not met."""
-    namespace = found["metadata"]["namespace"]
     whole = {"apiVersion": "apps/v1", "kind": "DaemonSet", **found}
+    world = World(
+        policies, Cluster(), state.namespaces, state.now, None, None, UNREAD, state.nodes, None
+    )
     for template in pod_templates(Object("the cluster", whole)):
-        labels = state.namespaces[namespace]
-        user = names.DAEMON_SET_CONTROLLER
-        try:
-            pod = receive_pod(
-                Arrival(template.pod(0), namespace, labels, user, state.now), policies.sources
-            )
-        except InvalidPod:
-            continue  # the API server rejects it too
-        merged = pod and merged_if_held(pod, policies, Cluster())
-        if pod and merged:
-            off = held_off(pod.own, merged.placement, state.nodes)
-            yield from merged.rejections or ([str(off)] if off.nodes else [])
+        with suppress(InvalidPod):  # the API server rejects it too
+            namespace = found["metadata"]["namespace"]
+            yield from world.evaluate(template.pod(0), namespace, led=False).unmet
 
 
 def _driver(found: Json) -> str:
