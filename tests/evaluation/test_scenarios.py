@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
 
 from webhook.cli import fairlead
+from webhook.evaluation.plugins import READ_BY_PLUGINS
 from webhook.evaluation.result import schema
 from webhook.names import PLACEMENT, RUN
 
@@ -79,7 +80,9 @@ class Scenario:
         expect = {"result": "placed"} if self.admitted is None else {"runsOn": self.admitted}
         case = {"name": "the scenario", "pod": self.pod, "expect": expect}
         head = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "PolicyTest"}
-        self._write("p.test.yaml", {**head, "nodes": nodes, "tests": [case]})
+        read = [each for each in self.objects if each["kind"] in READ_BY_PLUGINS]
+        document = {**head, "cluster": {"objects": read}, "nodes": nodes, "tests": [case]}
+        self._write("p.test.yaml", document)
         return CliRunner().invoke(
             fairlead,
             ["test", f"{self.folder}/p.test.yaml", "--policies", f"{self.folder}/policies.yaml"],
@@ -157,15 +160,11 @@ def test_the_same_policies_apply(scenario: Scenario) -> None:
 
 @each_scenario
 def test_a_refusal_is_a_rejection_in_diff_and_a_failure_in_test(scenario: Scenario) -> None:
-    """With the API server's reason, and the policy that causes it.
-
-    A PolicyTest has pods as the webhook gets them.
-    """
-    if not scenario.objects:
-        tested = scenario.test()
-        assert tested.exit_code == int(bool(scenario.refused)), tested.output
-        output = "".join(tested.output.split())
-        assert all(text in output for text in scenario.refused), tested.output
+    """With the API server's reason, and the policy that causes it."""
+    tested = scenario.test()
+    assert tested.exit_code == int(bool(scenario.refused)), tested.output
+    output = "".join(tested.output.split())
+    assert all(text in output for text in scenario.refused), tested.output
     result = scenario.ask("diff", "/dev/null", str(scenario.folder / "policies.yaml"),
                           "--pods", f"{scenario.folder}/pod.yaml", "-o", "json")  # fmt: skip
     changes = json.loads(result.stdout)["changes"]

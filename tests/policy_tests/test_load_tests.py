@@ -87,8 +87,16 @@ def test_documents_are_read_in_their_order() -> None:
         (case("{equals: {}}"), ("tests[0].expect.equals: ", "expects nothing")),
         (case("{audited: {}}"), ("tests[0].expect.audited: ", "expects nothing")),
         (case("{lacks: {tolerations: []}}"), ("expect.lacks.tolerations: ", "expects nothing")),
+        (
+            case("{result: placed}") + "cluster: {objects: [{kind: Node}]}\n",
+            ("cluster.objects[0].kind: ", "RuntimeClass or LimitRange", "Node"),
+        ),
+        (
+            case("{result: placed}") + "cluster: {objects: [{kind: RuntimeClass}]}\n",
+            ("cluster.objects[0].metadata.name: ", "name"),
+        ),
     ],
-    ids=range(28),
+    ids=range(30),
 )
 def test_a_slip_is_found_where_it_stands(
     text: str | bytes, facts: tuple[str, ...], wording: Wording

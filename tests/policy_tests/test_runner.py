@@ -9,6 +9,7 @@ from tests.policy_tests.writing import (
     HEAD,
     WORKER,
     WORKERS_ON_SPOT,
+    case,
     policy,
     verdict,
     verdicts,
@@ -234,9 +235,9 @@ def test_nodes_say_what_shuts_the_pod_out(wording: Wording) -> None:
     mentions(tainted, "spot-1: ", "taint spot=true:NoSchedule")
     mentions(admitting, "steady-1: ", "admits")
     bound, *_ = because("nodeName: steady-1")
-    mentions(bound, "spot-1: ", "nodeName steady-1", "bound")
+    mentions(bound, "spot-1: ", "nodeName steady-1")
     selecting, *_ = because("nodeSelector: {pool: steady}")
-    mentions(selecting, "spot-1: ", "nodeSelector pool=steady", "'spot'")
+    mentions(selecting, "spot-1: ", "nodeSelector pool=steady")
     for line in (tainted, admitting, bound, selecting):
         wording(line)
 
@@ -332,3 +333,17 @@ def test_a_label_that_cannot_be_read_fails_the_test(
     mentions(failure.actual, key)
     wording(failure.actual)
     assert verdict(f"{{warnings: [{key}]}}", pod, more, policies=SPEND).passed
+
+
+def test_the_objects_of_the_cluster_change_the_pod_first() -> None:
+    """As the API server does; without the class, which nodes admit the pod is unknown."""
+    own = "{labels: {fairlead.dev/run: r}, spec: {runtimeClassName: kata}}"
+    lonely = policy("lonely", "defaults: {labels: {team: x}}")
+    tolerated = "{tolerations: [{key: spot, operator: Exists}], nodeSelector: {pool: spot}}"
+    kata = f"{{kind: RuntimeClass, metadata: {{name: kata}}, handler: k, scheduling: {tolerated}}}"
+    document = case("{runsOn: [spot-1]}", own)
+    (read,) = verdicts(f"{document}cluster: {{objects: [{kata}]}}\n", lonely)
+    assert read.passed
+    (failure,) = verdict("{runsOn: [spot-1]}", own, policies=lonely).failures
+    mentions(failure.actual, "unknown", "RuntimeClass kata")
+    mentions(" ".join(failure.because), "cluster.objects")

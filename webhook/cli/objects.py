@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from webhook.errors import NotSynced, UnreadableInput
-from webhook.evaluation.plugins import UNREAD, PluginInputs
+from webhook.evaluation.plugins import READ_BY_PLUGINS, UNREAD, PluginInputs, inputs_among
 from webhook.policy import yaml_tree
 from webhook.policy.findings import path_text
 from webhook.policy.yaml_text import Unreadable, trees
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from webhook.placement.shapes import JsonObject
 
 _STDIN: Final = "-"
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -212,12 +211,7 @@ def read_cluster_file(path: Path) -> ClusterFile:
 
 def plugin_inputs(objects: Sequence[Object]) -> PluginInputs:
     """What plugins read among objects; without any LimitRange, they are unknown."""
-    ranges: dict[str, list[JsonObject]] = {}
-    for each in objects:
-        if each.kind == "LimitRange":
-            ranges.setdefault(each.namespace, []).append(each.value)
-    classes = {each.name: each.value for each in objects if each.kind == "RuntimeClass"}
-    return PluginInputs(classes, ranges or None)
+    return inputs_among([each.value for each in objects if each.kind in READ_BY_PLUGINS])
 
 
 def default_priority_class(objects: Iterable[Object]) -> str | None:

@@ -31,6 +31,23 @@ class PluginInputs(NamedTuple):
 
 
 UNREAD: Final = PluginInputs({}, None)
+READ_BY_PLUGINS: Final = ("RuntimeClass", "LimitRange")
+
+
+def inputs_among(objects: Iterable[JsonObject], namespace: str = "") -> PluginInputs:
+    """Return what plugins read among objects; without any LimitRange, they are unknown.
+
+    `namespace` is that of LimitRanges that name none.
+    """
+    classes: dict[str, JsonObject] = {}
+    ranges: dict[str, list[JsonObject]] = {}
+    for each in objects:
+        metadata = _object(each.get("metadata"))
+        if each.get("kind") == "RuntimeClass":
+            classes[str(metadata.get("name"))] = each
+        elif each.get("kind") == "LimitRange":
+            ranges.setdefault(str(metadata.get("namespace") or namespace), []).append(each)
+    return PluginInputs(classes, ranges or None)
 
 
 def merge_inputs(given: PluginInputs, known: PluginInputs) -> PluginInputs:

@@ -11,6 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from webhook import names
+from webhook.evaluation.plugins import READ_BY_PLUGINS
 from webhook.placement import fields as placement
 from webhook.placement.schema.placement import PlacementSettings
 from webhook.placement.schema.scheduling import Taint, Toleration
@@ -57,6 +58,28 @@ class Cluster(Strict):
     default_priority_class: ObjectName | None = Field(
         default=None, description="The PriorityClass that is the cluster's default."
     )
+    objects: list[dict[str, Any]] | None = Field(
+        default=None,
+        description="RuntimeClasses and LimitRanges as kubectl prints them, by which the API "
+        "server changes pods before policies apply. A LimitRange without a namespace is in that "
+        "of each test.",
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """Objects of other kinds would be ignored."""
+        objects = given.get("objects")
+        for at, each in enumerate(objects if isinstance(objects, list) else ()):
+            if isinstance(each, dict) and each.get("kind") not in READ_BY_PLUGINS:
+                kinds = " or ".join(READ_BY_PLUGINS)
+                yield Problem(("objects", at, "kind"), f"want {kinds}, not {each.get('kind')}")
+            elif isinstance(each, dict) and not _name_of(each):
+                yield Problem(("objects", at, "metadata", "name"), "give the object's name")
+
+
+def _name_of(value: Mapping[str, Any]) -> object:
+    metadata = value.get("metadata")
+    return metadata.get("name") if isinstance(metadata, dict) else None
 
 
 class Pod(Strict):
@@ -238,8 +261,8 @@ class Expectation(Strict):
     lacks: Lacking | None = Field(default=None, description="Values that must be absent.")
     runs_on: list[ObjectName] | None = Field(
         default=None,
-        description="Of the nodes, those that admit the pod by their labels and taints: these "
-        "and no others; [] means none.",
+        description="Of the nodes, those that admit the pod by their labels, taints and "
+        "allocatable: these and no others; [] means none.",
     )
     audited: Audited | None = Field(
         default=None, description="What policies under Audit would have done."

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import copy
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
-
-import jsonpatch
 
 from webhook import names
 from webhook.admission.arrival import Cluster
 from webhook.admission.engine import subject_of
-from webhook.evaluation.plugins import UNREAD
+from webhook.evaluation.plugins import UNREAD, inputs_among
 from webhook.evaluation.world import World
 from webhook.identity import identify, misread
 from webhook.placement import pod as pods_of
-from webhook.placement.nodes import Node, by_name, obstacle
-from webhook.placement.pod_requests import requests
+from webhook.placement.nodes import Node, by_name
 from webhook.placement.quantity import amount
 from webhook.policy_tests import load_tests, result
 from webhook.policy_tests.policy_test_model import WITHOUT_PLACEMENT
@@ -28,11 +25,11 @@ if TYPE_CHECKING:
     from webhook.admission.arrival import Arrival
     from webhook.admission.decision import Decision
     from webhook.evaluation.world import Evaluation
-    from webhook.placement.shapes import JsonObject, Taint
+    from webhook.placement.shapes import Taint
     from webhook.policy.policy_set import PolicySet
     from webhook.policy_tests import policy_test_model
     from webhook.policy_tests.load_tests import Document
-    from webhook.policy_tests.policy_test_model import Case, Expectation, PolicyTest
+    from webhook.policy_tests.policy_test_model import Case, Expectation
 
 # The kubelet's default for maxPods, where a test gives other resources only.
 _PODS, _USUAL_PODS = "pods", "110"
@@ -42,25 +39,26 @@ _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 def run_tests(document: Document, policies: PolicySet) -> tuple[Verdict, ...]:
     """Every test of the document, in its order, run over the policy set."""
-    cluster = _cluster(document.model)
-    return tuple(
-        _verdict(document, at, case, policies, cluster)
-        for at, case in enumerate(document.model.tests)
+    model = document.model
+    nodes = [_whole_node(each) for each in model.nodes] or None
+    default = model.cluster and model.cluster.default_priority_class
+    world = World(
+        policies,
+        Cluster(default or "", node=by_name(nodes)),
+        namespaces={},
+        now=None,
+        configuration=None,
+        classes={},
+        plugins=UNREAD,
+        nodes=nodes,
+        server=None,
     )
+    return tuple(_verdict(document, at, case, world) for at, case in enumerate(model.tests))
 
 
-def _cluster(model: PolicyTest) -> Cluster:
-    given = model.cluster
-    return Cluster(
-        default_priority_class=(given and given.default_priority_class) or "",
-        node=by_name(map(_whole_node, model.nodes)) if model.nodes else None,
-    )
-
-
-def _verdict(
-    document: Document, at: int, case: Case, policies: PolicySet, cluster: Cluster
-) -> Verdict:
-    evaluation = _evaluate(case, policies, cluster)
+def _verdict(document: Document, at: int, case: Case, world: World) -> Verdict:
+    policies = world.policies
+    evaluation = _evaluate(case, world, document.model.cluster)
     arrival, decision = evaluation.arrival, evaluation.decision
     audited = decision.audited.policies if decision.audited else ()
     unread = _unread(arrival, decision)
@@ -70,7 +68,7 @@ def _verdict(
         *_labels(case.expect, unread),
         *_part(case.expect, arrival, decision, policies),
         *_audited(case.expect, decision),
-        *_placement(case.expect, arrival.pod, decision, document.model.nodes),
+        *_placement(case.expect, evaluation),
     ]
     return Verdict(
         case.name,
@@ -85,22 +83,15 @@ def _verdict(
     )
 
 
-def _evaluate(case: Case, policies: PolicySet, cluster: Cluster) -> Evaluation:
-    namespaces = {case.namespace: {_NAMESPACE_NAME: case.namespace, **case.namespace_labels}}
-    now = datetime.fromisoformat(case.now) if case.now else None
+def _evaluate(case: Case, world: World, cluster: policy_test_model.Cluster | None) -> Evaluation:
+    world = replace(
+        world,
+        namespaces={case.namespace: {_NAMESPACE_NAME: case.namespace, **case.namespace_labels}},
+        now=datetime.fromisoformat(case.now) if case.now else None,
+        plugins=inputs_among((cluster and cluster.objects) or (), case.namespace),
+    )
     # The API server authenticates no node without this group.
     groups = (names.NODE_GROUP,) if case.user.startswith(names.NODE_USERS) else ()
-    world = World(
-        policies,
-        cluster,
-        namespaces,
-        now,
-        configuration=None,
-        classes={},
-        plugins=UNREAD,
-        server=None,
-        nodes=None,
-    )
     pod = load_tests.whole(case.pod)
     return world.evaluate(pod, case.namespace, led=False, user=case.user, groups=groups)
 
@@ -220,13 +211,8 @@ def _audited(expect: Expectation, decision: Decision) -> Iterator[Failure]:
         yield Failure("audited.rejection", wanted.rejection, rejections or "none")
 
 
-def _placement(
-    expect: Expectation,
-    pod: JsonObject,
-    decision: Decision,
-    given: Sequence[policy_test_model.Node],
-) -> Iterator[Failure]:
-    """The pod's fields after the patch, and the nodes that then admit it."""
+def _placement(expect: Expectation, evaluation: Evaluation) -> Iterator[Failure]:
+    """The pod's fields as the API server stores them, and the nodes that then admit it."""
     asks = {
         "equals": expect.equals,
         "contains": expect.contains,
@@ -236,10 +222,11 @@ def _placement(
     asked = [name for name, ask in asks.items() if ask is not None]
     if not asked:
         return
+    decision = evaluation.decision
     if decision.result in WITHOUT_PLACEMENT:
         yield Failure(", ".join(asked), "a pod that is placed", decision.result)
         return
-    final: JsonObject = jsonpatch.apply_patch(copy.deepcopy(pod), list(decision.patch))
+    final = evaluation.stored()
     if expect.equals is not None:
         yield from result.equals(expect.equals, final)
     if expect.contains is not None:
@@ -247,17 +234,20 @@ def _placement(
     if expect.lacks is not None:
         yield from result.lacks(expect.lacks, final)
     if expect.runs_on is not None:
-        yield from _runs_on(expect.runs_on, final, given)
+        yield from _runs_on(expect.runs_on, evaluation)
 
 
-def _runs_on(
-    wanted: Sequence[str], final: JsonObject, given: Sequence[policy_test_model.Node]
-) -> Iterator[Failure]:
-    placement, requested = pods_of.parse_pod(final), requests(final["spec"])
-    obstacles = {node.name: obstacle(placement, requested, _whole_node(node)) for node in given}
-    actual = [name for name, found in obstacles.items() if found is None]
+def _runs_on(wanted: Sequence[str], evaluation: Evaluation) -> Iterator[Failure]:
+    nodes = evaluation.nodes
+    if nodes is None:  # the test has none
+        return
+    if nodes.unknown:
+        cure = "give the class in cluster.objects"
+        yield Failure("runsOn", _listed(wanted, "no node"), f"unknown: {nodes.unknown}", [cure])
+        return
+    actual = nodes.last.admitted
     if set(actual) != set(wanted):
-        because = [f"{name}: {found}" for name, found in obstacles.items() if found is not None]
+        because = [f"{name}: {each.condition}" for each in nodes.last.shut for name in each.nodes]
         because += [f"{name}: the node admits the pod" for name in actual if name not in wanted]
         yield Failure("runsOn", _listed(wanted, "no node"), _listed(actual, "no node"), because)
 
