@@ -13,6 +13,7 @@ from webhook.cli.policies.policies_in_force import Count, Served
 from webhook.controller.policies.replica_metrics import report_of
 from webhook.errors import ClusterError
 from webhook.installation.object_kinds import VALIDATING, key_of
+from webhook.kube.policy_objects import GROUP
 from webhook.kube.webhook_replicas import read_by_replica
 from webhook.times import to_second
 
@@ -72,7 +73,7 @@ async def not_served(
             f"{len(others)} of {len(hashes)} replicas of the webhook do not serve set {own} yet"
         ]
     if hashes:
-        return []
+        return [answers.note] if answers.note else []
     if await _serves_files(client):
         raise NotServed("the webhook serves policies from files", own)
     if own in stamped:
@@ -95,49 +96,65 @@ async def _serves_files(client: Client) -> bool:
 
 
 class ReplicaCounts(NamedTuple):
-    """What replicas report; `served` is None if they could not be asked, and `note` says why.
+    """What replicas report; `counts` is None if they could not be asked, and `note` says why.
 
-    `since` is the start of the latest replica: a policy without `counts` never matched since then.
-    Counts of replicas that ended are lost. Empty if the start of one is unknown.
+    `served` is then what the controller has observed last, or None. `since` is the start of the
+    latest replica: a policy without `counts` never matched since then. Counts of replicas that
+    ended are lost. Empty if the start of one is unknown.
     """
 
     served: Sequence[Served] | None
-    counts: Mapping[str, Count]
+    counts: Mapping[str, Count] | None
     since: str = ""
     note: str = ""
 
     def of(self, policy: str) -> Count | None:
         """The counts of a policy; None if replicas could not be asked."""
-        if self.served is None:
+        if self.counts is None:
             return None
         return self.counts.get(policy) or Count(0, "", self.since)
 
 
 async def ask_replicas(client: Client) -> ReplicaCounts:
-    """Ask each replica now."""
+    """Ask each replica now; where that is not possible, read what the controller has observed.
+
+    Raises ClusterError if the API server does not answer.
+    """
     reports = {}
     try:
         for name, text in (await read_by_replica(client)).items():
             reports[name] = report_of(text)
     except ClusterError as error:
-        return ReplicaCounts(None, {}, note=str(error))
+        return await _observed(client, str(error))
     except ValueError as error:
         why = f"/metrics of {name} cannot be read ({error}): run fairlead doctor"
-        return ReplicaCounts(None, {}, note=why)
+        return await _observed(client, why)
     served = [Served(name, report.hash) for name, report in sorted(reports.items())]
     began = [_began(each) for each in reports.values()]
     since = max(began, default="") if all(began) else ""
     return ReplicaCounts(served, _sums(reports.values(), since), since)
 
 
-def served_by_status(statuses: Iterable[Mapping[str, Any]]) -> Sequence[Served] | None:
-    """The sets that the controller has observed; None if it has observed none."""
+async def _observed(client: Client, why: str) -> ReplicaCounts:
+    """Return the sets that policies' statuses say replicas serve; `why` they were not asked."""
+    path = f"{GROUP}/{names.PLACEMENT_POLICIES}"
+    try:
+        listed = await client.list(path, lambda one: one.get("status") or {})
+    except ClusterError as error:
+        if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+            raise
+        return ReplicaCounts(None, None, note=why)
     found = {
         str(each["replica"]): str(each["hash"])
-        for status in statuses
+        for status in listed.items
         for each in status.get("servedHashes") or ()
     }
-    return [Served(*each) for each in sorted(found.items())] or None
+    if not found:
+        return ReplicaCounts(None, None, note=why)
+    served = [Served(*each) for each in sorted(found.items())]
+    return ReplicaCounts(
+        served, None, note=f"what replicas serve is what the controller observed last; {why}"
+    )
 
 
 def count_of(status: Mapping[str, Any]) -> Count | None:

@@ -17,7 +17,6 @@ from webhook.cli.live.served_policies import (
     ask_replicas,
     count_of,
     not_served,
-    served_by_status,
 )
 from webhook.cli.offline import policy_files, unknown_values
 from webhook.cli.options import paths_of
@@ -75,10 +74,8 @@ async def gather(
         read = _compiled(policy_documents.parse(policy_files(paths)), {})
     else:
         read = await _cluster(client)
-    answers = await ask_replicas(client) if served else ReplicaCounts(None, {})
-    known, notes = answers.served, [answers.note] if answers.note else []
-    if answers.note and (known := served_by_status(read.statuses.values())) is not None:
-        notes = [f"what replicas serve is what the controller observed last; {answers.note}"]
+    answers = await ask_replicas(client) if served else ReplicaCounts(None, None)
+    notes = [answers.note] if answers.note else []
     if not paths and read.policies is not None and answers.served is None:
         # If replicas answer, the result names the set of each.
         notes += await _elsewhere(client, read.policies, answers)
@@ -99,7 +96,7 @@ async def gather(
         models,
         _accepted(read.statuses),
         _counts(models, read.statuses, answers),
-        known,
+        answers.served,
         True if paths else await _comparable(client),
         live,
         templates,
@@ -168,7 +165,7 @@ async def _comparable(client: Client) -> bool:
         if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
             raise
         return True
-    return takes_policies_from_cluster({names.WEBHOOK: deployment})
+    return takes_policies_from_cluster({names.WEBHOOK: deployment}, None)
 
 
 async def _touched(

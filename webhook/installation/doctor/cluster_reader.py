@@ -41,7 +41,6 @@ from webhook.kube.policy_objects import read_objects
 from webhook.kube.webhook_replicas import CONTROLLER, WEBHOOK, NoReplica, read_by_replica
 from webhook.metric_names import CACHE_AGE
 from webhook.placement.nodes import parse_node as read_node
-from webhook.validating import POLICIES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Container, Mapping, Sequence
@@ -87,7 +86,7 @@ class Reader:
         for what in (ReadKind.METRICS, ReadKind.POLICIES):
             if ReadKind.DEPLOYMENTS in self._unread:
                 self._unread[what] = f"its source is unknown without {ReadKind.DEPLOYMENTS}"
-        from_cluster = takes_policies_from_cluster(deployments)
+        from_cluster = takes_policies_from_cluster(deployments, judging)
         files = await self._files(ReadKind.LEFT_FILES if from_cluster else ReadKind.POLICIES)
         known = await self._namespaces(namespaces)
         daemon_sets = [
@@ -215,8 +214,7 @@ class Reader:
 
     async def _refused_policies(self, judging: Json | None) -> str:
         """Why a policy that is written now would not be validated, although it should be."""
-        entries = (judging or {}).get("webhooks") or ()
-        if not any(each["name"] == POLICIES and each.get("rules") for each in entries):
+        if not takes_policies_from_cluster({}, judging):
             return ""
         return await self._tried(ReadKind.JUDGED, probe_policy(self._client)) or ""
 
@@ -260,7 +258,7 @@ def _expected(deployments: Mapping[str, Json]) -> dict[Key, Json]:
         return program in deployments and has_argument(deployments[program], argument)
 
     chosen = {
-        FROM_FILES: not takes_policies_from_cluster(deployments),
+        FROM_FILES: not takes_policies_from_cluster(deployments, None),
         "nodes": has(names.WEBHOOK, NODES),
         "policy-reports": has(names.CONTROLLER, "--policy-reports"),
     }

@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from webhook import names
+from webhook import names, validating
 from webhook.installation.object_kinds import GUARD_BINDING
 from webhook.installation.policy_files import FROM_CLUSTER, has_argument
 from webhook.policy import policy_documents
@@ -185,7 +185,7 @@ class ClusterState:
             ReadKind.METRICS,
             ReadKind.ENDPOINTS,
             ReadKind.SERVING,
-            ReadKind.POLICIES,
+            *(() if self.policies_from_cluster else (ReadKind.POLICIES,)),
             ReadKind.LEASE,
         )
 
@@ -234,12 +234,19 @@ class ClusterState:
     @property
     def policies_from_cluster(self) -> bool:
         """Whether the webhook reads its policies from the cluster's objects."""
-        return takes_policies_from_cluster(self.deployments)
+        return takes_policies_from_cluster(self.deployments, self.judging)
 
 
-def takes_policies_from_cluster(deployments: Mapping[str, Json]) -> bool:
-    """Whether the webhook's Deployment, if present, has the argument for it."""
-    return names.WEBHOOK in deployments and has_argument(deployments[names.WEBHOOK], FROM_CLUSTER)
+def takes_policies_from_cluster(deployments: Mapping[str, Json], judging: Json | None) -> bool:
+    """Return True if the webhook takes policies from the cluster: by its Deployment's arguments.
+
+    Of a webhook without a Deployment, the validating configuration says so: it gets the writes of
+    policies.
+    """
+    if names.WEBHOOK in deployments:
+        return has_argument(deployments[names.WEBHOOK], FROM_CLUSTER)
+    entries = (judging or {}).get("webhooks") or ()
+    return any(each.get("name") == validating.POLICIES and each.get("rules") for each in entries)
 
 
 class Finding(NamedTuple):
