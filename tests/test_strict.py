@@ -1,7 +1,11 @@
 """The strict base reports in words that are meant for people."""
 
 import pytest
+from pydantic import ValidationError
 
+from tests.wording import mentions
+from webhook.placement.schema.scheduling import NodeSelector
+from webhook.pod_schema.field_checks import faults
 from webhook.strict import Strict, guess, own_error, quoted
 
 
@@ -48,3 +52,15 @@ def test_every_field_of_every_model_has_a_description() -> None:
         assert model.__doc__
         for name, field in model.model_fields.items():
             assert (field.description or "").endswith("."), f"{model.__name__}.{name}"
+
+
+def test_a_list_in_place_of_a_mapping_of_one_field_has_its_cure() -> None:
+    """In policies and in pods: the terms of a node selector are written without their field."""
+    path = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    with pytest.raises(ValidationError) as caught:
+        NodeSelector.model_validate([{"matchExpressions": []}])
+    spec: dict[str, object] = {path[0]: {path[1]: {path[2]: [{"matchExpressions": []}]}}}
+    (fault,) = faults(spec, "PodSpec", whole=False)
+    assert fault.path == path
+    for message in (fault.message, caught.value.errors()[0]["msg"]):
+        mentions(message, "not a list", "nodeSelectorTerms")

@@ -47,6 +47,11 @@ def own_error(message: str, kind: str = OWN_ERROR) -> PydanticCustomError:
     return PydanticCustomError(kind, message)
 
 
+def under(field: str) -> str:
+    """Return the message about a list in place of a mapping that has only this field."""
+    return f"want a mapping, not a list; write the list as {field}"
+
+
 def quoted(value: object, limit: int = 60) -> str:
     """`value` in quotes, as far as a line of a terminal can hold it."""
     text = value if isinstance(value, str) else repr(value)
@@ -131,9 +136,12 @@ class Strict(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _report_all_at_once(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        outer = cls._outer()
+        if isinstance(data, list) and len(outer) == 1:
+            (field,) = outer.values()
+            raise own_error(under(str(field)))
         if not isinstance(data, dict):
             return handler(data)
-        outer = cls._outer()
         given = {str(outer.get(key, key)): value for key, value in data.items()}
         errors = [
             InitErrorDetails(type=own_error(message, UNKNOWN_FIELD), loc=(key,), input=given[key])

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from webhook.placement.quantity import InvalidQuantity, nanos
-from webhook.strict import guess, quoted
+from webhook.strict import guess, quoted, under
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -100,10 +100,13 @@ def _value(value: Any, kind: str, path: Path, *, whole: bool) -> Iterator[Fault]
 
 
 def _fields(value: Any, kind: str, path: Path, *, whole: bool) -> Iterator[Fault]:
+    known = fields_of(kind)
+    if isinstance(value, list) and len(known) == 1:
+        yield Fault(path, under(*known))
+        return
     if not isinstance(value, dict):
         yield Fault(path, f"want a mapping, not {_noun(value)}")
         return
-    known = fields_of(kind)
     meant = ""
     for key, item in value.items():
         if key in known:
