@@ -101,7 +101,7 @@ def _miscounted(file: Path, counts: Counter[str]) -> Iterator[str]:
     import yaml
 
     from webhook.cli.objects import read_objects
-    from webhook.workloads.find import pod_templates, unread
+    from webhook.workloads.template_search import pod_templates, unread
 
     try:
         plain = list(pod_counts.documents(file))

@@ -15,7 +15,7 @@ from starlette.types import Message
 
 from webhook import names
 from webhook.admission.app import admission_app
-from webhook.admission.arrival import Grounds, NamespaceLabels, Objects
+from webhook.admission.arrival import DecisionInputs, NamespaceLabels, Objects
 from webhook.admission.decision import Decision
 from webhook.admission.handler import Handler
 from webhook.admission.notice import Notice
@@ -163,13 +163,13 @@ class Webhook:
         objects: Objects | None = None,
     ) -> None:
         self.metrics = Metrics()
-        grounds = Grounds(
+        inputs = DecisionInputs(
             policies if callable(policies) else lambda: policies,
             namespaces or Known({"ml-team": {}}),
             default_priority_class,
             unplaceable=unplaceable,
         )
-        handler = Handler(grounds, self.metrics, tell=tell, reaches=reaches, objects=objects)
+        handler = Handler(inputs, self.metrics, tell=tell, reaches=reaches, objects=objects)
         self.app: Starlette = admission_app({PATH: handler}, self.metrics)
 
     @property

@@ -10,18 +10,18 @@ from tests.wording import Wording, mentions
 from webhook.admission.advice import MAX_CHARACTERS
 from webhook.admission.workload_warnings import (
     MOST_REPLICAS,
-    Fate,
     Group,
-    foresee_replicas,
+    PodOutcome,
+    check_replicas,
     nothing_of,
     write_warnings,
 )
 from webhook.workloads.object import Object
 from webhook.workloads.template import PodTemplate, ReplicaAdditions
 
-REFUSED = Fate("fairlead: policy p: no")
-TOLD = Fate(warnings=("policy p: mind it",))
-FINE = Fate()
+REFUSED = PodOutcome("fairlead: policy p: no")
+TOLD = PodOutcome(warnings=("policy p: mind it",))
+FINE = PodOutcome()
 
 
 def some(count: int | None = 1, part: str = "", *, alike: bool = False) -> PodTemplate:
@@ -33,11 +33,11 @@ def some(count: int | None = 1, part: str = "", *, alike: bool = False) -> PodTe
     return PodTemplate(Object("f", {"kind": "Job"}), ("spec",), part, count, made)
 
 
-def told(*templates: PodTemplate, fate: Callable[[int], Fate]) -> list[str]:
-    """What is said of Job train in ml, whose pods meet this fate by their index."""
+def told(*templates: PodTemplate, outcome: Callable[[int], PodOutcome]) -> list[str]:
+    """What is said of Job train in ml, whose pods meet this outcome by their index."""
     found: list[Group] = []
     for pods in templates:
-        for _ in foresee_replicas(pods, lambda pod: fate(pod["index"]), found):
+        for _ in check_replicas(pods, lambda pod: outcome(pod["index"]), found):
             pass
     return write_warnings("Job", "train", "ml", found)
 
@@ -49,7 +49,7 @@ def test_a_rejection_says_of_how_many_pods(
     count: int | None, subject: str, wording: Wording
 ) -> None:
     """With who speaks, and the policy's reason without saying that again."""
-    (said,) = told(some(count), fate=lambda _: REFUSED)
+    (said,) = told(some(count), outcome=lambda _: REFUSED)
     assert said.startswith(f"fairlead: {subject} ")
     assert said.endswith("rejected: policy p: no")
     mentions(said, "Job train", "ml")
@@ -58,22 +58,22 @@ def test_a_rejection_says_of_how_many_pods(
 
 def test_nothing_is_reported_when_nothing_is_wrong() -> None:
     """Else nobody would read it."""
-    assert told(some(8), fate=lambda _: FINE) == []
+    assert told(some(8), outcome=lambda _: FINE) == []
 
 
 def test_a_warning_names_the_workload(wording: Wording) -> None:
     """Many come of one apply."""
-    (said,) = told(some(8), fate=lambda _: TOLD)
+    (said,) = told(some(8), outcome=lambda _: TOLD)
     mentions(said, "fairlead: Job train", ": policy p: mind it")
     wording(said)
 
 
 def test_a_warning_about_some_pods_names_them(wording: Wording) -> None:
     """By their index; those after the last that was looked at are like it."""
-    (said,) = told(some(4), fate=lambda index: FINE if index == 1 else REFUSED)
+    (said,) = told(some(4), outcome=lambda index: FINE if index == 1 else REFUSED)
     mentions(said, "Job train", "pods 0, 2-3 of 4", "rejected: policy p: no")
     wording(said)
-    (said,) = told(some(4), fate=lambda index: TOLD if index < 2 else FINE)
+    (said,) = told(some(4), outcome=lambda index: TOLD if index < 2 else FINE)
     mentions(said, "Job train", "pods 0-1 of 4", ": policy p: mind it")
     wording(said)
 
@@ -81,15 +81,15 @@ def test_a_warning_about_some_pods_names_them(wording: Wording) -> None:
 def test_a_warning_for_all_parts_appears_once() -> None:
     """A master and its workers come of one object."""
     parts = some(1, "master"), some(4, "worker")
-    (said,) = told(*parts, fate=lambda _: REFUSED)
+    (said,) = told(*parts, outcome=lambda _: REFUSED)
     mentions(said, "5 pods", "Job train", "rejected: policy p: no")
-    assert told(*parts, fate=lambda _: TOLD) == told(some(1), fate=lambda _: TOLD)
+    assert told(*parts, outcome=lambda _: TOLD) == told(some(1), outcome=lambda _: TOLD)
 
 
 def test_what_one_part_meets_names_it(wording: Wording) -> None:
     """Whoever reads it has to know which template to change."""
     parts = some(1, "master"), some(4, "worker")
-    (said,) = told(*parts, fate=lambda index: TOLD if index > 0 else FINE)
+    (said,) = told(*parts, outcome=lambda index: TOLD if index > 0 else FINE)
     mentions(said, "Job train", "worker 1-3 of 4", ": policy p: mind it")
     wording(said)
     found = [Group(parts[0], FINE, [0]), Group(parts[1], REFUSED, [0, 1, 2, 3])]
@@ -102,11 +102,11 @@ def test_pods_that_are_made_alike_are_judged_once() -> None:
     """A Deployment of a thousand is one decision."""
     judged: list[int] = []
 
-    def fate(index: int) -> Fate:
+    def outcome(index: int) -> PodOutcome:
         judged.append(index)
         return REFUSED
 
-    (said,) = told(some(1000, alike=True), fate=fate)
+    (said,) = told(some(1000, alike=True), outcome=outcome)
     mentions(said, "1000 pods", "Job train", "rejected: policy p: no")
     assert judged == [0]
 
@@ -115,11 +115,11 @@ def test_no_workload_is_looked_at_without_end() -> None:
     """After some hundred replicas the others are taken to be like the last."""
     judged: list[int] = []
 
-    def fate(index: int) -> Fate:
+    def outcome(index: int) -> PodOutcome:
         judged.append(index)
         return FINE if index == 0 else REFUSED
 
-    (said,) = told(some(10**9), fate=fate)
+    (said,) = told(some(10**9), outcome=outcome)
     mentions(said, f"pods 1-{10**9 - 1} of {10**9}", "rejected: policy p: no")
     assert len(judged) == MOST_REPLICAS
 
@@ -127,7 +127,7 @@ def test_no_workload_is_looked_at_without_end() -> None:
 def test_who_stops_looking_has_what_was_found() -> None:
     """The rest counts as like the last: better a word too many than none."""
     found: list[Group] = []
-    steps = foresee_replicas(some(10), lambda _: REFUSED, found)
+    steps = check_replicas(some(10), lambda _: REFUSED, found)
     next(steps)
     (said,) = write_warnings("Job", "train", "ml", found)
     mentions(said, "10 pods", "Job train", "rejected: policy p: no")
@@ -135,8 +135,8 @@ def test_who_stops_looking_has_what_was_found() -> None:
 
 def test_rejections_come_first() -> None:
     """A pod that is refused may be warned of, too."""
-    both = Fate("fairlead: no", ("mind it",))
-    first, second = told(some(), fate=lambda _: both)
+    both = PodOutcome("fairlead: no", ("mind it",))
+    first, second = told(some(), outcome=lambda _: both)
     assert "rejected" in first
     assert "mind it" in second
 
@@ -144,8 +144,8 @@ def test_rejections_come_first() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        told(some(300), fate=lambda index: Fate(warnings=(f"{index:0100}",))),
-        told(some(300), fate=lambda index: Fate(f"fairlead: {index:02000}")),
+        told(some(300), outcome=lambda index: PodOutcome(warnings=(f"{index:0100}",))),
+        told(some(300), outcome=lambda index: PodOutcome(f"fairlead: {index:02000}")),
         nothing_of("Run", "train", [f"{number:0200}" for number in range(100)]),
     ],
     ids=["warnings", "rejections", "problems"],

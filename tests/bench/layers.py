@@ -13,7 +13,7 @@ from tests.bench import engine, reviews
 from tests.bench.policies import files
 from webhook.admission import review
 from webhook.admission.app import admission_app
-from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster, Grounds
+from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster, DecisionInputs
 from webhook.admission.engine import decide
 from webhook.admission.handler import Handler
 from webhook.interception import PATH
@@ -64,7 +64,7 @@ async def _measure(rounds: int, calls: int) -> dict[str, list[float]]:
     arrival = Arrival(request.pod, request.namespace, reviews.NAMESPACE_LABELS, request.user)
     cluster = Cluster("", DEFAULT_TOLERATION_SECONDS)
     metrics = Metrics()
-    handler = Handler(Grounds(lambda: policies, _Namespaces(), lambda: None), metrics)
+    handler = Handler(DecisionInputs(lambda: policies, _Namespaces(), lambda: None), metrics)
     app = ClosingConnections(
         InFlightLimit(admission_app({PATH: handler}, metrics), 600, waiting=int), Drain(10)
     )

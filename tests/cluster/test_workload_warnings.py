@@ -16,7 +16,7 @@ from tests.cluster.rooms import Json, Room, Running
 from tests.eventually import eventually
 from tests.wording import line_with, mentions
 from webhook import names, validating
-from webhook.admission.foresee import MOST_VALUES
+from webhook.admission.workload_handler import MOST_VALUES
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.fairlead import Webhook, start_webhook, stop_webhook
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.policy.test_cluster_objects import objects
-from tests.policy.together.test_reach import holds, match, matches, subjects
+from tests.policy.together.test_matched_pods import holds, match, matches, subjects
 from tests.policy.together.test_warnings import policy
 from tests.wording import Wording, mentions
 from webhook.policy.cluster_objects import Objects
 from webhook.policy.findings import Finding, Kind
 from webhook.policy.subject import Subject
-from webhook.policy.together.reach import unmatchable
+from webhook.policy.together.matched_pods import unmatchable
 
 Json = dict[str, Any]
 ROLE = "fairlead.dev/role"

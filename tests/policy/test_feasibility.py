@@ -15,7 +15,7 @@ from tests.wording import Wording, mentions
 from webhook.placement import nodes
 from webhook.placement.nodes import Node
 from webhook.placement.pod import REQUIRED
-from webhook.policy.feasibility import Concern, Feasibility, Reach, feasibility
+from webhook.policy.feasibility import Concern, Feasibility, MatchedNodes, feasibility
 from webhook.policy.findings import Kind
 from webhook.policy.load import load
 
@@ -62,18 +62,18 @@ def test_a_policy_whose_nodes_it_tolerates_is_not_reported() -> None:
     """Constrain brings the class's tolerations: one node of the two has no other taint."""
     found = judged("overrides: {capacity: [{class: spot, mode: Constrain}]}")
     assert found.concerns == ()
-    assert Reach("PlacementPolicy", "p", "", 2, 1) in found.reaches
-    assert Reach("PlacementPolicy", "p", "overrides", 2, 1) in found.reaches
+    assert MatchedNodes("PlacementPolicy", "p", "", 2, 1) in found.reaches
+    assert MatchedNodes("PlacementPolicy", "p", "overrides", 2, 1) in found.reaches
 
 
 def test_a_runtime_class_may_tolerate_what_the_policy_does_not() -> None:
     """Its tolerations are unknown; a class cannot help if no node has the labels."""
     found = judged("overrides: {nodeSelector: {pool: spot}, runtimeClassName: gvisor}")
     assert found.concerns == ()
-    assert Reach("PlacementPolicy", "p", "", 2, None, (), "gvisor") in found.reaches
+    assert MatchedNodes("PlacementPolicy", "p", "", 2, None, (), "gvisor") in found.reaches
     none = judged("overrides: {nodeSelector: {pool: none}, runtimeClassName: gvisor}")
     assert len(none.concerns) == 1
-    assert Reach("PlacementPolicy", "p", "", 0, 0) in none.reaches
+    assert MatchedNodes("PlacementPolicy", "p", "", 0, 0) in none.reaches
 
 
 def test_a_class_without_nodes_is_a_warning(wording: Wording) -> None:
@@ -174,7 +174,7 @@ def test_a_setting_that_folding_drops_does_not_count_twice() -> None:
     spec = "overrides: {nodeSelector: {pool: spot}}, defaults: {nodeSelector: {pool: steady}, "
     found = judged(spec + "tolerations: [{key: spot, operator: Exists}]}")
     assert found.concerns == ()
-    assert Reach("PlacementPolicy", "p", "", 2, 1) in found.reaches
+    assert MatchedNodes("PlacementPolicy", "p", "", 2, 1) in found.reaches
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -212,9 +212,9 @@ def test_missing_nodes_on_demand_produce_no_warning() -> None:
     """Neither of the class, nor of the policies that ask for it; who makes them is told."""
     found = of_autoscaled(CONSTRAIN, WORLD[:1])
     assert found.concerns == ()
-    assert Reach("CapacityClass", "spot", "", 0, 0, ("spot",)) in found.reaches
-    assert Reach("PlacementPolicy", "p", "", 0, 0, ("spot",)) in found.reaches
-    assert Reach("CapacityClass", "steady", "", 1, 1) in found.reaches
+    assert MatchedNodes("CapacityClass", "spot", "", 0, 0, ("spot",)) in found.reaches
+    assert MatchedNodes("PlacementPolicy", "p", "", 0, 0, ("spot",)) in found.reaches
+    assert MatchedNodes("CapacityClass", "steady", "", 1, 1) in found.reaches
 
 
 def test_what_an_autoscaled_class_cannot_make_is_a_concern() -> None:

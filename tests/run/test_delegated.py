@@ -47,8 +47,8 @@ from webhook.run.observed import (
 )
 from webhook.run.plan import plan
 from webhook.times import to_second
-from webhook.workloads.find import pod_templates
 from webhook.workloads.object import Object
+from webhook.workloads.template_search import pod_templates
 
 BEGIN = datetime(2026, 11, 24, 9, tzinfo=UTC)
 WORKERS = {"master": {"restartPolicy": "ExitCode"}, "worker": {"count": 2}}

@@ -56,7 +56,7 @@ class Door:
     def at_the_door(self) -> Connection:
         """One more connection that has sent something."""
         client = self.admit()
-        assert self.limiter.spoke(client)
+        assert self.limiter.received_bytes(client)
         return client
 
     def sends(self, client: Connection, count: int) -> None:
@@ -134,7 +134,7 @@ def test_idle_answered_connections_and_silent_ones_together_keep_no_newcomer_out
     newcomer = door.admit()
     for _ in range(9):
         door.admit()
-    assert door.limiter.spoke(newcomer)
+    assert door.limiter.received_bytes(newcomer)
     for _ in range(100):
         door.admit()
     assert not door.closed(newcomer)
@@ -145,12 +145,12 @@ def test_a_place_is_not_given_to_who_was_closed_before(door: Door) -> None:
     """It was silent for too long, or while too many came."""
     first, *_ = (door.admit() for _ in range(4))
     assert door.closed(first)
-    assert not door.limiter.spoke(first)
+    assert not door.limiter.received_bytes(first)
     last = door.admit()
     door.now += SILENT_SECONDS
     door.limiter.sweep()
     assert door.closed(last)
-    assert not door.limiter.spoke(last)
+    assert not door.limiter.received_bytes(last)
     assert door.limiter.connections == 0
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from webhook import names
 from webhook.interception import webhooks
-from webhook.server.webhook_entries import Published, Reach, Service, published, reach
+from webhook.server.webhook_entries import Published, SentPods, Service, published, reach
 
 SERVICE = Service("fairlead-system", "fairlead-webhook")
 OURS = Service(names.NAMESPACE, names.WEBHOOK)
@@ -65,7 +65,7 @@ def configuration(*sources: str, **changes: Any) -> dict[str, Any]:
     return {"webhooks": [entry | changes for entry in webhooks(sources)]}
 
 
-def reach_of(*sources: str, **changes: Any) -> Reach:
+def reach_of(*sources: str, **changes: Any) -> SentPods:
     """Its reach."""
     found = reach(configuration(*sources, **changes), OURS)
     assert found

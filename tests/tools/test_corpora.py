@@ -108,7 +108,7 @@ def test_containers_of_another_kind_are_not_passed_over(
     head = "apiVersion: a.example.com/v1\nkind: Thing\nmetadata: {name: x}\n"
     text = f"{head}spec: {{a: {{containers: [{{}}]}}}}"
     (Path(corpus) / "thing.yaml").write_text(text)
-    monkeypatch.setattr("webhook.workloads.find.unread", lambda *_: told)
+    monkeypatch.setattr("webhook.workloads.template_search.unread", lambda *_: told)
     assert corpora.main([corpus, "--policies", policies]) == (0 if told else 1)
     printed = capsys.readouterr().out
     mentions(printed, "1 objects of other kinds that have containers")

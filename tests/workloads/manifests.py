@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tests.fast_yaml import load_yaml
-from webhook.workloads.find import pod_templates
 from webhook.workloads.object import Object
 from webhook.workloads.template import PodTemplate
+from webhook.workloads.template_search import pod_templates
 
 Json = dict[str, Any]
 POD_SPEC = {"containers": [{"name": "main", "image": "i"}]}

@@ -9,8 +9,8 @@ from webhook.admission.arrival import Arrival, keeps_placement
 from webhook.placement import pod as pods
 from webhook.policy.subject import volumes
 from webhook.sources.kind_model import UNKNOWN
-from webhook.workloads.find import pod_templates
 from webhook.workloads.template import find_unknown_labels
+from webhook.workloads.template_search import pod_templates
 
 TEMPLATE = template(app="a")
 

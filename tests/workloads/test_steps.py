@@ -6,7 +6,7 @@ from tests.marked_pods import who
 from tests.wording import mentions
 from tests.workloads.manifests import POD_SPEC, Json, labels, made_by, template, templates
 from webhook.policy.subject import volumes
-from webhook.workloads.find import unread
+from webhook.workloads.template_search import unread
 
 ARGO = "argoproj.io/v1alpha1"
 TEKTON = "tekton.dev/v1"

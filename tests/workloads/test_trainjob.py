@@ -8,9 +8,9 @@ from typing import Any
 from tests.marked_pods import who
 from tests.wording import mentions
 from tests.workloads.manifests import POD_SPEC, Json, labels, made_by
-from webhook.workloads.find import pod_templates, unread
 from webhook.workloads.object import Object
 from webhook.workloads.template import PodTemplate
+from webhook.workloads.template_search import pod_templates, unread
 
 GROUP = "trainer.kubeflow.org/v1alpha1"
 STEP = "trainer.kubeflow.org/trainjob-ancestor-step"

@@ -13,8 +13,8 @@ from tests.wording import mentions
 from tests.workloads.manifests import made_by, templates
 from webhook.names import MIRROR_POD
 from webhook.pod_schema.field_checks import Fault
-from webhook.workloads.find import pod_templates
 from webhook.workloads.object import Object
+from webhook.workloads.template_search import pod_templates
 from webhook.workloads.workload_faults import is_judged, template_faults
 
 TYPO = template(nodeSelectors={"a": "b"})

@@ -143,7 +143,7 @@ async def settle_leader(
 
 
 @dataclass(frozen=True, slots=True)
-class Grounds:
+class DecisionInputs:
     """The inputs of a decision, the same for pods and for workloads that will create pods.
 
     policies: returns the policy set in force; None before the first one is loaded

@@ -22,7 +22,7 @@ from webhook.shortening import cut
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from webhook.admission.arrival import Grounds, Objects
+    from webhook.admission.arrival import DecisionInputs, Objects
     from webhook.admission.decision import Audited, ReceivedPod
     from webhook.admission.notice import Notice
     from webhook.admission.review import PodRequest
@@ -108,7 +108,7 @@ class Handler:
 
     def __init__(
         self,
-        grounds: Grounds,
+        inputs: DecisionInputs,
         observer: Observer,
         *,
         clock: Callable[[], float] = time.perf_counter,
@@ -116,7 +116,7 @@ class Handler:
         reaches: Callable[[Mapping[str, str], Mapping[str, str]], bool] = lambda _pod, _space: True,
         objects: Objects | None = None,
     ) -> None:
-        self._grounds = grounds
+        self._inputs = inputs
         self._observer = observer
         self._clock = clock
         self._tell = tell
@@ -131,9 +131,9 @@ class Handler:
         try:
             request = review.parse(body)
             uid, namespace = request.uid, request.namespace
-            labels = self._grounds.namespaces.peek(namespace)
+            labels = self._inputs.namespaces.peek(namespace)
             # The whole decision uses one policy set, even if another is loaded meanwhile.
-            policies = None if labels is None else self._grounds.serving()
+            policies = None if labels is None else self._inputs.serving()
             received = self._receive(request, labels, policies) if policies else None
             # The namespace is unknown, or its label has changed: the API server sends only pods of
             # runs. A shared read may be older than the label, so after it a fresh one follows.
@@ -142,11 +142,11 @@ class Handler:
                     break
                 # A parsed review takes many times its bytes, and many requests may wait here.
                 del request
-                labels = await self._grounds.namespaces.live(namespace, fresh=fresh)
+                labels = await self._inputs.namespaces.live(namespace, fresh=fresh)
                 request = review.parse(body)
-                policies = self._grounds.serving()
+                policies = self._inputs.serving()
                 received = self._receive(request, labels, policies)
-            policies = policies or self._grounds.serving()
+            policies = policies or self._inputs.serving()
             doubts: Sequence[str] = ()
             if received is not None:
                 received, doubts = await settle_leader(received, policies.sources, self._objects)
@@ -172,7 +172,7 @@ class Handler:
             return problem(500, "error", f"an error of its own; its log has it under uid {uid}")
 
     def _arrival(self, request: PodRequest, labels: Mapping[str, str]) -> Arrival:
-        now = self._grounds.now()
+        now = self._inputs.now()
         return Arrival(request.pod, request.namespace, labels, request.user, now, request.groups)
 
     def _receive(
@@ -188,7 +188,7 @@ class Handler:
         began: float,
         doubts: Sequence[str],
     ) -> Reply:
-        cluster = self._grounds.cluster()
+        cluster = self._inputs.cluster()
         decision = (
             decide_received(received, policies, cluster) if received else Decision("not-a-run")
         )
@@ -253,7 +253,7 @@ class Handler:
 
     def _no_node(self, request: PodRequest, decision: Decision, policies: PolicySet) -> str:
         try:
-            return self._grounds.unplaceable(request.pod, decision, policies)
+            return self._inputs.unplaceable(request.pod, decision, policies)
         except Exception:
             # This is only a warning: the decision stands.
             self._observer.engine_failed()

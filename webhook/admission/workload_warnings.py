@@ -23,7 +23,7 @@ MOST_REPLICAS: Final = 128
 _LONGEST_REASON: Final = 400
 
 
-class Fate(NamedTuple):
+class PodOutcome(NamedTuple):
     """The result for a pod: why it is rejected (empty if it is not), and its warnings."""
 
     rejection: str = ""
@@ -38,7 +38,7 @@ class Group:
     """
 
     pods: PodTemplate
-    fate: Fate
+    outcome: PodOutcome
     indexes: list[int] = field(default_factory=list)
     more: int = 0
 
@@ -53,23 +53,23 @@ class Group:
         return self.pods.describe(self.indexes, self.more)
 
 
-def foresee_replicas(
-    pods: PodTemplate, judge: Callable[[JsonObject], Fate], found: list[Group]
+def check_replicas(
+    pods: PodTemplate, judge: Callable[[JsonObject], PodOutcome], found: list[Group]
 ) -> Iterator[None]:
     """Check the replicas one after the other, and add their results to `found`.
 
     `found` is consistent after each step, so the caller may stop or yield to other tasks.
     """
     own: list[Group] = []
-    last: tuple[JsonObject, Fate] | None = None
+    last: tuple[JsonObject, PodOutcome] | None = None
     count = 1 if pods.count is None else max(pods.count, 1)
     for index in range(min(count, MOST_REPLICAS)):
         pod = pods.pod(index)
-        fate = last[1] if last and last[0] == pod else judge(pod)
-        last = pod, fate
-        group = next((each for each in own if each.fate == fate), None)
+        outcome = last[1] if last and last[0] == pod else judge(pod)
+        last = pod, outcome
+        group = next((each for each in own if each.outcome == outcome), None)
         if group is None:
-            group = Group(pods, fate)
+            group = Group(pods, outcome)
             own.append(group)
             found.append(group)
         group.indexes.append(index)
@@ -89,7 +89,7 @@ def write_warnings(
     title = f"{kind} {name}"
     texts: list[str] = []
     for reason, who in _group_by_text(
-        found, lambda fate: (fate.rejection,) if fate.rejection else ()
+        found, lambda outcome: (outcome.rejection,) if outcome.rejection else ()
     ):
         if _all(who, found):
             subject = f"{_counted(who)} of {title} in {namespace}"
@@ -97,7 +97,7 @@ def write_warnings(
             subject = f"{title} in {namespace}: {', '.join(map(str, who))}"
         texts.append(f"{SIGNATURE}{subject} would be rejected: {_short(reason)}")
     texts += [f"{SIGNATURE}{title}: {each}" for each in faults]
-    for warning, who in _group_by_text(found, lambda fate: fate.warnings):
+    for warning, who in _group_by_text(found, lambda outcome: outcome.warnings):
         which = "" if _all(who, found) else f", {', '.join(map(str, who))}"
         texts.append(f"{SIGNATURE}{title}{which}: {warning.removeprefix(SIGNATURE)}")
     return fitting(texts)
@@ -124,12 +124,12 @@ def not_read(kind: str, name: str, path: str, error: Exception) -> list[str]:
 
 
 def _group_by_text(
-    found: Iterable[Group], said_of: Callable[[Fate], Iterable[str]]
+    found: Iterable[Group], said_of: Callable[[PodOutcome], Iterable[str]]
 ) -> list[tuple[str, list[Group]]]:
     """Return each text with the groups to which it applies."""
     who: dict[str, list[Group]] = {}
     for group in found:
-        for text in dict.fromkeys(said_of(group.fate)):
+        for text in dict.fromkeys(said_of(group.outcome)):
             who.setdefault(text, []).append(group)
     return list(who.items())
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from webhook.cli.options import Where
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
-    from webhook.policy.feasibility import Feasibility, Reach
+    from webhook.policy.feasibility import Feasibility, MatchedNodes
     from webhook.policy.findings import Finding
     from webhook.policy.kinds import PolicyDocument
     from webhook.policy.policy_set import PolicySet
@@ -116,7 +116,7 @@ async def _read_cluster(
     connect: Callable[[], Client], paths: Sequence[Where], nodes: Where | None
 ) -> _ClusterFacts:
     from webhook.cli.cluster_surroundings import read_classes
-    from webhook.cli.live.asking import node_list
+    from webhook.cli.live.live_answers import node_list
     from webhook.kube.policy_objects import read_objects
 
     async with connect() as client:
@@ -185,7 +185,7 @@ def _reaches(feasible: Feasibility) -> Iterator[str]:
     yield from table(rows, 0)
 
 
-def _row(reach: Reach) -> list[str]:
+def _row(reach: MatchedNodes) -> list[str]:
     chosen = "all" if reach.chosen is None else str(reach.chosen)
     tolerated = f"{'?' if reach.tolerated is None else reach.tolerated:>9}"
     if reach.tolerated == 0 and not reach.on_demand:

@@ -24,8 +24,8 @@ from webhook.cli.output import as_one, print_json, print_result, say
 from webhook.cli.yaml_out import yaml_text
 from webhook.evaluation.result import result_of
 from webhook.policy.findings import path_text
-from webhook.workloads.find import pod_templates
 from webhook.workloads.object import Object
+from webhook.workloads.template_search import pod_templates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -30,10 +30,10 @@ from webhook.run.backends.table import NATIVE
 from webhook.run.run_documents import run_of
 from webhook.server.folder import read_folder
 from webhook.shortening import first_few, one_line
-from webhook.workloads.find import pod_templates, unread
 from webhook.workloads.object import ANSWERED
 from webhook.workloads.stored_pod import is_stored
 from webhook.workloads.template import find_unknown_labels
+from webhook.workloads.template_search import pod_templates, unread
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence

@@ -17,8 +17,8 @@ from webhook.settings import setting
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from webhook.cli.live.finding import ObjectReference
     from webhook.cli.live.focus import Focus
+    from webhook.cli.live.live_objects import ObjectReference
     from webhook.cli.live.live_pods import Answers
     from webhook.cli.offline import Offline
     from webhook.cli.options import Where
@@ -164,7 +164,7 @@ async def _ask_cluster(
 ) -> tuple[World | None, Sequence[Node] | None]:
     """The cluster's world, if its policies are asked for, and its nodes, if they are."""
     from webhook.cli.cluster_surroundings import read_world
-    from webhook.cli.live.asking import node_list, policy_set
+    from webhook.cli.live.live_answers import node_list, policy_set
     from webhook.cli.live.served_policies import differing
 
     async with client_of(selection.kubeconfig, selection.context) as client:
@@ -180,13 +180,13 @@ def query_cluster(selection: Selection) -> Answers:
     """Ask the cluster about live objects. Raises FairleadError, and UsageError."""
     import asyncio
 
-    from webhook.cli.live.finding import parse_references
+    from webhook.cli.live.live_objects import parse_references
 
     return asyncio.run(_asked(selection, parse_references(selection.words)))
 
 
 async def _asked(selection: Selection, targets: Sequence[ObjectReference]) -> Answers:
-    from webhook.cli.live.asking import ask
+    from webhook.cli.live.live_answers import ask
     from webhook.cli.live.live_pods import Question
     from webhook.kube.config import default_namespace
 

@@ -71,7 +71,7 @@ def command(paths: tuple[Where, ...], kubeconfig: Path | None, context: str, out
 async def _rows(
     paths: tuple[Where, ...], kubeconfig: Path | None, context: str
 ) -> tuple[Source, ...]:
-    from webhook.cli.live.asking import policy_set
+    from webhook.cli.live.live_answers import policy_set
     from webhook.cli.offline import read_policies
 
     if files := paths_of(paths):

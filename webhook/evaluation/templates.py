@@ -17,9 +17,9 @@ from webhook.run.plan import plan
 from webhook.run.run_documents import run_of
 from webhook.sources import SHIPPED
 from webhook.sources.kind_model import UNKNOWN
-from webhook.workloads.find import pod_templates
 from webhook.workloads.object import ANSWERED, Object
 from webhook.workloads.template import BuiltTemplate, PodTemplate, ReplicaAdditions, at
+from webhook.workloads.template_search import pod_templates
 from webhook.workloads.trainjob import runtime_path
 from webhook.workloads.workload_faults import is_judged, template_faults
 

@@ -18,7 +18,7 @@ from webhook.placement.settings import (
     TolerationSetting,
 )
 from webhook.policy import operating_system
-from webhook.policy.together.reach import Reach
+from webhook.policy.together.matched_pods import MatchedPods
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -103,7 +103,7 @@ def _numbers(value: Any) -> Iterator[int]:
 
 def _of_nodes(placed: Placed, settings: Sequence[PositionedSetting]) -> Iterator[str]:
     """Settings of one node label that can match one pod, unless both are selector keys."""
-    reaches = [Reach(policy.match) for policy in placed.policies]
+    reaches = [MatchedPods(policy.match) for policy in placed.policies]
     mine: list[tuple[int, NodeSetting]] = []
     for at, setting in settings:
         if isinstance(setting, RequiredSetting | CapacitySetting) or (

@@ -11,7 +11,7 @@ from webhook.policy.findings import Caution, Kind
 from webhook.policy.match_model import Match
 from webhook.policy.model import CapacityClass, PlacementException, PlacementPolicy
 from webhook.policy.subject import ADDED_VOLUME
-from webhook.policy.together.reach import Reach, unmatchable
+from webhook.policy.together.matched_pods import MatchedPods, unmatchable
 from webhook.strict import guess, quoted
 
 if TYPE_CHECKING:
@@ -233,12 +233,12 @@ def _unmatched(spec: PolicySpec) -> Iterator[Caution]:
         yield _matches_nothing(found.at, f"the policy matches no pod: {found.why}")
         return
     for at, block in enumerate(spec.exclude):
-        if unmet := Reach(block).unmet():
+        if unmet := MatchedPods(block).unmet():
             field, why = unmet
             yield _matches_nothing(("exclude", at, field), f"the block excludes no pod: {why}")
     if spec.rollout:
-        rollout = Reach(Match(namespaces=spec.rollout.namespaces))
-        if rollout.apart(Reach(match)):
+        rollout = MatchedPods(Match(namespaces=spec.rollout.namespaces))
+        if rollout.apart(MatchedPods(match)):
             what = "the policy is enforced for no pod: it matches in other namespaces only"
             yield _matches_nothing(("rollout", "namespaces"), what)
 

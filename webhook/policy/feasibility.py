@@ -50,7 +50,7 @@ class Concern(NamedTuple):
     about: Kind = Kind.NO_NODE
 
 
-class Reach(NamedTuple):
+class MatchedNodes(NamedTuple):
     """How many nodes a class, a policy, or one part of a policy matches by labels.
 
     part:      empty for a class, and for a policy as a whole
@@ -75,7 +75,7 @@ class Feasibility:
     """The result for a policy set and these nodes."""
 
     total: int
-    reaches: tuple[Reach, ...]
+    reaches: tuple[MatchedNodes, ...]
     concerns: tuple[Concern, ...]
 
 
@@ -128,7 +128,7 @@ class _Judging:
     total: int
     nodes: NodeMasks
     makers: Makers
-    reaches: list[Reach] = field(default_factory=list)
+    reaches: list[MatchedNodes] = field(default_factory=list)
     concerns: list[Concern] = field(default_factory=list)
 
     def capacity_class(self, capacity: CapacityClass) -> None:
@@ -137,7 +137,9 @@ class _Judging:
         tolerated = self.nodes.tolerated(inside, capacity.tolerations).bit_count()
         kind = "CapacityClass"
         made = (capacity.name,) if capacity.autoscaled and not tolerated else ()
-        self.reaches.append(Reach(kind, capacity.name, "", inside.bit_count(), tolerated, made))
+        self.reaches.append(
+            MatchedNodes(kind, capacity.name, "", inside.bit_count(), tolerated, made)
+        )
         if not inside and not made:
             what = f"none of the {self.total} nodes is of class {capacity.name}"
             self.concerns.append(Concern(kind, capacity.name, ("spec",), what, "warning"))
@@ -180,7 +182,7 @@ class _Judging:
         unread = _runtime_class(policy.settings) if left else ""
         of_taints = None if unread else tolerated
         self.reaches.append(
-            Reach("PlacementPolicy", policy.name, part, count, of_taints, made, unread)
+            MatchedNodes("PlacementPolicy", policy.name, part, count, of_taints, made, unread)
         )
         return limits, left, made
 

@@ -170,7 +170,7 @@ class Acceptor:
             connection.close()
 
     def _let_speak(self, client: Connection, connection: socket.socket) -> None:
-        if self._limiter.spoke(client):
+        if self._limiter.received_bytes(client):
             self._waiting.put_nowait((client, connection))
         else:
             self._limiter.release(client)

@@ -39,7 +39,7 @@ class Stage(enum.Enum):
 
     SILENT = enum.auto()
     """No data was received yet."""
-    AT_THE_DOOR = enum.auto()
+    WAITING = enum.auto()
     """Data was received, and the connection waits to be admitted."""
     SHAKING = enum.auto()
     """The TLS handshake is in progress."""
@@ -160,14 +160,14 @@ class ConnectionLimiter:
         self._clients[Stage.SILENT][client] = None
         return client
 
-    def spoke(self, client: Connection) -> bool:
+    def received_bytes(self, client: Connection) -> bool:
         """Record the first bytes; return False if the connection was closed in the meantime."""
         if client not in self:
             return False
-        self._make_room_outside(Stage.AT_THE_DOOR)
+        self._make_room_outside(Stage.WAITING)
         client.since = self._clock()
         client.deadline = math.inf
-        self.advance(client, Stage.AT_THE_DOOR)
+        self.advance(client, Stage.WAITING)
         return True
 
     def call_in(self, client: Connection, stage: Stage = Stage.SHAKING) -> bool:

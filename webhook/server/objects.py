@@ -10,8 +10,8 @@ from webhook.dns_names import is_label, is_subdomain
 from webhook.errors import ClusterError
 from webhook.kube.rate_limit import Pace
 from webhook.recent import Recent
-from webhook.workloads.find import pod_templates
 from webhook.workloads.object import ANSWERED, Object
+from webhook.workloads.template_search import pod_templates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

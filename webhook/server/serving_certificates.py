@@ -20,7 +20,7 @@ from webhook.server.cluster_facts import age, synced
 from webhook.server.handshake import SelfHandshake, reached_by
 from webhook.server.readiness import Condition
 from webhook.server.reload import Reloader
-from webhook.server.webhook_entries import Published, Reach, Service, published, reach
+from webhook.server.webhook_entries import Published, SentPods, Service, published, reach
 
 if TYPE_CHECKING:
     import asyncio
@@ -251,7 +251,7 @@ class _KnownConfiguration(NamedTuple):
     """The parts of the webhook configuration that are kept."""
 
     published: tuple[Published, ...]
-    reach: Reach | None
+    reach: SentPods | None
 
 
 def handshakes_of(

@@ -48,7 +48,7 @@ def published(configuration: Mapping[str, Any], service: Service) -> tuple[Publi
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class SentPods:
     """The webhook entries for our Service that have rules, by namespace and pod selectors.
 
     Conditions in CEL are not evaluated: such an entry counts as matching.
@@ -64,7 +64,7 @@ class Reach:
         )
 
 
-def reach(configuration: Mapping[str, Any], service: Service) -> Reach | None:
+def reach(configuration: Mapping[str, Any], service: Service) -> SentPods | None:
     """Return the entries of a MutatingWebhookConfiguration; None without an entry for the Service.
 
     An entry without rules matches nothing: `fairlead disable` removes the rules temporarily.
@@ -76,7 +76,7 @@ def reach(configuration: Mapping[str, Any], service: Service) -> Reach | None:
     ]
     if not ours:
         return None
-    return Reach(
+    return SentPods(
         tuple(
             (_selector(entry.get("namespaceSelector")), _selector(entry.get("objectSelector")))
             for entry in ours

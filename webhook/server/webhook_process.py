@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 import webhook
 from webhook import names
 from webhook.admission.app import admission_app
-from webhook.admission.arrival import Grounds
-from webhook.admission.foresee import Foresight
+from webhook.admission.arrival import DecisionInputs
 from webhook.admission.handler import Handler
+from webhook.admission.workload_handler import WorkloadHandler
 from webhook.evaluation.templates import faults_of, queued_templates, refers_to
 from webhook.interception import PATH
 from webhook.server.acceptor import allow_descriptors
@@ -107,7 +107,7 @@ async def _run(
         )
         seconds = settings.default_toleration_seconds
         notices = Notices(home.client, metrics.event_came_to) if home and settings.events else None
-        grounds = Grounds(
+        inputs = DecisionInputs(
             policies.current,
             facts.namespaces,
             facts.default_priority_class,
@@ -118,9 +118,9 @@ async def _run(
         )
         tell = notices.submit if notices else lambda _notice: None
         objects = MakingObjects(home.client) if home else None
-        handler = Handler(grounds, metrics, tell=tell, reaches=handshakes.takes, objects=objects)
-        foresight = Foresight(
-            grounds,
+        handler = Handler(inputs, metrics, tell=tell, reaches=handshakes.takes, objects=objects)
+        workloads = WorkloadHandler(
+            inputs,
             metrics,
             pods_of=queued_templates,
             faults_of=faults_of,
@@ -134,7 +134,7 @@ async def _run(
             admission_app(
                 {
                     PATH: handler,
-                    WORKLOADS_PATH: foresight,
+                    WORKLOADS_PATH: workloads,
                     **({POLICIES_PATH: policies.written} if policies.written else {}),
                 },
                 metrics,

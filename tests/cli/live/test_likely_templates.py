@@ -8,9 +8,9 @@ import pytest
 
 from webhook.cli.live.likely_templates import likely_templates
 from webhook.evaluation.templates import templates_of as of_live_object
-from webhook.workloads.find import pod_templates
 from webhook.workloads.object import Object
 from webhook.workloads.template import PodTemplate
+from webhook.workloads.template_search import pod_templates
 
 Json = dict[str, Any]
 

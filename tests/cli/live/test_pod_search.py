@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from tests.cli.live import daemon_sets
-from tests.cli.live.test_asking import CLUSTER, pod
+from tests.cli.live.test_live_answers import CLUSTER, pod
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from tests.wording import Wording, mentions
 from webhook.admission.stamp import HASH_LENGTH

@@ -9,7 +9,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.laws.world import CLUSTER, policy_set
-from tests.policy.together.test_reach import matches
+from tests.policy.together.test_matched_pods import matches
 from tests.policy.together.test_warnings import policies_of, policy, thorough
 from webhook import names
 from webhook.admission.arrival import Arrival

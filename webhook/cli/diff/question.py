@@ -18,7 +18,7 @@ from webhook.cli.diff.comparison_input import (
     read_pods,
 )
 from webhook.cli.diff.sets import read_set
-from webhook.cli.live.asking import node_list
+from webhook.cli.live.live_answers import node_list
 from webhook.cli.objects import (
     counted,
     default_priority_class,
@@ -43,7 +43,7 @@ from webhook.placement.nodes import by_name
 from webhook.placement.pod import parse_pod
 from webhook.shortening import first_few, one_line, shortened
 from webhook.sources import SHIPPED
-from webhook.workloads.find import unread
+from webhook.workloads.template_search import unread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.admission.decision import Decision
-    from webhook.cli.live.finding import ObjectReference
+    from webhook.cli.live.live_objects import ObjectReference
     from webhook.cli.live.missing_stamp import Why
     from webhook.cli.live.pod_stamp import Origin, Stamp
     from webhook.cli.options import Where

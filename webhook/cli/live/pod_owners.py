@@ -5,13 +5,13 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.cli.live.finding import as_object, controller_of, is_named
+from webhook.cli.live.live_objects import as_object, controller_of, is_named
 from webhook.errors import ClusterError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.cli.live.finding import Discovery
+    from webhook.cli.live.live_objects import Discovery
     from webhook.kube.client import Client
     from webhook.workloads.object import Object
 

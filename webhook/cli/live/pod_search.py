@@ -12,8 +12,8 @@ from webhook import names
 from webhook.admission.prospects import Prospects
 from webhook.cli.cluster_surroundings import read_world
 from webhook.cli.decisions import unlisted_classes
-from webhook.cli.live.asking import Reader, is_of_daemon_set, made_by, node_list, policy_set
-from webhook.cli.live.finding import (
+from webhook.cli.live.live_answers import Reader, is_of_daemon_set, made_by, node_list, policy_set
+from webhook.cli.live.live_objects import (
     Discovery,
     as_object,
     controller_of,

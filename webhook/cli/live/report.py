@@ -12,7 +12,7 @@ from webhook.cli import explain_report
 from webhook.cli.explain_report import replicas_document
 from webhook.cli.layout import table
 from webhook.cli.live import focus as focusing
-from webhook.cli.live.finding import controller_of
+from webhook.cli.live.live_objects import controller_of
 from webhook.cli.live.live_pods import LivePod
 from webhook.cli.live.missing_stamp import NO_RUN
 from webhook.cli.live.value_text import both_fields, both_texts

@@ -18,8 +18,8 @@ from webhook.run.backends.table import render_run
 from webhook.run.plan import Plan, plan
 from webhook.run.template_faults import delegated_faults, faults, written_faults
 from webhook.server.folder import read_folder
-from webhook.workloads.find import pod_templates
 from webhook.workloads.object import Object
+from webhook.workloads.template_search import pod_templates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

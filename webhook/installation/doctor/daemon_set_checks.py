@@ -13,8 +13,8 @@ from webhook.evaluation.world import World
 from webhook.installation.doctor.cluster_state import Finding, ReadKind, check, warning
 from webhook.policy.cluster_objects import load_objects
 from webhook.policy.load import load
-from webhook.workloads.find import pod_templates
 from webhook.workloads.object import Object
+from webhook.workloads.template_search import pod_templates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

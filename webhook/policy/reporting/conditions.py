@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from webhook.placement.nodes import Node
-    from webhook.policy.feasibility import Concern, Reach
+    from webhook.policy.feasibility import Concern, MatchedNodes
     from webhook.policy.findings import Finding
     from webhook.policy.policy_set import PolicySet
     from webhook.policy.set_judgement import SetJudgement
@@ -201,7 +201,7 @@ def _by_nodes(
     }
 
 
-def _condition(reach: Reach, concerns: Sequence[Concern]) -> ConditionUpdate:
+def _condition(reach: MatchedNodes, concerns: Sequence[Concern]) -> ConditionUpdate:
     wrong = [each for each in concerns if each.severity == "error"]
     message = "; ".join(each.message for each in (wrong or concerns)[:_MOST_CONCERNS])
     found = any(each.about is not Kind.NOT_CHECKED for each in concerns)

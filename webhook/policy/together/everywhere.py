@@ -18,7 +18,7 @@ from webhook.placement.tolerations import covers, normal
 from webhook.policy.conditions import FIELDS
 from webhook.policy.findings import Kind
 from webhook.policy.match_model import Match
-from webhook.policy.together.reach import Reach, atoms
+from webhook.policy.together.matched_pods import MatchedPods, atoms
 from webhook.shortening import first_few
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from webhook.policy.findings import Finding
     from webhook.policy.together.policy_view import Effort, LocatedSetting, Policy
 
-_ByAsked: TypeAlias = "dict[frozenset[str], list[_Sure]]"
+_ByAsked: TypeAlias = "dict[frozenset[str], list[_Demand]]"
 _NAMED: Final = 3
 # Above this number, only requirements for the same key are checked against each other.
 _MOST: Final = 20
@@ -43,12 +43,12 @@ class _Pods(NamedTuple):
     """A set of pods. `text` follows "every pod"; `of` is the policy that matches them, if one."""
 
     text: str
-    reach: Reach
+    reach: MatchedPods
     of: Policy | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Sure:
+class _Demand:
     """A policy with the requirements that no other policy can make yield.
 
     A requirement of a class yields if another policy requires None of it, and a toleration if a
@@ -63,7 +63,7 @@ class _Sure:
 class Rejecting(NamedTuple):
     """A minimal group of policies, in their order, and the pods that they reject."""
 
-    members: tuple[_Sure, ...]
+    members: tuple[_Demand, ...]
     pods: tuple[str, ...]
 
     @property
@@ -100,7 +100,7 @@ def rejecting(
     sure = [_sure(each, unsure) for each in policies if each.enforced]
     index = _Index(sure)
     cores = _Cores(effort)
-    found: dict[tuple[_Sure, ...], list[str]] = {}
+    found: dict[tuple[_Demand, ...], list[str]] = {}
     for pods in _sets_of_pods(policies):
         if len(chosen) < _FEW:
             if not effort.spend(sum(each.work_to_match for each in chosen)):
@@ -131,13 +131,13 @@ def _requires_of(policy: Policy, pods: _Pods) -> bool:
 
 
 def _by_several(
-    sure: Sequence[_Sure], chosen: Collection[Policy], cores: _Cores
+    sure: Sequence[_Demand], chosen: Collection[Policy], cores: _Cores
 ) -> Iterator[Rejecting]:
     """Policies all of whose pods are rejected, some by one other policy and some by another.
 
     For example one for workers, with one for jobs and one for all other kinds.
     """
-    by_token: dict[str, list[_Sure]] = defaultdict(list)
+    by_token: dict[str, list[_Demand]] = defaultdict(list)
     for each in sure:
         for token in each.tokens:
             by_token[token].append(each)
@@ -167,11 +167,11 @@ def _by_several(
             yield Rejecting(_in_order((one, *members)), (pods.text,))
 
 
-def _covering(policy: Policy, rivals: Sequence[_Sure], effort: Effort) -> list[_Sure]:
+def _covering(policy: Policy, rivals: Sequence[_Demand], effort: Effort) -> list[_Demand]:
     """The rivals of which each pod of the policy matches one; none if a pod may match none."""
-    found: dict[_Sure, None] = {}
+    found: dict[_Demand, None] = {}
     for atom in atoms(policy.bound):
-        pods = _Pods("", Reach(atom), policy)
+        pods = _Pods("", MatchedPods(atom), policy)
         if pods.reach.unmet():
             continue
         if not effort.spend(sum(each.policy.work_to_match for each in rivals)):
@@ -184,7 +184,7 @@ def _covering(policy: Policy, rivals: Sequence[_Sure], effort: Effort) -> list[_
 
 
 _EMPTY: Final = Match()
-_EVERY: Final = _Pods("of every run", Reach(_EMPTY))
+_EVERY: Final = _Pods("of every run", MatchedPods(_EMPTY))
 
 
 def _sets_of_pods(policies: Sequence[Policy]) -> Iterator[_Pods]:
@@ -200,12 +200,12 @@ def _sets_of_pods(policies: Sequence[Policy]) -> Iterator[_Pods]:
             for value in values:
                 if (field.name, value) not in checked:
                     checked.add((field.name, value))
-                    one = Reach(_EMPTY.model_copy(update={field.name: [value]}))
+                    one = MatchedPods(_EMPTY.model_copy(update={field.name: [value]}))
                     yield _Pods(f"of {field.noun} {value}", one)
         if match.coordinator is not None and ("coordinator", match.coordinator) not in checked:
             checked.add(("coordinator", match.coordinator))
             who = "that leads its run" if match.coordinator else "that does not lead its run"
-            yield _Pods(who, Reach(Match(coordinator=match.coordinator)))
+            yield _Pods(who, MatchedPods(Match(coordinator=match.coordinator)))
     matches: set[bytes] = set()
     for policy in policies:
         spec = policy.model.spec
@@ -220,14 +220,14 @@ def _sets_of_pods(policies: Sequence[Policy]) -> Iterator[_Pods]:
 def _pods_of(policy: Policy) -> _Pods:
     """The pods that a policy matches, or for which its rollout enforces it."""
     verb = "is enforced for" if policy.rollout else "matches"
-    reach = Reach(policy.bound) if policy.rollout else policy.match
+    reach = MatchedPods(policy.bound) if policy.rollout else policy.match
     return _Pods(f"that policy {policy.name!r} {verb}", reach, policy)
 
 
 class _Index:
     """Policies by the conditions of their matches: of a thousand, few can match a whole set."""
 
-    def __init__(self, policies: Iterable[_Sure]) -> None:
+    def __init__(self, policies: Iterable[_Demand]) -> None:
         self._by_start: dict[str, _ByAsked] = defaultdict(lambda: defaultdict(list))
         self._anywhere: _ByAsked = defaultdict(list)
         for each in policies:
@@ -241,7 +241,7 @@ class _Index:
             else:
                 self._anywhere[asked].append(each)
 
-    def possibly_overlapping(self, reach: Reach) -> list[_Sure]:
+    def possibly_overlapping(self, reach: MatchedPods) -> list[_Demand]:
         """Policies that may match all of these pods, and some others."""
         guaranteed = reach.guarantees
         tables = [self._anywhere]
@@ -280,12 +280,12 @@ class _Unsure:
         )
 
 
-def _sure(policy: Policy, unsure: _Unsure) -> _Sure:
+def _sure(policy: Policy, unsure: _Unsure) -> _Demand:
     located = [each for each in policy.of_parts("requirements") if not unsure.has(each.setting)]
     tokens = {token for each in located for token in each.rivals or {each.setting.field}}
     # Prefer and Prevent contradict each other, though Prefer limits no nodes.
     tokens |= {each.setting.field for each in located if isinstance(each.setting, CapacitySetting)}
-    return _Sure(policy, tuple(located), frozenset(tokens))
+    return _Demand(policy, tuple(located), frozenset(tokens))
 
 
 class _Cores:
@@ -293,12 +293,12 @@ class _Cores:
 
     def __init__(self, effort: Effort) -> None:
         self.effort = effort
-        self._known: dict[tuple[_Sure, ...], bool] = {}
+        self._known: dict[tuple[_Demand, ...], bool] = {}
 
-    def cores(self, group: Sequence[_Sure]) -> Iterator[tuple[_Sure, ...]]:
+    def cores(self, group: Sequence[_Demand]) -> Iterator[tuple[_Demand, ...]]:
         """Minimal groups: pairs, each with another second policy; else a larger group."""
         for connected in _connected(group) if len(group) > 1 else ():
-            spared = set[_Sure]()
+            spared = set[_Demand]()
             for pair in _pairs(connected):
                 # A policy that must change anyway is reported once.
                 if spared.isdisjoint(pair) and self.contradict(pair):
@@ -312,7 +312,7 @@ class _Cores:
                         rest = others
                 yield tuple(rest)
 
-    def contradict(self, some: Sequence[_Sure]) -> bool:
+    def contradict(self, some: Sequence[_Demand]) -> bool:
         """Whether these contradict each other."""
         some = _in_order(some)
         found = self._known.get(some)
@@ -323,16 +323,16 @@ class _Cores:
         return found
 
 
-def _in_order(some: Iterable[_Sure]) -> tuple[_Sure, ...]:
+def _in_order(some: Iterable[_Demand]) -> tuple[_Demand, ...]:
     return tuple(sorted(some, key=lambda each: each.policy.order))
 
 
-def _folded(some: Sequence[_Sure]) -> Bundle:
+def _folded(some: Sequence[_Demand]) -> Bundle:
     names = [each.policy.name for each in some]
     return fold(names, [located.setting for each in some for located in each.settings])
 
 
-def _connected(group: Sequence[_Sure]) -> list[list[_Sure]]:
+def _connected(group: Sequence[_Demand]) -> list[list[_Demand]]:
     """The policies in groups without a common node label or field, each in order."""
     above: dict[str, str] = {}
 
@@ -345,18 +345,18 @@ def _connected(group: Sequence[_Sure]) -> list[list[_Sure]]:
         first, *others = sorted(each.tokens)
         for token in others:
             above[top(token)] = top(first)
-    parts: dict[str, list[_Sure]] = {}
+    parts: dict[str, list[_Demand]] = {}
     for each in group:
         parts.setdefault(top(min(each.tokens)), []).append(each)
     return [members for members in parts.values() if len(members) > 1]
 
 
-def _pairs(group: Sequence[_Sure]) -> Iterator[tuple[_Sure, _Sure]]:
+def _pairs(group: Sequence[_Demand]) -> Iterator[tuple[_Demand, _Demand]]:
     """All pairs; of many policies, the first for a field with each other one."""
     if len(group) <= _MOST:
         yield from itertools.combinations(group, 2)
         return
-    first: dict[str, _Sure] = {}
+    first: dict[str, _Demand] = {}
     for each in group:
         rivals = {id(other): other for token in each.tokens if (other := first.get(token))}
         yield from ((other, each) for other in rivals.values())

@@ -19,8 +19,8 @@ from webhook.policy.findings import Kind
 from webhook.policy.match_model import Match
 from webhook.policy.node_settings import Makers, NodeMasks, tolerations_of
 from webhook.policy.together.contradicting import once_enforced
+from webhook.policy.together.matched_pods import MatchedPods
 from webhook.policy.together.policy_view import UNFINISHED
-from webhook.policy.together.reach import Reach
 from webhook.policy.together.witness import find
 from webhook.shortening import first_few
 
@@ -39,7 +39,7 @@ _NAMED: Final = 3
 # Policies that are put together; of policies that leave the same nodes, how many are tried.
 _MOST: Final = 4
 _MOST_ALIKE: Final = 4
-_EVERY_RUN: Final = Reach(Match())
+_EVERY_RUN: Final = MatchedPods(Match())
 
 
 @dataclass(slots=True)

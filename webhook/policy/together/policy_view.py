@@ -23,7 +23,7 @@ from webhook.policy import compile as compiling
 from webhook.policy import operating_system
 from webhook.policy.findings import Kind
 from webhook.policy.match_model import Match
-from webhook.policy.together.reach import Reach, shared, unmatchable
+from webhook.policy.together.matched_pods import MatchedPods, shared, unmatchable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -118,9 +118,9 @@ class Policy:
     mind: bytes
     sure: tuple[LocatedSetting, ...]
     required_none: frozenset[str]
-    match: Reach
-    exclude: tuple[Reach, ...]
-    rollout: Reach | None
+    match: MatchedPods
+    exclude: tuple[MatchedPods, ...]
+    rollout: MatchedPods | None
     bound: Match
     matches_something: bool
     contradictory: bool
@@ -165,7 +165,7 @@ class Policy:
         return self is other or (self.rollout is None and self.enforced_for(other.match, other))
 
     def enforced_for(
-        self, pods: Reach, of: Policy | None = None, *, required: bool = False
+        self, pods: MatchedPods, of: Policy | None = None, *, required: bool = False
     ) -> bool:
         """Whether it certainly changes or rejects all of these pods; `of` matches them, if any.
 
@@ -209,9 +209,9 @@ def policy(
         "\n".join(texts).encode(),
         tuple(each for each in required if everywhere and each.limits),
         frozenset(each.setting.field for each in required if _is_none(each.setting)),
-        Reach(match),
-        tuple(Reach(block) for block in spec.exclude),
-        Reach(Match(namespaces=spec.rollout.namespaces)) if spec.rollout else None,
+        MatchedPods(match),
+        tuple(MatchedPods(block) for block in spec.exclude),
+        MatchedPods(Match(namespaces=spec.rollout.namespaces)) if spec.rollout else None,
         _bound(spec),
         unmatchable(match, spec.exclude) is None,
         bool(fold((model.name,), [each.setting for each in required]).contradictions),

@@ -18,7 +18,7 @@ from webhook.placement import label_values
 from webhook.policy import conditions
 from webhook.policy.match_model import Match
 from webhook.policy.subject import Subject
-from webhook.policy.together.reach import requirements
+from webhook.policy.together.matched_pods import requirements
 from webhook.shortening import first_few
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from tests.wording import Wording, mentions
-from webhook.cli.live.finding import ObjectReference, parse_references
+from webhook.cli.live.live_objects import ObjectReference, parse_references
 
 
 def test_a_kind_goes_before_names_or_before_each_slash() -> None:

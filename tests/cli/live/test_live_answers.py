@@ -18,9 +18,9 @@ from tests.wording import Wording, mentions
 from webhook import names, validating
 from webhook.cli.decisions import decisions
 from webhook.cli.live import report
-from webhook.cli.live.asking import ask
-from webhook.cli.live.finding import NoSuchKind, NoSuchObject, ObjectReference
 from webhook.cli.live.focus import Focus
+from webhook.cli.live.live_answers import ask
+from webhook.cli.live.live_objects import NoSuchKind, NoSuchObject, ObjectReference
 from webhook.cli.live.live_pods import Answers, LivePod, LiveWorkload, Question, recreated
 from webhook.errors import ClusterError
 from webhook.evaluation.replicas import Replicas

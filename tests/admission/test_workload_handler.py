@@ -18,10 +18,10 @@ from tests.examples import examples
 from tests.fuzz.mutations import Mutation, encoded, mutated, mutations
 from tests.wording import Wording, mentions
 from webhook import names
-from webhook.admission.arrival import Grounds, NamespaceLabels
+from webhook.admission.arrival import DecisionInputs, NamespaceLabels
 from webhook.admission.decision import Decision
-from webhook.admission.foresee import MOST_ASKED, MOST_VALUES, Foresight
 from webhook.admission.handler import Reply
+from webhook.admission.workload_handler import MOST_ASKED, MOST_VALUES, WorkloadHandler
 from webhook.errors import ClusterError
 from webhook.evaluation.templates import queued_templates, refers_to
 from webhook.placement.nodes import Node
@@ -110,7 +110,7 @@ class Webhook:
         **options: Any,
     ) -> None:
         self.metrics = Metrics()
-        grounds = Grounds(
+        inputs = DecisionInputs(
             lambda: policies,
             namespaces or Known({"ml-team": {}}),
             lambda: None,
@@ -118,7 +118,9 @@ class Webhook:
             now=lambda: NOW,
             nodes=lambda: nodes,
         )
-        self._handler = Foresight(grounds, self.metrics, pods_of=find, **{"budget": 60, **options})
+        self._handler = WorkloadHandler(
+            inputs, self.metrics, pods_of=find, **{"budget": 60, **options}
+        )
 
     def post(self, body: bytes) -> Reply:
         """The reply to one POST."""

@@ -15,7 +15,7 @@ from webhook.identity import Identity
 from webhook.policy import conditions
 from webhook.policy.match_model import Match
 from webhook.policy.subject import Subject
-from webhook.policy.together.reach import Reach, includes, overlap
+from webhook.policy.together.matched_pods import MatchedPods, includes, overlap
 
 Json = dict[str, Any]
 LABELS = ("a", "b")
@@ -98,12 +98,12 @@ def holds(written: Json, subject: Subject) -> bool:
 
 def covers(one: Json, two: Json) -> bool:
     """Whether the first block is proved to take in all of the second."""
-    return Reach(match(one)).covers(Reach(match(two)))
+    return MatchedPods(match(one)).covers(MatchedPods(match(two)))
 
 
 def apart(one: Json, two: Json) -> bool:
     """Whether no pod meets both."""
-    return Reach(match(one)).apart(Reach(match(two)))
+    return MatchedPods(match(one)).apart(MatchedPods(match(two)))
 
 
 @settings(max_examples=examples(200), deadline=None)

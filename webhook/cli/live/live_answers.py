@@ -13,7 +13,7 @@ from webhook.cli.decisions import (
     misshapen,
     unknown_facts,
 )
-from webhook.cli.live.finding import (
+from webhook.cli.live.live_objects import (
     Discovery,
     MakerUnreadable,
     find,
@@ -36,8 +36,8 @@ from webhook.errors import ClusterError, FairleadError, InvalidPod, InvalidRun, 
 from webhook.evaluation.templates import templates_of
 from webhook.evaluation.world import World, labels_of
 from webhook.placement import nodes as nodes_of
-from webhook.workloads.find import unread
 from webhook.workloads.template import PodTemplate
+from webhook.workloads.template_search import unread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

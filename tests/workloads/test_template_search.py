@@ -9,8 +9,8 @@ import pytest
 from tests.wording import mentions
 from tests.workloads.manifests import POD_SPEC, Json, made_by, template, templates, written
 from webhook.workloads.by_kind import KINDS
-from webhook.workloads.find import unread
 from webhook.workloads.object import Object
+from webhook.workloads.template_search import unread
 
 
 def test_unknown_kinds_are_searched_by_shape() -> None:

@@ -17,8 +17,8 @@ from webhook.admission.engine import decide_received, receive_pod, rejections_if
 from webhook.admission.handler import Reply, problem
 from webhook.admission.shape import Shape, Shapes
 from webhook.admission.workload_warnings import (
-    Fate,
-    foresee_replicas,
+    PodOutcome,
+    check_replicas,
     mark_on,
     not_read,
     nothing_of,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from datetime import datetime
 
-    from webhook.admission.arrival import Cluster, Grounds
+    from webhook.admission.arrival import Cluster, DecisionInputs
     from webhook.admission.decision import ReceivedPod
     from webhook.admission.workload_warnings import Group
     from webhook.placement.shapes import JsonObject
@@ -70,7 +70,7 @@ _CONTROLLERS: Final = {"DaemonSet": names.DAEMON_SET_CONTROLLER}
 
 
 # Results by the pod's shape, its resource requests, and its labels that cannot be parsed.
-_Known: TypeAlias = dict[tuple[Shape, tuple[tuple[str, int], ...], tuple[str, ...]], Fate]
+_Known: TypeAlias = dict[tuple[Shape, tuple[tuple[str, int], ...], tuple[str, ...]], PodOutcome]
 
 
 class Observer(Protocol):
@@ -123,10 +123,10 @@ class _Facts:
     reached: bool
 
 
-class Foresight:
+class WorkloadHandler:
     """Answer reviews of workloads: always allowed, with warnings about their future pods.
 
-    `grounds` are the Handler's, which later decides on the pods. `pods_of` returns the pods of
+    `inputs` are the Handler's, which later decides on the pods. `pods_of` returns the pods of
     a workload and raises InvalidRun if it has no valid ones. `faults_of` returns the violations of
     the pod schema in its templates. `refers_to` returns the path in the API of an object that the
     pods depend on, else nothing; `read` reads it and raises ClusterError, and the other functions
@@ -136,7 +136,7 @@ class Foresight:
 
     def __init__(
         self,
-        grounds: Grounds,
+        inputs: DecisionInputs,
         observer: Observer,
         *,
         pods_of: Callable[..., Sequence[PodTemplate]],
@@ -147,7 +147,7 @@ class Foresight:
         clock: Callable[[], float] = time.perf_counter,
         budget: float = BUDGET,
     ) -> None:
-        self._grounds = grounds
+        self._inputs = inputs
         self._observer = observer
         self._pods_of = pods_of
         self._faults_of = faults_of
@@ -205,7 +205,7 @@ class Foresight:
 
     async def _warn_of_workload(self, body: bytes, about: _About, refers_to: str) -> list[str]:
         async with asyncio.timeout(self._budget):
-            labels = await self._grounds.labels(about.namespace)
+            labels = await self._inputs.labels(about.namespace)
             beside: Sequence[JsonObject] = ()
             if refers_to and self._read:
                 try:
@@ -219,7 +219,7 @@ class Foresight:
         self, workload: _Workload, labels: Mapping[str, str], beside: Sequence[JsonObject]
     ) -> list[str]:
         try:
-            sources = self._grounds.serving().sources
+            sources = self._inputs.serving().sources
             templates = self._pods_of(workload.new, sources, *beside)
         except InvalidRun as error:
             return nothing_of(workload.about.kind, workload.about.name, error.problems)
@@ -229,8 +229,8 @@ class Foresight:
         until = self._clock() + self._budget / 2
         found: list[Group] = []
         for pods in templates[:MOST_TEMPLATES]:
-            judge = partial(self._fate, facts, {}, pods)
-            for _ in foresee_replicas(pods, judge, found):
+            judge = partial(self._outcome, facts, {}, pods)
+            for _ in check_replicas(pods, judge, found):
                 # Pods that are created meanwhile have priority: no request blocks on a warning.
                 await asyncio.sleep(0)
                 if self._clock() > until:
@@ -262,17 +262,17 @@ class Foresight:
     ) -> _Facts:
         # The labels are read only if a template needs them: an author may write anything there.
         doubtful = any(each.unmarked for each in templates)
-        policies = self._grounds.serving()
+        policies = self._inputs.serving()
         if self._shapes is None or self._shapes[0] is not policies:
             self._shapes = policies, Shapes((policies,))
         return _Facts(
             policies,
             self._shapes[1],
-            self._grounds.cluster(),
+            self._inputs.cluster(),
             workload.about.namespace,
             labels,
             _CONTROLLERS.get(workload.about.kind, _CONTROLLER),
-            self._grounds.now(),
+            self._inputs.now(),
             _unmarked(workload),
             doubtful and any(self._reached(each, labels) for each in templates),
         )
@@ -281,7 +281,9 @@ class Foresight:
         own = pods.pod(0)["metadata"].get("labels")
         return isinstance(own, dict) and self._reaches(own, labels)
 
-    def _fate(self, facts: _Facts, known: _Known, pods: PodTemplate, pod: JsonObject) -> Fate:
+    def _outcome(
+        self, facts: _Facts, known: _Known, pods: PodTemplate, pod: JsonObject
+    ) -> PodOutcome:
         arrival = Arrival(
             pod, facts.namespace, facts.labels, facts.controller, facts.now, led=pods.led
         )
@@ -290,9 +292,9 @@ class Foresight:
             metadata = pod["metadata"]
             keys = metadata.get("labels") or {}, metadata.get("annotations") or {}
             missed = (pods.unmarked,) if pods.unmarked and facts.reached else ()
-            return Fate(warnings=(*facts.unmarked, *missed, *unknown_keys(*keys)))
+            return PodOutcome(warnings=(*facts.unmarked, *missed, *unknown_keys(*keys)))
         if not self._reaches(received.own.labels, facts.labels):
-            return Fate()
+            return PodOutcome()
         shape = facts.shapes.shape_of(received)
         if shape is None:
             return self._judge_pod(received, facts)
@@ -304,7 +306,7 @@ class Foresight:
             known[alike] = self._judge_pod(received, facts)
         return known[alike]
 
-    def _judge_pod(self, received: ReceivedPod, facts: _Facts) -> Fate:
+    def _judge_pod(self, received: ReceivedPod, facts: _Facts) -> PodOutcome:
         decision = decide_received(received, facts.policies, facts.cluster)
         pod = received.arrival.pod
         texts = warnings(pod, decision)
@@ -312,7 +314,7 @@ class Foresight:
             warning(f"left alone, but does not meet a requirement: {reason}")
             for reason in rejections_if_held(received, facts.policies, facts.cluster)
         ]
-        nodes = self._grounds.nodes()
+        nodes = self._inputs.nodes()
         final = decision.placement
         effort = work(final) * len(nodes) if nodes and final else 0
         if nodes and final and received.keeps == OF_DAEMON_SET and effort <= _MOST_WORK:
@@ -322,9 +324,9 @@ class Foresight:
         # The API server adds what the RuntimeClass has to the pods, not to the template.
         spec = {key: value for key, value in pod["spec"].items() if key != "runtimeClassName"}
         template = {**pod, "spec": spec}
-        if no_node := self._grounds.unplaceable(template, decision, facts.policies):
+        if no_node := self._inputs.unplaceable(template, decision, facts.policies):
             texts.append(no_node)
-        return Fate("" if decision.allowed else decision.reason, tuple(texts))
+        return PodOutcome("" if decision.allowed else decision.reason, tuple(texts))
 
 
 def _parse_workload(body: bytes) -> _Workload:

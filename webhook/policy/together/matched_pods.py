@@ -70,7 +70,7 @@ class _Names:
         return not any(overlap(one, two) for one, two in pairs)
 
 
-class Reach:
+class MatchedPods:
     """One match or exclude block, prepared for comparison with many others."""
 
     __slots__ = ("_coordinator", "_labels", "_names", "_sets", "_within", "_words")
@@ -150,7 +150,7 @@ class Reach:
         spaces = self._names.get("namespaces")
         return frozenset(map(literal, spaces.all)) if spaces else frozenset()
 
-    def covers(self, other: Reach) -> bool:
+    def covers(self, other: MatchedPods) -> bool:
         """Whether every pod that meets the other block meets this one."""
         if self._coordinator is not None and self._coordinator != other._leads:
             return False
@@ -164,7 +164,7 @@ class Reach:
                 return False
         return all(_implied(self._labels[name], other._labels[name]) for name in _LABELS)
 
-    def apart(self, other: Reach) -> bool:
+    def apart(self, other: MatchedPods) -> bool:
         """Whether no pod meets both blocks."""
         if {self._leads, other._leads} == {True, False}:
             return True
@@ -368,18 +368,18 @@ class Unmatchable(NamedTuple):
 
 def unmatchable(match: Match, exclude: Sequence[Match] = ()) -> Unmatchable | None:
     """Why no pod can match without being excluded; None if a pod can."""
-    reach = Reach(match)
+    reach = MatchedPods(match)
     if unmet := reach.unmet():
         field, why = unmet
         return Unmatchable(("match", field), why)
-    blocks = [Reach(each) for each in exclude]
+    blocks = [MatchedPods(each) for each in exclude]
     for at, block in enumerate(blocks):
         if block.covers(reach):
             return Unmatchable(("exclude", at), "it excludes every pod that match selects")
-    if blocks and all(_is_excluded(Reach(atom), blocks) for atom in atoms(match)):
+    if blocks and all(_is_excluded(MatchedPods(atom), blocks) for atom in atoms(match)):
         return Unmatchable(("exclude",), "together they exclude every pod that match selects")
     return None
 
 
-def _is_excluded(atom: Reach, blocks: Sequence[Reach]) -> bool:
+def _is_excluded(atom: MatchedPods, blocks: Sequence[MatchedPods]) -> bool:
     return atom.unmet() is not None or any(block.covers(atom) for block in blocks)
