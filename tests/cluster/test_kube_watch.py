@@ -16,10 +16,10 @@ from webhook.kube.cache import Cache
 from webhook.kube.client import Client, connect
 from webhook.kube.config import load
 from webhook.kube.namespaces import PATH, Namespaces, labels_of
-from webhook.kube.priority_classes import PATH as CLASSES
 from webhook.kube.priority_classes import PriorityClasses
 from webhook.kube.reflector import Reflector
 from webhook.kube.transport import JSON
+from webhook.policy.refused_pods import PATHS
 from webhook.sandbox.control_plane import ControlPlane, Settings
 
 if TYPE_CHECKING:
@@ -157,9 +157,9 @@ def test_the_default_priority_class_follows_the_cluster(
             async with running(classes.run):
                 await classes.cache.wait_synced()
                 assert classes.default is None
-                await client.create(CLASSES, priority_class("usual", 10))
+                await client.create(PATHS["PriorityClass"], priority_class("usual", 10))
                 await until(lambda: classes.default == "usual")
-                await client.delete(f"{CLASSES}/usual")
+                await client.delete(f"{PATHS['PriorityClass']}/usual")
                 await until(lambda: classes.default is None)
                 # The API server holds the built-in ones: they are no defaults.
                 assert dict(classes.cache.items()) == {}

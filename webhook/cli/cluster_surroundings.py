@@ -15,6 +15,7 @@ from webhook.evaluation.world import World
 from webhook.kube.namespaces import read_namespace
 from webhook.placement.nodes import by_name
 from webhook.policy.cluster_objects import load_objects
+from webhook.policy.refused_pods import PATHS
 from webhook.workloads.object import from_answer
 
 if TYPE_CHECKING:
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _SCHEDULING: Final = "scheduling.k8s.io/v1"
-_CLASSES: Final = {
-    "PriorityClass": f"/apis/{_SCHEDULING}/priorityclasses",
-    "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
-}
 
 
 async def read_labels(client: Client, namespace: str) -> dict[str, Mapping[str, str]]:
@@ -96,7 +93,7 @@ async def read_classes(client: Client) -> dict[str, dict[str, JsonObject]]:
 
     Raises ClusterError.
     """
-    listed = {kind: await _listed(client, path) for kind, path in _CLASSES.items()}
+    listed = {kind: await _listed(client, path) for kind, path in PATHS.items()}
     return {
         kind: {each["metadata"]["name"]: each for each in found}
         for kind, found in listed.items()

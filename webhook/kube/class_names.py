@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from webhook.kube.cache import Cache
 from webhook.kube.reflector import Reflector
+from webhook.policy.refused_pods import PATHS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from webhook.kube.client import Client
-
-# By kind, as in policy.refused_pods.KINDS.
-PATHS: Final = {
-    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
-    "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
-}
 
 
 def _keep(_raw: Mapping[str, Any]) -> bool:

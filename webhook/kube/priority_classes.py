@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from webhook.errors import NotSynced
 from webhook.kube.cache import Cache, Change
 from webhook.kube.reflector import Reflector
+from webhook.policy.refused_pods import PATHS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from webhook.kube.client import Client
-
-PATH: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
 def value_of_default(priority_class: Mapping[str, Any]) -> int | None:
@@ -32,7 +31,7 @@ class PriorityClasses:
         self._default: str | None = None
         self.cache: Cache[int] = Cache(value_of_default, clock=clock)
         self.cache.subscribe(self._choose)
-        self.reflector = Reflector(client, PATH, self.cache, clock=clock)
+        self.reflector = Reflector(client, PATHS["PriorityClass"], self.cache, clock=clock)
 
     async def run(self) -> None:
         """Watch until cancelled."""

@@ -26,6 +26,11 @@ KINDS: Final[Mapping[str, str]] = {
     "priorityClassName": "PriorityClass",
     "runtimeClassName": "RuntimeClass",
 }
+# By kind, the path of all its objects in the API.
+PATHS: Final[Mapping[str, str]] = {
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
+}
 
 
 def refused_settings(document: Document) -> Iterator[Finding]:

@@ -26,8 +26,10 @@ from webhook.controller.policies.status_writer import Writes as StatusWrites
 from webhook.errors import ClusterError, NotLeading
 from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.world import World
+from webhook.kube.priority_classes import value_of_default
 from webhook.placement import nodes as placement_nodes
 from webhook.placement.node_groups import NodeGroups
+from webhook.policy.refused_pods import PATHS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +54,6 @@ _SPACING: Final = 0.2
 _PODS: Final = "/api/v1/pods"
 _NAMESPACES: Final = "/api/v1/namespaces"
 _OWNERS: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
-_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
 class Writes(StatusWrites, Protocol):
@@ -223,11 +224,13 @@ class PodReports:
     async def _cluster(self) -> Cluster:
         """The default PriorityClass; an enforced policy may depend on it."""
         listed = await self._client.list(
-            _CLASSES, lambda each: each["metadata"]["name"] if each.get("globalDefault") else ""
+            PATHS["PriorityClass"],
+            lambda each: (value_of_default(each), each["metadata"]["name"]),
         )
-        nodes = self._nodes.nodes()
-        default = next(filter(None, listed.items), "")
-        return Cluster(default, node=placement_nodes.by_name(nodes))
+        # As the Priority plugin does: of several the one with the lowest value.
+        defaults = [(value, name) for value, name in listed.items if value is not None]
+        default = min(defaults)[1] if defaults else ""
+        return Cluster(default, node=placement_nodes.by_name(self._nodes.nodes()))
 
     def _waits_for_nodes(self) -> bool:
         return self._nodes.nodes() is None and not self._nodes.trouble()
