@@ -88,6 +88,16 @@ class Scenario:
             ["test", f"{self.folder}/p.test.yaml", "--policies", f"{self.folder}/policies.yaml"],
         )
 
+    def preview(self, output: str) -> Result:
+        """Run `run preview` on a Run whose only replica is the pod."""
+        given = self.pod["metadata"].get("annotations", {})
+        template = {"metadata": {"annotations": given}, "spec": self.pod["spec"]}
+        spec = {"kind": "job", "template": template, "replicas": {"worker": {"count": 1}}}
+        head = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "Run", "metadata": {"name": "r"}}
+        self._write("run.yaml", {**head, "spec": spec})
+        files = ["-f", f"{self.folder}/run.yaml", "--policies", f"{self.folder}/policies.yaml"]
+        return self.ask("run", "preview", *files, "-o", output)
+
     def _write(self, name: str, content: Any) -> None:
         text = content if isinstance(content, str) else yaml.safe_dump(content)
         (self.folder / name).write_text(text)
@@ -172,3 +182,17 @@ def test_a_refusal_is_a_rejection_in_diff_and_a_failure_in_test(scenario: Scenar
     assert bool(rejected) == bool(scenario.refused)
     for change in rejected:
         assert all(text in change["new"]["reason"] for text in scenario.refused)
+
+
+@each_scenario
+def test_the_pod_of_a_run_gets_the_same_answer(scenario: Scenario) -> None:
+    """By run preview, of a Run whose only replica is the pod."""
+    found = scenario.preview("json")
+    assert found.exit_code == scenario.preview("text").exit_code == int(bool(scenario.refused))
+    (replicas,) = json.loads(found.stdout)["runs"][0]["replicas"]
+    Draft202012Validator(schema()).validate(replicas)
+    said = json.dumps([replicas["refusals"], replicas["reason"]])
+    assert all(text in said for text in scenario.refused), said
+    if nodes := replicas["nodes"]:
+        assert (nodes["after"] or nodes["before"])["admitted"] == scenario.admitted
+        assert nodes["evicting"] == scenario.evicting
