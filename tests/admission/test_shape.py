@@ -16,7 +16,7 @@ from tests.policy_tests.writing import policy
 from webhook import names
 from webhook.admission.arrival import Arrival
 from webhook.admission.engine import decide_received, receive_pod
-from webhook.admission.shape import Shape, Shapes
+from webhook.admission.shape import Shapes
 
 PLAIN = policy("pool", "defaults: {nodeSelector: {pool: a}}")
 BY_LABEL = policy(
@@ -32,7 +32,7 @@ BY_RESOURCE = policy("gpu", "match: {resources: [gpu]}, defaults: {schedulerName
 WORKER = {names.RUN: "a", names.ROLE: "worker", names.REPLICA_INDEX: "0"}
 
 
-def shape_of(shapes: Shapes, pod: Arrival) -> Shape | None:
+def shape_of(shapes: Shapes, pod: Arrival) -> bytes | None:
     """Of a pod of a run."""
     seen = receive_pod(pod)
     assert seen is not None
@@ -41,7 +41,7 @@ def shape_of(shapes: Shapes, pod: Arrival) -> Shape | None:
 
 def alike(*texts: str, one: dict[str, str], other: dict[str, str]) -> bool:
     """Whether pods with these labels have one shape."""
-    shapes = Shapes([policies(PLAIN), policies(*texts)])
+    shapes = Shapes(policies(*dict.fromkeys((PLAIN, *texts))))
     return shape_of(shapes, arrival(one)) == shape_of(shapes, arrival(other))
 
 
@@ -87,9 +87,7 @@ def test_unused_values_do_not_change_the_shape(
         (PLAIN, {**WORKER, names.ROLE: "master"}),
     ],
 )
-def test_what_one_of_the_sets_reads_or_writes_makes_a_shape(
-    text: str, other: dict[str, str]
-) -> None:
+def test_what_the_set_reads_or_writes_makes_a_shape(text: str, other: dict[str, str]) -> None:
     """Role and kind always do."""
     assert not alike(text, one=WORKER, other=other)
 
@@ -101,7 +99,7 @@ def test_the_end_of_an_exception_makes_a_shape() -> None:
         'spec: {policies: ["*"], match: {roles: [worker]}, until: "2026-06-01T12:00:00Z", '
         "reason: x}\n"
     )
-    shapes = Shapes([policies(PLAIN, exception)])
+    shapes = Shapes(policies(PLAIN, exception))
     end = datetime(2026, 6, 1, 12, tzinfo=UTC)
     seconds = (-2, -1, 0, 1)
     came = [arrival(WORKER)._replace(now=end + timedelta(seconds=each)) for each in seconds]
@@ -116,7 +114,7 @@ def test_containers_count_as_far_as_they_are_asked_for() -> None:
         "containers": [{"name": "m", "resources": {"limits": {"gpu": "1"}}}]
     }
     for text, same in ((PLAIN, True), (BY_RESOURCE, False)):
-        shapes = Shapes([policies(text)])
+        shapes = Shapes(policies(text))
         assert (shape_of(shapes, arrival()) == shape_of(shapes, arrival(**with_gpu))) is same
 
 
@@ -124,7 +122,7 @@ def test_service_accounts_count_where_they_are_asked_for() -> None:
     """A pod without one is like one that names the default account."""
     asking = policy("account", "match: {serviceAccounts: [trainer]}, defaults: {schedulerName: s}")
     for text, same in ((PLAIN, True), (asking, False)):
-        shapes = Shapes([policies(text)])
+        shapes = Shapes(policies(text))
         unset = shape_of(shapes, arrival())
         assert (shape_of(shapes, arrival(serviceAccountName="trainer")) == unset) is same
         assert shape_of(shapes, arrival(serviceAccountName="default")) == unset
@@ -132,7 +130,7 @@ def test_service_accounts_count_where_they_are_asked_for() -> None:
 
 def test_namespaces_make_shapes() -> None:
     """Policies match by them."""
-    shapes = Shapes([policies(PLAIN)])
+    shapes = Shapes(policies(PLAIN))
     assert shape_of(shapes, arrival()) != shape_of(shapes, arrival(namespace="other"))
 
 
@@ -208,7 +206,7 @@ def test_pods_of_one_shape_have_one_fate(
         spec = {"policies": ["p0"], "match": match, "until": "2027-01-01T00:00:00Z", "reason": "x"}
         documents.append(document("PlacementException", "e", spec))
     made = policy_set(documents)
-    shapes = Shapes([made])
+    shapes = Shapes(made)
     fates: dict[object, object] = {}
     for each in labels:
         came = arrival({names.RUN: "r", **each})._replace(now=datetime(2026, 6, 1, tzinfo=UTC))

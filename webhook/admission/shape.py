@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import orjson
 
@@ -11,10 +11,10 @@ from webhook.placement import pod as pods
 from webhook.placement.kueue import flavor_of
 from webhook.placement.settings import MemberSetting
 from webhook.policy import subject
-from webhook.policy.conditions import FIELDS, merge_tested, reduce_value
+from webhook.policy.conditions import FIELDS, reduce_value
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Mapping
 
     from webhook.admission.decision import ReceivedPod
     from webhook.policy.policy_set import PolicySet
@@ -23,29 +23,21 @@ if TYPE_CHECKING:
 _ANNOTATIONS: Final = (names.CAPACITY, names.MIRROR_POD)
 
 
-class Shape(NamedTuple):
-    """`who` determines which policies apply, `own` what they change."""
-
-    who: bytes
-    own: bytes
-
-
 class Shapes:
-    """Compute the shapes of pods for a combination of policy sets.
+    """Compute the shapes of pods for a policy set.
 
     Pods of many runs, and the replicas of one, mostly differ by labels that no policy tests or
     writes, by index and by the name of their run. A shape leaves these out. It also leaves out
     label values and indexes that no policy names, because no condition distinguishes them.
     """
 
-    def __init__(self, sets: Iterable[PolicySet]) -> None:
-        both = tuple(sets)
-        self._tested = merge_tested(each.tested for each in both)
-        self._labels = _member_keys(both, "labels")
-        self._annotations = _member_keys(both, "annotations").union(_ANNOTATIONS)
-        self._exceptions = tuple(exception for each in both for exception in each.exceptions)
+    def __init__(self, policies: PolicySet) -> None:
+        self._tested = policies.tested
+        self._labels = _member_keys(policies, "labels")
+        self._annotations = _member_keys(policies, "annotations").union(_ANNOTATIONS)
+        self._exceptions = tuple(policies.exceptions)
 
-    def shape_of(self, received: ReceivedPod) -> Shape | None:
+    def shape_of(self, received: ReceivedPod) -> bytes | None:
         """Return the shape; None if the pod has none and needs a decision of its own.
 
         Raises InvalidPod if the pod's placement fields have invalid types.
@@ -54,7 +46,7 @@ class Shapes:
         space, now, tested = arrival.namespace_labels, arrival.now, self._tested
         spec = arrival.pod["spec"]
         asked = subject.subject_of(arrival.namespace, space, own.labels, identity, spec, tested)
-        who = (
+        shape = (
             None if now is None else [each.in_force(now) for each in self._exceptions],
             arrival.namespace,
             sorted(space.items()),
@@ -64,8 +56,6 @@ class Shapes:
                 for each in FIELDS
                 if each.name in tested
             ],
-        )
-        left = (
             keeps,
             flavor_of(own, pods.scheduling_gates(arrival.pod), space),
             # IsNull distinguishes an empty map from a missing one.
@@ -76,20 +66,15 @@ class Shapes:
             own._replace(labels={}, annotations={}),
         )
         try:
-            return Shape(_bytes(who), _bytes(left))
+            return orjson.dumps(shape, option=orjson.OPT_SORT_KEYS, default=list)
         except TypeError:  # a number of over 64 bits, say
             return None
 
 
-def _bytes(value: object) -> bytes:
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=list)
-
-
-def _member_keys(sets: Iterable[PolicySet], members: str) -> frozenset[str]:
+def _member_keys(policies: PolicySet, members: str) -> frozenset[str]:
     return frozenset(
         setting.key
-        for each in sets
-        for policy in each.policies
+        for policy in policies.policies
         for setting in policy.settings
         if isinstance(setting, MemberSetting) and setting.map == members
     )

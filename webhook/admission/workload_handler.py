@@ -15,7 +15,7 @@ from webhook.admission.advice import warnings
 from webhook.admission.arrival import OF_DAEMON_SET, Arrival
 from webhook.admission.engine import decide_received, receive_pod, rejections_if_held
 from webhook.admission.handler import Reply, problem
-from webhook.admission.shape import Shape, Shapes
+from webhook.admission.shape import Shapes
 from webhook.admission.workload_warnings import (
     PodOutcome,
     check_replicas,
@@ -70,7 +70,7 @@ _CONTROLLERS: Final = {"DaemonSet": names.DAEMON_SET_CONTROLLER}
 
 
 # Results by the pod's shape, its resource requests, and its labels that cannot be parsed.
-_Known: TypeAlias = dict[tuple[Shape, tuple[tuple[str, int], ...], tuple[str, ...]], PodOutcome]
+_Known: TypeAlias = dict[tuple[bytes, tuple[tuple[str, int], ...], tuple[str, ...]], PodOutcome]
 
 
 class Observer(Protocol):
@@ -264,7 +264,7 @@ class WorkloadHandler:
         doubtful = any(each.unmarked for each in templates)
         policies = self._inputs.serving()
         if self._shapes is None or self._shapes[0] is not policies:
-            self._shapes = policies, Shapes((policies,))
+            self._shapes = policies, Shapes(policies)
         return _Facts(
             policies,
             self._shapes[1],
