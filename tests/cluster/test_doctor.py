@@ -101,7 +101,7 @@ def test_a_good_installation_is_well(well: Site) -> None:
     document = json.loads(well.run("doctor", "-o", "json").stdout)
     assert (document["errors"], document["warnings"]) == (0, 0)
     assert {"end to end", "guards", "programs", "leader", "agents"} <= set(document["ok"])
-    assert document["unknown"] == ["watches", "policies"]
+    assert document["unknown"] == ["watches"]
     nowhere = well.run("doctor", "-n", "nowhere")
     assert nowhere.exit_code == 2
     mentions(nowhere.stderr, "no namespace nowhere")
