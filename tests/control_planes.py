@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pytest
 
-from tests.cluster.rooms import Room
+from tests.cluster.spaces import Space
 from webhook.errors import SandboxError
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.binaries import ALL, obtain_binaries, obtain_kubectl
@@ -138,11 +138,11 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def module_room(control_plane: ControlPlane, cluster_kubectl: Kubectl) -> Iterator[Room]:
+def module_space(control_plane: ControlPlane, cluster_kubectl: Kubectl) -> Iterator[Space]:
     """A namespace for all tests of one module, and kubectl within it."""
     name = f"test-{uuid.uuid4().hex[:10]}"
     control_plane.create_namespace(name)
-    yield Room(control_plane, cluster_kubectl.within(name), name)
+    yield Space(control_plane, cluster_kubectl.within(name), name)
     clear_namespace(control_plane, name)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import jsonpatch
 
 from tests.agreement.dry_runs import Answer, groups_of
-from tests.cluster.rooms import ADMINISTRATOR
+from tests.cluster.spaces import ADMINISTRATOR
 from tests.control_planes import StartControlPlane
 from tests.fuzz.policies import RUNTIME_CLASS
 from webhook import names

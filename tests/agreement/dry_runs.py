@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import aiohttp
 
-from tests.cluster.rooms import ADMINISTRATOR
+from tests.cluster.spaces import ADMINISTRATOR
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
 

@@ -20,7 +20,7 @@ from tests.agreement.differential import (
     user_of,
 )
 from tests.agreement.dry_runs import dry_runs, examined
-from tests.cluster.rooms import Running
+from tests.cluster.spaces import Running
 from tests.control_planes import StartControlPlane
 from tests.fuzz.additions import ODD, SOUND, at
 from tests.fuzz.drawn import drawn

@@ -21,7 +21,7 @@ from tests.agreement.differential import (
     comparable,
 )
 from tests.agreement.dry_runs import Answer, dry_runs, examined
-from tests.cluster.rooms import ADMINISTRATOR, Running
+from tests.cluster.spaces import ADMINISTRATOR, Running
 from tests.control_planes import StartControlPlane
 from tests.exported.sets import SETS
 from tests.fuzz.additions import ODD, SOUND, at

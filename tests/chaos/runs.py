@@ -16,8 +16,8 @@ from typing import Any, Final
 from tests.chaos.births import Births
 from tests.chaos.stage import Scenario, Stage, Tally, none_of
 from tests.cluster import etcd
-from tests.cluster.rooms import metric
-from tests.cluster.scenes import run_manifest
+from tests.cluster.live_runs import run_manifest
+from tests.cluster.spaces import metric
 from tests.eventually import eventually
 from webhook import names
 from webhook.sandbox.api import install_run_api

@@ -5,30 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
+from tests.cluster.live_runs import TEMPLATE, LiveRun, create_run
 from tests.cluster.manifests import pod, workload
-from tests.cluster.rooms import Json, Room
-from tests.cluster.scenes import TEMPLATE, Scene, play
+from tests.cluster.spaces import Json, Space
 from webhook import names
 
 _JUDGES = ("validatingwebhookconfiguration", names.WEBHOOK_CONFIGURATION)
 
 
-def training(room: Room) -> None:
+def training(space: Space) -> None:
     """A PyTorch run waits for a name, ends, has its other pods deleted, and goes in its time."""
-    room.create(pod("torch-worker-1", labels={}))
+    space.create(pod("torch-worker-1", labels={}))
     roles = {"master": {}, "worker": {"count": 2}}
-    run = play(room, "torch", framework="pytorch", replicas=roles, ttlSecondsAfterFinished=2)
+    run = create_run(space, "torch", framework="pytorch", replicas=roles, ttlSecondsAfterFinished=2)
     run.until("a name is taken", lambda: "Pod torch-worker-1" in hindered(run))
-    room.delete("pods", "torch-worker-1", now=True)
+    space.delete("pods", "torch-worker-1", now=True)
     run.until_running("master-0", "worker-0", "worker-1")
     run.ends("master-0", 0)
     run.until_gone()
 
 
-def message_passing(room: Room) -> None:
+def message_passing(space: Space) -> None:
     """An MPI run waits for two names that are taken, and has its keys, hostfile and Service."""
-    room.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gang-rendezvous"}})
-    room.create(
+    space.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gang-rendezvous"}})
+    space.create(
         {
             "apiVersion": "v1",
             "kind": "Service",
@@ -37,93 +37,93 @@ def message_passing(room: Room) -> None:
         }
     )
     roles = {"launcher": {}, "worker": {"count": 2}}
-    run = play(room, "gang", framework="mpi", replicas=roles, ttlSecondsAfterFinished=0)
+    run = create_run(space, "gang", framework="mpi", replicas=roles, ttlSecondsAfterFinished=0)
     run.until("a name is taken", lambda: "ConfigMap gang-rendezvous" in hindered(run))
-    room.delete("configmaps", "gang-rendezvous")
+    space.delete("configmaps", "gang-rendezvous")
     run.until("another is too", lambda: "Service gang" in hindered(run))
-    room.delete("services", "gang")
+    space.delete("services", "gang")
     run.until_running("launcher-0", "worker-0", "worker-1")
-    (secret,) = room.items("secrets")
+    (secret,) = space.items("secrets")
     assert secret["type"] == "kubernetes.io/ssh-auth"
     run.ends("launcher-0", 0)
     run.until_gone()
 
 
-def notebooks(room: Room) -> None:
+def notebooks(space: Space) -> None:
     """One waits for its name, rests twice and says so; another grows old."""
     spec: Json = {"kind": "notebook", "ports": [{"port": 8888}]}
-    room.create(workload("Deployment", "lab"))
-    lab = play(room, "lab", **spec)
+    space.create(workload("Deployment", "lab"))
+    lab = create_run(space, "lab", **spec)
     lab.until("the name is said to be taken", lambda: "Deployment lab" in hindered(lab))
-    room.delete("deployments", "lab")
+    space.delete("deployments", "lab")
     for suspend in (False, True, False, True):
         lab.set(suspend=suspend)
         lab.until_phase("Suspended" if suspend else "Running")
     lab.until("it has said so twice", lambda: 2 in [each["count"] for each in lab.events()])
-    old = play(room, "old", **spec, maxAgeSeconds=1, ttlSecondsAfterFinished=2)
+    old = create_run(space, "old", **spec, maxAgeSeconds=1, ttlSecondsAfterFinished=2)
     old.until_gone()
 
 
-def large(room: Room) -> None:
+def large(space: Space) -> None:
     """A run whose Service is closed while pods are made; they are refused, so it is opened."""
     template = {"spec": {**TEMPLATE["spec"], "activeDeadlineSeconds": -1}}
-    run = play(
-        room, "large", framework="jax", template=template, replicas={"worker": {"count": 999}}
+    run = create_run(
+        space, "large", framework="jax", template=template, replicas={"worker": {"count": 999}}
     )
     run.until("no pod can be made", lambda: "activeDeadlineSeconds" in hindered(run))
 
     def opened() -> bool:
-        selector = room.get("services", "large")["spec"]["selector"]
+        selector = space.get("services", "large")["spec"]["selector"]
         return names.CLOSED not in selector
 
     run.until("its Service is open", opened)
 
 
-def astray(room: Room) -> None:
+def astray(space: Space) -> None:
     """A run whose pod is bound to a node that there never was is told so after a live read."""
-    run = play(room, "astray", environment={"nodeName": "nowhere"})
+    run = create_run(space, "astray", environment={"nodeName": "nowhere"})
     run.until("its node is gone", lambda: run.condition("Ready").get("reason") == "NodeGone")
 
 
-def statuses(room: Room) -> None:
+def statuses(space: Space) -> None:
     """A class, a policy, an exception and a source are told that they are accepted.
 
     Nobody judges them first: where this is played no replica is behind the Service.
     """
-    entries = room.kubectl.json("get", *_JUDGES)["webhooks"]
+    entries = space.kubectl.json("get", *_JUDGES)["webhooks"]
     ignored = [
         {"op": "replace", "path": f"/webhooks/{number}/failurePolicy", "value": "Ignore"}
         for number in range(len(entries))
     ]
-    room.kubectl("patch", *_JUDGES, "--type=json", "-p", json.dumps(ignored))
+    space.kubectl("patch", *_JUDGES, "--type=json", "-p", json.dumps(ignored))
     specs: Mapping[str, Json] = {
         names.CLASS_KIND: {"nodes": [{"labels": {"lifecycle": "spot"}}]},
         names.POLICY_KIND: {"defaults": {"nodeSelector": {"pool": "a"}}},
         names.EXCEPTION_KIND: {
-            "policies": [room.name],
-            "match": {"namespaces": [room.name]},
+            "policies": [space.name],
+            "match": {"namespaces": [space.name]},
             "until": "2099-01-01T00:00:00Z",
             "reason": "To see that it has a status.",
         },
         names.SOURCE_KIND: {
             "system": "A system",
-            "identity": {"precedence": 1, "marks": [{"label": f"example.com/{room.name}"}]},
+            "identity": {"precedence": 1, "marks": [{"label": f"example.com/{space.name}"}]},
         },
     }
     for kind, spec in specs.items():
-        head = {"apiVersion": names.API_VERSION, "kind": kind, "metadata": {"name": room.name}}
-        room.create({**head, "spec": spec})
-        told = f"{kind.lower()}/{room.name}"
-        room.kubectl("wait", "--for=condition=Accepted", told, "--timeout=120s")
+        head = {"apiVersion": names.API_VERSION, "kind": kind, "metadata": {"name": space.name}}
+        space.create({**head, "spec": spec})
+        told = f"{kind.lower()}/{space.name}"
+        space.kubectl("wait", "--for=condition=Accepted", told, "--timeout=120s")
 
 
-def hindered(run: Scene) -> str:
+def hindered(run: LiveRun) -> str:
     """Why what the run needs cannot be created."""
     message: str = run.condition("Created").get("message", "")
     return message
 
 
-EVERY_RIGHT: Mapping[str, Callable[[Room], None]] = {
+EVERY_RIGHT: Mapping[str, Callable[[Space], None]] = {
     "training": training,
     "message-passing": message_passing,
     "notebooks": notebooks,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tests.cluster.rooms import Json, Room
+from tests.cluster.spaces import Json, Space
 from tests.eventually import eventually
 from webhook.sandbox.control_plane import ControlPlane
 
@@ -28,7 +28,7 @@ def guarded(
             plane.api.call("DELETE", f"{_collection(document)}/{document['metadata']['name']}")
 
 
-def mutating(room: Room, name: str, expression: str) -> list[Json]:
+def mutating(space: Space, name: str, expression: str) -> list[Json]:
     """A mutating policy of the namespace: a JSON patch of pods, asked for before webhooks."""
     api_version = "admissionregistration.k8s.io/v1"
     rule = {
@@ -37,7 +37,7 @@ def mutating(room: Room, name: str, expression: str) -> list[Json]:
         "operations": ["CREATE"],
         "resources": ["pods"],
     }
-    here = {"matchLabels": {"kubernetes.io/metadata.name": room.name}}
+    here = {"matchLabels": {"kubernetes.io/metadata.name": space.name}}
     named = {"apiVersion": api_version, "metadata": {"name": name}}
     return [
         {

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from tests.cluster.rooms import Room
+from tests.cluster.spaces import Space
 from tests.fast_yaml import load_yaml
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
@@ -53,14 +53,14 @@ class Installed:
         return list(container["args"])
 
     @property
-    def home(self) -> Room:
+    def home(self) -> Space:
         """The namespace that Fairlead is installed in."""
-        return Room(self.plane, self.kubectl, names.NAMESPACE)
+        return Space(self.plane, self.kubectl, names.NAMESPACE)
 
-    def room(self, name: str) -> Room:
+    def space(self, name: str) -> Space:
         """A new namespace."""
         self.plane.create_namespace(name)
-        return Room(self.plane, self.kubectl.within(name), name)
+        return Space(self.plane, self.kubectl.within(name), name)
 
     def audited(self) -> list[Json]:
         """The requests of both accounts so far."""

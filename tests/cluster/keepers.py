@@ -16,7 +16,7 @@ from certs.bundle import certificates
 from certs.issue import service_names
 from certs.kept import Authority, Serving
 from certs.rotation import Terms
-from tests.cluster.rooms import Json
+from tests.cluster.spaces import Json
 from tests.eventually import eventually_async
 from webhook import names
 from webhook.controller.certificates.certificate_metrics import CertificateMetrics

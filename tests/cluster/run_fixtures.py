@@ -10,8 +10,8 @@ from contextlib import suppress
 
 import pytest
 
-from tests.cluster.rooms import Room
-from tests.cluster.scenes import ALONE, SOON, StartInRoom
+from tests.cluster.live_runs import ALONE, SOON, StartInSpace
+from tests.cluster.spaces import Space
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.fairlead import SandboxController, start_controller
 from webhook.sandbox.kubectl import Kubectl
@@ -32,30 +32,32 @@ def controller(run_api: ControlPlane) -> Iterator[SandboxController]:
 
 
 @pytest.fixture
-def run_room(
+def run_space(
     run_api: ControlPlane,
     controller: SandboxController,  # noqa: ARG001  (it makes the pods)
     cluster_kubectl: Kubectl,
     namespace: str,
-) -> Room:
+) -> Space:
     """A namespace of the test's own in which Runs become pods."""
-    return Room(run_api, cluster_kubectl.within(namespace), namespace)
+    return Space(run_api, cluster_kubectl.within(namespace), namespace)
 
 
 @pytest.fixture
-def bare_room(run_api: ControlPlane, cluster_kubectl: Kubectl, namespace: str) -> Room:
+def bare_space(run_api: ControlPlane, cluster_kubectl: Kubectl, namespace: str) -> Space:
     """A namespace of the test's own for which no controller runs yet."""
-    return Room(run_api, cluster_kubectl.within(namespace), namespace)
+    return Space(run_api, cluster_kubectl.within(namespace), namespace)
 
 
 @pytest.fixture
-def start_in_room(bare_room: Room) -> Iterator[StartInRoom]:
+def start_in_space(bare_space: Space) -> Iterator[StartInSpace]:
     """Starts controllers for that namespace; all of them are gone after the test."""
     started: list[str] = []
 
     def begin(name: str, *options: str) -> SandboxController:
-        where = ("--namespace", bare_room.name)
-        controller = start_controller(bare_room.plane, name=name, options=(*where, *SOON, *options))
+        where = ("--namespace", bare_space.name)
+        controller = start_controller(
+            bare_space.plane, name=name, options=(*where, *SOON, *options)
+        )
         started.append(name)
         return controller
 
@@ -63,4 +65,4 @@ def start_in_room(bare_room: Room) -> Iterator[StartInRoom]:
     for name in started:
         # Some were killed by their test.
         with suppress(KeyError):
-            bare_room.plane.stop_component(name)
+            bare_space.plane.stop_component(name)

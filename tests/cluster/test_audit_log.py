@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.cluster.manifests import pod, policy_text
-from tests.cluster.rooms import NewNamespace, Room
+from tests.cluster.spaces import NewNamespace, Space
 from tests.eventually import eventually
 from tests.wording import mentions
 from webhook.cli.audit import command
@@ -34,10 +34,10 @@ def summed(lines: list[bytes], folder: Path) -> Result:
     return CliRunner().invoke(command, ["--audit-log", str(log), "-o", "json"])
 
 
-def logged(room: Room) -> list[bytes]:
+def logged(space: Space) -> list[bytes]:
     """The lines of the API server's audit log about this namespace."""
-    lines = room.plane.layout.audit_log.read_bytes().splitlines(keepends=True)
-    return [line for line in lines if room.name.encode() in line and line.endswith(b"\n")]
+    lines = space.plane.layout.audit_log.read_bytes().splitlines(keepends=True)
+    return [line for line in lines if space.name.encode() in line and line.endswith(b"\n")]
 
 
 @pytest.mark.usefixtures("running")
@@ -45,23 +45,23 @@ def test_what_the_api_server_logged_is_summed_up(
     new_namespace: NewNamespace, tmp_path: Path
 ) -> None:
     """Of pods that were decided on; without their annotations, and of other verbs, no answer."""
-    room = new_namespace({"test": "audit-log"})
-    room.create(pod("fits"))
-    room.create(pod("not", nodeSelector={"kubernetes.io/arch": "arm64"}))
-    room.create(pod("other", labels={"app": "web"}))
+    space = new_namespace({"test": "audit-log"})
+    space.create(pod("fits"))
+    space.create(pod("not", nodeSelector={"kubernetes.io/arch": "arm64"}))
+    space.create(pod("other", labels={"app": "web"}))
 
     def creations() -> list[bytes]:
-        return [line for line in logged(room) if b'"verb":"create"' in line]
+        return [line for line in logged(space) if b'"verb":"create"' in line]
 
     eventually("the creations are logged", lambda: len(creations()) >= 3)
-    whole = summed(logged(room), tmp_path)
+    whole = summed(logged(space), tmp_path)
     assert whole.exit_code == 1
     found = json.loads(whole.stdout)
     assert found["log"]["decided"] == 2
     rows = {row["policy"]: (row["rejects"], row["changes"], row["same"]) for row in found["rows"]}
     assert rows == {"strict": (1, 1, 0), "tried": (0, 2, 0)}
-    room.pods()
-    others = [line for line in logged(room) if b'"verb":"create"' not in line]
+    space.pods()
+    others = [line for line in logged(space) if b'"verb":"create"' not in line]
     cut = [json.loads(line) | {"annotations": {}} for line in creations()]
     for lines, facts in (
         (others, ["none of the creation of a pod"]),

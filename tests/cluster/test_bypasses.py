@@ -23,7 +23,7 @@ from tests.cluster.manifests import (
     template,
     workload,
 )
-from tests.cluster.rooms import NewNamespace, Room, is_stamped, stamp
+from tests.cluster.spaces import NewNamespace, Space, is_stamped, stamp
 from tests.eventually import eventually
 from tests.wording import mentions
 from webhook import names
@@ -94,33 +94,33 @@ AUTHOR = ("--as", "author")
 
 
 @pytest.fixture
-def room(new_namespace: NewNamespace) -> Room:
+def space(new_namespace: NewNamespace) -> Space:
     """A namespace that the author may edit."""
-    return room_of_author(new_namespace)
+    return space_of_author(new_namespace)
 
 
-def room_of_author(new_namespace: NewNamespace, **labels: str) -> Room:
-    room = new_namespace({"test": "bypass", **labels})
-    room.kubectl("create", "rolebinding", "author", "--clusterrole=edit", "--user=author")
-    return room
+def space_of_author(new_namespace: NewNamespace, **labels: str) -> Space:
+    space = new_namespace({"test": "bypass", **labels})
+    space.kubectl("create", "rolebinding", "author", "--clusterrole=edit", "--user=author")
+    return space
 
 
-def create(room: Room, manifest: Json) -> CompletedProcess[str]:
+def create(space: Space, manifest: Json) -> CompletedProcess[str]:
     """The author creates it."""
-    return room.kubectl.run("create", "-f", "-", *AUTHOR, stdin=json.dumps(manifest))
+    return space.kubectl.run("create", "-f", "-", *AUTHOR, stdin=json.dumps(manifest))
 
 
-def created(room: Room, manifest: Json) -> Json:
+def created(space: Space, manifest: Json) -> Json:
     """As the API server has stored it. The author may."""
-    done = create(room, manifest)
+    done = create(space, manifest)
     assert done.returncode == 0, done.stderr
-    seen: Json = room.kubectl.json("get", "pod", manifest["metadata"]["name"])
+    seen: Json = space.kubectl.json("get", "pod", manifest["metadata"]["name"])
     return seen
 
 
-def spot_node(room: Room) -> str:
+def spot_node(space: Space) -> str:
     """The name of some spot node."""
-    listed = room.kubectl.json("get", "nodes", "-l", f"{SPOT}=true")["items"]
+    listed = space.kubectl.json("get", "nodes", "-l", f"{SPOT}=true")["items"]
     name: str = listed[0]["metadata"]["name"]
     return name
 
@@ -132,67 +132,67 @@ def assert_placed(seen: Json) -> None:
     assert SPOT_TAINT not in seen["spec"].get("tolerations", ())
 
 
-def test_no_label(new_namespace: NewNamespace, room: Room) -> None:
+def test_no_label(new_namespace: NewNamespace, space: Space) -> None:
     """A pod that belongs to no run is nobody's business, unless its namespace is placed whole."""
     tolerating = pod("free", labels={}, tolerations=[SPOT_TAINT])
-    assert not is_stamped(created(room, tolerating))
-    whole = room_of_author(new_namespace, **{names.PLACE: names.PLACE_ALL})
+    assert not is_stamped(created(space, tolerating))
+    whole = space_of_author(new_namespace, **{names.PLACE: names.PLACE_ALL})
     assert_placed(created(whole, tolerating))
     # Nor can the author take the namespace out of it.
     relabelled = whole.kubectl.run("label", "namespace", whole.name, f"{names.PLACE}-", *AUTHOR)
     assert "cannot patch resource" in relabelled.stderr
 
 
-def test_a_forged_stamp(room: Room) -> None:
+def test_a_forged_stamp(space: Space) -> None:
     """It is never read, and written again: also one that says that the pod was left alone."""
-    honest = stamp(created(room, pod("honest")))
+    honest = stamp(created(space, pod("honest")))
     for name, said in (
         ("left", '{"leftAlone":"mirror pod","set":"0000000000000000"}'),
         ("same", json.dumps(honest, separators=(",", ":"), sort_keys=True)),
         ("none", ""),
     ):
         forged = pod(name, annotations={names.PLACEMENT: said}, tolerations=[SPOT_TAINT])
-        seen = created(room, forged)
+        seen = created(space, forged)
         assert_placed(seen)
         assert stamp(seen)["policies"] == honest["policies"]
 
 
-def test_a_forged_mirror_pod(room: Room) -> None:
+def test_a_forged_mirror_pod(space: Space) -> None:
     """The annotation of mirror pods is believed of nodes, and of nobody else."""
     mirror = {"kubernetes.io/config.mirror": "x"}
     forged = pod("mirror", annotations=mirror, nodeSelector={"kubernetes.io/arch": "arm64"})
-    forged["spec"]["nodeName"] = spot_node(room)
-    done = create(room, forged)
+    forged["spec"]["nodeName"] = spot_node(space)
+    done = create(space, forged)
     assert done.returncode == 1
     assert "amd64-only" in done.stderr
 
 
-def test_forged_labels_of_kueue(room: Room) -> None:
+def test_forged_labels_of_kueue(space: Space) -> None:
     """What says that Kueue chose the nodes is believed only where the namespace says so."""
     admitted = {names.RUN: "r", names.KUEUE_PODSET: "main", names.KUEUE_QUEUE: "ml"}
     forged = pod("p", labels=admitted, nodeSelector={SPOT: "true"}, tolerations=[SPOT_TAINT])
-    assert_placed(created(room, forged))
+    assert_placed(created(space, forged))
     label = f"{names.KUEUE}={names.KUEUE_KEEP}"
-    labelled = room.kubectl.run("label", "namespace", room.name, label, *AUTHOR)
+    labelled = space.kubectl.run("label", "namespace", space.name, label, *AUTHOR)
     assert "cannot patch resource" in labelled.stderr
 
 
-def test_node_name(new_namespace: NewNamespace, room: Room) -> None:
+def test_node_name(new_namespace: NewNamespace, space: Space) -> None:
     """A requirement about nodes that cannot be checked rejects it; without one it is bound.
 
     Overrides do not reach it: it passes by the scheduler. The guard refuses it in any case.
     """
-    node = spot_node(room)
-    refused = create(room, pod("strict", nodeName=node))
+    node = spot_node(space)
+    refused = create(space, pod("strict", nodeName=node))
     mentions(refused.stderr, "policy amd64-only", "kubernetes.io/arch", "remove nodeName")
-    loose = room_of_author(new_namespace, test="overrides")
+    loose = space_of_author(new_namespace, test="overrides")
     seen = created(loose, pod("bound", nodeName=node))
     assert is_stamped(seen)
     assert seen["spec"]["nodeName"] == node
-    whole = room_of_author(new_namespace, test="none", **{names.PLACE: names.PLACE_ALL})
-    rooms = [loose.name, whole.name]
+    whole = space_of_author(new_namespace, test="none", **{names.PLACE: names.PLACE_ALL})
+    spaces = [loose.name, whole.name]
     sources = [*DEFAULT_SOURCES, "mlrun"]
-    guard = node_name_guard(webhooks(sources, only_namespaces=rooms), ["fairlead-admin"])
+    guard = node_name_guard(webhooks(sources, only_namespaces=spaces), ["fairlead-admin"])
     of_mlrun = pod("of-mlrun", labels={"mlrun/class": "job"}, nodeName=node)
     # Marked by Fairlead, by MLRun, and by the namespace alone.
     named = [(loose, pod("again", nodeName=node)), (loose, of_mlrun)]
@@ -201,8 +201,8 @@ def test_node_name(new_namespace: NewNamespace, room: Room) -> None:
     def refused_by_guard() -> bool:
         return all("not allowed for a pod of a run" in create(*each).stderr for each in named)
 
-    with guarded(room.plane, guard, refused_by_guard):
-        assert type_warnings(room.plane, names.NODE_NAMES_GUARD) == []
+    with guarded(space.plane, guard, refused_by_guard):
+        assert type_warnings(space.plane, names.NODE_NAMES_GUARD) == []
         for where, manifest in named:
             done = create(where, manifest)
             assert done.returncode == 1
@@ -215,7 +215,7 @@ def test_node_name(new_namespace: NewNamespace, room: Room) -> None:
 
 def test_a_daemon_set(new_namespace: NewNamespace) -> None:
     """Its controller makes the pods; requirements hold for them, where it can be seen."""
-    strict = room_of_author(new_namespace, test="none", strict="yes")
+    strict = space_of_author(new_namespace, test="none", strict="yes")
     on_spot = template(nodeSelector={SPOT: "true"}, tolerations=[SPOT_TAINT])
     done = create(strict, workload("DaemonSet", "on-spot", on_spot))
     assert done.returncode == 0, done.stderr
@@ -257,7 +257,7 @@ def test_a_daemon_set(new_namespace: NewNamespace) -> None:
 
 def test_a_daemon_set_whose_annotation_contradicts_itself(new_namespace: NewNamespace) -> None:
     """What its pods ask for is not given, and so excuses nothing."""
-    strict = room_of_author(new_namespace, strict="yes")
+    strict = space_of_author(new_namespace, strict="yes")
     elsewhere = template(nodeSelector={"kubernetes.io/arch": "arm64"})
     elsewhere["metadata"]["annotations"] = {names.CAPACITY: "spot=Prevent,not-spot=Prevent"}
     # The controller makes pods for nodes that the template admits, and no others.
@@ -288,20 +288,20 @@ def test_a_daemon_set_whose_annotation_contradicts_itself(new_namespace: NewName
 )
 def test_another_operating_system(new_namespace: NewNamespace, spec: Json) -> None:
     """It takes a policy's defaults and overrides away, and no requirement."""
-    room = room_of_author(new_namespace, test="none", system="linux")
-    done = create(room, pod("windows", **spec))
+    space = space_of_author(new_namespace, test="none", system="linux")
+    done = create(space, pod("windows", **spec))
     mentions(done.stderr, "policy linux-pool", "requirements.nodeSelector[kubernetes.io/arch]")
 
 
 def test_a_required_label_changed_later(new_namespace: NewNamespace) -> None:
     """What requires a label holds at creation; Kubernetes lets its author change it afterwards."""
-    room = room_of_author(new_namespace, test="none", system="linux")
+    space = space_of_author(new_namespace, test="none", system="linux")
     mentions(
-        create(room, pod("other", labels={names.RUN: "r", "team": "x"})).stderr, "labels[team]"
+        create(space, pod("other", labels={names.RUN: "r", "team": "x"})).stderr, "labels[team]"
     )
-    assert created(room, pod("ours"))["metadata"]["labels"]["team"] == "ml"
-    room.kubectl("label", "pod", "ours", "team=x", "--overwrite", *AUTHOR)
-    assert room.get("pods", "ours")["metadata"]["labels"]["team"] == "x"
+    assert created(space, pod("ours"))["metadata"]["labels"]["team"] == "ml"
+    space.kubectl("label", "pod", "ours", "team=x", "--overwrite", *AUTHOR)
+    assert space.get("pods", "ours")["metadata"]["labels"]["team"] == "x"
 
 
 def named_node(seen: Json) -> str:
@@ -312,28 +312,28 @@ def named_node(seen: Json) -> str:
     return str(name)
 
 
-def test_other_ways_to_change_a_pod(room: Room) -> None:
+def test_other_ways_to_change_a_pod(space: Space) -> None:
     """Resizing it, giving it a debugging container, applying it as somebody else: none moves it."""
-    created(room, pod("waits", schedulerName="nobody"))
+    created(space, pod("waits", schedulerName="nobody"))
     selector = {"spec": {"nodeSelector": {SPOT: "true"}, "affinity": None}}
     for subresource in ("resize", "ephemeralcontainers"):
-        room.kubectl.run(
+        space.kubectl.run(
             *("patch", "pod", "waits", "--subresource", subresource, "--type=strategic"),
             *("-p", json.dumps(selector), *AUTHOR),
         )
     applied = pod("waits", schedulerName="nobody", nodeSelector={SPOT: "true"}, affinity={})
-    done = room.kubectl.run(
+    done = space.kubectl.run(
         *("apply", "--server-side", "--force-conflicts", "--field-manager=other", "-f", "-"),
         *AUTHOR,
         stdin=json.dumps(applied),
     )
     assert "pod updates may not change fields" in done.stderr
-    seen = room.get("pods", "waits")
+    seen = space.get("pods", "waits")
     assert_placed(seen)
     assert SPOT not in seen["spec"].get("nodeSelector", {})
 
 
-def test_other_makers_of_pods(room: Room) -> None:
+def test_other_makers_of_pods(space: Space) -> None:
     """A ReplicationController's pods come by as any others, and a PodTemplate makes none."""
     made = template(tolerations=[SPOT_TAINT])
     controller = {
@@ -348,32 +348,32 @@ def test_other_makers_of_pods(room: Room) -> None:
         "metadata": {"name": "t"},
         "template": made,
     }
-    room.create(stored)
-    assert create(room, controller).returncode == 0
-    (seen,) = room.wait_for_pods(1)
+    space.create(stored)
+    assert create(space, controller).returncode == 0
+    (seen,) = space.wait_for_pods(1)
     assert_placed(seen)
 
 
-def test_a_gated_pod(room: Room) -> None:
+def test_a_gated_pod(space: Space) -> None:
     """While it is gated its author may narrow what it asks of nodes, and take nothing away."""
-    created(room, pod("gated", schedulingGates=[{"name": "example.com/wait"}]))
+    created(space, pod("gated", schedulingGates=[{"name": "example.com/wait"}]))
     narrowed = {"spec": {"nodeSelector": {SPOT: "true"}}}
     patch = ("patch", "pod", "gated", "-p", json.dumps(narrowed), *AUTHOR)
-    assert room.kubectl.run(*patch).returncode == 0
+    assert space.kubectl.run(*patch).returncode == 0
     widened = [{"op": "remove", "path": "/spec/affinity"}]
-    refused = room.kubectl.run(
+    refused = space.kubectl.run(
         "patch", "pod", "gated", "--type=json", "-p", json.dumps(widened), *AUTHOR
     )
     assert refused.returncode == 1
-    seen = room.get("pods", "gated")
+    seen = space.get("pods", "gated")
     # No node is on spot and off it: such a pod waits for ever.
     assert seen["spec"]["nodeSelector"][SPOT] == "true"
     assert required_terms(seen) == [[OFF_SPOT]]
 
 
-def test_another_admission_that_widens(room: Room) -> None:
+def test_another_admission_that_widens(space: Space) -> None:
     """What takes the affinity away before us or between our calls is put right by the last call."""
-    name = f"widen-{room.name}"
+    name = f"widen-{space.name}"
     expression = (
         "has(object.spec.affinity) ? "
         '[JSONPatch{op: "remove", path: "/spec/affinity"}, '
@@ -382,98 +382,98 @@ def test_another_admission_that_widens(room: Room) -> None:
     )
 
     def in_force() -> bool:
-        seen = room.create(pod("probe"), dry_run=True)
+        seen = space.create(pod("probe"), dry_run=True)
         return "widened" in seen["metadata"]["labels"]
 
-    with guarded(room.plane, mutating(room, name, expression), in_force):
-        assert_placed(created(room, pod("widened")))
+    with guarded(space.plane, mutating(space, name, expression), in_force):
+        assert_placed(created(space, pod("widened")))
 
 
-def test_a_binding(room: Room) -> None:
+def test_a_binding(space: Space) -> None:
     """Pods are bound by the scheduler: whoever may edit a namespace may not."""
-    created(room, pod("waits", schedulerName="nobody"))
-    node = {"apiVersion": "v1", "kind": "Node", "name": spot_node(room)}
+    created(space, pod("waits", schedulerName="nobody"))
+    node = {"apiVersion": "v1", "kind": "Node", "name": spot_node(space)}
     binding = {
         "apiVersion": "v1",
         "kind": "Binding",
         "metadata": {"name": "waits"},
         "target": node,
     }
-    path = f"/api/v1/namespaces/{room.name}"
+    path = f"/api/v1/namespaces/{space.name}"
     for raw in (f"{path}/pods/waits/binding", f"{path}/bindings"):
-        done = room.kubectl.run(
+        done = space.kubectl.run(
             "create", "--raw", raw, "-f", "-", *AUTHOR, stdin=json.dumps(binding)
         )
         assert "forbidden" in done.stderr.lower()
     # The right to bind is the right to put any pod anywhere: no admission of pods is asked.
-    room.plane.api.create(f"{path}/pods/waits/binding", binding)
-    seen = room.get("pods", "waits")
+    space.plane.api.create(f"{path}/pods/waits/binding", binding)
+    seen = space.get("pods", "waits")
     assert seen["spec"]["nodeName"] == node["name"]
     assert_placed(seen)
 
 
-def test_tolerations_added_later(room: Room) -> None:
+def test_tolerations_added_later(space: Space) -> None:
     """The required nodes cannot be changed, so Prevent holds; with the guard, tolerations too."""
-    created(room, pod("waits", schedulerName="nobody"))
+    created(space, pod("waits", schedulerName="nobody"))
     add = [{"op": "add", "path": "/spec/tolerations/-", "value": SPOT_TAINT}]
     patch = ("patch", "pod", "waits", "--type=json", "-p", json.dumps(add), *AUTHOR)
     affinity = [{"op": "remove", "path": "/spec/affinity"}]
-    removed = room.kubectl.run(
+    removed = space.kubectl.run(
         "patch", "pod", "waits", "--type=json", "-p", json.dumps(affinity), *AUTHOR
     )
     assert "Forbidden: pod updates may not change fields" in removed.stderr
     marks = [mark for source in select_sources(DEFAULT_SOURCES) for mark in source.marks]
-    guard = capacity_guard(webhooks(only_namespaces=[room.name]), marks, [SPOT])
+    guard = capacity_guard(webhooks(only_namespaces=[space.name]), marks, [SPOT])
 
     def refused() -> bool:
-        return "added to an existing pod" in room.kubectl.run(*patch, "--dry-run=server").stderr
+        return "added to an existing pod" in space.kubectl.run(*patch, "--dry-run=server").stderr
 
-    with guarded(room.plane, guard, refused):
-        done = room.kubectl.run(*patch)
+    with guarded(space.plane, guard, refused):
+        done = space.kubectl.run(*patch)
         assert done.returncode == 1
         assert f"a toleration of {SPOT} cannot" in done.stderr
-        unmark = room.kubectl.run("label", "pod", "waits", f"{names.RUN}-", *AUTHOR)
+        unmark = space.kubectl.run("label", "pod", "waits", f"{names.RUN}-", *AUTHOR)
         assert "keeps the labels that mark it" in unmark.stderr
     # Without it Kubernetes lets the author add it.
-    while room.kubectl.run(*patch).returncode:
+    while space.kubectl.run(*patch).returncode:
         pass
-    seen = room.get("pods", "waits")
+    seen = space.get("pods", "waits")
     assert SPOT_TAINT in seen["spec"]["tolerations"]
     assert required_terms(seen) == [[OFF_SPOT]]
 
 
-def test_another_scheduler(new_namespace: NewNamespace, room: Room) -> None:
+def test_another_scheduler(new_namespace: NewNamespace, space: Space) -> None:
     """The pod is placed as any other; a policy can say which scheduler it gets."""
-    seen = created(room, pod("elsewhere", schedulerName="mine"))
+    seen = created(space, pod("elsewhere", schedulerName="mine"))
     assert_placed(seen)
     assert seen["spec"]["schedulerName"] == "mine"
-    one = room_of_author(new_namespace, schedulers="one")
+    one = space_of_author(new_namespace, schedulers="one")
     assert created(one, pod("here", schedulerName="mine"))["spec"]["schedulerName"] == (
         names.DEFAULT_SCHEDULER
     )
 
 
 @pytest.mark.parametrize("namespace", ["kube-system", names.NAMESPACE])
-def test_an_exempt_namespace(room: Room, namespace: str) -> None:
+def test_an_exempt_namespace(space: Space, namespace: str) -> None:
     """Pods there never reach Fairlead; who may create them there is a matter of rights.
 
     And no namespace can pass for one of them: its name is a label that the API server writes.
     """
-    exempt = Room(room.plane, room.kubectl.within(namespace), namespace)
+    exempt = Space(space.plane, space.kubectl.within(namespace), namespace)
     done = create(exempt, pod("exempt", tolerations=[SPOT_TAINT]))
     assert "cannot create resource" in done.stderr
     key = "kubernetes.io/metadata.name"
-    room.kubectl.run("label", "namespace", room.name, f"{key}={namespace}", "--overwrite")
-    labels = room.kubectl.json("get", "namespace", room.name)["metadata"]["labels"]
-    assert labels[key] == room.name
-    assert_placed(created(room, pod("still", tolerations=[SPOT_TAINT])))
+    space.kubectl.run("label", "namespace", space.name, f"{key}={namespace}", "--overwrite")
+    labels = space.kubectl.json("get", "namespace", space.name)["metadata"]["labels"]
+    assert labels[key] == space.name
+    assert_placed(created(space, pod("still", tolerations=[SPOT_TAINT])))
 
 
-def test_a_label_added_later(room: Room) -> None:
+def test_a_label_added_later(space: Space) -> None:
     """The pod stays as it was made: no mark makes a placed pod of it, and it has no stamp."""
-    created(room, pod("late", labels={}, tolerations=[SPOT_TAINT]))
-    room.kubectl("label", "pod", "late", f"{names.RUN}=r", *AUTHOR)
-    seen = room.get("pods", "late")
+    created(space, pod("late", labels={}, tolerations=[SPOT_TAINT]))
+    space.kubectl("label", "pod", "late", f"{names.RUN}=r", *AUTHOR)
+    seen = space.get("pods", "late")
     assert seen["metadata"]["labels"][names.RUN] == "r"
     assert not is_stamped(seen)
 
@@ -487,10 +487,10 @@ def test_a_label_added_later(room: Room) -> None:
         "namespaces",
     ],
 )
-def test_what_the_webhook_stands_on(room: Room, what: str) -> None:
+def test_what_the_webhook_stands_on(space: Space, what: str) -> None:
     """Neither `edit` nor `admin` of a namespace gives a right to write any of it."""
-    room.kubectl("create", "rolebinding", "owner", "--clusterrole=admin", "--user=owner")
+    space.kubectl("create", "rolebinding", "owner", "--clusterrole=admin", "--user=owner")
     for user in ("author", "owner"):
         for verb in ("create", "update", "patch", "delete"):
-            done = room.kubectl.run("auth", "can-i", verb, what, "--as", user)
+            done = space.kubectl.run("auth", "can-i", verb, what, "--as", user)
             assert done.stdout.strip() == "no", (user, verb, done)

@@ -18,7 +18,7 @@ import pytest
 from certs.authority import new_authority
 from certs.pair import Pair
 from tests.cluster.manifests import pod
-from tests.cluster.rooms import is_stamped
+from tests.cluster.spaces import is_stamped
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
 from tests.server.clients import client

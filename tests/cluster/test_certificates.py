@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from tests.cluster.keepers import ENTRIES, Site, entry
-from tests.cluster.rooms import Json
+from tests.cluster.spaces import Json
 from webhook import names
 from webhook.controller.certificates.certificate_objects import bundles
 from webhook.kube.client import connect

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.cluster.keepers import ENTRIES, REPLICAS, Site
-from tests.cluster.rooms import Json
+from tests.cluster.spaces import Json
 from tests.wording import line_with, mentions
 from webhook import names
 from webhook.cli.certs import command

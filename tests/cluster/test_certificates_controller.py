@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from tests.cluster.keepers import Site
-from tests.cluster.rooms import Json, metric
+from tests.cluster.spaces import Json, metric
 from tests.eventually import eventually
 from tests.server.serving import readiness
 from webhook import names

@@ -11,7 +11,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from tests.cluster.manifests import pod
-from tests.cluster.rooms import Json, NewNamespace, Room, Running, stamp
+from tests.cluster.spaces import Json, NewNamespace, Running, Space, stamp
 from tests.control_planes import clear_namespace
 from tests.eventually import eventually
 from tests.server.serving import running as serving
@@ -36,9 +36,9 @@ spec:
 POOL = {"cloud.google.com/gke-nodepool": "on-demand"}
 
 
-def placed(room: Room) -> bool:
+def placed(space: Space) -> bool:
     """Whether a pod that is created now is placed by the policy."""
-    shown = room.create(pod("probe"), dry_run=True)
+    shown = space.create(pod("probe"), dry_run=True)
     assert (shown["spec"].get("nodeSelector") == POOL) == ("batch" in stamp(shown)["policies"])
     return "batch" in stamp(shown)["policies"]
 
@@ -47,13 +47,13 @@ def test_labels_of_a_namespace_that_change_count_at_once(
     new_namespace: NewNamespace, cluster_kubectl: Kubectl
 ) -> None:
     """Added, changed, removed: the watch tells, and no restart is needed."""
-    room = new_namespace({})
-    assert not placed(room)
+    space = new_namespace({})
+    assert not placed(space)
     for change, expected in (("tier=batch", True), ("tier=web", False), ("tier=batch", True)):
-        cluster_kubectl("label", "--overwrite", "namespace", room.name, change)
-        eventually(f"{change} counts", lambda: placed(room) == expected)  # noqa: B023
-    cluster_kubectl("label", "namespace", room.name, "tier-")
-    eventually("the label counts no more", lambda: not placed(room))
+        cluster_kubectl("label", "--overwrite", "namespace", space.name, change)
+        eventually(f"{change} counts", lambda: placed(space) == expected)  # noqa: B023
+    cluster_kubectl("label", "namespace", space.name, "tier-")
+    eventually("the label counts no more", lambda: not placed(space))
 
 
 def test_a_pod_in_a_namespace_made_an_instant_ago_is_placed_by_its_labels(
@@ -111,11 +111,11 @@ def test_a_webhook_that_comes_after_us_makes_no_second_patch_of_ours(
     new_namespace: NewNamespace,
 ) -> None:
     """We are called again, since it changed the pod, and there is nothing left to do or count."""
-    room = new_namespace({"tier": "batch"})
+    space = new_namespace({"tier": "batch"})
     # The API server takes a moment to hear of the other webhook.
 
     def labels() -> Json:
-        found: Json = room.create(pod("probe"), dry_run=True)["metadata"]["labels"]
+        found: Json = space.create(pod("probe"), dry_run=True)["metadata"]["labels"]
         return found
 
     eventually("the other webhook is asked", lambda: "sidecar" in labels())
@@ -124,11 +124,11 @@ def test_a_webhook_that_comes_after_us_makes_no_second_patch_of_ours(
         return running.metric("fairlead_decisions_total", result=result, policy="batch")
 
     before = counted("placed"), counted("unchanged")
-    created = room.create(pod("p"))
+    created = space.create(pod("p"))
     assert [one["name"] for one in created["spec"]["containers"]] == ["main", "sidecar"]
     assert created["spec"]["nodeSelector"] == POOL
     assert (counted("placed"), counted("unchanged")) == (before[0] + 1, before[1])
-    (annotations,) = room.audited("p")
+    (annotations,) = space.audited("p")
     calls = {
         key.partition("/")[2]: (json.loads(text)["configuration"], json.loads(text)["mutated"])
         for key, text in annotations.items()
@@ -141,8 +141,8 @@ def test_a_webhook_that_comes_after_us_makes_no_second_patch_of_ours(
 
 def test_a_pod_s_stamp_cannot_be_forged(new_namespace: NewNamespace) -> None:
     """Whatever the pod's author writes there, it says what was decided."""
-    room = new_namespace({"tier": "batch"})
+    space = new_namespace({"tier": "batch"})
     forged = '{"leftAlone":"because I say so"}'
-    created = room.create(pod("p", annotations={names.PLACEMENT: forged}))
+    created = space.create(pod("p", annotations={names.PLACEMENT: forged}))
     assert "leftAlone" not in stamp(created)
     assert created["spec"]["nodeSelector"] == POOL

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.rooms import Json, Room, metric
-from tests.cluster.scenes import CONTAINER, TEMPLATE, Scene, play
+from tests.cluster.live_runs import CONTAINER, TEMPLATE, LiveRun, create_run
+from tests.cluster.spaces import Json, Space, metric
 from tests.wording import mentions
 from webhook.sandbox.fairlead import SandboxController
 
@@ -21,24 +21,26 @@ def pod_named(name: str) -> Json:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, **TEMPLATE}
 
 
-def until_refused(scene: Scene, reason: str) -> str:
+def until_refused(live: LiveRun, reason: str) -> str:
     """Wait until the run says that this keeps it; the message."""
 
     def said() -> bool:
-        created = scene.condition("Created")
+        created = live.condition("Created")
         return created.get("status") == "False" and created.get("reason") == reason
 
-    scene.until(f"Created is False: {reason}", said)
-    message: str = scene.condition("Created")["message"]
+    live.until(f"Created is False: {reason}", said)
+    message: str = live.condition("Created")["message"]
     return message
 
 
-def nothing_counted(scene: Scene) -> bool:
-    counts = scene.role("worker")
+def nothing_counted(live: LiveRun) -> bool:
+    counts = live.role("worker")
     return not any(counts.get(name) for name in ("failed", "restarts", "disruptions"))
 
 
-def test_a_quota_is_reported_and_waited_for(run_room: Room, controller: SandboxController) -> None:
+def test_a_quota_is_reported_and_waited_for(
+    run_space: Space, controller: SandboxController
+) -> None:
     """As many pods as it allows are made; the rest follow when it is raised."""
     quota: Json = {
         "apiVersion": "v1",
@@ -46,21 +48,21 @@ def test_a_quota_is_reported_and_waited_for(run_room: Room, controller: SandboxC
         "metadata": {"name": "small"},
         "spec": {"hard": {"pods": "2"}},
     }
-    run_room.create(quota)
-    run_room.kubectl("wait", "--for=jsonpath={.status.hard.pods}=2", "resourcequota/small")
+    run_space.create(quota)
+    run_space.kubectl("wait", "--for=jsonpath={.status.hard.pods}=2", "resourcequota/small")
     refused = metric(controller.health_port, "fairlead_creations_refused_total")
-    scene = play(run_room, "over", framework="jax", replicas=WORKERS)
-    assert "exceeded quota: small" in until_refused(scene, "QuotaExceeded")
-    assert len(scene.pods()) == 2
+    live = create_run(run_space, "over", framework="jax", replicas=WORKERS)
+    assert "exceeded quota: small" in until_refused(live, "QuotaExceeded")
+    assert len(live.pods()) == 2
     assert metric(controller.health_port, "fairlead_creations_refused_total") > refused
-    run_room.kubectl(
+    run_space.kubectl(
         "patch", "resourcequota", "small", "--type=merge", "-p", '{"spec":{"hard":{"pods":"9"}}}'
     )
-    scene.until_running(*FOUR)
-    scene.until_phase("Running")
-    scene.until("Created", lambda: scene.condition("Created")["status"] == "True")
-    assert nothing_counted(scene)
-    warnings = [event for event in scene.events() if event["reason"] == "QuotaExceeded"]
+    live.until_running(*FOUR)
+    live.until_phase("Running")
+    live.until("Created", lambda: live.condition("Created")["status"] == "True")
+    assert nothing_counted(live)
+    warnings = [event for event in live.events() if event["reason"] == "QuotaExceeded"]
     assert len(warnings) == 1
 
 
@@ -73,37 +75,37 @@ def test_a_quota_is_reported_and_waited_for(run_room: Room, controller: SandboxC
     ],
 )
 def test_each_refusal_has_its_reason_and_the_servers_message(
-    run_room: Room, spec: Json, reason: str, words: str
+    run_space: Space, spec: Json, reason: str, words: str
 ) -> None:
     """One attempt at a time, for what meets one pod would meet the next; one Event for all."""
     enforce = "pod-security.kubernetes.io/enforce=baseline"
-    run_room.kubectl("label", "namespace", run_room.name, enforce)
+    run_space.kubectl("label", "namespace", run_space.name, enforce)
     template = {"spec": {"containers": [CONTAINER], **spec}}
-    scene = play(run_room, "refused", framework="jax", replicas=WORKERS, template=template)
-    assert words in until_refused(scene, reason)
-    assert scene.pods() == {}
-    assert nothing_counted(scene)
-    assert scene.status["phase"] == "Pending"
-    scene.until("an Event says so", lambda: reason in {e["reason"] for e in scene.events()})
-    assert [each["reason"] for each in scene.events()].count(reason) == 1
+    live = create_run(run_space, "refused", framework="jax", replicas=WORKERS, template=template)
+    assert words in until_refused(live, reason)
+    assert live.pods() == {}
+    assert nothing_counted(live)
+    assert live.status["phase"] == "Pending"
+    live.until("an Event says so", lambda: reason in {e["reason"] for e in live.events()})
+    assert [each["reason"] for each in live.events()].count(reason) == 1
 
 
-def test_a_foreign_pod_with_a_replicas_name_is_reported_and_waited_for(run_room: Room) -> None:
+def test_a_foreign_pod_with_a_replicas_name_is_reported_and_waited_for(run_space: Space) -> None:
     """It is left alone, and so are the other replicas; when it is gone, ours takes its place."""
-    foreign = run_room.create(pod_named("taken-worker-1"))
-    scene = play(run_room, "taken", framework="jax", replicas=WORKERS)
-    message = until_refused(scene, "NameTaken")
+    foreign = run_space.create(pod_named("taken-worker-1"))
+    live = create_run(run_space, "taken", framework="jax", replicas=WORKERS)
+    message = until_refused(live, "NameTaken")
     mentions(message, "taken-worker-1", "does not belong to this run", "none")
-    scene.until("the others run", lambda: len(scene.live()) == 3)
-    seen = run_room.get("pods", "taken-worker-1")
+    live.until("the others run", lambda: len(live.live()) == 3)
+    seen = run_space.get("pods", "taken-worker-1")
     assert seen["metadata"]["uid"] == foreign["metadata"]["uid"]
-    run_room.delete("pods", "taken-worker-1")
-    scene.until_running(*FOUR)
-    scene.until("Created", lambda: scene.condition("Created")["status"] == "True")
-    assert nothing_counted(scene)
+    run_space.delete("pods", "taken-worker-1")
+    live.until_running(*FOUR)
+    live.until("Created", lambda: live.condition("Created")["status"] == "True")
+    assert nothing_counted(live)
 
 
-def test_a_foreign_service_with_the_runs_name_holds_back_every_pod(run_room: Room) -> None:
+def test_a_foreign_service_with_the_runs_name_holds_back_every_pod(run_space: Space) -> None:
     """Without its own Service no replica would find another."""
     service: Json = {
         "apiVersion": "v1",
@@ -111,26 +113,26 @@ def test_a_foreign_service_with_the_runs_name_holds_back_every_pod(run_room: Roo
         "metadata": {"name": "taken"},
         "spec": {"ports": [{"port": 80}]},
     }
-    run_room.create(service)
-    scene = play(run_room, "taken", framework="jax", replicas=WORKERS)
-    assert "Service taken exists already" in until_refused(scene, "NameTaken")
-    assert scene.pods() == {}
-    run_room.kubectl("delete", "service", "taken")
-    scene.until_running(*FOUR)
+    run_space.create(service)
+    live = create_run(run_space, "taken", framework="jax", replicas=WORKERS)
+    assert "Service taken exists already" in until_refused(live, "NameTaken")
+    assert live.pods() == {}
+    run_space.kubectl("delete", "service", "taken")
+    live.until_running(*FOUR)
 
 
-def test_a_pod_of_the_run_before_is_not_this_runs(run_room: Room) -> None:
+def test_a_pod_of_the_run_before_is_not_this_runs(run_space: Space) -> None:
     """A Run that was deleted with its pods left behind, and made again under the same name."""
-    first = play(run_room, "again", framework="jax", replicas=WORKERS)
+    first = create_run(run_space, "again", framework="jax", replicas=WORKERS)
     before = first.until_running(*FOUR)
-    run_room.kubectl("delete", "run", "again", "--cascade=orphan")
-    second = play(run_room, "again", framework="jax", replicas=WORKERS)
+    run_space.kubectl("delete", "run", "again", "--cascade=orphan")
+    second = create_run(run_space, "again", framework="jax", replicas=WORKERS)
     # The Service is the first thing whose name is taken: it is the old run's too.
     until_refused(second, "NameTaken")
     assert {name: pod["metadata"]["uid"] for name, pod in second.pods().items()} == {
         name: pod["metadata"]["uid"] for name, pod in before.items()
     }
-    run_room.kubectl("delete", "service,pod", "--all", "--wait=false")
+    run_space.kubectl("delete", "service,pod", "--all", "--wait=false")
     after = second.until_running(*FOUR)
     assert nothing_counted(second)
     assert not {pod["metadata"]["uid"] for pod in after.values()} & {
@@ -144,15 +146,15 @@ def no_containers() -> Json:
 
 @pytest.mark.parametrize("template", [no_containers(), {"spec": {}}])
 def test_a_run_of_which_no_pods_can_be_made_says_why_and_is_over(
-    run_room: Room, template: Any
+    run_space: Space, template: Any
 ) -> None:
     """What the API's own rules let through is judged by the plan; the status has every problem."""
-    scene = play(run_room, "impossible", framework="jax", replicas=WORKERS, template=template)
-    status = scene.until_phase("Failed")
-    failed = scene.condition("Failed")
+    live = create_run(run_space, "impossible", framework="jax", replicas=WORKERS, template=template)
+    status = live.until_phase("Failed")
+    failed = live.condition("Failed")
     assert (failed["status"], failed["reason"]) == ("True", "InvalidRun")
     assert "containers" in failed["message"]
     assert status["message"] == failed["message"]
-    scene.until("an Event says so", lambda: scene.events() != [])
-    assert [event["reason"] for event in scene.events()] == ["InvalidRun"]
-    assert scene.pods() == {}
+    live.until("an Event says so", lambda: live.events() != [])
+    assert [event["reason"] for event in live.events()] == ["InvalidRun"]
+    assert live.pods() == {}

@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
-from tests.cluster.rooms import Json, Room
-from tests.cluster.scenes import SOON, play
+from tests.cluster.live_runs import SOON, create_run
+from tests.cluster.spaces import Json, Space
 from tests.server.serving import readiness
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
@@ -46,46 +46,46 @@ MAKE_PODS: Final[Json] = {"apiGroups": [""], "resources": ["pods"], "verbs": ["c
 
 
 @pytest.fixture
-def room(run_api: ControlPlane, cluster_kubectl: Kubectl, namespace: str) -> Room:
+def space(run_api: ControlPlane, cluster_kubectl: Kubectl, namespace: str) -> Space:
     """A namespace of the test's own, without a controller."""
-    return Room(run_api, cluster_kubectl.within(namespace), namespace)
+    return Space(run_api, cluster_kubectl.within(namespace), namespace)
 
 
 @pytest.fixture
-def launch(room: Room, tmp_path: Path) -> Iterator[Callable[[], SandboxController]]:
-    """Runs a controller for the room as its service account, which has no rights yet."""
+def launch(space: Space, tmp_path: Path) -> Iterator[Callable[[], SandboxController]]:
+    """Runs a controller for the space as its service account, which has no rights yet."""
     kubeconfig = tmp_path / "account.kubeconfig"
     # A log of its own.
-    name = f"controller-of-{room.name}"
+    name = f"controller-of-{space.name}"
 
     def begin() -> SandboxController:
-        room.kubectl("create", "serviceaccount", ACCOUNT)
-        config = room.kubectl.json("config", "view", "--raw", "--minify")
-        token = room.kubectl("create", "token", ACCOUNT).strip()
+        space.kubectl("create", "serviceaccount", ACCOUNT)
+        config = space.kubectl.json("config", "view", "--raw", "--minify")
+        token = space.kubectl("create", "token", ACCOUNT).strip()
         config["users"][0]["user"] = {"token": token}
         kubeconfig.write_text(json.dumps(config))
-        options = ("--namespace", room.name, *SOON)
-        return launch_controller(room.plane, name=name, kubeconfig=kubeconfig, options=options)
+        options = ("--namespace", space.name, *SOON)
+        return launch_controller(space.plane, name=name, kubeconfig=kubeconfig, options=options)
 
     yield begin
     with suppress(KeyError):
-        room.plane.stop_component(name)
+        space.plane.stop_component(name)
 
 
-def grant(room: Room, name: str, *rules: Json) -> None:
-    """Give the account these rights within the room."""
+def grant(space: Space, name: str, *rules: Json) -> None:
+    """Give the account these rights within the space."""
     kind = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role"}
-    room.create({**kind, "metadata": {"name": name}, "rules": list(rules)})
-    account = f"{room.name}:{ACCOUNT}"
-    room.kubectl("create", "rolebinding", name, f"--role={name}", f"--serviceaccount={account}")
+    space.create({**kind, "metadata": {"name": name}, "rules": list(rules)})
+    account = f"{space.name}:{ACCOUNT}"
+    space.kubectl("create", "rolebinding", name, f"--role={name}", f"--serviceaccount={account}")
 
 
 def test_without_rights_it_is_not_ready_and_says_what_it_may_not(
-    room: Room, launch: Callable[[], SandboxController]
+    space: Space, launch: Callable[[], SandboxController]
 ) -> None:
     """It asks again, so that rights that are granted later are enough."""
     controller = launch()
-    scene = play(room, "patient", framework="jax", replicas={"worker": {"count": 2}})
+    live = create_run(space, "patient", framework="jax", replicas={"worker": {"count": 2}})
 
     def reasons() -> str:
         with suppress(OSError):
@@ -93,37 +93,37 @@ def test_without_rights_it_is_not_ready_and_says_what_it_may_not(
             return " ".join(each["reason"] for each in conditions.values() if not each["ready"])
         return ""
 
-    scene.until("it says why", lambda: "cannot list resource" in reasons())
+    live.until("it says why", lambda: "cannot list resource" in reasons())
     assert not controller.ready
-    grant(room, "controller", *RULES, SEE_PODS)
-    scene.until("it is ready", lambda: controller.ready)
+    grant(space, "controller", *RULES, SEE_PODS)
+    live.until("it is ready", lambda: controller.ready)
 
     def forbidden() -> bool:
-        created = scene.condition("Created")
+        created = live.condition("Created")
         return created.get("reason") == "Forbidden" and "create resource" in created["message"]
 
-    scene.until("the run says that it may make no pods", forbidden)
-    grant(room, "makes-pods", MAKE_PODS)
-    scene.until_running("worker-0", "worker-1")
+    live.until("the run says that it may make no pods", forbidden)
+    grant(space, "makes-pods", MAKE_PODS)
+    live.until_running("worker-0", "worker-1")
 
 
-def test_these_rights_are_enough(room: Room, launch: Callable[[], SandboxController]) -> None:
+def test_these_rights_are_enough(space: Space, launch: Callable[[], SandboxController]) -> None:
     """For every kind of object that a run may need, from its beginning to its deletion."""
-    grant(room, "controller", *RULES, SEE_PODS, MAKE_PODS)
+    grant(space, "controller", *RULES, SEE_PODS, MAKE_PODS)
     controller = launch()
     # MPI has a ConfigMap and a Secret, too; a notebook a Deployment.
     mpi = {"launcher": {}, "worker": {"count": 2}}
-    scene = play(room, "mpi", framework="mpi", replicas=mpi, ttlSecondsAfterFinished=0)
-    scene.until_running("launcher-0", "worker-0", "worker-1")
-    scene.ends("worker-1", 1)
-    scene.until("it is replaced", lambda: scene.role("worker").get("restarts") == 1)
-    scene.until_running("launcher-0", "worker-0", "worker-1")
-    scene.ends("launcher-0", 0)
-    notebook = play(room, "lab", kind="notebook", ports=[{"port": 8888}])
+    live = create_run(space, "mpi", framework="mpi", replicas=mpi, ttlSecondsAfterFinished=0)
+    live.until_running("launcher-0", "worker-0", "worker-1")
+    live.ends("worker-1", 1)
+    live.until("it is replaced", lambda: live.role("worker").get("restarts") == 1)
+    live.until_running("launcher-0", "worker-0", "worker-1")
+    live.ends("launcher-0", 0)
+    notebook = create_run(space, "lab", kind="notebook", ports=[{"port": 8888}])
     notebook.until_phase("Running")
     notebook.set(suspend=True)
     notebook.until_phase("Suspended")
-    notebook.until("the mpi run is gone", lambda: not room.find(names.RUNS, "mpi"))
+    notebook.until("the mpi run is gone", lambda: not space.find(names.RUNS, "mpi"))
     log = controller.process.log.read_text()
     assert "Forbidden" not in log
     assert {event["reason"] for event in notebook.events()} >= {"Begun", "Running", "Suspended"}

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.etcd import KEEP_HISTORY, compact, pods_created, revision
-from tests.cluster.rooms import Json, Room, metric
-from tests.cluster.scenes import ALONE, SOON, TEMPLATE, Scene, StartInRoom, play
+from tests.cluster.live_runs import ALONE, SOON, TEMPLATE, LiveRun, StartInSpace, create_run
+from tests.cluster.spaces import Json, Space, metric
 from webhook import names
 from webhook.sandbox.api import definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
@@ -49,30 +49,32 @@ DOOMED = Pool(
 class Bereft:
     """A run whose worker's node was deleted, and that worker's pod as it was before."""
 
-    scene: Scene
+    live: LiveRun
     pod: Json
 
 
 @pytest.fixture(scope="module", autouse=True)
-def bereft(run_api: ControlPlane, module_room: Room) -> Iterator[Bereft]:
+def bereft(run_api: ControlPlane, module_space: Space) -> Iterator[Bereft]:
     """The node is deleted before this module's first test, for PodGC waits 40 to 80 s."""
-    where = ("--namespace", module_room.name)
+    where = ("--namespace", module_space.name)
     controller = start_controller(run_api, name="bereft", options=(*where, *ALONE, *SOON))
     nodes = node_manifests([DOOMED])
     for node in nodes:
-        module_room.create(node)
+        module_space.create(node)
     there = {
         "nodeSelector": DOOMED.labels,
         "tolerations": [{"key": "test", "operator": "Exists"}],
     }
     template = {"spec": {**TEMPLATE["spec"], **there}}
-    scene = play(module_room, "bereft", framework="jax", replicas={"worker": {}}, template=template)
-    pod = scene.until_running("worker-0")["worker-0"]
-    module_room.delete("nodes", pod["spec"]["nodeName"])
-    yield Bereft(scene, pod)
+    live = create_run(
+        module_space, "bereft", framework="jax", replicas={"worker": {}}, template=template
+    )
+    pod = live.until_running("worker-0")["worker-0"]
+    module_space.delete("nodes", pod["spec"]["nodeName"])
+    yield Bereft(live, pod)
     run_api.stop_component(controller.name)
     for node in nodes:
-        module_room.delete("nodes", node["metadata"]["name"])
+        module_space.delete("nodes", node["metadata"]["name"])
 
 
 @pytest.fixture(scope="module")
@@ -88,38 +90,38 @@ def own_plane(
 
 
 @pytest.fixture
-def own_room(
+def own_space(
     own_plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
-) -> Iterator[Room]:
+) -> Iterator[Space]:
     """A namespace there. A controller that is named after it ends with the test."""
     name = f"lab-{uuid.uuid4().hex[:6]}"
     own_plane.create_namespace(name)
-    yield Room(own_plane, kubectl_for(own_plane).within(name), name)
+    yield Space(own_plane, kubectl_for(own_plane).within(name), name)
     if name in own_plane.pids:
         own_plane.stop_component(name)
     own_plane.api.delete(f"/api/v1/namespaces/{name}")
 
 
-def created(room: Room, scene: Scene) -> int:
+def created(space: Space, live: LiveRun) -> int:
     """How many pods of the run have ever been created, by the API server's audit log.
 
     Of a creation whose caller was killed meanwhile the log does not say how it went.
     """
-    prefix = f"{scene.name}-"
+    prefix = f"{live.name}-"
     return sum(
         event["verb"] == "create"
         and event["objectRef"].get("name", "").startswith(prefix)
         and event["responseStatus"]["code"] == 201
         and event["objectRef"].get("subresource") is None
-        for event in room.plane.audit_events(room.name)
+        for event in space.plane.audit_events(space.name)
     )
 
 
-def history(room: Room, scene: Scene) -> str:
+def history(space: Space, live: LiveRun) -> str:
     """Who did what to those of its pods that were created three times, and its status."""
     events = [
         each
-        for each in room.plane.audit_events(room.name)
+        for each in space.plane.audit_events(space.name)
         if each["verb"] in ("create", "delete", "update", "patch")
     ]
     created = Counter(
@@ -134,14 +136,14 @@ def history(room: Room, scene: Scene) -> str:
         for each in events
         if created[each["objectRef"].get("name")] > 2
     )
-    return "\n".join([json.dumps(scene.status, indent=1), *lines])
+    return "\n".join([json.dumps(live.status, indent=1), *lines])
 
 
 def test_of_two_controllers_one_leads_and_the_other_takes_over(
-    bare_room: Room, start_in_room: StartInRoom
+    bare_space: Space, start_in_space: StartInSpace
 ) -> None:
     """A follower is ready too, writes nothing, and goes on where a killed leader was cut off."""
-    controllers = {name: start_in_room(name, *CALM) for name in ("one", "two")}
+    controllers = {name: start_in_space(name, *CALM) for name in ("one", "two")}
 
     def leaders() -> list[str]:
         return [
@@ -150,93 +152,93 @@ def test_of_two_controllers_one_leads_and_the_other_takes_over(
             if metric(each.health_port, "fairlead_leader") == 1
         ]
 
-    scene = play(bare_room, "pair", framework="pytorch", replicas=FORTY)
-    scene.until("one leads", lambda: len(leaders()) == 1)
+    live = create_run(bare_space, "pair", framework="pytorch", replicas=FORTY)
+    live.until("one leads", lambda: len(leaders()) == 1)
     [first] = leaders()
-    scene.until("it has begun", lambda: len(scene.live()) > 10)
+    live.until("it has begun", lambda: len(live.live()) > 10)
     [second] = set(controllers) - {first}
     assert metric(controllers[second].health_port, "fairlead_pods_created_total") == 0
-    bare_room.plane.stop_component(first)
+    bare_space.plane.stop_component(first)
     del controllers[first]
-    scene.until_whole(40)
-    counts = scene.role("worker")
+    live.until_whole(40)
+    counts = live.role("worker")
     assert (counts["failed"], counts["restarts"], counts["disruptions"]) == (0, 0, 0)
-    scene.ends("worker-7", 1)
-    scene.until("it is counted", lambda: scene.role("worker").get("failed") == 1)
+    live.ends("worker-7", 1)
+    live.until("it is counted", lambda: live.role("worker").get("failed") == 1)
     assert leaders() == [second]
 
 
 def test_two_that_both_believe_to_lead_still_make_every_replica_once(
-    bare_room: Room, start_in_room: StartInRoom
+    bare_space: Space, start_in_space: StartInSpace
 ) -> None:
     """The API server gives a name once, and takes a status only upon the version that was read."""
-    scene = play(bare_room, "twice", framework="pytorch", replicas=FORTY, backoffLimit=9)
+    live = create_run(bare_space, "twice", framework="pytorch", replicas=FORTY, backoffLimit=9)
     for name in ("one", "two"):
-        start_in_room(name, *ALONE)
-    scene.until_whole(40)
-    assert created(bare_room, scene) == 40
+        start_in_space(name, *ALONE)
+    live.until_whole(40)
+    assert created(bare_space, live) == 40
     for index in range(5):
-        scene.ends(f"worker-{index}", 1)
-    scene.until("all are counted", lambda: scene.role("worker").get("failed") == 5)
-    scene.until_whole(40)
-    assert scene.role("worker")["failed"] == 5
-    assert created(bare_room, scene) == 45, history(bare_room, scene)
+        live.ends(f"worker-{index}", 1)
+    live.until("all are counted", lambda: live.role("worker").get("failed") == 5)
+    live.until_whole(40)
+    assert live.role("worker")["failed"] == 5
+    assert created(bare_space, live) == 45, history(bare_space, live)
 
 
 def test_kwok_takes_no_pod_that_has_the_name_of_an_earlier_one(
-    bare_room: Room, start_in_room: StartInRoom
+    bare_space: Space, start_in_space: StartInSpace
 ) -> None:
     """However late it hears of the earlier one's deletion; a kubelet goes by the uid."""
-    start_in_room("prompt", *ALONE)
-    scene = play(bare_room, "late", framework="jax", replicas={"worker": {}})
-    before = scene.until_running("worker-0")["worker-0"]["metadata"]["uid"]
+    start_in_space("prompt", *ALONE)
+    live = create_run(bare_space, "late", framework="jax", replicas={"worker": {}})
+    before = live.until_running("worker-0")["worker-0"]["metadata"]["uid"]
 
     def uid() -> str:
-        pod = scene.pods().get("worker-0", {})
+        pod = live.pods().get("worker-0", {})
         found: str = pod.get("metadata", {}).get("uid", "")
         return found
 
-    kwok = bare_room.plane.pids["kwok"]
+    kwok = bare_space.plane.pids["kwok"]
     os.kill(kwok, signal.SIGSTOP)
     try:
-        scene.ends("worker-0", 1)
-        scene.until("it is made anew", lambda: uid() not in ("", before))
+        live.ends("worker-0", 1)
+        live.until("it is made anew", lambda: uid() not in ("", before))
         after = uid()
     finally:
         os.kill(kwok, signal.SIGCONT)
-    scene.until_whole(1)
-    scene.ends("worker-0", 0)
-    assert scene.until_phase("Succeeded")["restarts"] == 1
+    live.until_whole(1)
+    live.ends("worker-0", 0)
+    assert live.until_phase("Succeeded")["restarts"] == 1
     assert uid() == after
 
 
 def test_a_leader_that_stops_releases_the_lease(
-    bare_room: Room, start_in_room: StartInRoom
+    bare_space: Space, start_in_space: StartInSpace
 ) -> None:
     """The next one need not wait until it expires."""
     patient = ("--lease-duration", "3600", "--renew-deadline", "600", "--retry-period", "0.3")
-    first = start_in_room("first", *patient)
-    scene = play(bare_room, "handed", framework="jax", replicas={"worker": {"count": 2}})
-    scene.until_running("worker-0", "worker-1")
+    first = start_in_space("first", *patient)
+    live = create_run(bare_space, "handed", framework="jax", replicas={"worker": {"count": 2}})
+    live.until_running("worker-0", "worker-1")
     os.kill(first.pid, signal.SIGTERM)
-    start_in_room("second", *patient)
-    scene.ends("worker-1", 1)
-    scene.until("it is counted", lambda: scene.role("worker").get("failed") == 1)
-    lease = bare_room.get("leases", "fairlead-controller")
+    start_in_space("second", *patient)
+    live.ends("worker-1", 1)
+    live.until("it is counted", lambda: live.role("worker").get("failed") == 1)
+    lease = bare_space.get("leases", "fairlead-controller")
     assert lease["spec"]["leaseTransitions"] == 1
 
 
 def test_a_restart_waits_as_long_as_the_option_says(
-    bare_room: Room, start_in_room: StartInRoom
+    bare_space: Space, start_in_space: StartInSpace
 ) -> None:
     """From the end of the failed program to the creation of the next pod, by their timestamps."""
-    start_in_room("patient", *ALONE, "--restart-backoff-first", "4")
-    scene = play(bare_room, "waits")
-    before = scene.until_running("master-0")["master-0"]
-    scene.ends("master-0", 1)
-    scene.until_phase("Restarting")
-    after = scene.until_replaced("master-0", before)
-    ended = datetime.fromisoformat(scene.status["lastFailure"]["time"])
+    start_in_space("patient", *ALONE, "--restart-backoff-first", "4")
+    live = create_run(bare_space, "waits")
+    before = live.until_running("master-0")["master-0"]
+    live.ends("master-0", 1)
+    live.until_phase("Restarting")
+    after = live.until_replaced("master-0", before)
+    ended = datetime.fromisoformat(live.status["lastFailure"]["time"])
     waited = datetime.fromisoformat(after["metadata"]["creationTimestamp"]) - ended
     # Both are whole seconds.
     assert waited > timedelta(seconds=4 - 1)
@@ -245,13 +247,13 @@ def test_a_restart_waits_as_long_as_the_option_says(
 @pytest.mark.last
 def test_a_worker_whose_node_is_deleted_is_a_disruption(bereft: Bereft) -> None:
     """PodGC takes the pod of a node that is gone, and the worker starts again on another."""
-    scene, before = bereft.scene, bereft.pod
-    after = scene.until_replaced("worker-0", before, budget=120)
+    live, before = bereft.live, bereft.pod
+    after = live.until_replaced("worker-0", before, budget=120)
     assert after["spec"]["nodeName"] != before["spec"]["nodeName"]
-    scene.until_phase("Running")
-    assert scene.role("worker")["disruptions"] >= 1
-    assert scene.status["replicas"]["worker"]["failed"] == 0
-    assert scene.status["lastFailure"]["reason"] in ("DeletionByPodGC", "Vanished", "Deleted")
+    live.until_phase("Running")
+    assert live.role("worker")["disruptions"] >= 1
+    assert live.status["replicas"]["worker"]["failed"] == 0
+    assert live.status["lastFailure"]["reason"] in ("DeletionByPodGC", "Vanished", "Deleted")
 
 
 def restart_api_server(plane: ControlPlane) -> None:
@@ -270,45 +272,45 @@ def restart_api_server(plane: ControlPlane) -> None:
         plane.start_component(name)
 
 
-def test_an_api_server_that_restarts_in_the_middle_costs_no_replica(own_room: Room) -> None:
+def test_an_api_server_that_restarts_in_the_middle_costs_no_replica(own_space: Space) -> None:
     """Calls fail, watches break, and it goes on where it was."""
-    plane, name = own_room.plane, own_room.name
+    plane, name = own_space.plane, own_space.name
     before = revision(plane)
     options = ("--namespace", name, *ELECTION, *SOON)
     controller = start_controller(plane, name=name, options=options)
-    scene = play(own_room, "hardy", framework="pytorch", replicas=FORTY)
-    scene.until("it has begun", lambda: len(scene.live()) > 10)
+    live = create_run(own_space, "hardy", framework="pytorch", replicas=FORTY)
+    live.until("it has begun", lambda: len(live.live()) > 10)
     restart_api_server(plane)
-    scene.until_whole(40)
+    live.until_whole(40)
     restart_api_server(plane)
-    scene.ends("worker-3", 1)
-    scene.until("it is counted", lambda: scene.role("worker").get("failed") == 1)
-    scene.until_whole(40)
+    live.ends("worker-3", 1)
+    live.until("it is counted", lambda: live.role("worker").get("failed") == 1)
+    live.until_whole(40)
     # By etcd: a killed API server's log does not have the creations that it was about to answer.
     assert pods_created(plane, name, "hardy-", since=before) == 41
     assert metric(controller.health_port, "fairlead_watches_total", resource="pods") > 1
 
 
-def test_what_happened_while_history_was_compacted_is_found_by_new_lists(own_room: Room) -> None:
+def test_what_happened_while_history_was_compacted_is_found_by_new_lists(own_space: Space) -> None:
     """A controller that was stopped meanwhile gets 410, lists again, and counts what vanished."""
-    plane = own_room.plane
-    options = ("--namespace", own_room.name, *ALONE, *SOON)
-    controller = start_controller(plane, name=own_room.name, options=options)
-    scene = play(own_room, "hardy", framework="pytorch", replicas=FORTY)
-    scene.until_whole(40)
-    uids = {pod["metadata"]["uid"] for pod in scene.pods().values()}
+    plane = own_space.plane
+    options = ("--namespace", own_space.name, *ALONE, *SOON)
+    controller = start_controller(plane, name=own_space.name, options=options)
+    live = create_run(own_space, "hardy", framework="pytorch", replicas=FORTY)
+    live.until_whole(40)
+    uids = {pod["metadata"]["uid"] for pod in live.pods().values()}
     lists = metric(controller.health_port, "fairlead_lists_total", resource="pods")
     os.kill(controller.pid, signal.SIGSTOP)
     restart_api_server(plane)
     gone = [f"hardy-worker-{index}" for index in range(0, 30, 2)]
-    own_room.kubectl("delete", "pod", *gone, "--wait=true")
-    scene.ends("worker-1", 1)
-    own_room.patch(names.RUNS, "hardy", {"metadata": {"labels": {"seen": "no"}}})
+    own_space.kubectl("delete", "pod", *gone, "--wait=true")
+    live.ends("worker-1", 1)
+    own_space.patch(names.RUNS, "hardy", {"metadata": {"labels": {"seen": "no"}}})
     compact(plane)
     restart_api_server(plane)
     os.kill(controller.pid, signal.SIGCONT)
-    scene.until("all are counted", lambda: scene.role("worker").get("restarts") == 16)
-    scene.until_whole(40)
-    assert scene.role("worker")["restarts"] == 16
-    assert len(uids | {pod["metadata"]["uid"] for pod in scene.pods().values()}) == 56
+    live.until("all are counted", lambda: live.role("worker").get("restarts") == 16)
+    live.until_whole(40)
+    assert live.role("worker")["restarts"] == 16
+    assert len(uids | {pod["metadata"]["uid"] for pod in live.pods().values()}) == 56
     assert metric(controller.health_port, "fairlead_lists_total", resource="pods") > lists

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.cluster.manifests import SPOT, SPOT_CLASS, pod, policy_text, template, workload
-from tests.cluster.rooms import NewNamespace, Room, is_stamped
+from tests.cluster.spaces import NewNamespace, Space, is_stamped
 from tests.wording import line_with
 from webhook import names
 from webhook.cli import fairlead
@@ -46,7 +46,7 @@ OTHERS = (
 
 
 @pytest.fixture
-def room(run_api: ControlPlane, new_namespace: NewNamespace) -> Room:
+def space(run_api: ControlPlane, new_namespace: NewNamespace) -> Space:
     """A namespace in which the policies apply, in a cluster that serves Runs."""
     assert run_api
     return new_namespace({"test": "diff"})
@@ -60,15 +60,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def diff(room: Room, *arguments: str | Path) -> Result:
+def diff(space: Space, *arguments: str | Path) -> Result:
     """Call the command for the test's namespace."""
-    where = ("--kubeconfig", room.plane.kubeconfig, "-n", room.name)
+    where = ("--kubeconfig", space.plane.kubeconfig, "-n", space.name)
     return CliRunner().invoke(fairlead, ["diff", *map(str, (*arguments, *where))])
 
 
-def told(room: Room, *arguments: str | Path) -> Any:
+def told(space: Space, *arguments: str | Path) -> Any:
     """What it says to programs."""
-    done = diff(room, *arguments, "-o", "json")
+    done = diff(space, *arguments, "-o", "json")
     assert done.exit_code == 1, done.output
     return json.loads(done.stdout)
 
@@ -88,10 +88,10 @@ def of(stage: str) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("running")
-def test_live_pods_and_workloads_are_decided_on_under_both_sets(room: Room, folder: Path) -> None:
+def test_live_pods_and_workloads_are_decided_on_under_both_sets(space: Space, folder: Path) -> None:
     """Moved, rejected, without a node; a workload's pods by its template, once."""
-    room.create(workload("Deployment", "train", template(labels=of("training")), replicas=2))
-    room.create(
+    space.create(workload("Deployment", "train", template(labels=of("training")), replicas=2))
+    space.create(
         {
             "apiVersion": "fairlead.dev/v1alpha1",
             "kind": "Run",
@@ -107,18 +107,18 @@ def test_live_pods_and_workloads_are_decided_on_under_both_sets(room: Room, fold
             },
         }
     )
-    room.create(pod("solo", labels=of("alone")))
-    room.create(pod("stubborn", labels=of("strict"), nodeSelector={POOL: "on-demand"}))
-    room.create(pod("stranded", labels=of("lost")))
-    room.create(pod("nobodys", labels={"stage": "lost"}))
-    room.create(pod("over", labels=of("lost")))
-    room.kubectl(
+    space.create(pod("solo", labels=of("alone")))
+    space.create(pod("stubborn", labels=of("strict"), nodeSelector={POOL: "on-demand"}))
+    space.create(pod("stranded", labels=of("lost")))
+    space.create(pod("nobodys", labels={"stage": "lost"}))
+    space.create(pod("over", labels=of("lost")))
+    space.kubectl(
         *("patch", "pod", "over", "--subresource=status", "--type=merge"),
         *("-p", '{"status": {"phase": "Succeeded"}}'),
     )
-    live = room.wait_for_pods(7)
+    live = space.wait_for_pods(7)
     assert sum(map(is_stamped, live)) == 6
-    found = told(room, folder / "old.yaml", folder / "new.yaml")
+    found = told(space, folder / "old.yaml", folder / "new.yaml")
     assert changes(found) == {
         "Deployment/train": ("moved", ["diff-training"], 2),
         "Run/mnist": ("moved", ["diff-training"], 3),
@@ -128,44 +128,44 @@ def test_live_pods_and_workloads_are_decided_on_under_both_sets(room: Room, fold
     }
     assert (found["pods"]["total"], found["pods"]["live"]) == (8, 3)
     assert (found["pods"]["moved"], found["pods"]["unplaceable"]) == (5, 2)
-    assert found["nodes"] == len(room.items("nodes"))
+    assert found["nodes"] == len(space.items("nodes"))
     (moved,) = (each for each in found["changes"] if each["count"] >= 2)
     assert moved["new"]["nodes"] < found["nodes"]
 
 
 @pytest.mark.usefixtures("running")
 def test_the_set_that_placed_the_live_pods_changes_nothing_of_them(
-    room: Room, folder: Path
+    space: Space, folder: Path
 ) -> None:
     """The engine decides on its own output as before, so the same set is no difference."""
-    room.create(pod("worker", labels=of("training")))
-    (seen,) = room.wait_for_pods(1)
+    space.create(pod("worker", labels=of("training")))
+    (seen,) = space.wait_for_pods(1)
     assert SPOT in [each["key"] for each in seen["spec"]["tolerations"]]
-    found = diff(room, folder / "old.yaml", folder / "old.yaml")
+    found = diff(space, folder / "old.yaml", folder / "old.yaml")
     assert found.exit_code == 0, found.output
     line_with(found.stdout, "1 pod of runs:", "no change")
 
 
 @pytest.fixture
-def kept(policy_api: ControlPlane, room: Room, folder: Path) -> Iterator[Room]:
-    """The room, while the cluster keeps the old set as objects."""
+def kept(policy_api: ControlPlane, space: Space, folder: Path) -> Iterator[Space]:
+    """The space, while the cluster keeps the old set as objects."""
     assert policy_api
-    room.kubectl("apply", "-f", str(folder / "old.yaml"))
-    yield room
-    room.kubectl("delete", "-f", str(folder / "old.yaml"))
+    space.kubectl("apply", "-f", str(folder / "old.yaml"))
+    yield space
+    space.kubectl("delete", "-f", str(folder / "old.yaml"))
 
 
-def test_what_a_merge_would_change_of_the_cluster(kept: Room, folder: Path) -> None:
+def test_what_a_merge_would_change_of_the_cluster(kept: Space, folder: Path) -> None:
     """Its own policies against those of a folder, for what it runs, and for files."""
-    room = kept
-    room.create(workload("StatefulSet", "train", template(labels=of("training")), replicas=1))
-    found = told(room, "cluster", folder / "new.yaml")
+    space = kept
+    space.create(workload("StatefulSet", "train", template(labels=of("training")), replicas=1))
+    found = told(space, "cluster", folder / "new.yaml")
     assert found["old"]["source"] == "cluster"
     assert changes(found) == {"StatefulSet/train": ("moved", ["diff-training"], 1)}
     (folder / "pod.json").write_text(json.dumps(pod("p", labels=of("lost"))))
-    found = told(room, "cluster", folder / "new.yaml", "--pods", folder / "pod.json")
+    found = told(space, "cluster", folder / "new.yaml", "--pods", folder / "pod.json")
     assert changes(found) == {"Pod/p": ("unplaceable", ["diff-lost"], 1)}
-    same = diff(room, "cluster", "cluster", "--fail-on", "unplaceable")
+    same = diff(space, "cluster", "cluster", "--fail-on", "unplaceable")
     assert same.exit_code == 0, same.output
 
 

@@ -14,8 +14,8 @@ import yaml
 
 from tests.cluster.manifests import pod
 from tests.cluster.paths import path
-from tests.cluster.rooms import is_stamped, metric
 from tests.cluster.sites import NAMESPACE, Site, build
+from tests.cluster.spaces import is_stamped, metric
 from tests.eventually import eventually
 from tests.wording import mentions
 from webhook import names

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.cluster.manifests import policy_text
-from tests.cluster.rooms import NewNamespace, Room
+from tests.cluster.spaces import NewNamespace, Space
 from tests.wording import mentions
 from webhook import names
 from webhook.cli import fairlead
@@ -52,18 +52,18 @@ RUN: Json = {
 
 
 @pytest.fixture
-def strict(new_namespace: NewNamespace) -> Room:
+def strict(new_namespace: NewNamespace) -> Space:
     """A namespace whose Pod Security standard admits the pods below, but not as root."""
     return new_namespace({"pod-security.kubernetes.io/enforce": "restricted"})
 
 
-def call(room: Room, folder: Path, *words: str, policies: str = POLICIES) -> Result:
+def call(space: Space, folder: Path, *words: str, policies: str = POLICIES) -> Result:
     """Call a command; the words DIR/… are files of the folder."""
     (folder / "policies.yaml").write_text(policies)
     (folder / "job.yaml").write_text(json.dumps(JOB))
     (folder / "run.yaml").write_text(json.dumps(RUN))
     files = [word.replace("DIR", str(folder)) for word in words]
-    where = ["--dry-run=server", "--kubeconfig", str(room.plane.kubeconfig), "-n", room.name]
+    where = ["--dry-run=server", "--kubeconfig", str(space.plane.kubeconfig), "-n", space.name]
     return CliRunner().invoke(fairlead, [*files, *where])
 
 
@@ -82,7 +82,7 @@ ASKING = [
 
 @pytest.mark.parametrize("words", ASKING, ids=[" ".join(each) for each in ASKING])
 def test_a_refusal_is_part_of_the_answer(
-    strict: Room, tmp_path: Path, words: tuple[str, ...]
+    strict: Space, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     """Pod Security refuses what the policy sets, and every command says so in every form."""
     found = call(strict, tmp_path, *words)
@@ -95,7 +95,7 @@ def test_a_refusal_is_part_of_the_answer(
 
 
 @pytest.mark.usefixtures("running")
-def test_live_objects_are_asked_about_too(strict: Room, tmp_path: Path) -> None:
+def test_live_objects_are_asked_about_too(strict: Space, tmp_path: Path) -> None:
     """As new pods of theirs would be; nothing is created."""
     strict.create(JOB)
     words = ("job/train", "--policies", "DIR/policies.yaml")
@@ -105,7 +105,7 @@ def test_live_objects_are_asked_about_too(strict: Room, tmp_path: Path) -> None:
         mentions(found.output, "PodSecurity", "runAsUser=0")
 
 
-def test_a_quota_refuses_the_pod_without_policies_too(strict: Room, tmp_path: Path) -> None:
+def test_a_quota_refuses_the_pod_without_policies_too(strict: Space, tmp_path: Path) -> None:
     """So the policies are not to blame, and it is said."""
     quota = {"hard": {"pods": "0"}}
     strict.create(
@@ -127,7 +127,7 @@ def test_a_quota_refuses_the_pod_without_policies_too(strict: Room, tmp_path: Pa
     mentions(found.output, "exceeded quota: none", "also refuses the pod without")
 
 
-def test_what_the_api_server_does_not_say_is_unknown(strict: Room, tmp_path: Path) -> None:
+def test_what_the_api_server_does_not_say_is_unknown(strict: Space, tmp_path: Path) -> None:
     """A namespace that is not there; it is no refusal, and no consent."""
     words = ["mutate", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml"]
     words += ["-n", "nowhere"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.manifests import Json, pod
-from tests.cluster.rooms import NewNamespace, Running, stamp
+from tests.cluster.spaces import NewNamespace, Running, stamp
 from tests.eventually import eventually
 from tests.server.config_map import mount
 from webhook import names
@@ -55,19 +55,19 @@ def test_each_pod_gets_one_set_or_the_other_and_never_a_mix(
     running: Running, new_namespace: NewNamespace
 ) -> None:
     """While a ConfigMap is swapped several times, each pod's fields and stamp are of one set."""
-    room = new_namespace({})
+    space = new_namespace({})
     created: list[Json] = []
     failures: list[BaseException] = []
     enough = threading.Event()
 
     def create(number: int) -> None:
-        path = f"/api/v1/namespaces/{room.name}/pods"
+        path = f"/api/v1/namespaces/{space.name}/pods"
         count = 0
         try:
             while not enough.is_set():
                 # Nobody schedules them: what is looked at is how they were made.
                 sent = pod(f"p-{number}-{count}", schedulerName="nobody")
-                created.append(room.plane.api.create(path, sent))
+                created.append(space.plane.api.create(path, sent))
                 count += 1
                 # What is seen is the order of creations and edits; more of them show no more.
                 time.sleep(0.02)
@@ -105,7 +105,7 @@ def test_each_pod_gets_one_set_or_the_other_and_never_a_mix(
         }
         versions.add(version)
     assert versions == set(range(VERSIONS))
-    stored = room.kubectl.json("get", "pods")["items"]
+    stored = space.kubectl.json("get", "pods")["items"]
     assert {one["metadata"]["name"] for one in stored} == {
         one["metadata"]["name"] for one in created
     }

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from tests.cluster.manifests import Json, pod
 from tests.cluster.policy_rule_cases import an_exception, an_object, path_of
-from tests.cluster.rooms import NewNamespace, Room, Running, is_stamped, stamp
+from tests.cluster.spaces import NewNamespace, Running, Space, is_stamped, stamp
 from tests.cluster.tables import columns
 from tests.control_planes import clear_namespace
 from tests.eventually import eventually
@@ -57,7 +57,7 @@ def watching(policy_api: ControlPlane) -> Iterator[Running]:
 
 
 @pytest.fixture
-def room(watching: Running, new_namespace: NewNamespace) -> Iterator[Room]:
+def space(watching: Running, new_namespace: NewNamespace) -> Iterator[Space]:
     """A namespace in which the policy holds, and no exception."""
     assert watching.webhook.url
     made = new_namespace({"test": "exceptions"})
@@ -67,64 +67,64 @@ def room(watching: Running, new_namespace: NewNamespace) -> Iterator[Room]:
     made.plane.api.delete(f"/apis/{names.API_VERSION}/{names.PLACEMENT_EXCEPTIONS}")
 
 
-def tried(room: Room, name: str = "tried", *options: str) -> CompletedProcess[str]:
+def tried(space: Space, name: str = "tried", *options: str) -> CompletedProcess[str]:
     """Try to create the pod that is debugged; unless told otherwise nothing is stored."""
     manifest = json.dumps(pod(name, labels=DEBUGGED, **ARM))
     flags = options or ("--dry-run=server",)
-    return room.kubectl.run("create", "-f", "-", *flags, stdin=manifest)
+    return space.kubectl.run("create", "-f", "-", *flags, stdin=manifest)
 
 
-def excepted(room: Room, until: datetime) -> None:
+def excepted(space: Space, until: datetime) -> None:
     """Have an exception for debugged pods in the namespace that ends at that moment."""
-    match = {"namespaces": [room.name], "podSelector": {"matchLabels": {"debug": "anna"}}}
+    match = {"namespaces": [space.name], "podSelector": {"matchLabels": {"debug": "anna"}}}
     document = an_exception(match=match, until=to_second(until), reason=REASON)
-    room.kubectl("apply", "-f", "-", stdin=json.dumps(document))
+    space.kubectl("apply", "-f", "-", stdin=json.dumps(document))
 
 
-def command(room: Room, *words: str) -> Result:
+def command(space: Space, *words: str) -> Result:
     """`fairlead exceptions` of this cluster."""
-    options = ["exceptions", "--kubeconfig", str(room.plane.kubeconfig), *words]
+    options = ["exceptions", "--kubeconfig", str(space.plane.kubeconfig), *words]
     return CliRunner().invoke(fairlead, options)
 
 
 def test_a_pod_passes_until_the_exception_ends_and_is_refused_with_a_warning_after_it(
-    room: Room, watching: Running
+    space: Space, watching: Running
 ) -> None:
     """Stamp, audit log, metric and the table of kubectl say that it did, and why."""
     now = datetime.now(UTC)
     later = now + timedelta(hours=3)
-    excepted(room, later)
-    eventually("the exception is in force", lambda: not tried(room).returncode)
+    excepted(space, later)
+    eventually("the exception is in force", lambda: not tried(space).returncode)
     # Once only, for the audit log has the tries that were refused as well.
-    assert tried(room, "leak", "-o", "name").returncode == 0
-    seen = room.get("pods", "leak")
+    assert tried(space, "leak", "-o", "name").returncode == 0
+    seen = space.get("pods", "leak")
     assert seen["spec"]["nodeSelector"] == ARM["nodeSelector"]
     said = stamp(seen)
     assert (said["exceptions"], said["policies"]) == ({"mine": ["mine"]}, {})
-    (annotations,) = room.audited("leak")
+    (annotations,) = space.audited("leak")
     (told,) = (v for k, v in annotations.items() if k.endswith("/exceptions"))
     assert json.loads(told) == {"mine": ["mine"]}
     counted = "fairlead_exceptions_applied_total"
     assert watching.metric(counted, exception="mine", policy="mine") >= 1
     # Only the pods that it matches.
     other = json.dumps(pod("other", **ARM))
-    assert "mine" in room.kubectl.run("create", "-f", "-", stdin=other).stderr
-    (row,) = columns(room.kubectl("get", "pe"))
+    assert "mine" in space.kubectl.run("create", "-f", "-", stdin=other).stderr
+    (row,) = columns(space.kubectl("get", "pe"))
     assert row.pop("AGE")
     until = to_second(later)
     # Without a controller nobody says whether it is in force, nor what is a list in its spec.
     cells = {"POLICIES": "", "UNTIL": until, "IN FORCE": "", "REASON": REASON}
     assert row == {"NAME": "mine", **cells}
-    result = command(room, "-o", "json")
+    result = command(space, "-o", "json")
     assert result.exit_code == 0
     (found,) = json.loads(result.stdout)["exceptions"]
     assert (found["inForce"], found["until"], found["pods"]) == (True, until, 1)
 
     end = datetime.now(UTC) + timedelta(seconds=2)
-    excepted(room, end)
+    excepted(space, end)
 
     def refusal() -> CompletedProcess[str] | None:
-        done = tried(room)
+        done = tried(space)
         return done if done.returncode else None
 
     refused = eventually("the exception has ended", refusal)
@@ -133,46 +133,48 @@ def test_a_pod_passes_until_the_exception_ends_and_is_refused_with_a_warning_aft
     line_with(refused.stderr, f"Warning: fairlead: pod tried: {ended}", "would have set aside")
     assert "must be 'amd64'" in refused.stderr
     # Who passed stays.
-    assert is_stamped(room.get("pods", "leak"))
-    assert "No exceptions in force." in command(room, "--in-force").stdout
-    assert "mine: ended" in command(room).stdout
+    assert is_stamped(space.get("pods", "leak"))
+    assert "No exceptions in force." in command(space, "--in-force").stdout
+    assert "mine: ended" in command(space).stdout
 
 
-def test_an_exception_selects_by_labels_of_the_author(room: Room) -> None:
+def test_an_exception_selects_by_labels_of_the_author(space: Space) -> None:
     """Whoever may create pods where it matches may take its label; a namespace nobody can take."""
-    room.kubectl("create", "rolebinding", "author", "--clusterrole=edit", "--user=author")
-    excepted(room, datetime.now(UTC) + timedelta(hours=1))
+    space.kubectl("create", "rolebinding", "author", "--clusterrole=edit", "--user=author")
+    excepted(space, datetime.now(UTC) + timedelta(hours=1))
     as_author = ("--dry-run=server", "--as", "author")
-    eventually("the exception is in force", lambda: not tried(room, "tried", *as_author).returncode)
+    eventually(
+        "the exception is in force", lambda: not tried(space, "tried", *as_author).returncode
+    )
     manifest = json.dumps(pod("elsewhere", labels=DEBUGGED, **ARM))
-    elsewhere = f"{room.name}-b"
-    room.plane.create_namespace(elsewhere, {"test": "exceptions"})
-    done = room.kubectl.within(elsewhere).run(
+    elsewhere = f"{space.name}-b"
+    space.plane.create_namespace(elsewhere, {"test": "exceptions"})
+    done = space.kubectl.within(elsewhere).run(
         "create", "--dry-run=server", "-f", "-", stdin=manifest
     )
-    clear_namespace(room.plane, elsewhere)
+    clear_namespace(space.plane, elsewhere)
     assert "must be 'amd64'" in done.stderr
 
 
-def test_writes_of_exceptions_are_judged_with_the_whole_set(room: Room) -> None:
+def test_writes_of_exceptions_are_judged_with_the_whole_set(space: Space) -> None:
     """Warned of are slips and ends that have passed; what one selects by no policy may write."""
-    excepted(room, datetime.now(UTC) + timedelta(hours=1))
+    excepted(space, datetime.now(UTC) + timedelta(hours=1))
     slip = an_exception(policies=["main"], until="2026-01-01T00:00:00Z")
-    done = room.kubectl.run("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(slip))
+    done = space.kubectl.run("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(slip))
     line_with(done.stderr, "Warning:", "no policy 'main'")
     line_with(done.stderr, "Warning:", "spec.until: has ended")
     writing = an_object(names.POLICY_KIND, {"overrides": {"labels": {"debug": "anna"}}})
     writing["metadata"]["name"] = "writing"
-    done = room.kubectl.run("create", "--dry-run=server", "-f", "-", stdin=json.dumps(writing))
+    done = space.kubectl.run("create", "--dry-run=server", "-f", "-", stdin=json.dumps(writing))
     mentions(done.stderr, "exception mine (spec.match.podSelector)")
 
 
 @pytest.mark.parametrize("role", ["view", "edit", "admin"])
-def test_only_cluster_admins_may_write_exceptions(room: Room, role: str) -> None:
+def test_only_cluster_admins_may_write_exceptions(space: Space, role: str) -> None:
     """Not even whoever owns the namespace."""
-    kubectl = room.kubectl
+    kubectl = space.kubectl
     kubectl("create", "rolebinding", role, f"--clusterrole={role}", f"--user={role}")
-    written: Json = an_exception(match={"namespaces": [room.name]})
+    written: Json = an_exception(match={"namespaces": [space.name]})
     done = kubectl.run("create", "-f", "-", "--as", role, stdin=json.dumps(written))
     assert "cannot create resource" in done.stderr
     for verb in ("create", "update", "patch", "delete"):

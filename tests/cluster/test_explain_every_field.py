@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.cluster.live_runs import ALONE, SOON, run_manifest
 from tests.cluster.manifests import (
     LABELLED_SPOT,
     SPOT,
@@ -23,8 +24,7 @@ from tests.cluster.manifests import (
     within,
     workload,
 )
-from tests.cluster.rooms import LOOK, Room, is_stamped
-from tests.cluster.scenes import ALONE, SOON, run_manifest
+from tests.cluster.spaces import LOOK, Space, is_stamped
 from tests.eventually import eventually
 from webhook import names
 from webhook.cli import fairlead
@@ -307,10 +307,10 @@ def policy_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def new_room(plane: ControlPlane, kubectl_path: Path) -> Callable[..., Room]:
+def new_space(plane: ControlPlane, kubectl_path: Path) -> Callable[..., Space]:
     """Makes a namespace whose pods get a nodeSelector and tolerations from its annotations."""
 
-    def make(name: str, **labels: str) -> Room:
+    def make(name: str, **labels: str) -> Space:
         plane.create_namespace(name, labels)
         defaults = [
             {"key": "narrow", "operator": "Exists"},
@@ -321,14 +321,14 @@ def new_room(plane: ControlPlane, kubectl_path: Path) -> Callable[..., Room]:
             TOLERATIONS: json.dumps(defaults),
         }
         plane.api.patch(f"/api/v1/namespaces/{name}", {"metadata": {"annotations": annotations}})
-        return Room(plane, Kubectl(kubectl_path, plane.kubeconfig, name), name)
+        return Space(plane, Kubectl(kubectl_path, plane.kubeconfig, name), name)
 
     return make
 
 
-def explained(room: Room, policies: Path, *words: str) -> Any:
+def explained(space: Space, policies: Path, *words: str) -> Any:
     """What explain says to programs of the one object, with its exit code."""
-    where = ("--kubeconfig", str(room.plane.kubeconfig), "-n", room.name, "-o", "json")
+    where = ("--kubeconfig", str(space.plane.kubeconfig), "-n", space.name, "-o", "json")
     known = ("--policies", str(policies), "--nodes", "cluster")
     done = CliRunner().invoke(fairlead, ["explain", *words, *known, *where])
     assert done.exit_code in (0, 1), done.output
@@ -336,7 +336,7 @@ def explained(room: Room, policies: Path, *words: str) -> Any:
     return found
 
 
-def wait_for_bound(room: Room) -> list[Json]:
+def wait_for_bound(space: Space) -> list[Json]:
     """Wait until there are pods, all stamped, and no more of them come or are bound for a while.
 
     Some of a DaemonSet's wait for ever, for their affinity to others.
@@ -344,13 +344,13 @@ def wait_for_bound(room: Room) -> list[Json]:
     seen: list[tuple[int, int]] = []
 
     def settled() -> bool:
-        found = room.pods()
+        found = space.pods()
         bound = sum("nodeName" in each["spec"] for each in found)
         seen.append((len(found), bound))
         return bound > 0 and seen[-10:].count(seen[-1]) == 10
 
-    eventually(f"pods are bound in {room.name}", settled, explain=room.pods, period=LOOK)
-    found = room.pods()
+    eventually(f"pods are bound in {space.name}", settled, explain=space.pods, period=LOOK)
+    found = space.pods()
     assert all(map(is_stamped, found))
     return found
 
@@ -367,69 +367,69 @@ def differences(found: Any) -> list[Any]:
 @pytest.mark.parametrize(("fields", "by"), [("every", "given"), ("every", "few"), ("few", "given")])
 @pytest.mark.parametrize("kind", WORKLOADS)
 def test_a_workload_just_created_is_as_it_would_be(
-    new_room: Callable[..., Room], policy_folder: Path, kind: str, fields: str, by: str
+    new_space: Callable[..., Space], policy_folder: Path, kind: str, fields: str, by: str
 ) -> None:
     """By its template, and each of its pods by its owner's."""
-    room = new_room(f"{kind}-{fields}-{by}", test=by)
-    made = room.create(WORKLOADS[kind](SPECS[fields]()))
-    pods = wait_for_bound(room)
+    space = new_space(f"{kind}-{fields}-{by}", test=by)
+    made = space.create(WORKLOADS[kind](SPECS[fields]()))
+    pods = wait_for_bound(space)
     word = f"{made['kind'].lower()}/{made['metadata']['name']}"
-    assert differences(explained(room, policy_folder, word)) == []
+    assert differences(explained(space, policy_folder, word)) == []
     for each in pods:
-        found = explained(room, policy_folder, "pod", each["metadata"]["name"])
+        found = explained(space, policy_folder, "pod", each["metadata"]["name"])
         assert differences(found) == [], found["author"]
 
 
 @pytest.mark.parametrize("by", ["given", "few"])
 @pytest.mark.parametrize("fields", SPECS)
 def test_an_applied_pod_is_as_it_would_be(
-    new_room: Callable[..., Room], policy_folder: Path, fields: str, by: str
+    new_space: Callable[..., Space], policy_folder: Path, fields: str, by: str
 ) -> None:
     """By the file that kubectl keeps in an annotation, empty parts and all."""
-    room = new_room(f"applied-{fields}-{by}", test=by)
+    space = new_space(f"applied-{fields}-{by}", test=by)
     written = pod("solo", labels=LABELS, **SPECS[fields]())
     written["spec"].setdefault("tolerations", []).append(
         {"key": "empty", "operator": "Exists", "value": "", "tolerationSeconds": None}
     )
-    room.kubectl("apply", "-f", "-", stdin=json.dumps(written))
-    wait_for_bound(room)
-    found = explained(room, policy_folder, "pod", "solo")
+    space.kubectl("apply", "-f", "-", stdin=json.dumps(written))
+    wait_for_bound(space)
+    found = explained(space, policy_folder, "pod", "solo")
     assert "file" in found["author"]
     assert differences(found) == []
 
 
 @pytest.mark.parametrize("by", ["given", "few"])
 def test_a_pod_that_names_its_node_is_as_it_would_be(
-    new_room: Callable[..., Room], policy_folder: Path, by: str
+    new_space: Callable[..., Space], policy_folder: Path, by: str
 ) -> None:
     """Its author named the node, and no scheduler: the API server keeps who wrote what."""
-    room = new_room(f"named-{by}", test=by)
+    space = new_space(f"named-{by}", test=by)
     name = next(
         each["metadata"]["name"]
-        for each in room.plane.api.get("/api/v1/nodes")["items"]
+        for each in space.plane.api.get("/api/v1/nodes")["items"]
         if "spot" not in each["metadata"]["name"] and "gpu" not in each["metadata"]["name"]
     )
-    room.create(pod("solo", labels=LABELS, nodeName=name, **every_field()))
-    wait_for_bound(room)
-    found = explained(room, policy_folder, "pod", "solo")
+    space.create(pod("solo", labels=LABELS, nodeName=name, **every_field()))
+    wait_for_bound(space)
+    found = explained(space, policy_folder, "pod", "solo")
     assert differences(found) == []
     assert "skipped" in {each["outcome"] for each in found["today"]["trace"]}
 
 
 @pytest.mark.parametrize("by", ["given", "few"])
 def test_a_pod_that_another_controller_released_is_as_it_would_be(
-    new_room: Callable[..., Room], policy_folder: Path, by: str
+    new_space: Callable[..., Space], policy_folder: Path, by: str
 ) -> None:
     """Whoever takes a pod's gate away may choose its nodes, as Kueue does."""
-    room = new_room(f"gated-{by}", test=by)
+    space = new_space(f"gated-{by}", test=by)
     gates = [{"name": "example.com/gate"}]
-    room.create(pod("solo", labels=LABELS, schedulingGates=gates, **every_field()))
-    assert differences(explained(room, policy_folder, "pod", "solo")) == []
+    space.create(pod("solo", labels=LABELS, schedulingGates=gates, **every_field()))
+    assert differences(explained(space, policy_folder, "pod", "solo")) == []
     chosen = {"cloud.google.com/gke-nodepool": "on-demand"}
-    room.patch("pods", "solo", {"spec": {"schedulingGates": [], "nodeSelector": chosen}})
-    (live,) = wait_for_bound(room)
+    space.patch("pods", "solo", {"spec": {"schedulingGates": [], "nodeSelector": chosen}})
+    (live,) = wait_for_bound(space)
     assert chosen.items() <= live["spec"]["nodeSelector"].items()
-    found = explained(room, policy_folder, "pod", "solo")["differences"]
+    found = explained(space, policy_folder, "pod", "solo")["differences"]
     if by == "few":
         assert found == []
         return
@@ -442,29 +442,29 @@ def test_a_pod_that_another_controller_released_is_as_it_would_be(
 
 
 def test_agents_that_only_their_namespace_marks_are_as_they_would_be(
-    new_room: Callable[..., Room], policy_folder: Path
+    new_space: Callable[..., Space], policy_folder: Path
 ) -> None:
     """They are left alone, and stay so."""
-    room = new_room("agents", test="given", **{names.PLACE: names.PLACE_ALL})
+    space = new_space("agents", test="given", **{names.PLACE: names.PLACE_ALL})
     spec = every_field()
-    room.create(of_template("DaemonSet", {"app": "app", "team": "a"}, spec))
-    for each in wait_for_bound(room):
-        found = explained(room, policy_folder, "pod", each["metadata"]["name"])
+    space.create(of_template("DaemonSet", {"app": "app", "team": "a"}, spec))
+    for each in wait_for_bound(space):
+        found = explained(space, policy_folder, "pod", each["metadata"]["name"])
         assert (found["today"]["result"], differences(found)) == ("left-alone", [])
 
 
 @pytest.mark.parametrize("fields", SPECS)
 def test_live_and_offline_the_nodes_before_policies_are_the_same(
-    new_room: Callable[..., Room], policy_folder: Path, tmp_path: Path, fields: str
+    new_space: Callable[..., Space], policy_folder: Path, tmp_path: Path, fields: str
 ) -> None:
     """Those that admit the pod as its author wrote it, though a policy moved it to others."""
-    room = new_room(f"moved-{fields}", test="moved")
+    space = new_space(f"moved-{fields}", test="moved")
     written = [WORKLOADS[kind](SPECS[fields]()) for kind in ("pod", "deployment")]
     for each in written:
-        room.create(each)
-    wait_for_bound(room)
-    alone = explained(room, policy_folder, "pod/solo")
-    deployment = explained(room, policy_folder, "deployment/deployment")
+        space.create(each)
+    wait_for_bound(space)
+    alone = explained(space, policy_folder, "pod/solo")
+    deployment = explained(space, policy_folder, "deployment/deployment")
     (template,) = deployment["today"]
     live = {
         "Pod/solo": [alone["today"]["nodes"]],
@@ -475,13 +475,13 @@ def test_live_and_offline_the_nodes_before_policies_are_the_same(
     }
     assert len(live["Deployment/deployment"]) == 3
 
-    space: Json = {"metadata": {"name": room.name, "labels": {"test": "moved"}}}
-    space |= {"apiVersion": "v1", "kind": "Namespace"}
-    files = {"apiVersion": "v1", "kind": "List", "items": [space, *written]}
+    namespace_object: Json = {"metadata": {"name": space.name, "labels": {"test": "moved"}}}
+    namespace_object |= {"apiVersion": "v1", "kind": "Namespace"}
+    files = {"apiVersion": "v1", "kind": "List", "items": [namespace_object, *written]}
     (tmp_path / "written.json").write_text(json.dumps(files))
-    (tmp_path / "nodes.json").write_text(room.kubectl("get", "nodes", "-o", "json"))
+    (tmp_path / "nodes.json").write_text(space.kubectl("get", "nodes", "-o", "json"))
     known = ("--policies", policy_folder, "--nodes", tmp_path / "nodes.json")
-    words = ("explain", "-f", tmp_path / "written.json", "-n", room.name, "-o", "json", *known)
+    words = ("explain", "-f", tmp_path / "written.json", "-n", space.name, "-o", "json", *known)
     done = CliRunner().invoke(fairlead, list(map(str, words)))
     assert done.exit_code == 0, done.output
     offline = {each["object"]: each["nodes"] for each in json.loads(done.stdout)["pods"]}
@@ -496,12 +496,12 @@ def test_live_and_offline_the_nodes_before_policies_are_the_same(
 
 
 def test_what_is_really_otherwise_is_still_reported(
-    new_room: Callable[..., Room], policy_folder: Path, tmp_path: Path
+    new_space: Callable[..., Space], policy_folder: Path, tmp_path: Path
 ) -> None:
     """Another value of each field that the policy gives is a difference, and nothing else is."""
-    room = new_room("otherwise", test="given")
-    room.create(of_template("Deployment", LABELS, few_fields(), replicas=1))
-    wait_for_bound(room)
+    space = new_space("otherwise", test="given")
+    space.create(of_template("Deployment", LABELS, few_fields(), replicas=1))
+    wait_for_bound(space)
     later = tmp_path / "later"
     later.mkdir()
     text = (policy_folder / "policies.yaml").read_text()
@@ -516,7 +516,7 @@ def test_what_is_really_otherwise_is_still_reported(
         assert old in text
         text = text.replace(old, new)
     (later / "policies.yaml").write_text(text)
-    (found,) = explained(room, later, "deployment/deployment")["pods"]
+    (found,) = explained(space, later, "deployment/deployment")["pods"]
     assert {each["field"] for each in found["differences"]} == {
         "affinity.podAffinity.preferred",
         "priorityClassName",

@@ -22,7 +22,7 @@ from tests.cluster.manifests import (
     within,
     workload,
 )
-from tests.cluster.rooms import LOOK, NewNamespace, Room
+from tests.cluster.spaces import LOOK, NewNamespace, Space
 from tests.eventually import eventually
 from tests.wording import mentions
 from webhook import names
@@ -60,7 +60,7 @@ WORKER = {names.RUN: "r", names.ROLE: "worker"}
 
 
 @pytest.fixture
-def room(run_api: ControlPlane, new_namespace: NewNamespace) -> Room:
+def space(run_api: ControlPlane, new_namespace: NewNamespace) -> Space:
     """A namespace in which the policies apply."""
     assert run_api
     return new_namespace({"test": "live"})
@@ -74,21 +74,21 @@ def later(tmp_path: Path) -> Path:
     return file
 
 
-def wait_for_made(room: Room, count: int) -> None:
+def wait_for_made(space: Space, count: int) -> None:
     """Wait until there are so many pods; the policies leave some of them without a node."""
-    eventually(f"{count} pods are made", lambda: len(room.pods()) >= count, period=LOOK)
-    assert len(room.pods()) == count
+    eventually(f"{count} pods are made", lambda: len(space.pods()) >= count, period=LOOK)
+    assert len(space.pods()) == count
 
 
-def call(room: Room, *arguments: str | Path) -> Result:
+def call(space: Space, *arguments: str | Path) -> Result:
     """Call the command for the test's namespace."""
-    where = ("--kubeconfig", room.plane.kubeconfig, "-n", room.name)
+    where = ("--kubeconfig", space.plane.kubeconfig, "-n", space.name)
     return CliRunner().invoke(fairlead, [*map(str, (*arguments, *where))])
 
 
-def told(room: Room, *arguments: str | Path) -> Any:
+def told(space: Space, *arguments: str | Path) -> Any:
     """What explain says to programs of the one object."""
-    done = call(room, "explain", *arguments, "-o", "json")
+    done = call(space, "explain", *arguments, "-o", "json")
     assert done.exit_code in (0, 1), done.output
     (found,) = json.loads(done.stdout)["objects"]
     return found
@@ -106,11 +106,11 @@ def lines(done: Result) -> list[str]:
 
 @pytest.mark.usefixtures("running")
 def test_a_live_pod_is_held_against_todays_policies(
-    room: Room, policy_folder: Path, later: Path
+    space: Space, policy_folder: Path, later: Path
 ) -> None:
     """As its author wrote it: the same set changes nothing, another one changes what it changes."""
-    room.create(pod("solo", labels=WORKER))
-    same = told(room, "pod", "solo", "--policies", policy_folder)
+    space.create(pod("solo", labels=WORKER))
+    same = told(space, "pod", "solo", "--policies", policy_folder)
     assert same["same"]
     assert (same["differences"], same["unsure"]) == ([], [])
     assert set(same["stamp"]["policies"]) == {
@@ -119,7 +119,7 @@ def test_a_live_pod_is_held_against_todays_policies(
         "live-queue-too",
         "live-spot",
     }
-    found = told(room, "pod/solo", "--policies", later)
+    found = told(space, "pod/solo", "--policies", later)
     assert not found["same"]
     required = [{"matchExpressions": [within(SPOT, "true")]}]
     assert fields(found) == {
@@ -138,7 +138,7 @@ def test_a_live_pod_is_held_against_todays_policies(
     for field in (f"tolerations[{SPOT}]", "affinity.nodeAffinity.required"):
         (reason,) = why[field]
         mentions(reason, "live-spot does not match", "match.roles: role is worker", "wants ps")
-    text = call(room, "explain", "pod", "solo", "--policies", later, "--nodes", "cluster")
+    text = call(space, "explain", "pod", "solo", "--policies", later, "--nodes", "cluster")
     assert text.exit_code == 1
     assert "3 fields differ" in text.stdout
     assert "Today: nodes: 0 of" in text.stdout
@@ -146,11 +146,11 @@ def test_a_live_pod_is_held_against_todays_policies(
 
 @pytest.mark.usefixtures("running")
 def test_one_policy_or_one_field_has_a_short_answer(
-    room: Room, policy_folder: Path, later: Path
+    space: Space, policy_folder: Path, later: Path
 ) -> None:
     """Who gave a toleration and why not any more; who set a key, and who lost it."""
-    room.create(pod("solo", labels=WORKER))
-    lost = call(room, "explain", "pod", "solo", "--policies", later, "--field", "tolerations")
+    space.create(pod("solo", labels=WORKER))
+    lost = call(space, "explain", "pod", "solo", "--policies", later, "--field", "tolerations")
     has, stamped, answer, would, why = lines(lost)[1:]
     assert has == f"has tolerations: {SPOT}=true:NoSchedule"
     assert stamped.startswith("stamp live-spot capacity[spot]: credited")
@@ -160,7 +160,7 @@ def test_one_policy_or_one_field_has_a_short_answer(
     assert would == f"would tolerations[{SPOT}]: nothing"
     assert why == f"why live-spot does not match: {condition}"
     key = ("--field", "spec.nodeSelector.queue")
-    won = call(room, "explain", "pod", "solo", "--policies", policy_folder, *key)
+    won = call(space, "explain", "pod", "solo", "--policies", policy_folder, *key)
     assert won.exit_code == 0
     has, stamped, loser, winner = lines(won)[1:]
     assert has == "has nodeSelector[queue]: 'fast'"
@@ -168,43 +168,43 @@ def test_one_policy_or_one_field_has_a_short_answer(
     assert loser.startswith("lost live-queue-too, overrides nodeSelector[queue]: ")
     mentions(loser, "policy live-queue ", "sets it")
     assert winner == "set live-queue, overrides nodeSelector[queue]: 'fast'"
-    unknown = call(room, "explain", "pod/solo", "--policies", later, "--policy", "live-sopt")
+    unknown = call(space, "explain", "pod/solo", "--policies", later, "--policy", "live-sopt")
     assert unknown.exit_code == 2
     mentions(unknown.stderr, "did you mean live-spot")
 
 
 @pytest.mark.usefixtures("running")
 def test_a_workload_tells_which_of_its_pods_are_as_new_ones_would_be(
-    room: Room, policy_folder: Path, later: Path
+    space: Space, policy_folder: Path, later: Path
 ) -> None:
     """Through the ReplicaSet between; their author's word is the template."""
     own = template(labels=WORKER, nodeSelector={"queue": "mine"})
-    room.create(workload("Deployment", "web", own, replicas=2))
-    wait_for_made(room, 2)
-    same = told(room, "deploy/web", "--policies", policy_folder)
+    space.create(workload("Deployment", "web", own, replicas=2))
+    wait_for_made(space, 2)
+    same = told(space, "deploy/web", "--policies", policy_folder)
     assert same["same"]
     for each in same["pods"]:
         mentions(each["author"], "template of Deployment/web")
     assert len(same["pods"]) == 2
-    found = told(room, "deployments.apps/web", "--policies", later)
+    found = told(space, "deployments.apps/web", "--policies", later)
     assert not found["same"]
     assert [sorted(fields(each)) for each in found["pods"]] == [
         ["affinity.nodeAffinity.required", "nodeSelector[pool]", f"tolerations[{SPOT}]"]
     ] * 2
-    text = call(room, "explain", "deploy", "web", "--policies", later, "--field", "tolerations")
+    text = call(space, "explain", "deploy", "web", "--policies", later, "--field", "tolerations")
     mentions(text.stdout, "Live pods of Deployment/web: 0 of 2 ")
     one = found["pods"][0]["object"].removeprefix("Pod/")
-    by_owner = told(room, "pod", one, "--policies", later)
+    by_owner = told(space, "pod", one, "--policies", later)
     mentions(by_owner["author"], "template of ReplicaSet/web-")
-    patch = call(room, "mutate", "deploy/web", "--policies", later, "-o", "patch")
+    patch = call(space, "mutate", "deploy/web", "--policies", later, "-o", "patch")
     (made,) = json.loads(patch.stdout)
     assert {"op": "add", "path": "/spec/nodeSelector/pool", "value": "b"} in made["patch"]
 
 
 @pytest.mark.usefixtures("running")
-def test_the_plan_decides_which_pods_are_of_a_run(room: Room, later: Path) -> None:
+def test_the_plan_decides_which_pods_are_of_a_run(space: Space, later: Path) -> None:
     """What new ones would get; there are none without a controller."""
-    room.create(
+    space.create(
         {
             "apiVersion": "fairlead.dev/v1alpha1",
             "kind": "Run",
@@ -217,7 +217,7 @@ def test_the_plan_decides_which_pods_are_of_a_run(room: Room, later: Path) -> No
             },
         }
     )
-    found = told(room, "run", "mnist", "--policies", later)
+    found = told(space, "run", "mnist", "--policies", later)
     applied = {
         each["pods"]: [one["name"] for one in each["policies"] if one["answer"] == "applies"]
         for each in found["today"]
@@ -227,40 +227,40 @@ def test_the_plan_decides_which_pods_are_of_a_run(room: Room, later: Path) -> No
         ["live-queue", "live-pool"]
     ]
     assert found["pods"] == []
-    printed = call(room, "mutate", "run", "mnist", "--policies", later, "-o", "yaml")
+    printed = call(space, "mutate", "run", "mnist", "--policies", later, "-o", "yaml")
     assert printed.exit_code == 2
     assert "fairlead run preview" in printed.stderr
 
 
-def test_what_cannot_be_read_has_a_cure(room: Room, later: Path) -> None:
+def test_what_cannot_be_read_has_a_cure(space: Space, later: Path) -> None:
     """No such object, no such kind, none that makes pods."""
-    room.create(pod(room.name, labels=WORKER))
-    room.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}})
+    space.create(pod(space.name, labels=WORKER))
+    space.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}})
     for words, cure in (
-        (("pod", f"{room.name}x"), f"Did you mean {room.name}?"),
+        (("pod", f"{space.name}x"), f"Did you mean {space.name}?"),
         (("jbo/solo",), "Did you mean job?"),
         (("cm/c",), "makes no pods"),
     ):
-        done = call(room, "explain", *words, "--policies", later)
+        done = call(space, "explain", *words, "--policies", later)
         assert (done.exit_code, cure in done.stderr) == (2, True), done.stderr
     elsewhere = CliRunner().invoke(
         fairlead,
         [
-            *("explain", "pod", room.name, "--policies", str(later)),
-            *("--kubeconfig", str(room.plane.kubeconfig), "-n", "default"),
+            *("explain", "pod", space.name, "--policies", str(later)),
+            *("--kubeconfig", str(space.plane.kubeconfig), "-n", "default"),
         ],
     )
-    assert f"try -n {room.name}" in elsewhere.stderr
+    assert f"try -n {space.name}" in elsewhere.stderr
 
 
 def test_kubectl_finds_the_command_as_its_plugin(
-    room: Room, kubectl_path: Path, later: Path
+    space: Space, kubectl_path: Path, later: Path
 ) -> None:
     """By its name on the PATH; help says how it was called."""
-    room.create(pod("solo", labels={}))
+    space.create(pod("solo", labels={}))
     folders = [str(Path(sys.executable).parent), os.environ["PATH"]]
     environ = {**os.environ, "PATH": os.pathsep.join(folders)}
-    environ["KUBECONFIG"] = str(room.plane.kubeconfig)
+    environ["KUBECONFIG"] = str(space.plane.kubeconfig)
 
     def kubectl(*words: str) -> str:
         command = [str(kubectl_path), "fairlead", *words]
@@ -269,5 +269,5 @@ def test_kubectl_finds_the_command_as_its_plugin(
         ).stdout
 
     assert kubectl("explain", "--help").startswith("Usage: kubectl fairlead explain ")
-    told = kubectl("explain", "pod", "solo", "-n", room.name, "--policies", str(later))
+    told = kubectl("explain", "pod", "solo", "-n", space.name, "--policies", str(later))
     assert "not part of a run" in told

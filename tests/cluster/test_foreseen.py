@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.manifests import SPOT_CLASS, Json, pod, spec, template, workload
-from tests.cluster.rooms import NewNamespace, Room
+from tests.cluster.spaces import NewNamespace, Space
 from tests.eventually import eventually
 from webhook import names
 from webhook.cli.decisions import decisions
@@ -102,17 +102,17 @@ WORKLOADS = {
 
 
 @pytest.fixture
-def room(new_namespace: NewNamespace) -> Room:
+def space(new_namespace: NewNamespace) -> Space:
     """A namespace in which the policies apply."""
     return new_namespace({"test": "foreseen"})
 
 
-def foreseen(room: Room, manifest: Json, folder: Path) -> list[Replicas]:
+def foreseen(space: Space, manifest: Json, folder: Path) -> list[Replicas]:
     """What is decided offline, with the namespace as kubectl prints it."""
     (folder / "w.json").write_text(json.dumps(manifest))
     (folder / "p.yaml").write_text(POLICIES)
-    (folder / "ns.yaml").write_text(room.kubectl("get", "ns", room.name, "-o", "yaml"))
-    offline = read_offline([folder / "w.json"], [folder / "p.yaml"], room.name, folder / "ns.yaml")
+    (folder / "ns.yaml").write_text(space.kubectl("get", "ns", space.name, "-o", "yaml"))
+    offline = read_offline([folder / "w.json"], [folder / "p.yaml"], space.name, folder / "ns.yaml")
     return decisions(offline)
 
 
@@ -129,15 +129,15 @@ def _known(foreseen: Json, labels: Json) -> Json:
 
 
 @pytest.mark.parametrize("manifest", WORKLOADS.values(), ids=WORKLOADS.keys())
-def test_pods_come_out_as_foreseen(room: Room, manifest: Json, tmp_path: Path) -> None:
+def test_pods_come_out_as_foreseen(space: Space, manifest: Json, tmp_path: Path) -> None:
     """Same stamp, labels and placement, but for what the API server adds; on a foreseen node."""
-    replicas = foreseen(room, manifest, tmp_path)
+    replicas = foreseen(space, manifest, tmp_path)
     expected = sum(len(each.indexes) for each in replicas if each.template.count is not None)
-    (tmp_path / "nodes.yaml").write_text(room.kubectl("get", "nodes", "-o", "yaml"))
+    (tmp_path / "nodes.yaml").write_text(space.kubectl("get", "nodes", "-o", "yaml"))
     nodes = read_nodes(tmp_path / "nodes.yaml")
-    room.create(manifest)
+    space.create(manifest)
     # Of a DaemonSet nobody foresees how many there will be: that it is created is all.
-    for seen in room.wait_for_pods(expected) if expected else ():
+    for seen in space.wait_for_pods(expected) if expected else ():
         found, own = of(replicas, seen)
         wanted, real = found.decision.placement, pods.parse_pod(seen)
         assert wanted is not None
@@ -156,7 +156,7 @@ def test_pods_come_out_as_foreseen(room: Room, manifest: Json, tmp_path: Path) -
         assert seen["spec"]["nodeName"] in survey(wanted, {}, nodes).admitted
 
 
-def test_volumes_of_claims_are_foreseen(room: Room, tmp_path: Path) -> None:
+def test_volumes_of_claims_are_foreseen(space: Space, tmp_path: Path) -> None:
     """A StatefulSet's pod has one for each claim, by its name; nothing binds the claims here."""
     claims = [
         {
@@ -170,33 +170,33 @@ def test_volumes_of_claims_are_foreseen(room: Room, tmp_path: Path) -> None:
     ]
     made = template(volumes=[{"name": "data", "emptyDir": {}}])
     manifest = workload("StatefulSet", "w", made, serviceName="w", volumeClaimTemplates=claims)
-    (found,) = foreseen(room, manifest, tmp_path)
-    room.create(manifest)
-    eventually("there is a pod", lambda: len(room.pods()) == 1, explain=room.pods)
-    (seen,) = room.pods()
+    (found,) = foreseen(space, manifest, tmp_path)
+    space.create(manifest)
+    eventually("there is a pod", lambda: len(space.pods()) == 1, explain=space.pods)
+    (seen,) = space.pods()
     real = {each["name"]: each for each in seen["spec"]["volumes"] if ADDED_VOLUME not in each}
     assert real == {each["name"]: each for each in found.arrival.pod["spec"]["volumes"]}
 
 
-def test_pods_that_the_cluster_has_are_left_as_they_are(room: Room, tmp_path: Path) -> None:
+def test_pods_that_the_cluster_has_are_left_as_they_are(space: Space, tmp_path: Path) -> None:
     """`kubectl get pods -o yaml` of pods that were placed: nothing would change."""
-    room.create(WORKLOADS["indexed-job"])
-    room.wait_for_pods(3)
-    listed = json.loads(room.kubectl("get", "pods", "-o", "json"))
-    found = foreseen(room, listed, tmp_path)
+    space.create(WORKLOADS["indexed-job"])
+    space.wait_for_pods(3)
+    listed = json.loads(space.kubectl("get", "pods", "-o", "json"))
+    found = foreseen(space, listed, tmp_path)
     assert [(each.decision.result, list(each.decision.patch)) for each in found] == [
         ("unchanged", [])
     ] * 3
 
 
-def test_a_mutated_workload_can_be_created(room: Room, tmp_path: Path) -> None:
+def test_a_mutated_workload_can_be_created(space: Space, tmp_path: Path) -> None:
     """What -o yaml prints is accepted, and its pods are unchanged by the webhook."""
     manifest = workload(
         "Deployment", "w", {"metadata": {"labels": {names.RUN: "r", "app": "app"}}, "spec": spec()}
     )
-    (found,) = foreseen(room, manifest, tmp_path)
-    room.create({**manifest, "spec": {**manifest["spec"], "template": found.mutated()}})
-    (seen,) = room.wait_for_pods(1)
+    (found,) = foreseen(space, manifest, tmp_path)
+    space.create({**manifest, "spec": {**manifest["spec"], "template": found.mutated()}})
+    (seen,) = space.wait_for_pods(1)
     assert (
         seen["metadata"]["annotations"][names.PLACEMENT]
         == (found.mutated()["metadata"]["annotations"][names.PLACEMENT])

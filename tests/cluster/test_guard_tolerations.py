@@ -12,7 +12,7 @@ import pytest
 
 from tests.cluster.guards import guarded, type_warnings
 from tests.cluster.manifests import Json, pod
-from tests.cluster.rooms import Room
+from tests.cluster.spaces import Space
 from tests.control_planes import clear_namespace
 from tests.wording import mentions
 from webhook import names
@@ -48,8 +48,8 @@ TOLERATIONS: list[Toleration] = [
 ]
 
 
-class Hall(Room):
-    """A room whose pods are guarded; updates of them are tried, and not stored."""
+class Hall(Space):
+    """A space whose pods are guarded; updates of them are tried, and not stored."""
 
     def updated(self, before: Json, after: Json, user: str = "") -> str:
         """Why the pod may not become `after`; empty if it may."""

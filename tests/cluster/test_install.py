@@ -15,8 +15,8 @@ import yaml
 
 from tests.cluster.manifests import LABELLED_SPOT
 from tests.cluster.paths import path
-from tests.cluster.rooms import is_stamped
 from tests.cluster.sites import NAMESPACE, WEBHOOK, Site, build
+from tests.cluster.spaces import is_stamped
 from tests.eventually import eventually
 from tests.server.serving import running
 from tests.wording import line_with, mentions

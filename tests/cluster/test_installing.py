@@ -29,9 +29,9 @@ from tests.cluster.installed import (
     commands,
     run,
 )
+from tests.cluster.live_runs import create_run
 from tests.cluster.rights import Right, granted, refused, used
-from tests.cluster.rooms import LOOK
-from tests.cluster.scenes import play
+from tests.cluster.spaces import LOOK
 from tests.eventually import eventually
 from tests.manifests.kustomize import overlay
 from tests.manifests.monitoring import expressions, missing
@@ -91,13 +91,13 @@ def quiet(
     for name in (names.WEBHOOK, names.CONTROLLER):
         installed.kubectl("scale", "deployment", name, "--replicas=0")
 
-    room = installed.home
+    space = installed.home
 
     def endpoints() -> list[Json]:
-        slices = room.items("endpointslices")
+        slices = space.items("endpointslices")
         return [each for one in slices for each in one["endpoints"] or ()]
 
-    eventually("no pod is left", lambda: not room.pods() and not endpoints(), period=LOOK)
+    eventually("no pod is left", lambda: not space.pods() and not endpoints(), period=LOOK)
     count = len(webhooks(installed))
     nowhere = {"matchLabels": {"kubernetes.io/metadata.name": NOWHERE}}
     patch = [
@@ -351,7 +351,7 @@ def test_the_controller_works_with_each_of_its_rights_and_no_other(
         quiet.kubectl("annotate", "secret", secret, f"{names.ROTATE}=now")
     webhook.line("certificate loaded", 2)
     for name, story in EVERY_RIGHT.items():
-        story(quiet.room(name))
+        story(quiet.space(name))
     assert refused(quiet, names.CONTROLLER) == set()
     wanted = granted(quiet, names.CONTROLLER)
     assert used(quiet, names.CONTROLLER, wanted) == wanted
@@ -383,11 +383,11 @@ def test_who_may_edit_a_namespace_may_create_runs_in_it(installed: Installed) ->
     """The roles that every cluster has are added to."""
 
     def may(role: str, verb: str) -> bool:
-        room = f"{role}-may-{verb}"
-        installed.plane.create_namespace(room)
-        kubectl = installed.kubectl.within(room)
+        space = f"{role}-may-{verb}"
+        installed.plane.create_namespace(space)
+        kubectl = installed.kubectl.within(space)
         kubectl("create", "rolebinding", "somebody", f"--clusterrole={role}", "--user=somebody")
-        return allowed(installed, "somebody", verb, names.RUNS, room)
+        return allowed(installed, "somebody", verb, names.RUNS, space)
 
     assert [may("edit", "create"), may("edit", "list"), may("admin", "delete")] == [True] * 3
     assert [may("view", "watch"), may("view", "create")] == [True, False]
@@ -450,12 +450,12 @@ def test_it_is_uninstalled_with_all_runs(
     controller: SandboxController,  # noqa: ARG001  (it makes the Run's pods)
 ) -> None:
     """By the page's last commands, in their order."""
-    room = installed.room("last")
-    play(room, "last", framework="jax", replicas={"worker": {"count": 2}})
-    room.wait_for_pods(2)
+    space = installed.space("last")
+    create_run(space, "last", framework="jax", replicas={"worker": {"count": 2}})
+    space.wait_for_pods(2)
     for command in commands(PAGE.read_text().partition(UNINSTALLING)[2]):
         run(command, installed.folder, installed.plane.kubeconfig, installed.kubectl.path)
-    eventually("no pod is left", lambda: not room.pods(), period=LOOK)
+    eventually("no pod is left", lambda: not space.pods(), period=LOOK)
     ours = ("-l", "app.kubernetes.io/part-of=fairlead")
     kinds = "clusterroles,clusterrolebindings,namespaces,crds"
     configurations = "mutatingwebhookconfigurations,validatingwebhookconfigurations"

@@ -23,7 +23,7 @@ FOREIGN = ("cert-manager.io", "monitoring.coreos.com")
 
 
 @pytest.fixture(scope="module")
-def room(control_plane: ControlPlane, cluster_kubectl: Kubectl) -> Iterator[Kubectl]:
+def space(control_plane: ControlPlane, cluster_kubectl: Kubectl) -> Iterator[Kubectl]:
     """A namespace in the place of fairlead-system, with its labels."""
     name = f"test-{uuid.uuid4().hex[:10]}"
     (namespace,) = of_kind(overlay("default"), "Namespace")
@@ -32,7 +32,7 @@ def room(control_plane: ControlPlane, cluster_kubectl: Kubectl) -> Iterator[Kube
     clear_namespace(control_plane, name)
 
 
-def moved(objects: tuple[Json, ...], room: Kubectl) -> list[Json]:
+def moved(objects: tuple[Json, ...], space: Kubectl) -> list[Json]:
     """The objects for another namespace; kinds that this cluster does not know left out."""
     found = []
     for each in objects:
@@ -41,17 +41,17 @@ def moved(objects: tuple[Json, ...], room: Kubectl) -> list[Json]:
         metadata = dict(each["metadata"])
         if "namespace" in metadata:
             assert metadata["namespace"] == names.NAMESPACE
-            metadata["namespace"] = room.namespace
+            metadata["namespace"] = space.namespace
         found.append({**each, "metadata": metadata})
     return found
 
 
-def taken(objects: list[Json], room: Kubectl) -> list[Json]:
+def taken(objects: list[Json], space: Kubectl) -> list[Json]:
     """What the API server would store; it fails at the first that it refuses or warns of."""
     items = {"apiVersion": "v1", "kind": "List", "items": objects}
     # Strict: a field that it does not know would be dropped with a warning otherwise.
     options = ("--server-side", "--dry-run=server", "--validate=strict", "-o", "json")
-    done = room.run("apply", "-f", "-", *options, stdin=json.dumps(items))
+    done = space.run("apply", "-f", "-", *options, stdin=json.dumps(items))
     assert (done.returncode, done.stderr) == (0, "")
     answered = json.loads(done.stdout)
     # Of one object kubectl makes no list.
@@ -66,18 +66,18 @@ def known() -> set[str]:
 
 
 @pytest.mark.parametrize("name", OVERLAYS)
-def test_every_object_of_an_overlay_is_taken(name: str, room: Kubectl, known: set[str]) -> None:
+def test_every_object_of_an_overlay_is_taken(name: str, space: Kubectl, known: set[str]) -> None:
     """Under Pod Security's eyes, and with nothing that the API server does not know."""
-    objects = {json.dumps(each): each for each in moved(overlay(name), room)}
+    objects = {json.dumps(each): each for each in moved(overlay(name), space)}
     assert objects
     if fresh := [each for text, each in objects.items() if text not in known]:
-        stored = taken(fresh, room)
+        stored = taken(fresh, space)
         assert [each["kind"] for each in stored] == [each["kind"] for each in fresh]
     known |= {*objects}
 
 
 def test_a_guarded_installation_of_every_source_is_taken(
-    room: Kubectl, kubectl_path: Path, tmp_path: Path
+    space: Kubectl, kubectl_path: Path, tmp_path: Path
 ) -> None:
     """Each entry as it was made, for the API server fills nothing in; and a binding for each."""
     sources = [MANIFESTS / "components" / f"source-{source.name}" for source in OTHERS]
@@ -89,8 +89,8 @@ def test_a_guarded_installation_of_every_source_is_taken(
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(whole))
     objects = kustomized(kubectl_path, tmp_path)
     made = one(objects, "MutatingWebhookConfiguration")
-    (stored,) = taken([made], room)
+    (stored,) = taken([made], space)
     assert stored["webhooks"] == made["webhooks"]
     assert len(stored["webhooks"]) == 2 + sum(len(source.marks) for source in OTHERS)
     bindings = of_kind(objects, "ValidatingAdmissionPolicyBinding")
-    assert [each["spec"] for each in taken(bindings, room)] == [each["spec"] for each in bindings]
+    assert [each["spec"] for each in taken(bindings, space)] == [each["spec"] for each in bindings]

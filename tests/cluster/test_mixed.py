@@ -11,7 +11,7 @@ import jsonpatch
 import pytest
 
 from tests.cluster.manifests import SPOT, WORKERS_ON_SPOT, Json, pod, terms, within
-from tests.cluster.rooms import is_stamped
+from tests.cluster.spaces import is_stamped
 from tests.control_planes import clear_namespace
 from webhook import names
 from webhook.admission.arrival import Arrival, Cluster

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.cluster.live_runs import CONTAINER, create_run
 from tests.cluster.manifests import pod
-from tests.cluster.rooms import Json, NewNamespace, Room
-from tests.cluster.scenes import CONTAINER, play
+from tests.cluster.spaces import Json, NewNamespace, Space
 from tests.wording import mentions
 from webhook import names
 
@@ -21,23 +21,23 @@ pytest_plugins = ["tests.cluster.run_fixtures", "tests.cluster.webhook_fixtures"
 EVERYTHING = "pods,services,configmaps,secrets,deployments,events,leases"
 
 
-def made_for(room: Room, run: str) -> list[Json]:
+def made_for(space: Space, run: str) -> list[Json]:
     """All objects of the whole cluster that say that they are this run's."""
-    uid = room.get("runs", run)["metadata"]["uid"]
-    listed: list[Json] = room.kubectl.json(
+    uid = space.get("runs", run)["metadata"]["uid"]
+    listed: list[Json] = space.kubectl.json(
         "get", EVERYTHING, "--all-namespaces", "-l", f"{names.RUN_UID}={uid}"
     )["items"]
     return listed
 
 
-def test_all_that_is_made_for_a_run_is_in_its_namespace(run_room: Room) -> None:
+def test_all_that_is_made_for_a_run_is_in_its_namespace(run_space: Space) -> None:
     """And is owned by it, so that it goes with it: pods, Service, keys and hostfile."""
     roles: Json = {"launcher": {}, "worker": {"count": 2}}
-    scene = play(run_room, "mpi", framework="mpi", replicas=roles)
-    scene.until_running("launcher-0", "worker-0", "worker-1")
-    found = made_for(run_room, "mpi")
+    live = create_run(run_space, "mpi", framework="mpi", replicas=roles)
+    live.until_running("launcher-0", "worker-0", "worker-1")
+    found = made_for(run_space, "mpi")
     assert {each["kind"] for each in found} == {"Pod", "Service", "ConfigMap", "Secret"}
-    assert {each["metadata"]["namespace"] for each in found} == {run_room.name}
+    assert {each["metadata"]["namespace"] for each in found} == {run_space.name}
     for each in found:
         (owner,) = each["metadata"]["ownerReferences"]
         assert (owner["kind"], owner["name"]) == (names.RUN_KIND, "mpi")
@@ -56,16 +56,16 @@ def test_all_that_is_made_for_a_run_is_in_its_namespace(run_room: Room) -> None:
     ],
 )
 def test_a_template_names_neither_namespace_nor_name_nor_owner(
-    run_room: Room, metadata: Json
+    run_space: Space, metadata: Json
 ) -> None:
     """Such a Run is over before a pod is made, and says what has to be removed."""
     (field,) = metadata
     template: Json = {"metadata": metadata, "spec": {"containers": [CONTAINER]}}
-    scene = play(run_room, "climber", template=template)
-    scene.until_phase("Failed")
-    message = scene.condition("Failed")["message"]
+    live = create_run(run_space, "climber", template=template)
+    live.until_phase("Failed")
+    message = live.condition("Failed")["message"]
     mentions(message, f"template.metadata.{field}: ", "not reach the pods")
-    assert made_for(run_room, "climber") == []
+    assert made_for(run_space, "climber") == []
 
 
 @pytest.mark.parametrize(
@@ -77,29 +77,31 @@ def test_a_template_names_neither_namespace_nor_name_nor_owner(
     ],
 )
 def test_accounts_and_secrets_are_those_of_the_namespace(
-    run_room: Room, field: str, value: Any, words: str
+    run_space: Space, field: str, value: Any, words: str
 ) -> None:
     """A pod can name no others, nor can a Run: as for any pod its author would create."""
     template: Json = {"spec": {"containers": [CONTAINER], field: value}}
-    scene = play(run_room, "elsewhere", template=template)
+    live = create_run(run_space, "elsewhere", template=template)
     if words:
-        scene.until("it is refused", lambda: words in scene.condition("Created").get("message", ""))
-        assert scene.pods() == {}
+        live.until("it is refused", lambda: words in live.condition("Created").get("message", ""))
+        assert live.pods() == {}
     else:
         # Kubernetes takes the name as it is, and no node will ever find such a Secret.
-        scene.until("the pod is there", lambda: len(scene.pods()) == 1)
-        (seen,) = scene.pods().values()
-        assert seen["metadata"]["namespace"] == run_room.name
+        live.until("the pod is there", lambda: len(live.pods()) == 1)
+        (seen,) = live.pods().values()
+        assert seen["metadata"]["namespace"] == run_space.name
 
 
 def test_a_forged_replica_in_another_namespace_counts_for_nothing(
-    run_room: Room, new_namespace: NewNamespace
+    run_space: Space, new_namespace: NewNamespace
 ) -> None:
     """An owner reference means an owner of the same namespace: the run makes its own pods."""
     other = new_namespace({})
-    scene = play(run_room, "real", framework="jax", suspend=True, replicas={"worker": {"count": 1}})
-    scene.until_phase("Suspended")
-    uid = scene.run()["metadata"]["uid"]
+    live = create_run(
+        run_space, "real", framework="jax", suspend=True, replicas={"worker": {"count": 1}}
+    )
+    live.until_phase("Suspended")
+    uid = live.run()["metadata"]["uid"]
     forged = pod(
         "real-worker-0",
         labels={names.RUN: "real", names.RUN_UID: uid, names.MANAGED_BY: names.MANAGER},
@@ -115,19 +117,19 @@ def test_a_forged_replica_in_another_namespace_counts_for_nothing(
         }
     ]
     other.create(forged)
-    scene.set(suspend=False)
-    (seen,) = scene.until_running("worker-0").values()
-    assert seen["metadata"]["namespace"] == run_room.name
-    scene.until("one is active", lambda: scene.role("worker").get("active") == 1)
+    live.set(suspend=False)
+    (seen,) = live.until_running("worker-0").values()
+    assert seen["metadata"]["namespace"] == run_space.name
+    live.until("one is active", lambda: live.role("worker").get("active") == 1)
 
 
-def test_a_template_cannot_pass_for_another_run(run_room: Room) -> None:
+def test_a_template_cannot_pass_for_another_run(run_space: Space) -> None:
     """What the controller selects by is written last, whatever the template says."""
     labels = {names.RUN: "other", names.RUN_UID: "0", names.MANAGED_BY: "else"}
     template: Json = {"metadata": {"labels": labels}, "spec": {"containers": [CONTAINER]}}
-    scene = play(run_room, "plain", template=template)
-    (seen,) = scene.until_running("master-0").values()
+    live = create_run(run_space, "plain", template=template)
+    (seen,) = live.until_running("master-0").values()
     own = seen["metadata"]["labels"]
     assert own[names.RUN] == "plain"
-    assert own[names.RUN_UID] == scene.run()["metadata"]["uid"]
+    assert own[names.RUN_UID] == live.run()["metadata"]["uid"]
     assert own[names.MANAGED_BY] == names.MANAGER

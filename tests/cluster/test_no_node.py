@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.manifests import pod, template, workload
-from tests.cluster.rooms import Json, Room, Running
+from tests.cluster.spaces import Json, Running, Space
 from tests.eventually import eventually
 from tests.wording import mentions
 from webhook import names
@@ -62,7 +62,7 @@ spec:
 
 @pytest.fixture(scope="module")
 def server(
-    control_plane: ControlPlane, module_room: Room, tmp_path_factory: pytest.TempPathFactory
+    control_plane: ControlPlane, module_space: Space, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
     """A webhook with --nodes that knows the nodes."""
     folder = tmp_path_factory.mktemp("policies")
@@ -71,7 +71,7 @@ def server(
         control_plane,
         folder,
         name="fairlead-nodes",
-        namespaces=[module_room.name],
+        namespaces=[module_space.name],
         options=["--nodes"],
     )
     running = Running(webhook, folder)
@@ -94,18 +94,18 @@ def container(name: str = "main", *, sidecar: bool = False, **requests: str) -> 
     return made | {"resources": {"requests": asked, "limits": asked}}
 
 
-def warned(module_room: Room, manifest: Json, *options: str) -> str:
+def warned(module_space: Space, manifest: Json, *options: str) -> str:
     """What kubectl warns of when the pod is created; empty if nothing."""
-    done = module_room.kubectl.run("create", "-f", "-", *options, stdin=json.dumps(manifest))
+    done = module_space.kubectl.run("create", "-f", "-", *options, stdin=json.dumps(manifest))
     assert done.returncode == 0, done.stderr
     return " ".join(line for line in done.stderr.splitlines() if " nodes" in line)
 
 
-def wait_for_scheduler(module_room: Room, name: str, *, bound: bool) -> None:
+def wait_for_scheduler(module_space: Space, name: str, *, bound: bool) -> None:
     """Wait until the pod is bound, or until the scheduler says that no node takes it."""
 
     def judged() -> bool:
-        seen = module_room.get("pods", name)
+        seen = module_space.get("pods", name)
         conditions = seen.get("status", {}).get("conditions", [])
         refused = [c for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"]
         if "nodeName" in seen["spec"]:
@@ -181,28 +181,28 @@ CASES: dict[str, tuple[Json, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize(("name", "fields", "facts"), [(n, *case) for n, case in CASES.items()])
 def test_the_warning_is_the_schedulers_verdict(
-    module_room: Room, name: str, fields: dict[str, Any], facts: tuple[str, ...]
+    module_space: Space, name: str, fields: dict[str, Any], facts: tuple[str, ...]
 ) -> None:
     """What is warned of stays pending, and what is not is bound."""
-    warning = warned(module_room, pod(name, **fields))
+    warning = warned(module_space, pod(name, **fields))
     mentions(warning, *facts)
     assert bool(facts) == bool(warning)
-    wait_for_scheduler(module_room, name, bound=not facts)
-    module_room.kubectl("delete", "pod", name, "--wait=false", "--grace-period=0")
+    wait_for_scheduler(module_space, name, bound=not facts)
+    module_space.kubectl("delete", "pod", name, "--wait=false", "--grace-period=0")
 
 
-def test_a_node_that_is_made_on_demand_is_not_missed(module_room: Room, server: Running) -> None:
+def test_a_node_that_is_made_on_demand_is_not_missed(module_space: Space, server: Running) -> None:
     """The pod waits for it, and nobody is warned, nor is it counted."""
     before = server.metric("fairlead_unplaceable_total")
     labels = {names.RUN: "r", "want": "burst"}
-    assert warned(module_room, pod("burst", labels=labels)) == ""
-    wait_for_scheduler(module_room, "burst", bound=False)
+    assert warned(module_space, pod("burst", labels=labels)) == ""
+    wait_for_scheduler(module_space, "burst", bound=False)
     assert server.metric("fairlead_unplaceable_total") == before
-    assert warned(module_room, pod("gone", labels={names.RUN: "r", "want": "gone"}))
+    assert warned(module_space, pod("gone", labels={names.RUN: "r", "want": "gone"}))
     assert server.metric("fairlead_unplaceable_total") == before + 1
 
 
-def test_a_node_that_is_added_and_deleted_is_observed(module_room: Room) -> None:
+def test_a_node_that_is_added_and_deleted_is_observed(module_space: Space) -> None:
     """Once it is ready nothing is said; cordoned, that is; gone, that no node is left."""
     late = f"late-{uuid.uuid4().hex[:6]}"
     asking = pod("late", nodeSelector={"pool": late})
@@ -215,20 +215,20 @@ def test_a_node_that_is_added_and_deleted_is_observed(module_room: Room) -> None
 
     def wait_for(*facts: str) -> None:
         def there() -> bool:
-            said = warned(module_room, asking, "--dry-run=server") or "silence"
+            said = warned(module_space, asking, "--dry-run=server") or "silence"
             assert "pool=" in said or said == "silence"
             return all(fact in said for fact in facts)
 
         eventually(f"it says {facts}", there)
 
     wait_for("for the pod as created", f"pool={late} matches none")
-    module_room.create(node)
+    module_space.create(node)
     try:
         wait_for("silence")
-        module_room.kubectl("cordon", late)
+        module_space.kubectl("cordon", late)
         wait_for(f"pool={late} matches 1", "cordoned")
     finally:
-        module_room.kubectl("delete", "node", late)
+        module_space.kubectl("delete", "node", late)
     wait_for(f"pool={late} matches none")
 
 
@@ -240,32 +240,32 @@ def test_the_view_is_reported_and_never_makes_the_webhook_unready(server: Runnin
     assert server.metric("fairlead_cache_age_seconds", resource="nodes") < 300
 
 
-def test_a_pod_that_names_its_node_is_judged_by_that_node(module_room: Room) -> None:
+def test_a_pod_that_names_its_node_is_judged_by_that_node(module_space: Space) -> None:
     """By a requirement; a node that is not known is as one that does not meet it."""
     strict = {names.RUN: "r", "want": "on-demand"}
     nodes = {
         each["metadata"]["labels"].get(POOL): each["metadata"]["name"]
-        for each in module_room.plane.api.get("/api/v1/nodes")["items"]
+        for each in module_space.plane.api.get("/api/v1/nodes")["items"]
     }
-    kept = module_room.create(pod("kept", labels=strict, nodeName=nodes["on-demand"]))
+    kept = module_space.create(pod("kept", labels=strict, nodeName=nodes["on-demand"]))
     assert kept["spec"]["nodeName"] == nodes["on-demand"]
     for name, cure in ((nodes["gpu"], "does not meet it"), ("no-node", "remove nodeName")):
         manifest = pod("refused", labels=strict, nodeName=name)
-        done = module_room.kubectl.run("create", "-f", "-", stdin=json.dumps(manifest))
+        done = module_space.kubectl.run("create", "-f", "-", stdin=json.dumps(manifest))
         assert done.returncode == 1
         mentions(done.stderr, "policy on-demand-only", f"nodeSelector[{POOL}]", cure)
 
 
-def test_a_daemon_set_s_pod_is_judged_by_the_node_it_is_for(module_room: Room) -> None:
+def test_a_daemon_set_s_pod_is_judged_by_the_node_it_is_for(module_space: Space) -> None:
     """It is refused, with the reason where its author looks, and does not stay pending."""
     made = template(labels={"want": "on-demand"}, tolerations=[GPU])
-    module_room.create(workload("DaemonSet", "everywhere", made))
+    module_space.create(workload("DaemonSet", "everywhere", made))
 
     def told() -> bool:
-        described = module_room.kubectl("describe", "daemonset", "everywhere")
+        described = module_space.kubectl("describe", "daemonset", "everywhere")
         return "FailedCreate" in described and "does not meet it" in described
 
     eventually("the reason is told of the DaemonSet", told)
-    mine = module_room.items("pods", "app=app")
+    mine = module_space.items("pods", "app=app")
     assert all("on-demand" in each["spec"].get("nodeName", "on-demand") for each in mine)
-    module_room.delete("daemonsets", "everywhere")
+    module_space.delete("daemonsets", "everywhere")

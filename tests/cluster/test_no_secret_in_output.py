@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.live_runs import CONTAINER, SOON, create_run
 from tests.cluster.manifests import Json, pod
-from tests.cluster.rooms import Room
-from tests.cluster.scenes import CONTAINER, SOON, play
+from tests.cluster.spaces import Space
 from tests.control_planes import clear_namespace
 from tests.server.serving import get
 from webhook import names
@@ -52,10 +52,10 @@ def said(
     plane = run_api
     name = "nothing-secret-is-said"
     plane.create_namespace(name)
-    room = Room(plane, cluster_kubectl.within(name), name)
+    space = Space(plane, cluster_kubectl.within(name), name)
     folder = tmp_path_factory.mktemp("policies")
     (folder / "policies.yaml").write_text(POLICIES)
-    kubeconfig, token = account(room, tmp_path_factory.mktemp("account"))
+    kubeconfig, token = account(space, tmp_path_factory.mktemp("account"))
     debug = ("--log-level", "debug")
     webhook = start_webhook(plane, folder, name="talking-webhook", namespaces=[name], options=debug)
     controller = start_controller(
@@ -75,20 +75,22 @@ def said(
             "spec": {"containers": [container]},
         }
         roles: Json = {"launcher": {}, "worker": {"count": 2}}
-        scene = play(room, "quicksilver-run", framework="mpi", replicas=roles, template=template)
-        scene.until_running("launcher-0", "worker-0", "worker-1")
-        scene.ends("worker-1", 1)
-        scene.until("it is replaced", lambda: scene.role("worker").get("restarts") == 1)
-        scene.until_running("launcher-0", "worker-0", "worker-1")
+        live = create_run(
+            space, "quicksilver-run", framework="mpi", replicas=roles, template=template
+        )
+        live.until_running("launcher-0", "worker-0", "worker-1")
+        live.ends("worker-1", 1)
+        live.until("it is replaced", lambda: live.role("worker").get("restarts") == 1)
+        live.until_running("launcher-0", "worker-0", "worker-1")
         refused = pod(
             "quicksilver-pod", annotations={"note": TOLD}, nodeSelector={names.OS_LABEL: "linux"}
         )
         refused["spec"]["nodeSelector"]["kubernetes.io/arch"] = "arm64"
-        assert room.kubectl.run("create", "-f", "-", stdin=json.dumps(refused)).returncode == 1
-        scene.ends("launcher-0", 0)
-        scene.until_phase("Succeeded")
-        scene.until("keys are made", lambda: names.SERVING_SECRET in secrets(room))
-        kept = secrets(room)
+        assert space.kubectl.run("create", "-f", "-", stdin=json.dumps(refused)).returncode == 1
+        live.ends("launcher-0", 0)
+        live.until_phase("Succeeded")
+        live.until("keys are made", lambda: names.SERVING_SECRET in secrets(space))
+        kept = secrets(space)
         (ssh,) = (each for each in kept.values() if "ssh-privatekey" in each)
         ports = [int(webhook.health_url.rpartition(":")[2]), controller.health_port]
         plain = "\n".join(
@@ -115,13 +117,13 @@ def said(
     finally:
         stop_webhook(plane, webhook)
         plane.stop_component(controller.name)
-        room.kubectl("delete", "clusterrolebinding", ACCOUNT)
+        space.kubectl("delete", "clusterrolebinding", ACCOUNT)
         clear_namespace(plane, name)
 
 
-def secrets(room: Room) -> dict[str, dict[str, str]]:
-    """What the room's Secrets hold, in base64."""
-    items = room.items("secrets")
+def secrets(space: Space) -> dict[str, dict[str, str]]:
+    """What the space's Secrets hold, in base64."""
+    items = space.items("secrets")
     return {each["metadata"]["name"]: each.get("data", {}) for each in items}
 
 
@@ -130,15 +132,15 @@ def is_key(text: str) -> bool:
     return b"PRIVATE KEY" in base64.b64decode(text)
 
 
-def account(room: Room, folder: Path) -> tuple[Path, str]:
+def account(space: Space, folder: Path) -> tuple[Path, str]:
     """A kubeconfig with a service account's token, and the token."""
-    room.kubectl("create", "serviceaccount", ACCOUNT)
-    room.kubectl(
+    space.kubectl("create", "serviceaccount", ACCOUNT)
+    space.kubectl(
         *("create", "clusterrolebinding", ACCOUNT, "--clusterrole=cluster-admin"),
-        f"--serviceaccount={room.name}:{ACCOUNT}",
+        f"--serviceaccount={space.name}:{ACCOUNT}",
     )
-    config = room.kubectl.json("config", "view", "--raw", "--minify")
-    token = room.kubectl("create", "token", ACCOUNT).strip()
+    config = space.kubectl.json("config", "view", "--raw", "--minify")
+    token = space.kubectl("create", "token", ACCOUNT).strip()
     config["users"][0]["user"] = {"token": token}
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(json.dumps(config))

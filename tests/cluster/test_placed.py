@@ -17,7 +17,7 @@ from tests.cluster.manifests import (
     within,
     workload,
 )
-from tests.cluster.rooms import LOOK, NewNamespace, Room, Running, is_stamped, stamp
+from tests.cluster.spaces import LOOK, NewNamespace, Running, Space, is_stamped, stamp
 from tests.eventually import eventually
 from webhook import names
 
@@ -63,7 +63,7 @@ ON_SPOT = within(SPOT, "true")
 
 
 @pytest.fixture
-def room(new_namespace: NewNamespace) -> Room:
+def space(new_namespace: NewNamespace) -> Space:
     """A namespace whose runs go to spot nodes."""
     return new_namespace({"test": "spot"})
 
@@ -76,58 +76,58 @@ def assert_on_spot(seen: Json) -> None:
     assert "spot" in seen["spec"]["nodeName"]
 
 
-def test_a_bare_pod(room: Room) -> None:
+def test_a_bare_pod(space: Space) -> None:
     """It is created placed, and the real scheduler puts it where the policy says."""
-    created = room.create(pod("bare"))
+    created = space.create(pod("bare"))
     assert required_terms(created) == [[ON_SPOT]]
-    (seen,) = room.wait_for_pods(1)
+    (seen,) = space.wait_for_pods(1)
     assert_on_spot(seen)
-    (annotations,) = room.audited("bare")
+    (annotations,) = space.audited("bare")
     assert annotations["pods-0.fairlead.dev/result"] == "placed"
     assert annotations["pods-0.fairlead.dev/policies"] == "on-spot"
 
 
-def test_a_pod_by_generate_name(room: Room) -> None:
+def test_a_pod_by_generate_name(space: Space) -> None:
     """It has neither a name nor a uid yet when it is placed."""
     nameless = pod("")
     nameless["metadata"] = {"generateName": "nameless-", "labels": {names.RUN: "r"}}
     for _ in range(2):
-        room.create(nameless)
-    for seen in room.wait_for_pods(2):
+        space.create(nameless)
+    for seen in space.wait_for_pods(2):
         assert seen["metadata"]["name"].startswith("nameless-")
         assert_on_spot(seen)
 
 
-def test_a_job(room: Room) -> None:
+def test_a_job(space: Space) -> None:
     """Its pods are placed, its template is not touched, and it runs to its end."""
     made = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": job_spec()}
-    created = room.create(made)
+    created = space.create(made)
     assert "affinity" not in created["spec"]["template"]["spec"]
-    (seen,) = room.wait_for_pods(1)
+    (seen,) = space.wait_for_pods(1)
     assert_on_spot(seen)
-    room.kubectl("wait", "--for=condition=Complete", "job/j", "--timeout=120s")
+    space.kubectl("wait", "--for=condition=Complete", "job/j", "--timeout=120s")
 
 
-def test_a_deployment(room: Room) -> None:
+def test_a_deployment(space: Space) -> None:
     """Its pods are placed, and the rollout ends with as many as were asked for."""
-    room.create(workload("Deployment", "d", replicas=3))
-    room.kubectl("rollout", "status", "deployment/d", "--timeout=120s")
-    for seen in room.wait_for_pods(3):
+    space.create(workload("Deployment", "d", replicas=3))
+    space.kubectl("rollout", "status", "deployment/d", "--timeout=120s")
+    for seen in space.wait_for_pods(3):
         assert_on_spot(seen)
-    assert len(room.items("replicasets")) == 1
+    assert len(space.items("replicasets")) == 1
 
 
-def test_a_stateful_set(room: Room) -> None:
+def test_a_stateful_set(space: Space) -> None:
     """One pod after the other."""
-    room.create(workload("StatefulSet", "s", replicas=2, serviceName="s"))
-    room.kubectl("rollout", "status", "statefulset/s", "--timeout=120s")
-    for seen in room.wait_for_pods(2):
+    space.create(workload("StatefulSet", "s", replicas=2, serviceName="s"))
+    space.kubectl("rollout", "status", "statefulset/s", "--timeout=120s")
+    for seen in space.wait_for_pods(2):
         assert_on_spot(seen)
 
 
-def test_a_cron_job(room: Room) -> None:
+def test_a_cron_job(space: Space) -> None:
     """The pods of the Jobs that its controller makes are placed."""
-    room.create(
+    space.create(
         {
             "apiVersion": "batch/v1",
             "kind": "CronJob",
@@ -137,21 +137,21 @@ def test_a_cron_job(room: Room) -> None:
     )
 
     def bound() -> list[Json]:
-        return [seen for seen in room.pods() if "nodeName" in seen["spec"]]
+        return [seen for seen in space.pods() if "nodeName" in seen["spec"]]
 
     found = eventually("a pod of the CronJob is bound", bound, period=LOOK)
-    room.delete("cronjobs", "c")
+    space.delete("cronjobs", "c")
     for seen in found:
         assert seen["metadata"]["ownerReferences"][0]["kind"] == "Job"
         assert_on_spot(seen)
 
 
-def test_a_daemon_set_is_left_alone_but_stamped(room: Room) -> None:
+def test_a_daemon_set_is_left_alone_but_stamped(space: Space) -> None:
     """Its controller reads its own template, so each node keeps its pod; the stamp says why."""
-    room.create(workload("DaemonSet", "agent"))
-    room.kubectl("rollout", "status", "daemonset/agent", "--timeout=120s")
+    space.create(workload("DaemonSet", "agent"))
+    space.kubectl("rollout", "status", "daemonset/agent", "--timeout=120s")
     # The four nodes without a taint.
-    for seen in room.wait_for_pods(4):
+    for seen in space.wait_for_pods(4):
         assert seen["spec"]["nodeName"].startswith("on-demand-")
         assert "DaemonSet" in stamp(seen)["leftAlone"]
         # The controller's own term by the node's name is all there is.
@@ -161,9 +161,9 @@ def test_a_daemon_set_is_left_alone_but_stamped(room: Room) -> None:
         assert SPOT_TAINT not in seen["spec"]["tolerations"]
 
 
-def test_a_forged_owner_reference_to_a_daemon_set_does_not_help(room: Room) -> None:
+def test_a_forged_owner_reference_to_a_daemon_set_does_not_help(space: Space) -> None:
     """The request's user tells that its controller did not make the pod: it is placed."""
-    agent = room.create(workload("DaemonSet", "agent", template(nodeSelector={"no": "where"})))
+    agent = space.create(workload("DaemonSet", "agent", template(nodeSelector={"no": "where"})))
     forged = pod("forged")
     forged["metadata"]["ownerReferences"] = [
         {
@@ -174,66 +174,66 @@ def test_a_forged_owner_reference_to_a_daemon_set_does_not_help(room: Room) -> N
             "controller": True,
         }
     ]
-    created = room.create(forged)
+    created = space.create(forged)
     assert created["metadata"]["ownerReferences"]
     assert required_terms(created) == [[ON_SPOT]]
-    (seen,) = room.wait_for_pods(1)
+    (seen,) = space.wait_for_pods(1)
     assert_on_spot(seen)
 
 
-def test_each_of_a_pod_s_own_terms_is_narrowed(room: Room) -> None:
+def test_each_of_a_pod_s_own_terms_is_narrowed(space: Space) -> None:
     """Terms are alternatives: one that were left as it is would let the pod go elsewhere."""
     own = [
         within("topology.kubernetes.io/zone", "europe-west4-a"),
         within("cloud.google.com/gke-nodepool", "on-demand", "gpu-spot"),
         {"key": "nobody", "operator": "Exists"},
     ]
-    created = room.create(pod("terms", affinity=terms(*own)))
+    created = space.create(pod("terms", affinity=terms(*own)))
     assert required_terms(created) == [[one, ON_SPOT] for one in own]
-    (seen,) = room.wait_for_pods(1)
+    (seen,) = space.wait_for_pods(1)
     assert_on_spot(seen)
 
 
-def test_a_server_side_dry_run(room: Room) -> None:
+def test_a_server_side_dry_run(space: Space) -> None:
     """It shows the pod as it would be, and nothing comes of it."""
-    shown = room.create(pod("dry"), dry_run=True)
+    shown = space.create(pod("dry"), dry_run=True)
     assert required_terms(shown) == [[ON_SPOT]]
     assert is_stamped(shown)
-    assert room.pods() == []
+    assert space.pods() == []
     # Fairlead is asked for dry runs too, and does the same.
-    (annotations,) = room.audited("dry")
+    (annotations,) = space.audited("dry")
     assert annotations["pods-0.fairlead.dev/result"] == "placed"
 
 
 def test_labels_from_a_policy_make_no_runaway(new_namespace: NewNamespace) -> None:
     """Labels are added, none is changed, and so the ReplicaSet keeps the pods that it made."""
-    room = new_namespace({"test": "labels"})
-    room.create(workload("Deployment", "d", replicas=2))
-    room.kubectl("rollout", "status", "deployment/d", "--timeout=120s")
-    first = {seen["metadata"]["uid"] for seen in room.wait_for_pods(2)}
+    space = new_namespace({"test": "labels"})
+    space.create(workload("Deployment", "d", replicas=2))
+    space.kubectl("rollout", "status", "deployment/d", "--timeout=120s")
+    first = {seen["metadata"]["uid"] for seen in space.wait_for_pods(2)}
     # Long enough for hundreds of pods, were each one lost to its ReplicaSet.
-    room.kubectl("scale", "deployment/d", "--replicas=3")
-    room.kubectl("rollout", "status", "deployment/d", "--timeout=120s")
-    found = room.wait_for_pods(3)
+    space.kubectl("scale", "deployment/d", "--replicas=3")
+    space.kubectl("rollout", "status", "deployment/d", "--timeout=120s")
+    found = space.wait_for_pods(3)
     assert first < {seen["metadata"]["uid"] for seen in found}
     for seen in found:
         assert seen["metadata"]["labels"]["team"] == "research"
         assert seen["metadata"]["labels"]["app"] == "app"
-    made = [event for event in room.plane.audit_events(room.name) if event["verb"] == "create"]
+    made = [event for event in space.plane.audit_events(space.name) if event["verb"] == "create"]
     created = [event for event in made if event["objectRef"].get("subresource") is None]
     assert len(created) == 3
-    assert len(room.items("replicasets")) == 1
+    assert len(space.items("replicasets")) == 1
 
 
 def test_a_namespace_that_is_marked_as_a_whole(new_namespace: NewNamespace) -> None:
     """Every pod in it belongs, is of the kind that the namespace says, and is placed by that."""
     labels = {"test": "whole", names.PLACE: names.PLACE_ALL, names.KIND: "notebook"}
-    room = new_namespace(labels)
-    room.create(pod("unmarked", labels={}))
-    room.create(pod("marked"))
+    space = new_namespace(labels)
+    space.create(pod("unmarked", labels={}))
+    space.create(pod("marked"))
     # What the pod itself says goes before what the namespace says.
-    room.create(pod("tagged", labels={names.KIND: "job"}))
-    found = {seen["metadata"]["name"]: seen for seen in room.wait_for_pods(3)}
+    space.create(pod("tagged", labels={names.KIND: "job"}))
+    found = {seen["metadata"]["name"]: seen for seen in space.wait_for_pods(3)}
     for name in ("unmarked", "marked"):
         assert found[name]["spec"]["nodeName"].startswith("gpu-")
         assert set(stamp(found[name])["policies"]) == {"notebooks-on-gpu"}
@@ -242,13 +242,13 @@ def test_a_namespace_that_is_marked_as_a_whole(new_namespace: NewNamespace) -> N
 
 
 def test_pods_without_a_mark_and_those_of_kube_system_never_reach_us(
-    room: Room, running: Running
+    space: Space, running: Running
 ) -> None:
     """The API server itself does not send them, so they do not depend on us."""
     before = running.metric("fairlead_admission_requests_total")
-    system = Room(room.plane, room.kubectl.within("kube-system"), "kube-system")
+    system = Space(space.plane, space.kubectl.within("kube-system"), "kube-system")
     try:
-        for where, sent in ((room, pod("unmarked", labels={})), (system, pod("marked"))):
+        for where, sent in ((space, pod("unmarked", labels={})), (system, pod("marked"))):
             created = where.create(sent)
             assert not is_stamped(created)
             assert "affinity" not in created["spec"]
@@ -261,11 +261,11 @@ def test_pods_without_a_mark_and_those_of_kube_system_never_reach_us(
 
 def test_thirty_seconds_of_grace_are_the_api_servers_own(new_namespace: NewNamespace) -> None:
     """It fills them in before any webhook sees the pod; nobody can tell who wrote them."""
-    room = new_namespace({"test": "ends"})
-    path = f"/api/v1/namespaces/{room.name}/pods?dryRun=All"
+    space = new_namespace({"test": "ends"})
+    path = f"/api/v1/namespaces/{space.name}/pods?dryRun=All"
     got = {}
     for own in (None, 30, 45, 0, 61):
         sent = pod("p", labels={names.RUN: "r"}, terminationGracePeriodSeconds=own)
-        status, body = room.plane.api.call("POST", path, sent)
+        status, body = space.plane.api.call("POST", path, sent)
         got[own] = body["spec"]["terminationGracePeriodSeconds"] if status == 201 else status
     assert got == {None: 20, 30: 20, 45: 45, 0: 0, 61: 403}

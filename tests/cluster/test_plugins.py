@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.manifests import Json, pod
-from tests.cluster.rooms import NewNamespace, Room
+from tests.cluster.spaces import NewNamespace, Space
 from webhook.evaluation.plugins import PluginInputs, admit, conflicts
 from webhook.placement.nodes import by_name, parse_node
 from webhook.sandbox.control_plane import ControlPlane
@@ -130,15 +130,15 @@ def test_the_pod_is_as_the_api_server_makes_it(
     new_namespace: NewNamespace, fields: Json, limits: list[Json] | None
 ) -> None:
     """Before any webhook."""
-    room = new_namespace({})
+    space = new_namespace({})
     ranges = []
     if limits:
         spec = {"limits": limits}
         head = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}}
-        room.create({**head, "spec": spec})
+        space.create({**head, "spec": spec})
         ranges = [{**head, "spec": spec}]
     sent = pod("p", **fields)
-    made = room.create(sent, dry_run=True)
+    made = space.create(sent, dry_run=True)
     foreseen = admit(sent, "here", inputs(*ranges), by_name([parse_node(NODE)]))
     assert relevant(foreseen) == relevant(made)
 
@@ -146,10 +146,10 @@ def test_the_pod_is_as_the_api_server_makes_it(
 @pytest.mark.usefixtures("objects")
 def test_a_conflict_is_refused(new_namespace: NewNamespace) -> None:
     """With the key that both select."""
-    room: Room = new_namespace({})
+    space: Space = new_namespace({})
     sent = pod("p", runtimeClassName="plugins-kata", nodeSelector={"pool": "gpu"})
-    path = f"/api/v1/namespaces/{room.name}/pods?dryRun=All"
-    status, answer = room.plane.api.call("POST", path, sent)
+    path = f"/api/v1/namespaces/{space.name}/pods?dryRun=All"
+    status, answer = space.plane.api.call("POST", path, sent)
     assert status == 403, answer
     ((_, text),) = conflicts(sent["spec"], inputs().runtime_classes)
     assert "pool" in text

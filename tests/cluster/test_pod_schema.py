@@ -19,7 +19,7 @@ from webhook.pod_schema.field_checks import faults, schema
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.cluster.rooms import Json
+    from tests.cluster.spaces import Json
     from webhook.sandbox.control_plane import ControlPlane
     from webhook.sandbox.kubectl import Kubectl
 

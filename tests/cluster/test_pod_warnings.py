@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.cluster.manifests import Json, pod, required_terms, terms, within
-from tests.cluster.rooms import NewNamespace, Room, Running, is_stamped, stamp
+from tests.cluster.spaces import NewNamespace, Running, Space, is_stamped, stamp
 from tests.wording import mentions
 from webhook import names
 from webhook.cli import audit
@@ -71,47 +71,47 @@ IN_A = {ZONE: "europe-west4-a"}
 PREFIX = 'admission webhook "pods-0.fairlead.dev" denied the request: fairlead: '
 
 
-def create(room: Room, sent: Json) -> tuple[int, str]:
+def create(space: Space, sent: Json) -> tuple[int, str]:
     """`kubectl create` the pod; the exit code, and what is on stderr."""
-    done = room.kubectl.run("create", "-f", "-", stdin=json.dumps(sent))
+    done = space.kubectl.run("create", "-f", "-", stdin=json.dumps(sent))
     return done.returncode, done.stderr
 
 
 def test_a_pod_that_contradicts_an_override_is_rejected(new_namespace: NewNamespace) -> None:
     """kubectl prints which policy, which field, and the pod's own word."""
-    room = new_namespace({"test": "override"})
-    code, said = create(room, pod("p", nodeSelector=IN_A))
+    space = new_namespace({"test": "override"})
+    code, said = create(space, pod("p", nodeSelector=IN_A))
     assert code == 1
     assert PREFIX in said
     for part in ("keep-to-zone-b", "affinity", "nodeSelector", ZONE, "europe-west4-a"):
         assert part in said
-    assert room.pods() == []
+    assert space.pods() == []
 
 
 def test_a_job_s_rejected_pod_is_reported_in_its_events(new_namespace: NewNamespace) -> None:
     """Where nobody is at kubectl, the controller says it."""
-    room = new_namespace({"test": "override"})
+    space = new_namespace({"test": "override"})
     own = {"template": {**pod("", nodeSelector=IN_A, restartPolicy="Never"), "kind": "Pod"}}
     own["template"].pop("apiVersion")
     own["template"].pop("kind")
     own["template"]["metadata"].pop("name")
-    room.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": own})
-    while "keep-to-zone-b" not in room.kubectl("get", "events", "-o", "yaml"):
+    space.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": own})
+    while "keep-to-zone-b" not in space.kubectl("get", "events", "-o", "yaml"):
         pass
-    assert room.pods() == []
+    assert space.pods() == []
 
 
 def test_a_pod_that_contradicts_a_default_is_admitted_with_a_warning(
     new_namespace: NewNamespace,
 ) -> None:
     """The default stands back, and kubectl prints the warning."""
-    room = new_namespace({"test": "default"})
-    code, said = create(room, pod("p", nodeSelector=IN_A))
+    space = new_namespace({"test": "default"})
+    code, said = create(space, pod("p", nodeSelector=IN_A))
     assert code == 0
     (warning,) = [line for line in said.splitlines() if line.startswith("Warning: ")]
     assert warning.startswith("Warning: fairlead: ")
     assert "rather-zone-b" in warning
-    (seen,) = room.wait_for_pods(1)
+    (seen,) = space.wait_for_pods(1)
     assert "affinity" not in seen["spec"]
     assert seen["spec"]["nodeSelector"] == IN_A
 
@@ -121,9 +121,9 @@ def test_a_pod_without_contradictions_is_admitted_without_warnings(
 ) -> None:
     """Neither by a default nor by an override is anybody warned who does not need to know."""
     for test in ("override", "default"):
-        room = new_namespace({"test": test})
-        assert create(room, pod("p")) == (0, "")
-        (seen,) = room.wait_for_pods(1)
+        space = new_namespace({"test": test})
+        assert create(space, pod("p")) == (0, "")
+        (seen,) = space.wait_for_pods(1)
         assert required_terms(seen) == [[within(ZONE, "europe-west4-b")]]
 
 
@@ -131,30 +131,30 @@ def test_a_policy_under_audit_changes_nothing_and_is_recorded(
     running: Running, new_namespace: NewNamespace, tmp_path: Path
 ) -> None:
     """The audit log has what it would have done, the pod has nothing of it."""
-    room = new_namespace({"test": "audit"})
+    space = new_namespace({"test": "audit"})
     for name, own in (("refused", IN_A), ("placed", {})):
-        assert create(room, pod(name, nodeSelector=own)) == (0, "")
-    for seen in room.wait_for_pods(2):
+        assert create(space, pod(name, nodeSelector=own)) == (0, "")
+    for seen in space.wait_for_pods(2):
         assert stamp(seen)["policies"] == {}
         assert "europe-west4-b" not in json.dumps(seen["spec"])
-    (refused,) = room.audited("refused")
+    (refused,) = space.audited("refused")
     report = json.loads(refused["pods-0.fairlead.dev/audit"])
     assert report["policies"] == ["later-zone-b"]
     assert "later-zone-b" in report["rejections"][0]
-    (placed,) = room.audited("placed")
+    (placed,) = space.audited("placed")
     report = json.loads(placed["pods-0.fairlead.dev/audit"])
     assert [operation["value"] for operation in report["patch"]] == [{ZONE: "europe-west4-b"}]
     for result in ("audit-rejects", "audit-differs"):
         assert running.metric("fairlead_decisions_total", result=result, policy="later-zone-b") == 1
     # Both ways to sum up say the same, each of its own source.
     log, metrics = tmp_path / "audit.log", tmp_path / "metrics"
-    events = room.plane.audit_events(room.name)
+    events = space.plane.audit_events(space.name)
     log.write_text("".join(f"{json.dumps(event)}\n" for event in events))
     metrics.write_bytes(running.metrics())
     for option, file in (("--audit-log", log), ("--metrics", metrics)):
         summed = CliRunner().invoke(audit.command, [option, str(file), "-o", "json"])
         assert summed.exit_code == 1
-        rows = [row for row in json.loads(summed.output)["rows"] if row["namespace"] == room.name]
+        rows = [row for row in json.loads(summed.output)["rows"] if row["namespace"] == space.name]
         assert [(row["policy"], row["rejects"], row["changes"]) for row in rows] == [
             ("later-zone-b", 1, 1)
         ]
@@ -162,9 +162,9 @@ def test_a_policy_under_audit_changes_nothing_and_is_recorded(
 
 def test_a_label_with_an_unknown_value_is_reported(new_namespace: NewNamespace) -> None:
     """The pod is created, and its author learns why no policy for notebooks took it."""
-    room = new_namespace({})
+    space = new_namespace({})
     sent = pod("p", labels={names.RUN: "r", names.KIND: "notbook"})
-    code, said = create(room, sent)
+    code, said = create(space, sent)
     assert code == 0
     (warning,) = said.splitlines()
     assert warning.startswith(f"Warning: fairlead: pod p: label {names.KIND}: ")
@@ -192,13 +192,13 @@ def test_a_pods_author_is_warned_exactly_if_the_next_apply_fails(
     new_namespace: NewNamespace, fields: Json, options: tuple[str, ...]
 ) -> None:
     """The API server lets almost nothing of a pod change, and kubectl sends what differs."""
-    room = new_namespace({"test": "apply"})
+    space = new_namespace({"test": "apply"})
     manifest = json.dumps(pod("p", **fields))
-    first = room.kubectl.run("apply", *options, "-f", "-", stdin=manifest)
+    first = space.kubectl.run("apply", *options, "-f", "-", stdin=manifest)
     assert first.returncode == 0
-    assert is_stamped(room.pods()[0])
+    assert is_stamped(space.pods()[0])
     warnings = [line for line in first.stderr.splitlines() if "applying this pod again" in line]
-    again = room.kubectl.run("apply", *options, "-f", "-", stdin=manifest)
+    again = space.kubectl.run("apply", *options, "-f", "-", stdin=manifest)
     assert len(warnings) == (again.returncode != 0), (first.stderr, again.stderr)
     if warnings:
         (field,) = fields
@@ -207,5 +207,5 @@ def test_a_pods_author_is_warned_exactly_if_the_next_apply_fails(
 
 def test_a_pod_that_is_created_is_not_warned_of_applying(new_namespace: NewNamespace) -> None:
     """Whatever was changed in it."""
-    room = new_namespace({"test": "apply"})
-    assert create(room, pod("p", tolerations=OWN_TOLERATION)) == (0, "")
+    space = new_namespace({"test": "apply"})
+    assert create(space, pod("p", tolerations=OWN_TOLERATION)) == (0, "")

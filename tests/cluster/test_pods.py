@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from tests.cluster.manifests import pod, policy_text, template, workload
-from tests.cluster.rooms import LOOK, NewNamespace, Room
+from tests.cluster.spaces import LOOK, NewNamespace, Space
 from tests.eventually import eventually
 from tests.wording import mentions
 from webhook import names
@@ -45,64 +45,64 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def now(
-    control_plane: ControlPlane, module_room: Room, tmp_path_factory: pytest.TempPathFactory
+    control_plane: ControlPlane, module_space: Space, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Path]:
     """The policies that the webhook serves; pods `early` and `forged` are older than it."""
-    room = module_room
-    room.create(pod("early", labels=WORKER, nodeSelector={POOL: "on-demand"}))
-    room.create(pod("forged", labels=WORKER, annotations={names.PLACEMENT: FORGED}))
+    space = module_space
+    space.create(pod("early", labels=WORKER, nodeSelector={POOL: "on-demand"}))
+    space.create(pod("forged", labels=WORKER, annotations={names.PLACEMENT: FORGED}))
     folder = tmp_path_factory.mktemp("policies")
     (folder / "policies.yaml").write_text(NOW)
-    webhook = start_webhook(control_plane, folder, name="fairlead-pods", namespaces=[room.name])
+    webhook = start_webhook(control_plane, folder, name="fairlead-pods", namespaces=[space.name])
     try:
-        room.create(
+        space.create(
             workload("Deployment", "web", template(labels=WORKER, tolerations=[GPU]), replicas=2)
         )
-        room.create(pod("typo", labels={names.RUN: "r"}, nodeSelector={POOL: "typo"}))
-        room.create(pod("foreign", labels={"app": "x"}, nodeSelector={POOL: "typo"}))
-        eventually("all pods exist", lambda: len(room.pods()) == 6, period=LOOK)
-        for name in bound(room, 4):
+        space.create(pod("typo", labels={names.RUN: "r"}, nodeSelector={POOL: "typo"}))
+        space.create(pod("foreign", labels={"app": "x"}, nodeSelector={POOL: "typo"}))
+        eventually("all pods exist", lambda: len(space.pods()) == 6, period=LOOK)
+        for name in bound(space, 4):
             assert name in ("early", "forged") or name.startswith("web-")
         yield folder
     finally:
         stop_webhook(control_plane, webhook)
 
 
-def bound(room: Room, count: int) -> list[str]:
+def bound(space: Space, count: int) -> list[str]:
     """Wait until so many pods have a node, and return their names."""
     found: list[str] = []
 
     def enough() -> bool:
-        found[:] = [each["metadata"]["name"] for each in room.pods() if "nodeName" in each["spec"]]
+        found[:] = [each["metadata"]["name"] for each in space.pods() if "nodeName" in each["spec"]]
         return len(found) >= count
 
-    eventually(f"{count} pods are bound", enough, explain=room.pods, period=LOOK)
+    eventually(f"{count} pods are bound", enough, explain=space.pods, period=LOOK)
     return found
 
 
-def call(room: Room, *arguments: str | Path, kubeconfig: Path | None = None) -> Result:
+def call(space: Space, *arguments: str | Path, kubeconfig: Path | None = None) -> Result:
     """Call the command for the test's namespace."""
-    where = ("--kubeconfig", kubeconfig or room.plane.kubeconfig)
-    namespace = () if "-A" in arguments or "-n" in arguments else ("-n", room.name)
+    where = ("--kubeconfig", kubeconfig or space.plane.kubeconfig)
+    namespace = () if "-A" in arguments or "-n" in arguments else ("-n", space.name)
     return CliRunner().invoke(fairlead, [*map(str, ("pods", *arguments, *where, *namespace))])
 
 
-def limited(room: Room, folder: Path) -> Path:
+def limited(space: Space, folder: Path) -> Path:
     """The kubeconfig of an account that may list the pods of the namespace, and nothing else."""
-    room.kubectl("create", "serviceaccount", "reader")
-    room.kubectl("create", "role", "reader", "--verb=list", "--resource=pods")
-    subject = f"--serviceaccount={room.name}:reader"
-    room.kubectl("create", "rolebinding", "reader", "--role=reader", subject)
-    config = yaml.safe_load(room.plane.kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": room.kubectl("create", "token", "reader").strip()}
+    space.kubectl("create", "serviceaccount", "reader")
+    space.kubectl("create", "role", "reader", "--verb=list", "--resource=pods")
+    subject = f"--serviceaccount={space.name}:reader"
+    space.kubectl("create", "rolebinding", "reader", "--role=reader", subject)
+    config = yaml.safe_load(space.plane.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": space.kubectl("create", "token", "reader").strip()}
     file = folder / "kubeconfig"
     file.write_text(yaml.safe_dump(config))
     return file
 
 
-def found(room: Room, *arguments: str | Path) -> tuple[int, dict[str, tuple[str, str]]]:
+def found(space: Space, *arguments: str | Path) -> tuple[int, dict[str, tuple[str, str]]]:
     """The exit code, and of each pod the finding and its owner's kind and name."""
-    done = call(room, *arguments, "-o", "json")
+    done = call(space, *arguments, "-o", "json")
     answer: Any = json.loads(done.stdout)
     return done.exit_code, {
         each["name"].rpartition("-")[0] or each["name"]: (
@@ -110,84 +110,86 @@ def found(room: Room, *arguments: str | Path) -> tuple[int, dict[str, tuple[str,
             f"{each['owner']['kind']}/{each['owner']['name']}",
         )
         for each in answer["pods"]
-        if each["namespace"] == room.name
+        if each["namespace"] == space.name
     }
 
 
 def test_a_pod_that_today_s_policies_place_otherwise_has_its_top_owner(
-    module_room: Room, now: Path, later: Path
+    module_space: Space, now: Path, later: Path
 ) -> None:
     """Not its ReplicaSet; under the policies that placed it, it is no finding."""
-    replicas = [each["metadata"]["name"] for each in module_room.items("pods", "app=app")]
-    code, pods = found(module_room, "--otherwise", "--policies", later)
+    replicas = [each["metadata"]["name"] for each in module_space.items("pods", "app=app")]
+    code, pods = found(module_space, "--otherwise", "--policies", later)
     assert code == 1
     web = {name: pods.pop(name) for name in list(pods) if name.startswith("web")}
     assert set(web.values()) == {("otherwise", "Deployment/web")}
-    done = call(module_room, "--otherwise", "--policies", later, "-o", "owners")
-    assert f"{module_room.name} deployment.apps/web" in done.stdout.splitlines()
-    text = " ".join(call(module_room, "--otherwise", "--policies", later).stdout.split())
+    done = call(module_space, "--otherwise", "--policies", later, "-o", "owners")
+    assert f"{module_space.name} deployment.apps/web" in done.stdout.splitlines()
+    text = " ".join(call(module_space, "--otherwise", "--policies", later).stdout.split())
     mentions(text, "deployment.apps/web", *replicas, f"nodeSelector[{POOL}]", "gpu", "on-demand")
-    _, before = found(module_room, "--otherwise", "--policies", now)
+    _, before = found(module_space, "--otherwise", "--policies", now)
     assert not any(name.startswith("web") for name in before)
 
 
-def test_a_forged_stamp_hides_no_difference(module_room: Room, now: Path) -> None:
+def test_a_forged_stamp_hides_no_difference(module_space: Space, now: Path) -> None:
     """The result is compared with the pod's spec, not with what its stamp claims."""
-    _, pods = found(module_room, "--otherwise", "--policies", now)
+    _, pods = found(module_space, "--otherwise", "--policies", now)
     assert pods["forged"] == ("otherwise", "Pod/forged")
 
 
 def test_a_pod_of_a_run_without_a_stamp_is_listed_with_the_reason(
-    module_room: Room, now: Path
+    module_space: Space, now: Path
 ) -> None:
     """A pod without a run is not, and neither is one whose stamp is forged."""
-    code, pods = found(module_room, "--unplaced", "--policies", now)
+    code, pods = found(module_space, "--unplaced", "--policies", now)
     assert (code, pods) == (1, {"early": ("unplaced", "Pod/early")})
-    mentions(call(module_room, "--unplaced", "--policies", now).stdout, "early", "1 pod without")
+    mentions(call(module_space, "--unplaced", "--policies", now).stdout, "early", "1 pod without")
 
 
-def test_a_pod_without_a_node_is_listed_as_the_scheduler_says(module_room: Room, now: Path) -> None:
+def test_a_pod_without_a_node_is_listed_as_the_scheduler_says(
+    module_space: Space, now: Path
+) -> None:
     """The scheduler has bound all other pods of runs; a pod without a run is not judged."""
     unbound = {
-        each["metadata"]["name"] for each in module_room.pods() if "nodeName" not in each["spec"]
+        each["metadata"]["name"] for each in module_space.pods() if "nodeName" not in each["spec"]
     }
     assert unbound == {"typo", "foreign"}
-    code, pods = found(module_room, "--no-node", "--policies", now)
+    code, pods = found(module_space, "--no-node", "--policies", now)
     assert (code, pods) == (1, {"typo": ("no-node", "Pod/typo")})
-    text = " ".join(call(module_room, "--no-node", "--policies", now).stdout.split())
+    text = " ".join(call(module_space, "--no-node", "--policies", now).stdout.split())
     mentions(text, f"{POOL}=typo matches none", "1 pod that no node admits")
 
 
 def test_nothing_found_and_everything_read_is_exit_code_0(
-    module_room: Room, now: Path, namespace: str
+    module_space: Space, now: Path, namespace: str
 ) -> None:
     """In a namespace without pods; a namespace that does not exist is unknown."""
-    done = call(module_room, "--policies", now, "-n", namespace)
+    done = call(module_space, "--policies", now, "-n", namespace)
     assert (done.exit_code, done.stdout.count("0 pods")) == (0, 3), done.output
-    missing = call(module_room, "--policies", now, "-n", "no-such-namespace")
+    missing = call(module_space, "--policies", now, "-n", "no-such-namespace")
     assert missing.exit_code == 2
     mentions(missing.stderr, "no-such-namespace")
 
 
 @pytest.mark.usefixtures("now")
-def test_all_namespaces_have_the_same_pods(module_room: Room, later: Path) -> None:
+def test_all_namespaces_have_the_same_pods(module_space: Space, later: Path) -> None:
     """With -A the same pods are found as with the namespace's name."""
-    code, pods = found(module_room, "--otherwise", "-A", "--policies", later)
+    code, pods = found(module_space, "--otherwise", "-A", "--policies", later)
     assert code == 1
-    assert pods == found(module_room, "--otherwise", "--policies", later)[1]
+    assert pods == found(module_space, "--otherwise", "--policies", later)[1]
 
 
 def test_what_may_not_be_read_is_unknown_and_not_well(
-    module_room: Room, now: Path, tmp_path: Path
+    module_space: Space, now: Path, tmp_path: Path
 ) -> None:
     """A user who may list pods only: exit code 2 without a finding, and stderr names each right."""
-    room = module_room
-    config = limited(room, tmp_path)
-    done = call(room, "--otherwise", "--no-node", "--policies", now, kubeconfig=config)
+    space = module_space
+    config = limited(space, tmp_path)
+    done = call(space, "--otherwise", "--no-node", "--policies", now, kubeconfig=config)
     mentions(done.stderr, "list nodes", "list ReplicaSet objects", "namespaces")
     mentions(done.stdout, "cannot be judged" if done.exit_code == 2 else "forged")
     assert "no node admits" not in done.stdout
-    every = call(room, "-A", "--policies", now, kubeconfig=config)
+    every = call(space, "-A", "--policies", now, kubeconfig=config)
     assert every.exit_code == 2
     mentions(every.stderr, "-n NAME")
 
@@ -196,23 +198,23 @@ def test_a_daemon_sets_pods_on_excluded_nodes_would_be_rejected(
     new_namespace: NewNamespace, tmp_path: Path
 ) -> None:
     """They would not get what the requirement sets: a webhook that knows the nodes rejects them."""
-    room = new_namespace({})
-    room.create(workload("DaemonSet", "agent", template(tolerations=[GPU])))
-    items = room.plane.api.get("/api/v1/nodes")["items"]
+    space = new_namespace({})
+    space.create(workload("DaemonSet", "agent", template(tolerations=[GPU])))
+    items = space.plane.api.get("/api/v1/nodes")["items"]
     pools = {
         each["metadata"]["name"]: each["metadata"]["labels"].get(POOL)
         for each in items
         if not [taint for taint in each["spec"].get("taints", ()) if taint["key"] != GPU["key"]]
     }
     assert {"gpu", "on-demand"} <= {*pools.values()}
-    bound(room, len(pools))
+    bound(space, len(pools))
     strict = tmp_path / "strict.yaml"
     strict.write_text(
         policy_text("gpu", "match: {}", f"requirements: {{nodeSelector: {{{POOL}: gpu}}}}")
     )
-    done = call(room, "--otherwise", "--policies", strict, "-o", "json")
+    done = call(space, "--otherwise", "--policies", strict, "-o", "json")
     reasons = {each["name"]: each["reason"] for each in json.loads(done.stdout)["pods"]}
-    for each in room.pods():
+    for each in space.pods():
         name, node = each["metadata"]["name"], each["spec"]["nodeName"]
         if pools[node] == "gpu":
             assert reasons.get(name) is None

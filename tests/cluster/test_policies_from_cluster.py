@@ -16,7 +16,7 @@ from tests.admission.test_policy_handler import forged
 from tests.cli.served import Served, ask, pool_in, pool_policy, served
 from tests.cluster.manifests import LABELLED_SPOT
 from tests.cluster.relays import Relay
-from tests.cluster.rooms import metric
+from tests.cluster.spaces import metric
 from tests.eventually import BUDGET, eventually
 from tests.fast_yaml import load_yaml
 from tests.manifests.generated import MANIFESTS

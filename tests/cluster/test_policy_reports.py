@@ -15,7 +15,7 @@ from tests.cluster.kyverno import policy_report_definition
 from tests.cluster.manifests import pod
 from tests.cluster.paths import home
 from tests.cluster.policy_rule_cases import path_of
-from tests.cluster.rooms import Json, Room
+from tests.cluster.spaces import Json, Space
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
 from tests.server.serving import readiness
@@ -64,10 +64,10 @@ class Site:
     controller: SandboxController
     kubectl: Kubectl
 
-    def room(self, name: str) -> Room:
+    def space(self, name: str) -> Space:
         """A new namespace."""
         self.plane.create_namespace(name)
-        return Room(self.plane, self.kubectl.within(name), name)
+        return Space(self.plane, self.kubectl.within(name), name)
 
     def report(self, namespace: str) -> Json | None:
         """The report of a namespace; None if there is none."""
@@ -171,13 +171,13 @@ def rows(report: Json) -> set[tuple[str, str, str, str]]:
 
 def test_a_report_has_every_kind_of_result(site: Site) -> None:
     """Audit that rejects or changes, an exception, no node; and the pods without any result."""
-    room = site.room("research")
-    room.create(pod("well", labels=WORKER))
-    room.create(pod("refused", labels={**WORKER, "want": "strict"}))
-    room.create(pod("changed", labels={**WORKER, "want": "tier"}))
-    room.create(pod("free", labels={**WORKER, "want": "free"}))
-    room.create(pod("lost", labels=WORKER, nodeSelector={"pool": "typo"}))
-    room.create(pod("foreign", labels={"app": "x"}))
+    space = site.space("research")
+    space.create(pod("well", labels=WORKER))
+    space.create(pod("refused", labels={**WORKER, "want": "strict"}))
+    space.create(pod("changed", labels={**WORKER, "want": "tier"}))
+    space.create(pod("free", labels={**WORKER, "want": "free"}))
+    space.create(pod("lost", labels=WORKER, nodeSelector={"pool": "typo"}))
+    space.create(pod("foreign", labels={"app": "x"}))
     report = site.until("research", pass_=1, fail=2, warn=1, skip=1, error=0)
     assert rows(report) == {
         ("fairlead.dev/no-node", "nodes", "fail", "lost"),
@@ -204,16 +204,16 @@ def test_a_pod_that_came_through_unplaced_is_a_failure(site: Site) -> None:
 
 def test_a_report_that_is_up_to_date_is_not_written_again(site: Site) -> None:
     """Several passes later it has the same version; a new result keeps the older timestamps."""
-    room = site.room("quiet")
-    room.create(pod("lost-a", labels=WORKER, nodeSelector={"pool": "typo"}))
+    space = site.space("quiet")
+    space.create(pod("lost-a", labels=WORKER, nodeSelector={"pool": "typo"}))
     before = site.until("quiet", fail=1)
-    site.room("later").create(pod("lost", labels=WORKER, nodeSelector={"pool": "typo"}))
+    site.space("later").create(pod("lost", labels=WORKER, nodeSelector={"pool": "typo"}))
     # Written in a later pass than the one that wrote `before`.
     site.until("later", fail=1)
     again = site.report("quiet")
     assert again is not None
     assert again["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
-    room.create(pod("lost-b", labels=WORKER, nodeSelector={"pool": "typo"}))
+    space.create(pod("lost-b", labels=WORKER, nodeSelector={"pool": "typo"}))
     after = site.until("quiet", fail=2)
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert after["results"][0] == before["results"][0]
@@ -221,7 +221,7 @@ def test_a_report_that_is_up_to_date_is_not_written_again(site: Site) -> None:
 
 def test_what_others_add_to_a_report_stays_and_what_they_change_is_restored(site: Site) -> None:
     """Labels of others are kept; edited counts are not."""
-    site.room("edited").create(pod("well", labels=WORKER))
+    site.space("edited").create(pod("well", labels=WORKER))
     site.until("edited", pass_=1)
     labels = {"team": "a", "app.kubernetes.io/part-of": None}
     edit = {"metadata": {"labels": labels}, "summary": {"pass": 7}}
@@ -233,18 +233,18 @@ def test_what_others_add_to_a_report_stays_and_what_they_change_is_restored(site
 
 def test_a_report_ends_with_the_last_pod_of_a_run_or_the_namespace(site: Site) -> None:
     """No trouble is left behind by either."""
-    room = site.room("short")
-    room.create(pod("well", labels=WORKER))
+    space = site.space("short")
+    space.create(pod("well", labels=WORKER))
     site.until("short", pass_=1)
-    room.delete("pods", "well", now=True)
+    space.delete("pods", "well", now=True)
     eventually("the report is gone", lambda: site.report("short") is None)
-    site.room("gone").create(pod("well", labels=WORKER))
+    site.space("gone").create(pod("well", labels=WORKER))
     site.until("gone", pass_=1)
     site.plane.api.delete("/api/v1/namespaces/gone")
     eventually(
         "the namespace is gone", lambda: site.plane.api.get("/api/v1/namespaces/gone") is None
     )
-    site.room("next").create(pod("well", labels=WORKER))
+    site.space("next").create(pod("well", labels=WORKER))
     site.until("next", pass_=1)
     mentions(state(site.controller), "policy reports")
     assert "policy reports are not written" not in state(site.controller)
@@ -252,16 +252,16 @@ def test_a_report_ends_with_the_last_pod_of_a_run_or_the_namespace(site: Site) -
 
 def test_another_s_report_of_that_name_stays_and_is_named(site: Site) -> None:
     """Reports of other namespaces are written as before."""
-    room = site.room("foreign")
+    space = site.space("foreign")
     theirs = {
         "apiVersion": "wgpolicyk8s.io/v1alpha2",
         "kind": "PolicyReport",
         "metadata": {"name": "fairlead"},
     }
     site.plane.api.create(collection("foreign"), theirs)
-    room.create(pod("well", labels=WORKER))
+    space.create(pod("well", labels=WORKER))
     eventually("it is named", lambda: "not Fairlead's" in state(site.controller))
-    site.room("beside").create(pod("well", labels=WORKER))
+    site.space("beside").create(pod("well", labels=WORKER))
     site.until("beside", pass_=1)
     assert (site.report("foreign") or {}).get("results") is None
     site.plane.api.delete(f"{collection('foreign')}/fairlead")
@@ -277,7 +277,7 @@ def state(controller: SandboxController) -> str:
 
 def test_removing_the_component_removes_the_reports(site: Site) -> None:
     """Its ClusterRole owns them; the garbage collector deletes them without Fairlead."""
-    site.room("owned").create(pod("well", labels=WORKER))
+    site.space("owned").create(pod("well", labels=WORKER))
     report = site.until("owned", pass_=1)
     assert [each["name"] for each in report["metadata"]["ownerReferences"]] == [OWNER]
     site.controller.process.stop()

@@ -13,7 +13,7 @@ from tests.admission.reviews import pod, review
 from tests.cli.served import Served, ask, pool_policy, served
 from tests.cluster.manifests import LABELLED_SPOT
 from tests.cluster.paths import path
-from tests.cluster.rooms import Json, metric
+from tests.cluster.spaces import Json, metric
 from tests.eventually import eventually
 from tests.server.serving import readiness
 from tests.wording import mentions

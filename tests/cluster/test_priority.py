@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.cluster.manifests import Json, pod
-from tests.cluster.rooms import NewNamespace, Room, Running
+from tests.cluster.spaces import NewNamespace, Running, Space
 from tests.eventually import eventually
 from webhook.errors import SandboxError
 from webhook.sandbox.control_plane import ControlPlane
@@ -69,10 +69,10 @@ def priority(seen: Json) -> tuple[str | None, int, str]:
     return spec.get("priorityClassName"), spec["priority"], spec["preemptionPolicy"]
 
 
-def settled(room: Room, sent: Json, expected: tuple[str | None, int, str]) -> bool:
+def settled(space: Space, sent: Json, expected: tuple[str | None, int, str]) -> bool:
     """Whether a dry run comes out as expected: classes are told of by watches."""
     try:
-        done = room.create(sent, dry_run=True)
+        done = space.create(sent, dry_run=True)
     except SandboxError:
         # The API server may not have heard of the class itself.
         return False
@@ -81,9 +81,9 @@ def settled(room: Room, sent: Json, expected: tuple[str | None, int, str]) -> bo
 
 def test_without_a_default_class_in_the_cluster(new_namespace: NewNamespace) -> None:
     """A pod without a class gets the policy's with its value; the pod's own class stays."""
-    room = new_namespace({"test": "default"})
-    assert priority(room.create(pod("none"))) == BATCH
-    own = room.create(pod("own", priorityClassName="test-own"))
+    space = new_namespace({"test": "default"})
+    assert priority(space.create(pod("none"))) == BATCH
+    own = space.create(pod("own", priorityClassName="test-own"))
     assert priority(own) == ("test-own", 2000, "PreemptLowerPriority")
 
 
@@ -91,14 +91,14 @@ def test_a_pod_whose_class_a_policy_sets_is_counted_once(
     running: Running, new_namespace: NewNamespace
 ) -> None:
     """The Priority plugin changes the pod after the first call, so there is a second one."""
-    room = new_namespace({"test": "default"})
+    space = new_namespace({"test": "default"})
 
     def counted() -> tuple[float, float]:
         decided = running.metric("fairlead_decisions_total", policy="batch-priority")
         return decided, running.metric("fairlead_admission_requests_total")
 
     decided, requests = counted()
-    room.create(pod("once"))
+    space.create(pod("once"))
     assert counted() == (decided + 1, requests + 2)
 
 
@@ -106,13 +106,13 @@ def test_with_a_default_class_in_the_cluster(
     new_namespace: NewNamespace, new_class: NewClass
 ) -> None:
     """What the Priority plugin fills in is nobody's word: it gives way, its value too."""
-    plain, room = new_namespace({}), new_namespace({"test": "default"})
+    plain, space = new_namespace({}), new_namespace({"test": "default"})
     new_class("test-normal", 5, globalDefault=True)
     normal = ("test-normal", 5, "PreemptLowerPriority")
     eventually("the default class counts", lambda: settled(plain, pod("p"), normal))
-    eventually("it gives way", lambda: settled(room, pod("p"), BATCH))
-    assert priority(room.create(pod("none"))) == BATCH
-    own = room.create(pod("own", priorityClassName="test-own"))
+    eventually("it gives way", lambda: settled(space, pod("p"), BATCH))
+    assert priority(space.create(pod("none"))) == BATCH
+    own = space.create(pod("own", priorityClassName="test-own"))
     assert priority(own) == ("test-own", 2000, "PreemptLowerPriority")
 
 
@@ -120,20 +120,20 @@ def test_a_default_class_that_is_gone_counts_no_more(
     new_namespace: NewNamespace, new_class: NewClass, control_plane: ControlPlane
 ) -> None:
     """A pod that names that class then does so itself."""
-    room = new_namespace({"test": "default"})
+    space = new_namespace({"test": "default"})
     new_class("test-normal", 5, globalDefault=True)
     named = pod("p", priorityClassName="test-normal")
-    eventually("the default class gives way", lambda: settled(room, named, BATCH))
+    eventually("the default class gives way", lambda: settled(space, named, BATCH))
     control_plane.api.call("DELETE", f"{PATH}/test-normal")
     new_class("test-normal", 5)
     own = ("test-normal", 5, "PreemptLowerPriority")
-    eventually("the pod's own class counts", lambda: settled(room, named, own))
+    eventually("the pod's own class counts", lambda: settled(space, named, own))
 
 
 def test_an_override_replaces_the_pod_s_own_class(new_namespace: NewNamespace) -> None:
     """With what the Priority plugin had filled in for it."""
-    room = new_namespace({"test": "override"})
-    created = room.create(pod("own", priorityClassName="test-own"))
+    space = new_namespace({"test": "override"})
+    created = space.create(pod("own", priorityClassName="test-own"))
     assert priority(created) == BATCH
 
 
@@ -141,7 +141,7 @@ def test_a_class_that_the_cluster_lacks_is_refused_by_the_api_server(
     new_namespace: NewNamespace,
 ) -> None:
     """Which names it; the policy's fault is not hidden, and nothing runs at a wrong priority."""
-    room = new_namespace({"test": "absent"})
-    done = room.kubectl.run("run", "p", "--image=i", "--labels=fairlead.dev/run=r")
+    space = new_namespace({"test": "absent"})
+    done = space.kubectl.run("run", "p", "--image=i", "--labels=fairlead.dev/run=r")
     assert done.returncode == 1
     assert "no PriorityClass with name absent" in done.stderr

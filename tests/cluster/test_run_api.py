@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.rooms import forget_applied
+from tests.cluster.spaces import forget_applied
 from tests.cluster.tables import columns
 from tests.fast_yaml import load_yaml
 from tests.run.whole_runs import ALL, TENSORFLOW, a_run

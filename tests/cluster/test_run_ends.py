@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tests.cluster.rooms import LOOK, Room
-from tests.cluster.scenes import play
+from tests.cluster.live_runs import create_run
+from tests.cluster.spaces import LOOK, Space
 from tests.eventually import eventually
 from webhook import names
 
@@ -21,100 +21,100 @@ ALL = ("master-0", "worker-0", "worker-1")
     ("policy", "left"),
     [("Running", {"master-0"}), ("All", set()), ("None", set(ALL))],
 )
-def test_a_master_that_succeeds_ends_the_run(run_room: Room, policy: str, left: set[str]) -> None:
+def test_a_master_that_succeeds_ends_the_run(run_space: Space, policy: str, left: set[str]) -> None:
     """Its success is the run's though workers run, and cleanPodPolicy says what remains."""
-    scene = play(run_room, "clean", framework="pytorch", replicas=PAIR, cleanPodPolicy=policy)
-    scene.until_running(*ALL)
-    scene.ends("master-0", 0)
-    status = scene.until_phase("Succeeded")
+    live = create_run(run_space, "clean", framework="pytorch", replicas=PAIR, cleanPodPolicy=policy)
+    live.until_running(*ALL)
+    live.ends("master-0", 0)
+    status = live.until_phase("Succeeded")
     assert status["message"] == "master finished"
     assert status["completionTime"]
-    assert scene.condition("Succeeded")["status"] == "True"
-    scene.until(f"{left} remain", lambda: set(scene.pods()) == left)
+    assert live.condition("Succeeded")["status"] == "True"
+    live.until(f"{left} remain", lambda: set(live.pods()) == left)
     # The Service goes with the Run, not before.
-    assert scene.room.get("services", "clean")
+    assert live.space.get("services", "clean")
 
 
-def test_a_single_pod_is_a_run(run_room: Room) -> None:
+def test_a_single_pod_is_a_run(run_space: Space) -> None:
     """Without a framework and without replicas there is one pod, and its end is the run's."""
-    scene = play(run_room, "single")
-    scene.until_running("master-0")
-    labels = scene.pods()["master-0"]["metadata"]["labels"]
+    live = create_run(run_space, "single")
+    live.until_running("master-0")
+    labels = live.pods()["master-0"]["metadata"]["labels"]
     assert labels[names.KIND] == "job"
-    scene.ends("master-0", 0)
-    scene.until_phase("Succeeded")
+    live.ends("master-0", 0)
+    live.until_phase("Succeeded")
 
 
-def test_a_deadline_fails_the_run(run_room: Room) -> None:
+def test_a_deadline_fails_the_run(run_space: Space) -> None:
     """activeDeadlineSeconds after its start it is over, and its pods are gone."""
-    scene = play(run_room, "late", activeDeadlineSeconds=3)
-    scene.until_phase("Failed")
-    assert scene.condition("Failed")["reason"] == "DeadlineExceeded"
-    scene.until("no pod is left", lambda: not scene.pods())
+    live = create_run(run_space, "late", activeDeadlineSeconds=3)
+    live.until_phase("Failed")
+    assert live.condition("Failed")["reason"] == "DeadlineExceeded"
+    live.until("no pod is left", lambda: not live.pods())
 
 
-def test_a_run_is_deleted_when_its_time_to_live_is_over(run_room: Room) -> None:
+def test_a_run_is_deleted_when_its_time_to_live_is_over(run_space: Space) -> None:
     """With it goes all that it owns."""
-    scene = play(run_room, "brief", ttlSecondsAfterFinished=2, cleanPodPolicy="None")
-    scene.until_running("master-0")
-    scene.ends("master-0", 0)
-    scene.until_gone()
+    live = create_run(run_space, "brief", ttlSecondsAfterFinished=2, cleanPodPolicy="None")
+    live.until_running("master-0")
+    live.ends("master-0", 0)
+    live.until_gone()
 
 
-def test_suspension_frees_the_pods_and_keeps_the_counts(run_room: Room) -> None:
+def test_suspension_frees_the_pods_and_keeps_the_counts(run_space: Space) -> None:
     """What had finished stays finished, and no end of a suspended pod counts."""
-    scene = play(run_room, "rest", framework="jax", replicas={"worker": {"count": 3}})
-    before = scene.until_running("worker-0", "worker-1", "worker-2")
-    scene.ends("worker-0", 0)
-    scene.ends("worker-1", 1)
-    scene.until_replaced("worker-1", before["worker-1"])
-    scene.set(suspend=True)
-    scene.until_phase("Suspended")
-    scene.until("only the finished one is left", lambda: set(scene.pods()) <= {"worker-0"})
-    assert scene.condition("Suspended")["status"] == "True"
-    assert "startTime" not in scene.status
-    counts = scene.role("worker")
+    live = create_run(run_space, "rest", framework="jax", replicas={"worker": {"count": 3}})
+    before = live.until_running("worker-0", "worker-1", "worker-2")
+    live.ends("worker-0", 0)
+    live.ends("worker-1", 1)
+    live.until_replaced("worker-1", before["worker-1"])
+    live.set(suspend=True)
+    live.until_phase("Suspended")
+    live.until("only the finished one is left", lambda: set(live.pods()) <= {"worker-0"})
+    assert live.condition("Suspended")["status"] == "True"
+    assert "startTime" not in live.status
+    counts = live.role("worker")
     assert (counts["failed"], counts["disruptions"], counts["succeeded"]) == (1, 0, 1)
-    scene.set(suspend=False)
-    scene.until_running("worker-1", "worker-2")
-    scene.until_phase("Running")
-    counts = scene.role("worker")
+    live.set(suspend=False)
+    live.until_running("worker-1", "worker-2")
+    live.until_phase("Running")
+    counts = live.role("worker")
     assert (counts["failed"], counts["disruptions"], counts["succeeded"]) == (1, 0, 1)
-    assert scene.condition("Suspended")["status"] == "False"
-    scene.ends("worker-1", 0)
-    scene.ends("worker-2", 0)
-    scene.until_phase("Succeeded")
+    assert live.condition("Suspended")["status"] == "False"
+    live.ends("worker-1", 0)
+    live.ends("worker-2", 0)
+    live.until_phase("Succeeded")
 
 
-def test_a_run_that_is_created_suspended_makes_nothing(run_room: Room) -> None:
+def test_a_run_that_is_created_suspended_makes_nothing(run_space: Space) -> None:
     """Until it is resumed: as a queue would hold it."""
-    scene = play(run_room, "held", suspend=True)
-    scene.until_phase("Suspended")
-    assert scene.pods() == {}
-    scene.set(suspend=False)
-    scene.until_running("master-0")
+    live = create_run(run_space, "held", suspend=True)
+    live.until_phase("Suspended")
+    assert live.pods() == {}
+    live.set(suspend=False)
+    live.until_running("master-0")
 
 
-def test_a_deleted_run_takes_everything_with_it(run_room: Room) -> None:
+def test_a_deleted_run_takes_everything_with_it(run_space: Space) -> None:
     """Pods, Service and ConfigMap: the garbage collector finds them by their owner."""
     roles = {"launcher": {}, "worker": {"count": 2}}
-    scene = play(run_room, "gone", framework="mpi", replicas=roles)
-    scene.until_running("launcher-0", "worker-0", "worker-1")
-    run_room.delete(names.RUNS, "gone")
-    scene.until_gone()
+    live = create_run(run_space, "gone", framework="mpi", replicas=roles)
+    live.until_running("launcher-0", "worker-0", "worker-1")
+    run_space.delete(names.RUNS, "gone")
+    live.until_gone()
 
     def left() -> list[str]:
         owned = ("pods", "services", "secrets", "configmaps")
-        found = [each["metadata"]["name"] for kind in owned for each in run_room.items(kind)]
+        found = [each["metadata"]["name"] for kind in owned for each in run_space.items(kind)]
         return [name for name in found if name.startswith("gone")]
 
     eventually("nothing is left", lambda: not left(), explain=left, period=LOOK)
 
 
-def test_a_run_that_cannot_be_scheduled_says_why(run_room: Room) -> None:
+def test_a_run_that_cannot_be_scheduled_says_why(run_space: Space) -> None:
     """In the scheduler's words, summed over its pods."""
-    scene = play(
-        run_room,
+    live = create_run(
+        run_space,
         "nowhere",
         framework="pytorch",
         replicas={
@@ -124,25 +124,25 @@ def test_a_run_that_cannot_be_scheduled_says_why(run_room: Room) -> None:
     )
 
     def message() -> str:
-        return str(scene.condition("Scheduled").get("message", ""))
+        return str(live.condition("Scheduled").get("message", ""))
 
-    scene.until("the status says why", lambda: message().startswith("2 of 3 pods: 0/"))
-    assert scene.condition("Scheduled")["reason"] == "Unschedulable"
+    live.until("the status says why", lambda: message().startswith("2 of 3 pods: 0/"))
+    assert live.condition("Scheduled")["reason"] == "Unschedulable"
     assert "node affinity/selector" in message()
-    assert scene.status["message"] == message()
-    described = run_room.kubectl("describe", "run", "nowhere")
+    assert live.status["message"] == message()
+    described = run_space.kubectl("describe", "run", "nowhere")
     assert "Unschedulable" in described
 
 
-def test_kubectl_shows_what_a_person_wants_to_know(run_room: Room) -> None:
+def test_kubectl_shows_what_a_person_wants_to_know(run_space: Space) -> None:
     """Phase, framework, replicas, restarts and age; more with -o wide."""
-    scene = play(run_room, "seen", framework="pytorch", kind="experiment", replicas=PAIR)
-    scene.until_running(*ALL)
-    scene.until_phase("Running")
-    table = run_room.kubectl("get", "runs").splitlines()
+    live = create_run(run_space, "seen", framework="pytorch", kind="experiment", replicas=PAIR)
+    live.until_running(*ALL)
+    live.until_phase("Running")
+    table = run_space.kubectl("get", "runs").splitlines()
     assert table[0].split() == ["NAME", "PHASE", "FRAMEWORK", "REPLICAS", "RESTARTS", "AGE"]
     assert table[1].split()[:5] == ["seen", "Running", "pytorch", "3/3", "0"]
-    wide = run_room.kubectl("get", "runs", "-o", "wide").splitlines()
+    wide = run_space.kubectl("get", "runs", "-o", "wide").splitlines()
     assert {"KIND", "DISRUPTIONS", "DURATION", "MESSAGE"} <= set(wide[0].split())
     assert "3 of 3 replicas run" in wide[1]
-    assert json.dumps(scene.run()).count("managedFields") <= 1
+    assert json.dumps(live.run()).count("managedFields") <= 1

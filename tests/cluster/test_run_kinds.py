@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.rooms import Json, Room
-from tests.cluster.scenes import CONTAINER, Scene, play
+from tests.cluster.live_runs import CONTAINER, LiveRun, create_run
+from tests.cluster.spaces import Json, Space
 from webhook import names
 
 pytest_plugins = ["tests.cluster.run_fixtures"]
@@ -20,44 +20,44 @@ def env(pod: Json) -> dict[str, str]:
     return {one["name"]: one["value"] for one in listed if "value" in one}
 
 
-def started(room: Room, framework: str, **counts: int) -> tuple[Scene, dict[str, Json]]:
+def started(space: Space, framework: str, **counts: int) -> tuple[LiveRun, dict[str, Json]]:
     """A run of so many replicas by role, all of them running."""
     roles = {role: {"count": count} for role, count in counts.items()}
-    scene = play(room, "gang", framework=framework, replicas=roles)
+    live = create_run(space, "gang", framework=framework, replicas=roles)
     expected = [f"{role}-{index}" for role, count in counts.items() for index in range(count)]
-    return scene, scene.until_running(*expected)
+    return live, live.until_running(*expected)
 
 
-def test_pytorch(run_room: Room) -> None:
+def test_pytorch(run_space: Space) -> None:
     """The master's address, the world's size, and a rank for each."""
-    _, pods = started(run_room, "pytorch", master=1, worker=2)
+    _, pods = started(run_space, "pytorch", master=1, worker=2)
     told = {name: env(pod) for name, pod in pods.items()}
-    address = f"gang-master-0.gang.{run_room.name}.svc"
+    address = f"gang-master-0.gang.{run_space.name}.svc"
     assert {one["MASTER_ADDR"] for one in told.values()} == {address}
     assert {one["WORLD_SIZE"] for one in told.values()} == {"3"}
     assert [told[name]["RANK"] for name in sorted(told)] == ["0", "1", "2"]
     assert not any("PET_STANDALONE" in one for one in told.values())
 
 
-def test_jax(run_room: Room) -> None:
+def test_jax(run_space: Space) -> None:
     """Worker 0 coordinates, and every worker has its number."""
-    _, pods = started(run_room, "jax", worker=2)
+    _, pods = started(run_space, "jax", worker=2)
     told = {name: env(pod) for name, pod in pods.items()}
     address = told["worker-1"]["JAX_COORDINATOR_ADDRESS"]
-    assert address.startswith(f"gang-worker-0.gang.{run_room.name}.svc:")
+    assert address.startswith(f"gang-worker-0.gang.{run_space.name}.svc:")
     assert [told[name]["JAX_PROCESS_ID"] for name in sorted(told)] == ["0", "1"]
 
 
-def test_mpi(run_room: Room) -> None:
+def test_mpi(run_space: Space) -> None:
     """The launcher comes after the workers, with a hostfile of them and keys to enter them."""
-    _, pods = started(run_room, "mpi", launcher=1, worker=2)
+    _, pods = started(run_space, "mpi", launcher=1, worker=2)
     created = {name: pod["metadata"]["creationTimestamp"] for name, pod in pods.items()}
     assert created["launcher-0"] >= max(created["worker-0"], created["worker-1"])
-    maps = run_room.items("configmaps", f"{names.RUN}=gang")
+    maps = run_space.items("configmaps", f"{names.RUN}=gang")
     (hostfile,) = [one["data"]["hostfile"] for one in maps if "hostfile" in one.get("data", {})]
     hosts = [line.split()[0] for line in hostfile.splitlines()]
     assert [host.partition(".")[0] for host in hosts] == ["gang-worker-0", "gang-worker-1"]
-    (secret,) = run_room.items("secrets", f"{names.RUN}=gang")
+    (secret,) = run_space.items("secrets", f"{names.RUN}=gang")
     keys = {key: base64.b64decode(value) for key, value in secret["data"].items()}
     assert any(b"PRIVATE KEY" in value for value in keys.values())
     mounted = {
@@ -67,66 +67,66 @@ def test_mpi(run_room: Room) -> None:
     }
     assert secret["metadata"]["name"] in mounted
     # Whoever may read the run may not read its keys in it.
-    assert "PRIVATE" not in run_room.kubectl("get", "run", "gang", "-o", "yaml")
+    assert "PRIVATE" not in run_space.kubectl("get", "run", "gang", "-o", "yaml")
 
 
-def test_dask(run_room: Room) -> None:
+def test_dask(run_space: Space) -> None:
     """Workers and driver find the scheduler; the driver's end is the run's."""
-    scene, pods = started(run_room, "dask", scheduler=1, worker=2, driver=1)
-    address = f"tcp://gang-scheduler-0.gang.{run_room.name}.svc:8786"
+    live, pods = started(run_space, "dask", scheduler=1, worker=2, driver=1)
+    address = f"tcp://gang-scheduler-0.gang.{run_space.name}.svc:8786"
     for name in ("worker-0", "worker-1", "driver-0"):
         assert env(pods[name])["DASK_SCHEDULER_ADDRESS"] == address
-    scene.ends("driver-0", 0)
-    scene.until_phase("Succeeded")
-    scene.until("the rest is gone", lambda: set(scene.pods()) == {"driver-0"})
+    live.ends("driver-0", 0)
+    live.until_phase("Succeeded")
+    live.until("the rest is gone", lambda: set(live.pods()) == {"driver-0"})
 
 
-def test_a_variable_that_the_container_names_is_its_own(run_room: Room) -> None:
+def test_a_variable_that_the_container_names_is_its_own(run_space: Space) -> None:
     """Rendezvous fills in, and takes nothing away."""
     template = {
         "spec": {"containers": [{**CONTAINER, "env": [{"name": "MASTER_PORT", "value": "1"}]}]}
     }
-    scene = play(
-        run_room, "own", framework="pytorch", template=template, replicas={"worker": {"count": 2}}
+    live = create_run(
+        run_space, "own", framework="pytorch", template=template, replicas={"worker": {"count": 2}}
     )
-    pods = scene.until_running("worker-0", "worker-1")
+    pods = live.until_running("worker-0", "worker-1")
     assert {env(pod)["MASTER_PORT"] for pod in pods.values()} == {"1"}
 
 
 @pytest.fixture
-def notebook(run_room: Room) -> Scene:
+def notebook(run_space: Space) -> LiveRun:
     """A notebook that runs."""
     template: dict[str, Any] = {
         "spec": {"containers": [{**CONTAINER, "ports": [{"containerPort": 8888}]}]}
     }
-    scene = play(run_room, "lab", kind="notebook", template=template)
-    scene.until_phase("Running")
-    return scene
+    live = create_run(run_space, "lab", kind="notebook", template=template)
+    live.until_phase("Running")
+    return live
 
 
-def test_a_notebook_is_a_deployment_and_a_service(notebook: Scene) -> None:
+def test_a_notebook_is_a_deployment_and_a_service(notebook: LiveRun) -> None:
     """One pod, replaced before a second one could want its volume, behind an address."""
-    deployment = notebook.room.get("deployments", "lab")
+    deployment = notebook.space.get("deployments", "lab")
     assert deployment["spec"]["replicas"] == 1
     assert deployment["spec"]["strategy"] == {"type": "Recreate"}
     assert deployment["metadata"]["ownerReferences"][0]["kind"] == "Run"
-    service = notebook.room.get("services", "lab")
+    service = notebook.space.get("services", "lab")
     assert [port["port"] for port in service["spec"]["ports"]] == [8888]
-    assert notebook.status["address"] == f"http://lab.{notebook.room.name}.svc:8888"
-    (pod,) = notebook.room.pods()
+    assert notebook.status["address"] == f"http://lab.{notebook.space.name}.svc:8888"
+    (pod,) = notebook.space.pods()
     assert pod["metadata"]["labels"][names.KIND] == "notebook"
 
     def behind() -> list[str]:
-        slices = notebook.room.items("endpointslices")
+        slices = notebook.space.items("endpointslices")
         return [each["targetRef"]["name"] for one in slices for each in one["endpoints"] or ()]
 
     # The endpoint slices follow their pods.
     notebook.until("it is reached", lambda: behind() == [pod["metadata"]["name"]])
-    (row,) = notebook.room.kubectl("get", "runs", "--no-headers").splitlines()
+    (row,) = notebook.space.kubectl("get", "runs", "--no-headers").splitlines()
     assert row.split()[:3] == ["lab", "Running", "1/1"]
 
 
-def test_a_suspended_notebook_has_no_pod(notebook: Scene) -> None:
+def test_a_suspended_notebook_has_no_pod(notebook: LiveRun) -> None:
     """Its Deployment is scaled to none, and back."""
     notebook.set(suspend=True)
     notebook.until_phase("Suspended")
@@ -136,10 +136,10 @@ def test_a_suspended_notebook_has_no_pod(notebook: Scene) -> None:
     assert len(notebook.live()) == 1
 
 
-def test_a_notebook_is_over_at_its_age(run_room: Room) -> None:
+def test_a_notebook_is_over_at_its_age(run_space: Space) -> None:
     """maxAgeSeconds after its start it has succeeded, and nothing of it runs."""
     template = {"spec": {"containers": [{**CONTAINER, "ports": [{"containerPort": 8888}]}]}}
-    scene = play(run_room, "old", kind="notebook", template=template, maxAgeSeconds=3)
-    scene.until_phase("Succeeded")
-    assert scene.condition("Succeeded")["reason"] == "MaxAgeReached"
-    scene.until("its pod is gone", lambda: not scene.pods())
+    live = create_run(run_space, "old", kind="notebook", template=template, maxAgeSeconds=3)
+    live.until_phase("Succeeded")
+    assert live.condition("Succeeded")["reason"] == "MaxAgeReached"
+    live.until("its pod is gone", lambda: not live.pods())

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.rooms import Json, Room
-from tests.cluster.scenes import ALONE, TEMPLATE, Scene, play
+from tests.cluster.live_runs import ALONE, TEMPLATE, LiveRun, create_run
+from tests.cluster.spaces import Json, Space
 from tests.wording import mentions
 from webhook import names
 from webhook.sandbox.api import definitions
@@ -51,7 +51,7 @@ PATIENT = 180.0
 class Loss:
     """One run, and the pods that it had when it lost the node of worker-1."""
 
-    scene: Scene
+    live: LiveRun
     before: Mapping[str, Json]
 
     @property
@@ -63,22 +63,22 @@ class Loss:
     @property
     def incident(self) -> Json:
         """The only incident of the run; empty before there is one."""
-        found: list[Json] = self.scene.status.get("incidents", [])
+        found: list[Json] = self.live.status.get("incidents", [])
         assert len(found) <= 1, found
         return found[0] if found else {}
 
     def counts(self) -> tuple[int, int]:
         """Failures and disruptions."""
-        worker = self.scene.role("worker")
+        worker = self.live.role("worker")
         return worker["failed"], worker["disruptions"]
 
     def until_replaced(self, budget: float) -> None:
         """Wait until both workers run again, the second in another pod; nothing is charged."""
-        self.scene.until_replaced("worker-1", self.before["worker-1"], budget=budget)
-        self.scene.until_whole(2)
+        self.live.until_replaced("worker-1", self.before["worker-1"], budget=budget)
+        self.live.until_whole(2)
         assert self.counts() == (0, 1)
         assert self.incident["cause"] == "Disruption"
-        self.scene.until("what was lost is known", lambda: "secondsLost" in self.incident)
+        self.live.until("what was lost is known", lambda: "secondsLost" in self.incident)
 
 
 def pools() -> list[Pool]:
@@ -97,60 +97,63 @@ def pools() -> list[Pool]:
 
 
 @pytest.fixture(scope="module")
-def room(
+def space(
     binaries: Mapping[str, Path], kubectl_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Room]:
+) -> Iterator[Space]:
     """A namespace of a control plane whose nodes can be made silent, with a controller."""
     settings = Settings(pools=pools(), extra_arguments=FLAGS, definitions=definitions())
     with ControlPlane(tmp_path_factory.mktemp("nodes") / "state", binaries, settings) as plane:
         plane.create_namespace("lab")
         options = (*ALONE, "--no-policy-status", "--restart-backoff-first", "0.5")
         start_controller(plane, options=options)
-        yield Room(plane, Kubectl(kubectl_path, plane.kubeconfig).within("lab"), "lab")
+        yield Space(plane, Kubectl(kubectl_path, plane.kubeconfig).within("lab"), "lab")
 
 
 @pytest.fixture(scope="module")
-def losses(room: Room) -> Mapping[tuple[str, str], Loss]:
+def losses(space: Space) -> Mapping[tuple[str, str], Loss]:
     """Every run, just after it lost its node, and after what it is told of that by others."""
-    scenes = {(story, scope): begun(room, story, scope) for story in STORIES for scope in SCOPES}
+    live_runs = {
+        (story, scope): begun(space, story, scope) for story in STORIES for scope in SCOPES
+    }
     found = {
-        key: Loss(each, each.until_running("worker-0", "worker-1")) for key, each in scenes.items()
+        key: Loss(each, each.until_running("worker-0", "worker-1"))
+        for key, each in live_runs.items()
     }
     for (story, _), loss in found.items():
         if story == "deleted":
-            room.delete("nodes", loss.node)
+            space.delete("nodes", loss.node)
         else:
-            room.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: None}}})
+            space.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: None}}})
     for loss in found.values():
-        loss.scene.ends("worker-0", 1)
+        loss.live.ends("worker-0", 1)
     for scope in SCOPES:
         # Now, before PodGC comes.
         until_told(found["deleted", scope], "NodeGone")
     for (story, _), loss in found.items():
         if story == "deleted":
             continue
-        loss.scene.until("the node is not ready", partial(not_ready, loss))
+        loss.live.until("the node is not ready", partial(not_ready, loss))
         if story == "shutdown":
             tainted(loss, names.TAINT_SHUTDOWN, "NoSchedule")
         elif story == "outofservice":
             tainted(loss, names.TAINT_OUT_OF_SERVICE, "NoExecute")
         elif story == "back":
-            loss.scene.until("it is one disruption", partial(is_one_disruption, loss))
+            loss.live.until("it is one disruption", partial(is_one_disruption, loss))
             comes_back(loss)
     return found
 
 
 @pytest.fixture(scope="module")
-def calm(room: Room) -> Mapping[str, Loss]:
+def calm(space: Space) -> Mapping[str, Loss]:
     """The other runs; nothing has happened to them."""
-    scenes = {story: begun(room, story, "Replica") for story in CALM}
+    live_runs = {story: begun(space, story, "Replica") for story in CALM}
     return {
-        story: Loss(scene, scene.until_running("worker-0", "worker-1"))
-        for story, scene in scenes.items()
+        story: Loss(live, live.until_running("worker-0", "worker-1"))
+        for story, live in live_runs.items()
     }
 
 
-def begun(room: Room, story: str, scope: str) -> Scene:
+def begun(space: Space, story: str, scope: str) -> LiveRun:
     """One run: each worker has nodes of its own."""
     where = {0: "stable", 1: f"{story}-{scope}"}
     worker = {
@@ -162,19 +165,19 @@ def begun(room: Room, story: str, scope: str) -> Scene:
     }
     name = f"{story}-{scope.lower()}"
     spec = {"restartScope": scope, "backoffLimit": 0, "template": TEMPLATE}
-    return play(room, name, framework="jax", replicas={"worker": worker}, **spec)
+    return create_run(space, name, framework="jax", replicas={"worker": worker}, **spec)
 
 
 def not_ready(loss: Loss) -> bool:
     """Whether the node controller has noticed that the node is silent."""
-    node = loss.scene.room.get("nodes", loss.node)
+    node = loss.live.space.get("nodes", loss.node)
     ready = next(each for each in node["status"]["conditions"] if each["type"] == "Ready")
     return bool(ready["status"] == "Unknown")
 
 
 def is_ready(loss: Loss) -> bool:
     """Whether the node's kubelet says that it is ready."""
-    conditions = loss.scene.room.get("nodes", loss.node)["status"].get("conditions", ())
+    conditions = loss.live.space.get("nodes", loss.node)["status"].get("conditions", ())
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
@@ -185,9 +188,9 @@ def is_one_disruption(loss: Loss) -> bool:
 
 def comes_back(loss: Loss) -> None:
     """The node's kubelet is there again."""
-    room = loss.scene.room
-    room.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: "yes"}}})
-    loss.scene.until("the node is ready", partial(is_ready, loss))
+    space = loss.live.space
+    space.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: "yes"}}})
+    loss.live.until("the node is ready", partial(is_ready, loss))
 
 
 def says_ready(loss: Loss) -> bool:
@@ -196,28 +199,28 @@ def says_ready(loss: Loss) -> bool:
     The node controller says that it is not, once or late, and kwok leaves that so where a kubelet
     says it again. A pod that has just taken its place has no conditions yet.
     """
-    pod = loss.scene.pods().get("worker-1")
+    pod = loss.live.pods().get("worker-1")
     conditions = pod["status"].get("conditions", ()) if pod else ()
     told = [{**each, "status": "True"} if each["type"] == "Ready" else each for each in conditions]
     if pod and "deletionTimestamp" not in pod["metadata"] and told != list(conditions):
-        loss.scene.patch_status("worker-1", {"conditions": told})
-    return loss.scene.status.get("replicasReady") == "2/2"
+        loss.live.patch_status("worker-1", {"conditions": told})
+    return loss.live.status.get("replicasReady") == "2/2"
 
 
 def tainted(loss: Loss, key: str, effect: str) -> None:
     """Give the node a taint beside those that it has."""
-    node = loss.scene.room.get("nodes", loss.node)
+    node = loss.live.space.get("nodes", loss.node)
     taints = [*node["spec"].get("taints", ()), {"key": key, "effect": effect}]
-    loss.scene.room.patch("nodes", loss.node, {"spec": {"taints": taints}})
+    loss.live.space.patch("nodes", loss.node, {"spec": {"taints": taints}})
 
 
 def until_told(loss: Loss, reason: str) -> None:
     """Wait until the run says that its node is lost, and check how."""
-    scene = loss.scene
-    scene.until("it is not ready", lambda: scene.condition("Ready").get("reason") == reason)
-    mentions(scene.condition("Ready")["message"], loss.node, f"{scene.name}-worker-1", "since")
-    assert scene.status["phase"] == "Restarting"
-    scene.until("an Event says so", lambda: reason in {each["reason"] for each in scene.events()})
+    live = loss.live
+    live.until("it is not ready", lambda: live.condition("Ready").get("reason") == reason)
+    mentions(live.condition("Ready")["message"], loss.node, f"{live.name}-worker-1", "since")
+    assert live.status["phase"] == "Restarting"
+    live.until("an Event says so", lambda: reason in {each["reason"] for each in live.events()})
 
 
 def is_lost(loss: Loss, reason: str) -> None:
@@ -228,22 +231,22 @@ def is_lost(loss: Loss, reason: str) -> None:
     ended = {"exitCode": 255, "reason": reason, "startedAt": started, "finishedAt": now}
     container = {**before, "ready": False, "started": False, "state": {"terminated": ended}}
     status = {"phase": "Failed", "containerStatuses": [container]}
-    loss.scene.patch_status("worker-1", status)
+    loss.live.patch_status("worker-1", status)
 
 
 def says_not_ready(loss: Loss) -> None:
     """A live kubelet says that its node is not ready, and renews its Lease."""
-    room = loss.scene.room
+    space = loss.live.space
     now = datetime.now(UTC)
     lease = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{loss.node}"
-    room.plane.api.patch(lease, {"spec": {"renewTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")}})
+    space.plane.api.patch(lease, {"spec": {"renewTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")}})
     told = [
         {**each, "status": "False", "reason": "KubeletNotReady", "lastTransitionTime": stamp(now)}
         if each["type"] == "Ready" and each["status"] != "False"
         else each
-        for each in room.get("nodes", loss.node)["status"]["conditions"]
+        for each in space.get("nodes", loss.node)["status"]["conditions"]
     ]
-    room.patch("nodes", f"{loss.node}/status", {"status": {"conditions": told}})
+    space.patch("nodes", f"{loss.node}/status", {"status": {"conditions": told}})
 
 
 def stamp(moment: datetime) -> str:
@@ -270,11 +273,11 @@ def test_a_silent_node_is_waited_for_and_the_cure_is_reported(losses: Losses, sc
     """Its program may go on, so nothing replaces it before somebody says that it does not."""
     loss = losses["silent", scope]
     until_told(loss, "NodeNotReady")
-    mentions(loss.scene.condition("Ready")["message"], names.TAINT_OUT_OF_SERVICE, "delete node")
-    loss.scene.until("it is one disruption", partial(is_one_disruption, loss))
+    mentions(loss.live.condition("Ready")["message"], names.TAINT_OUT_OF_SERVICE, "delete node")
+    loss.live.until("it is one disruption", partial(is_one_disruption, loss))
     # That nothing happens can only be seen by waiting: longer than a look, or a backoff, takes.
     time.sleep(3)
-    there = loss.scene.pods()["worker-1"]
+    there = loss.live.pods()["worker-1"]
     assert there["metadata"]["uid"] == loss.before["worker-1"]["metadata"]["uid"]
     assert (loss.incident["reason"], loss.incident["collateral"]) == ("NodeNotReady", 1)
 
@@ -298,9 +301,9 @@ def test_the_pod_of_a_node_out_of_service_is_replaced(losses: Losses, scope: str
 def test_a_node_that_comes_back_is_one_disruption_for_its_peers(losses: Losses, scope: str) -> None:
     """With scope Replica its own pod has lost nothing, and goes on."""
     loss = losses["back", scope]
-    loss.scene.until("its pods are ready", partial(says_ready, loss))
-    loss.scene.until_whole(2)
-    same = loss.scene.pods()["worker-1"]["metadata"]["uid"]
+    loss.live.until("its pods are ready", partial(says_ready, loss))
+    loss.live.until_whole(2)
+    same = loss.live.pods()["worker-1"]["metadata"]["uid"]
     assert (same == loss.before["worker-1"]["metadata"]["uid"]) is (scope == "Replica")
     assert loss.counts() == (0, 1)
 
@@ -313,12 +316,12 @@ def test_a_restarted_machine_is_one_disruption(
 ) -> None:
     """By the runtime's reason; where that says no more than Error, because the node was away."""
     loss = calm[story]
-    room = loss.scene.room
+    space = loss.live.space
     if story != "fast":
-        room.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: None}}})
-        loss.scene.until("the node is not ready", partial(not_ready, loss))
-        room.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: "yes"}}})
-        loss.scene.until("the node is ready", partial(is_ready, loss))
+        space.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: None}}})
+        loss.live.until("the node is not ready", partial(not_ready, loss))
+        space.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: "yes"}}})
+        loss.live.until("the node is ready", partial(is_ready, loss))
     is_lost(loss, reason)
     loss.until_replaced(60)
     assert loss.incident["node"] == loss.node
@@ -327,7 +330,7 @@ def test_a_restarted_machine_is_one_disruption(
 def test_a_live_kubelet_that_is_not_ready_keeps_its_pod(calm: Mapping[str, Loss]) -> None:
     """Whatever a taint says: it may be of a moment when the machine was off."""
     loss = calm["unready"]
-    loss.scene.room.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: None}}})
+    loss.live.space.patch("nodes", loss.node, {"metadata": {"labels": {ALIVE: None}}})
     says_not_ready(loss)
     tainted(loss, names.TAINT_SHUTDOWN, "NoSchedule")
     until_told(loss, "NodeNotReady")
@@ -335,7 +338,7 @@ def test_a_live_kubelet_that_is_not_ready_keeps_its_pod(calm: Mapping[str, Loss]
         # That nothing happens can only be seen by waiting.
         time.sleep(1)
         says_not_ready(loss)
-        there = loss.scene.pods()["worker-1"]
+        there = loss.live.pods()["worker-1"]
         assert there["metadata"]["uid"] == loss.before["worker-1"]["metadata"]["uid"]
         assert "deletionTimestamp" not in there["metadata"]
     assert loss.counts() == (0, 0)
@@ -346,19 +349,19 @@ def test_a_node_that_is_registered_again_under_its_pod_is_not_gone(
 ) -> None:
     """As a kubelet does that is restarted after somebody deleted its Node."""
     loss = calm["registered"]
-    room, scene = loss.scene.room, loss.scene
+    space, live = loss.live.space, loss.live
     begun_at = datetime.fromisoformat(loss.before["worker-1"]["status"]["startTime"])
     # Clocks may differ by a minute: a pod that is younger is of this node in any case.
     time.sleep(max(0.0, 65 - (datetime.now(UTC) - begun_at).total_seconds()))
-    old = room.get("nodes", loss.node)
-    room.delete("nodes", loss.node)
+    old = space.get("nodes", loss.node)
+    space.delete("nodes", loss.node)
     until_told(loss, "NodeGone")
     metadata = {key: old["metadata"].get(key, {}) for key in ("labels", "annotations")}
     kind = {"apiVersion": "v1", "kind": "Node"}
-    room.plane.api.create(
+    space.plane.api.create(
         "/api/v1/nodes", {**kind, "metadata": {"name": loss.node, **metadata}, "spec": {}}
     )
-    scene.until("the node is ready", partial(is_ready, loss))
-    scene.until_whole(2)
-    assert scene.pods()["worker-1"]["metadata"]["uid"] == loss.before["worker-1"]["metadata"]["uid"]
+    live.until("the node is ready", partial(is_ready, loss))
+    live.until_whole(2)
+    assert live.pods()["worker-1"]["metadata"]["uid"] == loss.before["worker-1"]["metadata"]["uid"]
     assert loss.counts() == (0, 0)

@@ -15,7 +15,7 @@ from webhook.kube.rate_limit import TokenBucket
 from webhook.kube.writer import Writer
 
 if TYPE_CHECKING:
-    from tests.cluster.rooms import Json
+    from tests.cluster.spaces import Json
     from webhook.sandbox.control_plane import ControlPlane
 
 CLOSED: Json = {

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from tests.cluster.live_runs import LiveRun
 from tests.cluster.manifests import SPOT, SPOT_CLASS
-from tests.cluster.rooms import Json, NewNamespace, Room, stamp
-from tests.cluster.scenes import Scene
+from tests.cluster.spaces import Json, NewNamespace, Space, stamp
 from tests.fast_yaml import load_yaml
 from webhook import names
 from webhook.sandbox.control_plane import ControlPlane
@@ -103,10 +103,10 @@ def written() -> Json:
     return run
 
 
-def played(room: Room, run: Json) -> dict[str, Json]:
+def played(space: Space, run: Json) -> dict[str, Json]:
     """Create the run; its pods once all of them run."""
-    room.create(run)
-    return Scene(room, "mnist").until_running(*REPLICAS)
+    space.create(run)
+    return LiveRun(space, "mnist").until_running(*REPLICAS)
 
 
 def main(pod: Json) -> Json:
@@ -144,16 +144,16 @@ def placement(pod: Json, namespace: str) -> Any:
 
 
 @pytest.fixture
-def mnist_room(run_room: Room, new_namespace: NewNamespace) -> Room:  # noqa: ARG001
+def mnist_space(run_space: Space, new_namespace: NewNamespace) -> Space:  # noqa: ARG001
     """A namespace in which the policies hold, and a controller."""
     return new_namespace({"test": "mnist"})
 
 
 @pytest.mark.parametrize("make", [written, converted])
-def test_each_replica_has_its_resources_and_its_place(mnist_room: Room, make: Any) -> None:
+def test_each_replica_has_its_resources_and_its_place(mnist_space: Space, make: Any) -> None:
     """Masters and servers land on demand, workers on spot: the real scheduler puts them there."""
-    pods = played(mnist_room, make())
-    nodes = mnist_room.items("nodes")
+    pods = played(mnist_space, make())
+    nodes = mnist_space.items("nodes")
     spot = {node["metadata"]["name"] for node in nodes if SPOT in node["metadata"]["labels"]}
     for name, pod in pods.items():
         assert (pod["spec"]["nodeName"] in spot) == name.startswith("worker"), name
@@ -171,9 +171,9 @@ def test_each_replica_has_its_resources_and_its_place(mnist_room: Room, make: An
     assert main(pods["ps-1"])["resources"]["limits"]["memory"] == "256Mi"
 
 
-def test_tf_config_agrees_across_all(mnist_room: Room) -> None:
+def test_tf_config_agrees_across_all(mnist_space: Space) -> None:
     """One cluster in every replica's eyes, each its own task in it, at addresses that exist."""
-    pods = played(mnist_room, written())
+    pods = played(mnist_space, written())
     configs = {name: tf_config(pod) for name, pod in pods.items()}
     clusters = {json.dumps(config["cluster"], sort_keys=True) for config in configs.values()}
     assert len(clusters) == 1
@@ -183,7 +183,7 @@ def test_tf_config_agrees_across_all(mnist_room: Room) -> None:
         "worker": 7,
         "ps": 3,
     }
-    service = mnist_room.get("services", "mnist")
+    service = mnist_space.get("services", "mnist")
     assert service["spec"]["clusterIP"] == "None"
     assert service["spec"]["publishNotReadyAddresses"] is True
     for name, config in configs.items():
@@ -191,25 +191,27 @@ def test_tf_config_agrees_across_all(mnist_room: Room) -> None:
         assert config["task"] == {"type": role, "index": int(index)}
         host = cluster[role][int(index)].partition(":")[0]
         spec = pods[name]["spec"]
-        assert host == f"{spec['hostname']}.{spec['subdomain']}.{mnist_room.name}.svc"
+        assert host == f"{spec['hostname']}.{spec['subdomain']}.{mnist_space.name}.svc"
     everybody = {pod["metadata"]["name"] for pod in pods.values()}
 
     def resolvable() -> set[str]:
-        slices = mnist_room.items("endpointslices")
+        slices = mnist_space.items("endpointslices")
         return {each["hostname"] for one in slices for each in one["endpoints"] or ()}
 
     # The endpoint slices follow their pods.
-    Scene(mnist_room, "mnist").until("every address resolves", lambda: resolvable() == everybody)
+    LiveRun(mnist_space, "mnist").until("every address resolves", lambda: resolvable() == everybody)
 
 
-def test_a_polyaxonfile_gives_the_same_pods(mnist_room: Room, new_namespace: NewNamespace) -> None:
+def test_a_polyaxonfile_gives_the_same_pods(
+    mnist_space: Space, new_namespace: NewNamespace
+) -> None:
     """Placement, resources, variables and addresses: nothing tells how the run was written."""
     other = new_namespace({"test": "mnist"})
-    ours = played(mnist_room, written())
+    ours = played(mnist_space, written())
     theirs = played(other, converted())
     for name in REPLICAS:
-        assert placement(theirs[name], other.name) == placement(ours[name], mnist_room.name)
-    Scene(other, "mnist").ends("master-0", 0)
-    Scene(other, "mnist").until_phase("Succeeded")
+        assert placement(theirs[name], other.name) == placement(ours[name], mnist_space.name)
+    LiveRun(other, "mnist").ends("master-0", 0)
+    LiveRun(other, "mnist").until_phase("Succeeded")
     # As with Polyaxon, nothing is left of them at the end.
-    Scene(other, "mnist").until("its pods are gone", lambda: not Scene(other, "mnist").pods())
+    LiveRun(other, "mnist").until("its pods are gone", lambda: not LiveRun(other, "mnist").pods())

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.cluster.rooms import Room
-from tests.cluster.scenes import play
+from tests.cluster.live_runs import create_run
+from tests.cluster.spaces import Space
 from webhook.cli import fairlead
 from webhook.errors import FairleadError
 
@@ -19,9 +19,9 @@ Call = Callable[..., Result]
 
 
 @pytest.fixture
-def call(run_room: Room) -> Call:
+def call(run_space: Space) -> Call:
     """`fairlead run` in the test's namespace."""
-    where = ("--kubeconfig", str(run_room.plane.kubeconfig), "-n", run_room.name)
+    where = ("--kubeconfig", str(run_space.plane.kubeconfig), "-n", run_space.name)
     return lambda *arguments: CliRunner().invoke(fairlead, ["run", *arguments, *where])
 
 
@@ -30,15 +30,15 @@ def rows(done: Result) -> list[list[str]]:
     return [line.split() for line in done.output.splitlines()]
 
 
-def test_a_run_is_shown_with_the_nodes_of_its_replicas(run_room: Room, call: Call) -> None:
+def test_a_run_is_shown_with_the_nodes_of_its_replicas(run_space: Space, call: Call) -> None:
     """Where the scheduler has put them, and of which pool that is."""
     spot = {
         "nodeSelector": {"cloud.google.com/gke-nodepool": "spot"},
         "tolerations": [{"key": "cloud.google.com/gke-spot", "operator": "Exists"}],
     }
     replicas = {"master": {}, "worker": {"count": 2, "environment": spot}}
-    scene = play(run_room, "mnist", framework="tensorflow", replicas=replicas)
-    scene.until_phase("Running")
+    live = create_run(run_space, "mnist", framework="tensorflow", replicas=replicas)
+    live.until_phase("Running")
     shown = rows(call("status", "mnist"))
     assert shown[0] == ["mnist:", "Running,", "3", "of", "3", "replicas", "run"]
     assert ["worker", "2", "2", "2", "0", "0", "0", "0"] in shown
@@ -47,17 +47,17 @@ def test_a_run_is_shown_with_the_nodes_of_its_replicas(run_room: Room, call: Cal
     assert [worker[1], *worker[3:]] == ["Running", "spot", "spot"]
 
 
-def test_the_original_error_message_is_shown(run_room: Room, call: Call) -> None:
+def test_the_original_error_message_is_shown(run_space: Space, call: Call) -> None:
     """The scheduler's, and the program's last ones."""
-    scene = play(run_room, "sad", framework="pytorch", replicas={"master": {}, "worker": {}})
-    scene.until_phase("Running")
-    scene.ends("worker-0", 1, message="epoch 3\nloss is NaN")
-    scene.until_phase("Restarting")
+    live = create_run(run_space, "sad", framework="pytorch", replicas={"master": {}, "worker": {}})
+    live.until_phase("Running")
+    live.ends("worker-0", 1, message="epoch 3\nloss is NaN")
+    live.until_phase("Restarting")
     shown = rows(call("status", "sad"))
     assert shown[0][:2] == ["sad:", "Restarting,"]
     assert shown[-2:] == [["|", "epoch", "3"], ["|", "loss", "is", "NaN"]]
 
-    play(run_room, "stuck", environment={"nodeSelector": {"no": "such-node"}}).until(
+    create_run(run_space, "stuck", environment={"nodeSelector": {"no": "such-node"}}).until(
         "the scheduler has said so",
         lambda: "node(s)" in call("status", "stuck").output,
     )
@@ -67,18 +67,18 @@ def test_the_original_error_message_is_shown(run_room: Room, call: Call) -> None
     assert replica["note"].startswith("0/12 nodes are available")
 
 
-def test_a_large_run_fits_on_a_screen(run_room: Room, call: Call) -> None:
+def test_a_large_run_fits_on_a_screen(run_space: Space, call: Call) -> None:
     """Its workers are one line, unless all are asked for."""
     replicas = {"master": {}, "worker": {"count": 60}}
-    play(run_room, "big", framework="pytorch", replicas=replicas).until_phase("Running")
+    create_run(run_space, "big", framework="pytorch", replicas=replicas).until_phase("Running")
     shown = rows(call("status", "big"))
     assert ["worker", "0-59", "Running"] in [row[:3] for row in shown]
     assert sum(row[:1] == ["worker-7"] for row in rows(call("status", "big", "--all"))) == 1
 
 
-def test_a_missing_run_is_reported_with_the_cure(run_room: Room, call: Call) -> None:
+def test_a_missing_run_is_reported_with_the_cure(run_space: Space, call: Call) -> None:
     """By both commands."""
-    play(run_room, "mnist")
+    create_run(run_space, "mnist")
     for command in ("status", "logs"):
         done = call(command, "mnits")
         assert done.exit_code == 1
@@ -87,11 +87,13 @@ def test_a_missing_run_is_reported_with_the_cure(run_room: Room, call: Call) -> 
 
 
 def test_an_unavailable_log_is_reported_with_the_api_servers_message(
-    run_room: Room, call: Call
+    run_space: Space, call: Call
 ) -> None:
     """kwok's nodes have no kubelet; the replicas are found all the same."""
-    scene = play(run_room, "mnist", framework="pytorch", replicas={"master": {}, "worker": {}})
-    scene.until_phase("Running")
+    live = create_run(
+        run_space, "mnist", framework="pytorch", replicas={"master": {}, "worker": {}}
+    )
+    live.until_phase("Running")
     done = call("logs", "mnist", "--role", "worker")
     assert (done.exit_code, done.stdout) == (1, "")
     (said,) = done.stderr.splitlines()

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.cluster.causes import message_with, rule_message
-from tests.cluster.rooms import Json, Room
-from tests.cluster.scenes import Scene
+from tests.cluster.live_runs import LiveRun
+from tests.cluster.spaces import Json, Space
 from tests.policy.examples import changed
 from tests.run.written_defaults import AS_WRITTEN, STORED
 from webhook import names
@@ -35,10 +35,10 @@ def replace(plane: ControlPlane, namespace: str, before: Json, after: Json) -> t
     return answer
 
 
-def test_the_file_that_made_it_can_replace_it(bare_room: Room) -> None:
+def test_the_file_that_made_it_can_replace_it(bare_space: Space) -> None:
     """A field left out equals its default; and the other way round."""
     for before, after in ((STORED, AS_WRITTEN), (AS_WRITTEN, STORED)):
-        status, answer = replace(bare_room.plane, bare_room.name, before, after)
+        status, answer = replace(bare_space.plane, bare_space.name, before, after)
         assert status == 200, answer
 
 
@@ -55,12 +55,12 @@ def test_the_file_that_made_it_can_replace_it(bare_room: Room) -> None:
     ],
 )
 def test_another_value_than_the_default_is_a_change(
-    bare_room: Room, path: tuple[str, ...], value: Any, field: str
+    bare_space: Space, path: tuple[str, ...], value: Any, field: str
 ) -> None:
     """Whether the stored Run has the default or not."""
     for before in (STORED, AS_WRITTEN):
         after = changed(AS_WRITTEN, ("spec", *path), value)
-        status, answer = replace(bare_room.plane, bare_room.name, before, after)
+        status, answer = replace(bare_space.plane, bare_space.name, before, after)
         causes = answer["details"]["causes"]
         assert status == 422
         assert [(each["field"], rule_message(each["message"])) for each in causes] == [
@@ -68,19 +68,19 @@ def test_another_value_than_the_default_is_a_change(
         ]
 
 
-def test_the_controller_goes_on_with_it(run_room: Room) -> None:
+def test_the_controller_goes_on_with_it(run_space: Space) -> None:
     """It runs, restarts its failed worker, is suspended and resumed, and succeeds."""
-    run_room.create(copy.deepcopy(STORED))
-    scene = Scene(run_room, "stored")
-    pods = scene.until_running("launcher-0", "worker-0", "worker-1")
-    scene.ends("worker-1", 1)
-    scene.until_replaced("worker-1", pods["worker-1"])
-    scene.set(suspend=True)
-    scene.until_phase("Suspended")
-    scene.set(suspend=False)
-    scene.until_running("launcher-0", "worker-0", "worker-1")
-    scene.ends("launcher-0", 0)
+    run_space.create(copy.deepcopy(STORED))
+    live = LiveRun(run_space, "stored")
+    pods = live.until_running("launcher-0", "worker-0", "worker-1")
+    live.ends("worker-1", 1)
+    live.until_replaced("worker-1", pods["worker-1"])
+    live.set(suspend=True)
+    live.until_phase("Suspended")
+    live.set(suspend=False)
+    live.until_running("launcher-0", "worker-0", "worker-1")
+    live.ends("launcher-0", 0)
 
-    assert scene.until_phase("Succeeded")["restarts"] == 1
-    stored = scene.run()["spec"]
+    assert live.until_phase("Succeeded")["restarts"] == 1
+    stored = live.run()["spec"]
     assert (stored["backoffLimit"], stored["cleanPodPolicy"]) == (3, "Running")

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
+from tests.cluster.live_runs import run_manifest
 from tests.cluster.manifests import pod
-from tests.cluster.scenes import run_manifest
 from tests.eventually import eventually
 from tests.wording import line_with, mentions
 from webhook.cli import fairlead

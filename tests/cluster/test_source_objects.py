@@ -11,8 +11,8 @@ import pytest
 
 from tests.cli.test_added_source import POLICY, SOURCE, TRAINING
 from tests.cluster.paths import path
-from tests.cluster.rooms import is_stamped
 from tests.cluster.sites import NAMESPACE, Site, build
+from tests.cluster.spaces import is_stamped
 from tests.eventually import eventually
 from tests.fast_yaml import load_yaml
 from tests.wording import line_with, mentions

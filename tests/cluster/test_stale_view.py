@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster.manifests import SPOT_CLASS, pod
 from tests.cluster.relays import Relay
-from tests.cluster.rooms import NewNamespace, Room, Running, is_stamped
+from tests.cluster.spaces import NewNamespace, Running, Space, is_stamped
 from tests.eventually import eventually
 from webhook import names
 from webhook.errors import SandboxError
@@ -39,7 +39,7 @@ def relay(control_plane: ControlPlane) -> Iterator[Relay]:
 
 
 @pytest.fixture
-def room(new_namespace: NewNamespace) -> Room:
+def space(new_namespace: NewNamespace) -> Space:
     """A namespace without a mark."""
     return new_namespace({})
 
@@ -48,12 +48,12 @@ def room(new_namespace: NewNamespace) -> Room:
 def behind(
     control_plane: ControlPlane,
     relay: Relay,
-    room: Room,
+    space: Space,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Running]:
     """A webhook that reaches the API server by the relay, and is called by it directly.
 
-    It is sent the room's pods alone: the test counts what it lets through.
+    It is sent the space's pods alone: the test counts what it lets through.
     """
     folder = tmp_path_factory.mktemp("policies")
     (folder / "policies.yaml").write_text(POLICIES)
@@ -62,7 +62,7 @@ def behind(
         control_plane,
         folder,
         name="fairlead-stale",
-        namespaces=[room.name],
+        namespaces=[space.name],
         options=("--kubeconfig", str(kubeconfig)),
     )
     try:
@@ -72,25 +72,25 @@ def behind(
 
 
 def test_a_pod_of_a_namespace_that_was_marked_meanwhile_is_placed(
-    relay: Relay, behind: Running, room: Room
+    relay: Relay, behind: Running, space: Space
 ) -> None:
     """The watch does not tell of the mark: that the pod comes at all does."""
     eventually(
         "the webhook knows the namespace",
-        lambda: is_stamped(room.create(pod("marked"), dry_run=True)),
+        lambda: is_stamped(space.create(pod("marked"), dry_run=True)),
     )
     assert relay.freeze() > 0
-    room.kubectl("label", "namespace", room.name, f"{names.PLACE}={names.PLACE_ALL}")
+    space.kubectl("label", "namespace", space.name, f"{names.PLACE}={names.PLACE_ALL}")
 
     def placed() -> bool:
         # Until the API server itself knows of the mark, it sends nothing.
         try:
-            return is_stamped(room.create(pod("plain", labels={}), dry_run=True))
+            return is_stamped(space.create(pod("plain", labels={}), dry_run=True))
         except SandboxError:
             return False  # refused: connections that were kept for calls are frozen, too
 
     eventually("the pod is placed", placed)
-    assert is_stamped(room.create(pod("plain", labels={})))
+    assert is_stamped(space.create(pod("plain", labels={})))
     # None that was sent was let through.
     assert behind.metric("fairlead_admission_requests_total", result="not-a-run") == 0
     assert "last update" in behind.readiness()["namespaces"]["reason"]

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.cluster.manifests import WORKERS_ON_SPOT, pod, template, workload
-from tests.cluster.rooms import LOOK, Room, is_stamped, stamp
+from tests.cluster.spaces import LOOK, Space, is_stamped, stamp
 from tests.control_planes import clear_namespace
 from tests.eventually import eventually
 from tests.wording import line_with, mentions
@@ -111,7 +111,7 @@ def erase(kubectl: Kubectl) -> None:
         kubectl("delete", resource, "--all")
 
 
-def unplaced(plane: ControlPlane, room: Room) -> None:
+def unplaced(plane: ControlPlane, space: Space) -> None:
     """A worker that is created while no pods are sent to the webhook."""
     known = plane.api.get(CONFIGURATION)
     cut = {**known, "webhooks": [{**each, "rules": []} for each in known["webhooks"]]}
@@ -119,31 +119,31 @@ def unplaced(plane: ControlPlane, room: Room) -> None:
     probe = pod("probe", labels=of("worker"))
 
     def stamped() -> bool:
-        return is_stamped(room.create(probe, dry_run=True))
+        return is_stamped(space.create(probe, dry_run=True))
 
     eventually("the API server forgets the webhook", lambda: not stamped())
-    room.create(pod("unseen", labels=of("worker")))
+    space.create(pod("unseen", labels=of("worker")))
     now = plane.api.get(CONFIGURATION)
     plane.api.call("PUT", CONFIGURATION, {**now, "webhooks": known["webhooks"]})
     eventually("the API server sends pods again", stamped)
 
 
-def play(plane: ControlPlane, room: Room) -> None:
+def play(plane: ControlPlane, space: Space) -> None:
     """What has happened before anybody asks."""
     for name, role in (("train-worker-0", "worker"), ("train-ps-0", "ps")):
-        room.create(pod(name, labels=of(role)))
+        space.create(pod(name, labels=of(role)))
     made = workload("Deployment", "web", template(labels=of("worker")), replicas=2)
-    room.create(made)
+    space.create(made)
     debugged = pod("debugged", labels={**of("worker"), "debug": "anna"})
 
     def excepted() -> bool:
-        dry = room.create(debugged, dry_run=True)
+        dry = space.create(debugged, dry_run=True)
         return "debugging" in stamp(dry).get("exceptions", {})
 
     eventually("the webhook knows the exception", excepted)
-    room.create(debugged)
-    eventually("the Deployment's pods are there", lambda: len(room.pods()) == 5, period=LOOK)
-    unplaced(plane, room)
+    space.create(debugged)
+    eventually("the Deployment's pods are there", lambda: len(space.pods()) == 5, period=LOOK)
+    unplaced(plane, space)
 
 
 def counted(plane: ControlPlane) -> bool:
@@ -177,7 +177,7 @@ def scene(
     )
     try:
         kubectl("apply", "--server-side", "-f", "-", stdin=EXCEPTION)
-        play(plane, Room(plane, kubectl.within(namespace), namespace))
+        play(plane, Space(plane, kubectl.within(namespace), namespace))
         eventually("the controller writes what the webhook has counted", lambda: counted(plane))
         yield Scene(plane, kubectl, namespace)
     finally:

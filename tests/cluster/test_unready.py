@@ -14,7 +14,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from tests.cluster.manifests import pod
-from tests.cluster.rooms import NewNamespace, Room, Running, is_stamped
+from tests.cluster.spaces import NewNamespace, Running, Space, is_stamped
 from tests.eventually import eventually
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.fairlead import Webhook, mutating_webhook_configuration
@@ -90,17 +90,17 @@ def unready(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Unready]:
         control_plane.stop_component("unready")
 
 
-def create(room: Room, name: str) -> CompletedProcess[str]:
+def create(space: Space, name: str) -> CompletedProcess[str]:
     """`kubectl create` a pod of a run."""
-    return room.kubectl.run("create", "-f", "-", stdin=json.dumps(pod(name)))
+    return space.kubectl.run("create", "-f", "-", stdin=json.dumps(pod(name)))
 
 
-def created_once_registered(room: Room, unready: Unready, name: str) -> CompletedProcess[str]:
+def created_once_registered(space: Space, unready: Unready, name: str) -> CompletedProcess[str]:
     """The first creation of which the webhook was asked: the API server hears of it in a moment."""
     numbers = itertools.count()
 
     def once() -> CompletedProcess[str] | None:
-        done = create(room, f"{name}-{next(numbers)}")
+        done = create(space, f"{name}-{next(numbers)}")
         return done if unready.refused() else None
 
     return eventually("the webhook is asked", once)
@@ -111,9 +111,9 @@ def test_with_fail_the_pod_is_refused(unready: Unready, new_namespace: NewNamesp
 
     (Not by kubectl: the API server asks again until its time is up, and then says only that.)
     """
-    room = new_namespace({})
-    unready.register("Fail", room.name)
-    done = created_once_registered(room, unready, "p")
+    space = new_namespace({})
+    unready.register("Fail", space.name)
+    done = created_once_registered(space, unready, "p")
     assert done.returncode == 1
     assert 'failed calling webhook "pods-0.fairlead.dev"' in done.stderr
     assert unready.refused() > 1
@@ -124,29 +124,29 @@ def test_with_ignore_the_pod_is_created_as_it_came(
     unready: Unready, new_namespace: NewNamespace
 ) -> None:
     """The API server's audit log tells that it failed open."""
-    room = new_namespace({})
-    unready.register("Ignore", room.name)
-    done = created_once_registered(room, unready, "p")
+    space = new_namespace({})
+    unready.register("Ignore", space.name)
+    done = created_once_registered(space, unready, "p")
     assert done.returncode == 0
     name = done.stdout.split()[0].removeprefix("pod/")
-    assert not is_stamped(room.get("pods", name))
-    (annotations,) = room.audited(name)
+    assert not is_stamped(space.get("pods", name))
+    (annotations,) = space.audited(name)
     assert any(key.startswith("failed-open.mutation.webhook") for key in annotations)
 
 
 def test_the_api_server_asks_again_by_itself(unready: Unready, new_namespace: NewNamespace) -> None:
     """503 with Retry-After: if the policies are there a second later, the pod is placed."""
-    room = new_namespace({})
-    unready.register("Fail", room.name)
-    created_once_registered(room, unready, "before")
+    space = new_namespace({})
+    unready.register("Fail", space.name)
+    created_once_registered(space, unready, "before")
     before = unready.refused()
     done: list[CompletedProcess[str]] = []
-    creation = threading.Thread(target=lambda: done.append(create(room, "p")))
+    creation = threading.Thread(target=lambda: done.append(create(space, "p")))
     creation.start()
     eventually("it was asked once", lambda: unready.refused() != before)
     unready.mend()
     creation.join()
     assert done[0].returncode == 0, done[0].stderr
-    (seen,) = [one for one in room.pods() if one["metadata"]["name"] == "p"]
+    (seen,) = [one for one in space.pods() if one["metadata"]["name"] == "p"]
     assert is_stamped(seen)
     assert seen["spec"]["nodeSelector"] == {"kubernetes.io/arch": "amd64"}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.manifests import pod
-from tests.cluster.rooms import Json, Room, Running
+from tests.cluster.spaces import Json, Running, Space
 from tests.eventually import eventually
 from tests.wording import line_with, mentions
 from webhook import names, validating
@@ -71,9 +71,9 @@ PYTORCH_JOBS = {
 
 @pytest.fixture(scope="module")
 def replicas(
-    control_plane: ControlPlane, module_room: Room, tmp_path_factory: pytest.TempPathFactory
+    control_plane: ControlPlane, module_space: Space, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Running, Running]]:
-    """Two webhooks over the same policies: pods of the room go to the first while it is there.
+    """Two webhooks over the same policies: pods of the space go to the first while it is there.
 
     The second one is told of workloads.
     """
@@ -84,7 +84,7 @@ def replicas(
             control_plane,
             folder,
             name=name,
-            namespaces=[module_room.name],
+            namespaces=[module_space.name],
             options=["--events", "--nodes"],
         )
         for name in NAMES
@@ -92,7 +92,7 @@ def replicas(
     entries = validating.webhooks(
         url=second.url.removesuffix("/mutate"),
         ca_bundle=second.authority.read_bytes(),
-        only_namespaces=[module_room.name],
+        only_namespaces=[module_space.name],
         policies=False,
     )
     # As shipped it has two seconds, which a busy machine may need for something else.
@@ -127,24 +127,24 @@ def job(name: str, pool: str = "other", **spec: Any) -> Json:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": made}
 
 
-def applied(module_room: Room, manifest: Json, *options: str) -> list[str]:
+def applied(module_space: Space, manifest: Json, *options: str) -> list[str]:
     """What kubectl warns of when this is applied; it is always taken."""
-    done = module_room.kubectl.run("apply", "-f", "-", *options, stdin=json.dumps(manifest))
+    done = module_space.kubectl.run("apply", "-f", "-", *options, stdin=json.dumps(manifest))
     assert done.returncode == 0, done.stderr
     return [line for line in done.stderr.splitlines() if "fairlead" in line]
 
 
-def told(module_room: Room, manifest: Json) -> list[str]:
+def told(module_space: Space, manifest: Json) -> list[str]:
     """The warnings, once the API server has heard of the configuration."""
     return eventually(
-        "workloads are warned of", lambda: applied(module_room, manifest, "--dry-run=server")
+        "workloads are warned of", lambda: applied(module_space, manifest, "--dry-run=server")
     )
 
 
-def events(module_room: Room, owner: str) -> list[Json]:
+def events(module_space: Space, owner: str) -> list[Json]:
     """Fairlead's Events on the object of this name."""
     query = f"involvedObject.name={owner},source=fairlead-webhook"
-    found: list[Json] = module_room.kubectl.json("get", "events", f"--field-selector={query}")[
+    found: list[Json] = module_space.kubectl.json("get", "events", f"--field-selector={query}")[
         "items"
     ]
     return found
@@ -163,7 +163,7 @@ def outcomes(replica: Running, outcome: str) -> float:
     return replica.metric("fairlead_events_total", outcome=outcome)
 
 
-def refused(module_room: Room, owner: Json, *options: str) -> str:
+def refused(module_space: Space, owner: Json, *options: str) -> str:
     """Create a pod of the owner as its controller would; what the API server says."""
     reference = {
         "apiVersion": owner["apiVersion"],
@@ -174,26 +174,26 @@ def refused(module_room: Room, owner: Json, *options: str) -> str:
     }
     manifest = {"apiVersion": "v1", "kind": "Pod", **template()}
     manifest["metadata"] |= {"generateName": "of-", "ownerReferences": [reference]}
-    done = module_room.kubectl.run("create", "-f", "-", *options, stdin=json.dumps(manifest))
+    done = module_space.kubectl.run("create", "-f", "-", *options, stdin=json.dumps(manifest))
     assert done.returncode == 1
     return done.stderr
 
 
 def test_a_jobs_author_gets_a_warning_that_its_pods_will_be_rejected(
-    module_room: Room, replicas: tuple[Running, Running]
+    module_space: Space, replicas: tuple[Running, Running]
 ) -> None:
     """By kubectl, at once, and the Job is created all the same."""
-    said = told(module_room, job("heard", completions=3, parallelism=3))
+    said = told(module_space, job("heard", completions=3, parallelism=3))
     (warning,) = said
     assert warning.startswith("Warning: fairlead: 3 pods ")
-    mentions(warning, f"Job heard in {module_room.name}", *REASON)
+    mentions(warning, f"Job heard in {module_space.name}", *REASON)
     assert replicas[1].metric("fairlead_workload_warnings_total") >= 1
-    assert applied(module_room, job("heard", suspend=True)) != []
-    assert module_room.kubectl("get", "job", "heard", "-o", "name").strip() == "job.batch/heard"
+    assert applied(module_space, job("heard", suspend=True)) != []
+    assert module_space.kubectl("get", "job", "heard", "-o", "name").strip() == "job.batch/heard"
 
 
 def test_a_deployment_is_warned_of_when_its_template_changes(
-    module_room: Room, replicas: tuple[Running, Running]
+    module_space: Space, replicas: tuple[Running, Running]
 ) -> None:
     """Not when it is scaled, and not for the ReplicaSet that it makes."""
     selector = {"matchLabels": {"app": "web"}}
@@ -205,23 +205,23 @@ def test_a_deployment_is_warned_of_when_its_template_changes(
         "metadata": {"name": "web"},
         "spec": {"replicas": 0, "selector": selector, "template": made},
     }
-    told(module_room, web)
+    told(module_space, web)
     before = replicas[1].metric("fairlead_workload_warnings_total")
-    assert len(applied(module_room, web)) == 1
-    assert module_room.kubectl.run("scale", "deployment", "web", "--replicas=1").stderr == ""
+    assert len(applied(module_space, web)) == 1
+    assert module_space.kubectl.run("scale", "deployment", "web", "--replicas=1").stderr == ""
     web["spec"]["replicas"] = 2
-    assert applied(module_room, web) == []
-    eventually("it has a ReplicaSet", lambda: module_room.items("replicasets"))
+    assert applied(module_space, web) == []
+    eventually("it has a ReplicaSet", lambda: module_space.items("replicasets"))
     assert replicas[1].metric("fairlead_workload_warnings_total") == before + 1
     made["spec"]["nodeSelector"][POOL] = "another"
-    assert len(applied(module_room, web)) == 1
+    assert len(applied(module_space, web)) == 1
     made["spec"]["nodeSelector"][POOL] = "on-demand"
-    assert applied(module_room, web) == []
+    assert applied(module_space, web) == []
 
 
 @pytest.mark.usefixtures("replicas")
 def test_a_training_job_is_known_by_what_its_operator_adds(
-    module_room: Room, control_plane: ControlPlane
+    module_space: Space, control_plane: ControlPlane
 ) -> None:
     """Its kind may come later than the configuration that names it."""
     unmarked = template()
@@ -239,15 +239,15 @@ def test_a_training_job_is_known_by_what_its_operator_adds(
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     control_plane.api.create(path, PYTORCH_JOBS)
     try:
-        module_room.kubectl("wait", "--for=condition=Established", "crd/pytorchjobs.kubeflow.org")
-        served = f"/apis/kubeflow.org/v1/namespaces/{module_room.name}/pytorchjobs"
+        module_space.kubectl("wait", "--for=condition=Established", "crd/pytorchjobs.kubeflow.org")
+        served = f"/apis/kubeflow.org/v1/namespaces/{module_space.name}/pytorchjobs"
         eventually("they are served", lambda: control_plane.api.call("GET", served)[0] == 200)
-        said = told(module_room, training)
+        said = told(module_space, training)
     finally:
         control_plane.api.call("DELETE", f"{path}/pytorchjobs.kubeflow.org")
     (warning,) = said
     assert warning.startswith("Warning: fairlead: 5 pods ")
-    mentions(warning, f"PyTorchJob train in {module_room.name}", *REASON)
+    mentions(warning, f"PyTorchJob train in {module_space.name}", *REASON)
 
 
 STEPS = {
@@ -280,7 +280,7 @@ STEPS = {
 
 @pytest.mark.parametrize("definition", STEPS)
 def test_an_author_of_steps_is_warned_of_and_its_controller_is_not_asked(
-    module_room: Room,
+    module_space: Space,
     control_plane: ControlPlane,
     replicas: tuple[Running, Running],
     definition: str,
@@ -303,18 +303,18 @@ def test_an_author_of_steps_is_warned_of_and_its_controller_is_not_asked(
     }
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     control_plane.api.create(path, crd)
-    served = f"/apis/{group}/{version}/namespaces/{module_room.name}/{plural}"
+    served = f"/apis/{group}/{version}/namespaces/{module_space.name}/{plural}"
     try:
-        module_room.kubectl("wait", "--for=condition=Established", f"crd/{definition}")
+        module_space.kubectl("wait", "--for=condition=Established", f"crd/{definition}")
         eventually("they are served", lambda: control_plane.api.call("GET", served)[0] == 200)
-        (warning,) = told(module_room, made)
-        mentions(warning, f"{kind} steps in {module_room.name}", *REASON)
-        module_room.create(made)
+        (warning,) = told(module_space, made)
+        mentions(warning, f"{kind} steps in {module_space.name}", *REASON)
+        module_space.create(made)
         before = asked_of_workloads(replicas[1])
 
         def patch(**change: Any) -> str:
             merge = ("patch", plural, "steps", "--type=merge", "-p", json.dumps(change))
-            return module_room.kubectl.run(*merge).stderr
+            return module_space.kubectl.run(*merge).stderr
 
         assert patch(status={"phase": "Running"}) == patch(status={"phase": "Succeeded"}) == ""
         assert asked_of_workloads(replicas[1]) == before
@@ -331,7 +331,7 @@ def asked_of_workloads(replica: Running) -> float:
 
 
 @pytest.mark.usefixtures("replicas", "run_api")
-def test_a_runs_author_gets_warnings_about_its_replicas(module_room: Room) -> None:
+def test_a_runs_author_gets_warnings_about_its_replicas(module_space: Space) -> None:
     """By the plan that the controller goes by."""
     run = {
         "apiVersion": names.API_VERSION,
@@ -343,14 +343,14 @@ def test_a_runs_author_gets_warnings_about_its_replicas(module_room: Room) -> No
             "replicas": {"worker": {"count": 2}},
         },
     }
-    said = told(module_room, run)
+    said = told(module_space, run)
     (warning,) = said
     assert warning.startswith("Warning: fairlead: 2 pods ")
-    mentions(warning, f"Run digits in {module_room.name}", *REASON)
+    mentions(warning, f"Run digits in {module_space.name}", *REASON)
 
 
 @pytest.mark.usefixtures("replicas", "run_api")
-def test_a_typo_in_the_template_of_a_run_is_warned_of(module_room: Room) -> None:
+def test_a_typo_in_the_template_of_a_run_is_warned_of(module_space: Space) -> None:
     """kubectl takes it, for a Run's template is open; its pods would come without it."""
     run = {
         "apiVersion": names.API_VERSION,
@@ -358,14 +358,14 @@ def test_a_typo_in_the_template_of_a_run_is_warned_of(module_room: Room) -> None
         "metadata": {"name": "typo"},
         "spec": {"template": {"spec": {**pod("p")["spec"], "nodeSelectors": {POOL: "on-demand"}}}},
     }
-    warning = line_with(told(module_room, run), "nodeSelectors")
+    warning = line_with(told(module_space, run), "nodeSelectors")
     mentions(warning, "Run typo", "spec.template.spec.nodeSelectors", "'nodeSelector'")
 
 
 @pytest.mark.usefixtures("replicas", "run_api")
-def test_of_many_objects_in_one_file_each_warning_names_its_own(module_room: Room) -> None:
+def test_of_many_objects_in_one_file_each_warning_names_its_own(module_space: Space) -> None:
     """kubectl prints them below each other, and says of none which object it is about."""
-    told(module_room, job("before"))
+    told(module_space, job("before"))
     typo = {
         "apiVersion": names.API_VERSION,
         "kind": names.RUN_KIND,
@@ -388,7 +388,7 @@ def test_of_many_objects_in_one_file_each_warning_names_its_own(module_room: Roo
     large["spec"]["template"]["spec"]["containers"][0]["args"] = ["a"] * MOST_VALUES
     items = [job("one"), typo, slips[0], nowhere, large, job("two"), bare, slips[1]]
     lines = applied(
-        module_room, {"apiVersion": "v1", "kind": "List", "items": items}, "--dry-run=server"
+        module_space, {"apiVersion": "v1", "kind": "List", "items": items}, "--dry-run=server"
     )
     titles = ["Deployment bare", "Job large", "Job nowhere", "Job one", "Job two", "Run wrong"]
     titles += ["pod slip-a", "pod slip-b"]
@@ -398,31 +398,31 @@ def test_of_many_objects_in_one_file_each_warning_names_its_own(module_room: Roo
 
 
 def test_the_owner_of_a_rejected_pod_has_one_event(
-    module_room: Room, control_plane: ControlPlane, replicas: tuple[Running, Running]
+    module_space: Space, control_plane: ControlPlane, replicas: tuple[Running, Running]
 ) -> None:
     """Made when its controller tries first, and by no other try, and by no other replica."""
     first, second = replicas
     well_within_an_hour()
-    module_room.create(job("silent"))
-    eventually("the Job has an Event", lambda: events(module_room, "silent"))
-    described = module_room.kubectl("describe", "job", "silent")
+    module_space.create(job("silent"))
+    eventually("the Job has an Event", lambda: events(module_space, "silent"))
+    described = module_space.kubectl("describe", "job", "silent")
     assert "PlacementRejected" in described
     mentions(described, "pod template of Job silent", "ask your admin")
-    owner = module_room.get("jobs", "silent")
+    owner = module_space.get("jobs", "silent")
     before = outcomes(first, "repeated")
-    assert "policy pool-required" in refused(module_room, owner)
+    assert "policy pool-required" in refused(module_space, owner)
     assert outcomes(first, "repeated") > before
     # What was told once is known to whoever comes after, by its name.
     forget(control_plane, first.webhook)
     written = outcomes(second, "written")
-    assert "policy pool-required" in refused(module_room, owner)
+    assert "policy pool-required" in refused(module_space, owner)
     eventually("the second knows it", lambda: outcomes(second, "repeated"))
     assert outcomes(second, "written") == written
-    assert [each["reason"] for each in events(module_room, "silent")] == ["PlacementRejected"]
+    assert [each["reason"] for each in events(module_space, "silent")] == ["PlacementRejected"]
 
 
 def test_the_event_is_on_the_deployment_that_created_the_replica_set(
-    module_room: Room, replicas: tuple[Running, Running]
+    module_space: Space, replicas: tuple[Running, Running]
 ) -> None:
     """`kubectl describe deployment` shows it, and what to change."""
     well_within_an_hour()
@@ -434,55 +434,57 @@ def test_the_event_is_on_the_deployment_that_created_the_replica_set(
         "metadata": {"name": "front"},
         "spec": {"selector": {"matchLabels": {"app": "front"}}, "template": made},
     }
-    module_room.create(deployment)
-    eventually("the Deployment has an Event", lambda: events(module_room, "front"))
-    (event,) = events(module_room, "front")
+    module_space.create(deployment)
+    eventually("the Deployment has an Event", lambda: events(module_space, "front"))
+    (event,) = events(module_space, "front")
     assert event["involvedObject"]["kind"] == "Deployment"
     mentions(event["message"], "pod template of Deployment front", "ask your admin")
     assert sum(outcomes(replica, "failed") for replica in replicas) == 0
 
 
 def test_the_owner_of_a_pod_that_no_node_admits_has_an_event(
-    module_room: Room, replicas: tuple[Running, Running]
+    module_space: Space, replicas: tuple[Running, Running]
 ) -> None:
     """Its controller has made the pod, and says nothing more; the same was said at its creation."""
     well_within_an_hour()
     nowhere = job("stuck", template=template("nowhere", **{names.KIND: "build"}))
-    (said,) = told(module_room, nowhere)
+    (said,) = told(module_space, nowhere)
     assert said.startswith("Warning: fairlead: Job stuck: 0 of ")
     mentions(said, f"{POOL}=nowhere matches none")
-    module_room.create(nowhere)
-    eventually("the Job has an Event", lambda: events(module_room, "stuck"))
-    (event,) = events(module_room, "stuck")
+    module_space.create(nowhere)
+    eventually("the Job has an Event", lambda: events(module_space, "stuck"))
+    (event,) = events(module_space, "stuck")
     assert (event["reason"], event["type"]) == ("NoNode", "Warning")
     mentions(event["message"], "pod template of Job stuck", "ask your admin")
     assert sum(outcomes(replica, "failed") for replica in replicas) == 0
 
 
-def test_a_dry_run_makes_no_event(module_room: Room, replicas: tuple[Running, Running]) -> None:
+def test_a_dry_run_makes_no_event(module_space: Space, replicas: tuple[Running, Running]) -> None:
     """It may have no effect, and is decided on all the same."""
     well_within_an_hour()
-    owner = module_room.create(job("dry", suspend=True))
-    assert "policy pool-required" in refused(module_room, owner, "--dry-run=server")
-    assert "policy pool-required" in refused(module_room, owner)
-    eventually("the Job has an Event", lambda: events(module_room, "dry"))
-    assert len(events(module_room, "dry")) == 1
+    owner = module_space.create(job("dry", suspend=True))
+    assert "policy pool-required" in refused(module_space, owner, "--dry-run=server")
+    assert "policy pool-required" in refused(module_space, owner)
+    eventually("the Job has an Event", lambda: events(module_space, "dry"))
+    assert len(events(module_space, "dry")) == 1
     assert outcomes(replicas[1], "failed") == 0
 
 
 @pytest.mark.usefixtures("replicas")
-def test_a_webhook_that_is_down_warns_of_nothing_and_stops_nothing(module_room: Room) -> None:
+def test_a_webhook_that_is_down_warns_of_nothing_and_stops_nothing(module_space: Space) -> None:
     """Workloads are created without it."""
     path = f"{CONFIGURATIONS}/{NAMES[1]}"
-    api = module_room.plane.api
+    api = module_space.plane.api
     known = api.get(path)["webhooks"]
     (entry,) = known
     api.patch(path, {"webhooks": [{**entry, "clientConfig": {"url": NOBODY}}]})
     try:
         eventually(
-            "nobody is asked", lambda: not applied(module_room, job("alone"), "--dry-run=server")
+            "nobody is asked", lambda: not applied(module_space, job("alone"), "--dry-run=server")
         )
-        assert applied(module_room, job("alone", suspend=True)) == []
-        assert module_room.kubectl("get", "job", "alone", "-o", "name").strip() == "job.batch/alone"
+        assert applied(module_space, job("alone", suspend=True)) == []
+        assert (
+            module_space.kubectl("get", "job", "alone", "-o", "name").strip() == "job.batch/alone"
+        )
     finally:
         api.patch(path, {"webhooks": known})

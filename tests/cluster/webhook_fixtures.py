@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.rooms import NewNamespace, Room, Running
+from tests.cluster.spaces import NewNamespace, Running, Space
 from tests.control_planes import clear_namespace
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.fairlead import start_webhook, stop_webhook
@@ -45,11 +45,11 @@ def new_namespace(control_plane: ControlPlane, cluster_kubectl: Kubectl) -> Iter
     """Makes a fresh namespace with these labels, in which pods can be created."""
     made: list[str] = []
 
-    def make(labels: Mapping[str, str]) -> Room:
+    def make(labels: Mapping[str, str]) -> Space:
         name = f"test-{uuid.uuid4().hex[:10]}"
         made.append(name)
         control_plane.create_namespace(name, labels)
-        return Room(control_plane, cluster_kubectl.within(name), name)
+        return Space(control_plane, cluster_kubectl.within(name), name)
 
     yield make
     for name in made:

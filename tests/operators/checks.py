@@ -6,7 +6,7 @@ import json
 from typing import Final
 
 from tests.cluster.manifests import Json
-from tests.cluster.rooms import Room
+from tests.cluster.spaces import Space
 from tests.eventually import eventually
 from webhook.sandbox.kubectl import Kubectl
 
@@ -27,14 +27,14 @@ def begin(kubectl: Kubectl) -> None:
     _say(kubectl, "admissioncheck", CHECK, {"conditions": [active | {_CHANGED: _LONG_AGO}]})
 
 
-def pass_with(room: Room, **update: object) -> None:
+def pass_with(space: Space, **update: object) -> None:
     """Let the only Workload of the namespace pass, and have Kueue put this into its pods.
 
     Returns when Kueue has admitted it.
     """
 
     def passed() -> bool:
-        for found in room.kubectl.json("get", "workloads")["items"]:
+        for found in space.kubectl.json("get", "workloads")["items"]:
             status = found.get("status", {})
             stand = {each["type"]: each["status"] for each in status.get("conditions", ())}
             if "Admitted" in stand:
@@ -45,7 +45,7 @@ def pass_with(room: Room, **update: object) -> None:
                 podsets = [{"name": each["name"], **update} for each in found["spec"]["podSets"]]
                 ready = {"name": CHECK, "state": "Ready", "message": "", _CHANGED: _LONG_AGO}
                 said = {"admissionChecks": [{**ready, "podSetUpdates": podsets}]}
-                _say(room.kubectl, "workload", found["metadata"]["name"], said)
+                _say(space.kubectl, "workload", found["metadata"]["name"], said)
         return False
 
     eventually("Kueue admits what has passed the check", passed)

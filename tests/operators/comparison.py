@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from tests.cluster.rooms import NewNamespace, Room
-from tests.cluster.scenes import TEMPLATE, Scene, run_manifest
+from tests.cluster.live_runs import TEMPLATE, LiveRun, run_manifest
+from tests.cluster.spaces import NewNamespace, Space
 from tests.eventually import eventually
 from tests.operators.delegated import Shape, play
 from webhook import names
@@ -16,11 +16,11 @@ from webhook import names
 GUIDE: Final = Path(__file__).parents[2] / "docs" / "guides" / "engines.md"
 # Seconds for which the pods of an ended run do not change before they count as left.
 STILL: Final = 2.0
-# Plays a scene in a room with a backend, and yields what the Run reports after each step.
-Story: TypeAlias = Callable[[Room, Shape, str], Iterator[str]]
+# Plays a live in a space with a backend, and yields what the Run reports after each step.
+Story: TypeAlias = Callable[[Space, Shape, str], Iterator[str]]
 
 
-def begin(room: Room, shape: Shape, backend: str, **spec: Any) -> Scene:
+def begin(space: Space, shape: Shape, backend: str, **spec: Any) -> LiveRun:
     """A run of a master and two workers that runs."""
     if backend == "native":
         replicas = {
@@ -28,21 +28,21 @@ def begin(room: Room, shape: Shape, backend: str, **spec: Any) -> Scene:
             for role, count in shape.replicas.items()
         }
         whole = {"framework": "pytorch", "replicas": replicas, "template": TEMPLATE, **spec}
-        room.create(run_manifest("train", **whole))
-        run = Scene(room, "train")
+        space.create(run_manifest("train", **whole))
+        run = LiveRun(space, "train")
     else:
-        run = play(room, shape, **spec)
+        run = play(space, shape, **spec)
     whole_again(run, shape)
     return run
 
 
-def whole_again(run: Scene, shape: Shape) -> None:
+def whole_again(run: LiveRun, shape: Shape) -> None:
     """Wait until all replicas run."""
     run.until_running(*shape.pods)
     run.until_whole(len(shape.pods))
 
 
-def settled(run: Scene, replica: str, before: str) -> str:
+def settled(run: LiveRun, replica: str, before: str) -> str:
     """Wait until the run has ended, or runs again with another pod of the replica; what it says."""
 
     def there() -> bool:
@@ -58,7 +58,7 @@ def settled(run: Scene, replica: str, before: str) -> str:
     return reported(run)
 
 
-def reported(run: Scene) -> str:
+def reported(run: LiveRun) -> str:
     """Phase, reason and counts, as a cell of the table."""
     status, phase = run.status, run.status["phase"]
     reason = run.condition(phase).get("reason") if phase in ("Failed", "Succeeded") else ""
@@ -68,7 +68,7 @@ def reported(run: Scene) -> str:
     return f"{phase}{f' ({reason})' if reason else ''}; {counts}{left}"
 
 
-def remaining(run: Scene) -> frozenset[str]:
+def remaining(run: LiveRun) -> frozenset[str]:
     """The pods that run for a while after the end."""
     found: frozenset[str] = frozenset(run.live())
     since = time.monotonic()
@@ -86,21 +86,21 @@ def remaining(run: Scene) -> frozenset[str]:
 def exits(code: int, reason: str = "", **spec: Any) -> Story:
     """A worker of a run exits with this code."""
 
-    def scene(room: Room, shape: Shape, backend: str) -> Iterator[str]:
-        run = begin(room, shape, backend, **spec)
+    def live(space: Space, shape: Shape, backend: str) -> Iterator[str]:
+        run = begin(space, shape, backend, **spec)
         before = run.live()["worker-1"]["metadata"]["uid"]
         run.ends("worker-1", code, reason)
         yield settled(run, "worker-1", before)
 
-    return scene
+    return live
 
 
-def a_life(room: Room, shape: Shape, backend: str) -> Iterator[str]:
+def a_life(space: Space, shape: Shape, backend: str) -> Iterator[str]:
     """One run from its first pod to its time to live."""
-    run = begin(room, shape, backend, ttlSecondsAfterFinished=8)
+    run = begin(space, shape, backend, ttlSecondsAfterFinished=8)
     yield reported(run)
     before = run.live()["worker-0"]["metadata"]
-    room.delete("pods", before["name"], now=True)
+    space.delete("pods", before["name"], now=True)
     yield settled(run, "worker-0", before["uid"])
     run.set(suspend=True)
     run.until_phase("Suspended")
@@ -112,14 +112,14 @@ def a_life(room: Room, shape: Shape, backend: str) -> Iterator[str]:
     run.ends("master-0", 0)
     run.until_phase("Succeeded")
     yield reported(run)
-    eventually("the Run is gone", lambda: not room.find(names.RUNS, "train"))
-    eventually("its pods are gone", lambda: not room.pods())
+    eventually("the Run is gone", lambda: not space.find(names.RUNS, "train"))
+    eventually("its pods are gone", lambda: not space.pods())
     yield "no Run, no pod"
 
 
-def past_the_deadline(room: Room, shape: Shape, backend: str) -> Iterator[str]:
+def past_the_deadline(space: Space, shape: Shape, backend: str) -> Iterator[str]:
     """A run that takes too long."""
-    run = begin(room, shape, backend, activeDeadlineSeconds=8)
+    run = begin(space, shape, backend, activeDeadlineSeconds=8)
     run.until_phase("Failed")
     yield reported(run)
 
@@ -147,9 +147,9 @@ SCENES: Final = (
 def compare(new_namespace: NewNamespace, shape: Shape) -> str:
     """The table of what happens to a run of this shape on both."""
     lines = [f"| what happens | native | `backend: {shape.backend}` |", "|---|---|---|"]
-    for scene, titles in SCENES:
+    for live, titles in SCENES:
         native, delegated = (
-            list(scene(new_namespace({}), shape, each)) for each in ("native", shape.backend)
+            list(live(new_namespace({}), shape, each)) for each in ("native", shape.backend)
         )
         for title, one, other in zip(titles, native, delegated, strict=True):
             lines.append(f"| {title} | {one} | {'the same' if one == other else other} |")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.rooms import Running
-from tests.cluster.scenes import ALONE, SOON
+from tests.cluster.live_runs import ALONE, SOON
+from tests.cluster.spaces import Running
 from tests.control_planes import build_before_tests
 from tests.operators import checks, queues
 from webhook.run.crd import custom_resource_definition

@@ -1,4 +1,4 @@
-"""Runs that real operators carry out, as scenes of tests."""
+"""Runs that real operators carry out, as live_runs of tests."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from tests.cluster.rooms import Json, Room
-from tests.cluster.scenes import TEMPLATE, Scene, run_manifest
+from tests.cluster.live_runs import TEMPLATE, LiveRun, run_manifest
+from tests.cluster.spaces import Json, Space
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ ON_DASK: Final = Shape(
 
 
 @dataclass(frozen=True)
-class Delegated(Scene):
+class Delegated(LiveRun):
     """A run whose pods the operator makes."""
 
     shape: Shape
@@ -129,7 +129,7 @@ class Delegated(Scene):
     def pods(self) -> dict[str, Json]:
         """Its pods by the operator's role and index; of one replica's the latest that lives."""
         labels = self.shape.labels
-        listed = self.room.items("pods", f"{labels.job}={self.name}")
+        listed = self.space.items("pods", f"{labels.job}={self.name}")
         listed.sort(key=_life)
         if labels.index:
             return {
@@ -149,15 +149,15 @@ class Delegated(Scene):
     def patch_status(self, replica: str, status: Mapping[str, Any]) -> None:
         """Merge this into the pod's status, as its kubelet would."""
         pod = self.pods()[replica]["metadata"]["name"]
-        self.room.patch("pods", f"{pod}/status", {"status": dict(status)})
+        self.space.patch("pods", f"{pod}/status", {"status": dict(status)})
 
     def object(self) -> Json | None:
         """The operator's object."""
-        return self.room.find(self.path, self.name)
+        return self.space.find(self.path, self.name)
 
     @property
     def path(self) -> str:
-        """Its resource, as Room takes it."""
+        """Its resource, as Space takes it."""
         return self.shape.resource
 
     @property
@@ -200,8 +200,8 @@ def _life(pod: Json) -> tuple[bool, str]:
     return not over, pod["metadata"]["creationTimestamp"]
 
 
-def play(room: Room, shape: Shape, name: str = "train", **spec: Any) -> Delegated:
-    """Create a delegated run in the room."""
+def play(space: Space, shape: Shape, name: str = "train", **spec: Any) -> Delegated:
+    """Create a delegated run in the space."""
     restarts = {"restartPolicy": shape.restarts} if shape.restarts else {}
     replicas = {role: {"count": count, **restarts} for role, count in shape.replicas.items()}
     whole = {
@@ -211,5 +211,5 @@ def play(room: Room, shape: Shape, name: str = "train", **spec: Any) -> Delegate
         "template": TEMPLATE,
         **spec,
     }
-    room.create(run_manifest(name, **whole))
-    return Delegated(room, name, shape)
+    space.create(run_manifest(name, **whole))
+    return Delegated(space, name, shape)

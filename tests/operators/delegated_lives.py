@@ -8,8 +8,8 @@ import signal
 import time
 from typing import Final
 
-from tests.cluster.rooms import LOOK, Room, stamp
-from tests.cluster.scenes import ALONE, SOON
+from tests.cluster.live_runs import ALONE, SOON
+from tests.cluster.spaces import LOOK, Space, stamp
 from tests.eventually import eventually
 from tests.operators.delegated import Delegated, Shape, play
 from tests.wording import mentions
@@ -37,9 +37,9 @@ spec:
 KILLS: Final = 20
 
 
-def live_and_end(room: Room, shape: Shape) -> Delegated:
+def live_and_end(space: Space, shape: Shape) -> Delegated:
     """Created, placed, Running; a pod fails and comes back; suspended, resumed; succeeded; gone."""
-    run = play(room, shape, backoffLimit=3, ttlSecondsAfterFinished=4)
+    run = play(space, shape, backoffLimit=3, ttlSecondsAfterFinished=4)
     before = run.until_all_run()
     found = run.object()
     assert found is not None
@@ -85,8 +85,8 @@ def gone(run: Delegated) -> None:
 
 
 def room_has(run: Delegated, resource: str) -> bool:
-    """Whether the room has an object of the run's name."""
-    return run.room.find(resource, run.name) is not None
+    """Whether the space has an object of the run's name."""
+    return run.space.find(resource, run.name) is not None
 
 
 def created_reason(run: Delegated, reason: str) -> str:
@@ -96,9 +96,9 @@ def created_reason(run: Delegated, reason: str) -> str:
     return message
 
 
-def exceed_the_limit(room: Room, shape: Shape) -> None:
+def exceed_the_limit(space: Space, shape: Shape) -> None:
     """Two failures with a backoffLimit of 1: the run fails, and its object is deleted."""
-    run = play(room, shape, backoffLimit=1)
+    run = play(space, shape, backoffLimit=1)
     for count in (1, 2):
         before = run.until_all_run()
         run.ends(shape.failing, 130)
@@ -112,9 +112,9 @@ def exceed_the_limit(room: Room, shape: Shape) -> None:
     assert run.status["phase"] == "Failed"
 
 
-def exceed_the_deadline(room: Room, shape: Shape) -> None:
+def exceed_the_deadline(space: Space, shape: Shape) -> None:
     """The run fails while all its pods run, and its object is deleted."""
-    run = play(room, shape, activeDeadlineSeconds=6)
+    run = play(space, shape, activeDeadlineSeconds=6)
     run.until_all_run()
     run.until_phase("Failed")
     assert run.condition("Failed")["reason"] == "DeadlineExceeded"
@@ -122,7 +122,7 @@ def exceed_the_deadline(room: Room, shape: Shape) -> None:
     eventually("its pods are gone", lambda: not run.pods(), period=LOOK)
 
 
-def kill_the_controller(room: Room, control_plane: ControlPlane, shape: Shape) -> None:
+def kill_the_controller(space: Space, control_plane: ControlPlane, shape: Shape) -> None:
     """Killed at random moments while the run begins, loses pods, is suspended and resumed.
 
     A failure whose pod the operator deletes while no controller runs is not counted; none counts
@@ -132,7 +132,7 @@ def kill_the_controller(room: Room, control_plane: ControlPlane, shape: Shape) -
     seed = random.randrange(10**6)
     moments = random.Random(seed)
     control_plane.stop_component(CONTROLLER_NAME)
-    run = play(room, shape, backoffLimit=50)
+    run = play(space, shape, backoffLimit=50)
     failures = 0
     uids: set[str] = set()
     for number in range(KILLS):

@@ -35,7 +35,7 @@ _CPU: Final = "cpu"
 def of_admins() -> list[Json]:
     """Flavors and cluster-wide queues.
 
-    The one of `hosts` chooses hosts, too; that of `one` has room for one pod on each flavor, and
+    The one of `hosts` chooses hosts, too; that of `one` has space for one pod on each flavor, and
     wants the first flavor for urgent ones; that of `checked` asks a check, and has no selector.
     """
     levels = [{"nodeLabel": POOL}, {"nodeLabel": "kubernetes.io/hostname"}]

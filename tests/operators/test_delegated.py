@@ -9,8 +9,8 @@ from typing import Final
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.cluster.rooms import LOOK, NewNamespace, Room
-from tests.cluster.scenes import TEMPLATE
+from tests.cluster.live_runs import TEMPLATE
+from tests.cluster.spaces import LOOK, NewNamespace, Space
 from tests.eventually import eventually
 from tests.operators import delegated_lives
 from tests.operators.comparison import GUIDE, compare
@@ -37,43 +37,43 @@ POLICIES: Final = delegated_lives.POLICIES
 
 
 @pytest.fixture
-def room(new_namespace: NewNamespace) -> Room:
+def space(new_namespace: NewNamespace) -> Space:
     """A namespace of the test's own."""
     return new_namespace({})
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_delegated_run_lives_and_ends(room: Room, shape: Shape) -> None:
+def test_a_delegated_run_lives_and_ends(space: Space, shape: Shape) -> None:
     """Created, placed, Running; a pod fails and comes back; suspended, resumed; succeeded; gone."""
-    run = live_and_end(room, shape)
+    run = live_and_end(space, shape)
     found = run.object()
     assert found is None
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_fairlead_counts_failures_and_enforces_the_limit(room: Room, shape: Shape) -> None:
+def test_fairlead_counts_failures_and_enforces_the_limit(space: Space, shape: Shape) -> None:
     """The operator ignores backoffLimit for restarts by exit code; the object is deleted."""
-    exceed_the_limit(room, shape)
+    exceed_the_limit(space, shape)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_deadline_ends_the_run(room: Room, shape: Shape) -> None:
+def test_a_deadline_ends_the_run(space: Space, shape: Shape) -> None:
     """The operator would look at it only when something else happens."""
-    exceed_the_deadline(room, shape)
+    exceed_the_deadline(space, shape)
 
 
-def test_an_mpijob_is_of_the_version_that_the_cluster_serves(room: Room) -> None:
+def test_an_mpijob_is_of_the_version_that_the_cluster_serves(space: Space) -> None:
     """That of the training operator: placed, replaced, suspended, resumed, and over."""
-    run = play(room, ON_MPI_V1, ttlSecondsAfterFinished=4)
+    run = play(space, ON_MPI_V1, ttlSecondsAfterFinished=4)
     before = run.until_all_run()
-    path = f"/apis/kubeflow.org/v1/namespaces/{room.name}/mpijobs/{run.name}"
-    made = room.plane.api.get(path)
+    path = f"/apis/kubeflow.org/v1/namespaces/{space.name}/mpijobs/{run.name}"
+    made = space.plane.api.get(path)
     assert made["metadata"]["ownerReferences"][0]["uid"] == run.run()["metadata"]["uid"]
-    room.delete("pods", f"{run.name}-worker-1", now=True)
+    space.delete("pods", f"{run.name}-worker-1", now=True)
     run.until_replaced("worker-1", before["worker-1"])
     run.until_all_run()
     assert (run.status["disruptions"], run.role("worker")["failed"]) == (1, 0)
-    where = ("-n", room.name, "--kubeconfig", str(room.plane.kubeconfig))
+    where = ("-n", space.name, "--kubeconfig", str(space.plane.kubeconfig))
     shown = CliRunner().invoke(fairlead, ["run", "status", run.name, "-o", "json", *where])
     replicas = json.loads(shown.stdout)["replicas"]
     assert [(each["name"], each["state"]) for each in replicas] == [
@@ -86,21 +86,21 @@ def test_an_mpijob_is_of_the_version_that_the_cluster_serves(room: Room) -> None
     run.until_all_run()
     run.ends("launcher-0", 0)
     run.until_phase("Succeeded")
-    eventually("the Run is gone", lambda: not room.find(names.RUNS, run.name), period=LOOK)
-    eventually("its object is gone", lambda: not room.plane.api.get(path), period=LOOK)
+    eventually("the Run is gone", lambda: not space.find(names.RUNS, run.name), period=LOOK)
+    eventually("its object is gone", lambda: not space.plane.api.get(path), period=LOOK)
 
 
-def test_the_account_of_a_launcher_gets_no_rights_by_a_run(room: Room) -> None:
+def test_the_account_of_a_launcher_gets_no_rights_by_a_run(space: Space) -> None:
     """The training operator would let it enter pods; who writes a Run need not have that right."""
     account = {"spec": {**TEMPLATE["spec"], "serviceAccountName": "default"}}
-    run = play(room, ON_MPI_V1, template=account)
+    run = play(space, ON_MPI_V1, template=account)
     run.until("it is refused", lambda: run.condition("Failed").get("reason") == "InvalidRun")
     mentions(run.status["message"], "serviceAccountName", "pods/exec", "remove it")
 
 
-def test_a_failure_that_the_operator_finds_permanent_ends_the_run(room: Room) -> None:
+def test_a_failure_that_the_operator_finds_permanent_ends_the_run(space: Space) -> None:
     """With restartPolicy ExitCode, an exit below 128 does; the reason is that of a native run."""
-    run = play(room, PYTORCH)
+    run = play(space, PYTORCH)
     run.until_all_run()
     run.ends("worker-1", 2, message="bad flag")
     status = run.until_phase("Failed")
@@ -111,11 +111,11 @@ def test_a_failure_that_the_operator_finds_permanent_ends_the_run(room: Room) ->
     assert run.object() is not None
 
 
-def test_the_commands_show_the_pods_of_a_delegated_run(room: Room, policy_folder: Path) -> None:
+def test_the_commands_show_the_pods_of_a_delegated_run(space: Space, policy_folder: Path) -> None:
     """With the Run's roles: a server is the operator's master."""
-    run = play(room, SHAPES[2])
+    run = play(space, SHAPES[2])
     run.until_all_run()
-    where = ("-n", room.name, "--kubeconfig", str(room.plane.kubeconfig))
+    where = ("-n", space.name, "--kubeconfig", str(space.plane.kubeconfig))
 
     def call(*arguments: str) -> Result:
         return CliRunner().invoke(fairlead, [*arguments, *where])
@@ -136,10 +136,10 @@ def test_the_commands_show_the_pods_of_a_delegated_run(room: Room, policy_folder
     assert len(found["pods"]) == len(run.shape.pods)
 
 
-def test_pods_that_a_policy_rejects_are_reported(room: Room) -> None:
+def test_pods_that_a_policy_rejects_are_reported(space: Space) -> None:
     """The operator's object shows no condition; its Events name the policy."""
     asked = {"labels": {"rejected": "yes"}, "nodeSelector": {"zone": "a"}}
-    run = play(room, PYTORCH, environment=asked)
+    run = play(space, PYTORCH, environment=asked)
     mentions(
         created_reason(run, "Rejected"),
         "PyTorchJob train",
@@ -153,25 +153,25 @@ def test_pods_that_a_policy_rejects_are_reported(room: Room) -> None:
 
 
 @pytest.mark.timeout(300)  # the operator backs off before it tries again
-def test_pods_beyond_a_quota_are_reported_until_they_are_there(room: Room) -> None:
+def test_pods_beyond_a_quota_are_reported_until_they_are_there(space: Space) -> None:
     """With the API server's words."""
     few = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}}
-    room.create({**few, "spec": {"hard": {"pods": "1"}}})
-    room.kubectl("wait", "--for=jsonpath={.status.hard.pods}=1", "resourcequota/few")
-    run = play(room, PYTORCH)
+    space.create({**few, "spec": {"hard": {"pods": "1"}}})
+    space.kubectl("wait", "--for=jsonpath={.status.hard.pods}=1", "resourcequota/few")
+    run = play(space, PYTORCH)
     mentions(created_reason(run, "QuotaExceeded"), "2 pods", "exceeded quota: few", "raise")
-    room.patch("resourcequotas", "few", {"spec": {"hard": {"pods": "9"}}})
+    space.patch("resourcequotas", "few", {"spec": {"hard": {"pods": "9"}}})
     created = "all pods are there"
     run.until(created, lambda: run.condition("Created").get("reason") == "AllCreated", budget=180)
     run.until_all_run()
 
 
-def test_a_changed_object_is_left_and_reported(room: Room) -> None:
+def test_a_changed_object_is_left_and_reported(space: Space) -> None:
     """Whoever changes it: the operator goes on with the object, and the Run says how it differs."""
-    run = play(room, PYTORCH)
+    run = play(space, PYTORCH)
     run.until_all_run()
     replicas = {"pytorchReplicaSpecs": {"Worker": {"replicas": 1}}}
-    room.patch(run.path, run.name, {"spec": replicas})
+    space.patch(run.path, run.name, {"spec": replicas})
     run.until("the edit is reported", lambda: run.condition("Edited").get("status") == "True")
     mentions(
         run.condition("Edited")["message"],
@@ -181,26 +181,26 @@ def test_a_changed_object_is_left_and_reported(room: Room) -> None:
     found = run.object()
     assert found is not None
     assert found["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] == 1
-    room.delete(run.path, run.name)
+    space.delete(run.path, run.name)
     run.until("it is undone", lambda: run.condition("Edited").get("status") == "False")
     run.until_all_run()
 
 
-def test_a_deleted_run_leaves_nothing(room: Room) -> None:
+def test_a_deleted_run_leaves_nothing(space: Space) -> None:
     """Its object is deleted with it, and the pods with that."""
-    run = play(room, PYTORCH)
+    run = play(space, PYTORCH)
     run.until_all_run()
-    room.delete(names.RUNS, run.name)
+    space.delete(names.RUNS, run.name)
     gone(run)
 
 
-def test_a_deleted_object_is_made_again(room: Room) -> None:
+def test_a_deleted_object_is_made_again(space: Space) -> None:
     """Another client deletes it: the run goes on with a new one."""
-    run = play(room, PYTORCH)
+    run = play(space, PYTORCH)
     run.until_all_run()
     before = run.object()
     assert before is not None
-    room.delete(run.path, run.name)
+    space.delete(run.path, run.name)
 
     def replaced() -> bool:
         found = run.object()
@@ -210,21 +210,21 @@ def test_a_deleted_object_is_made_again(room: Room) -> None:
     run.until_all_run()
 
 
-def test_a_deleted_pod_is_a_disruption(room: Room) -> None:
+def test_a_deleted_pod_is_a_disruption(space: Space) -> None:
     """It counts like that of a native run, and is not charged to backoffLimit."""
-    run = play(room, PYTORCH, backoffLimit=0)
+    run = play(space, PYTORCH, backoffLimit=0)
     before = run.until_all_run()
-    room.delete("pods", f"{run.name}-worker-0", now=True)
+    space.delete("pods", f"{run.name}-worker-0", now=True)
     run.until_replaced("worker-0", before["worker-0"])
     run.until_all_run()
     assert (run.status["disruptions"], run.role("worker")["failed"]) == (1, 0)
 
 
 def test_a_controller_that_is_killed_twenty_times_loses_and_doubles_nothing(
-    room: Room, control_plane: ControlPlane
+    space: Space, control_plane: ControlPlane
 ) -> None:
     """With the training operator, which deletes a pod that failed."""
-    kill_the_controller(room, control_plane, PYTORCH)
+    kill_the_controller(space, control_plane, PYTORCH)
 
 
 @pytest.mark.timeout(600)  # twelve runs, one after the other

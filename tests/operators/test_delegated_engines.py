@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from tests.cluster.manifests import pod
-from tests.cluster.rooms import LOOK, NewNamespace, Room
+from tests.cluster.spaces import LOOK, NewNamespace, Space
 from tests.eventually import eventually
 from tests.operators import delegated_lives
 from tests.operators.comparison import GUIDE, compare
@@ -56,44 +56,44 @@ def operators_of_jobs(
 
 
 @pytest.fixture
-def room(new_namespace: NewNamespace) -> Room:
+def space(new_namespace: NewNamespace) -> Space:
     """A namespace of the test's own."""
     return new_namespace({})
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_delegated_run_lives_and_ends(room: Room, shape: Shape) -> None:
+def test_a_delegated_run_lives_and_ends(space: Space, shape: Shape) -> None:
     """Created, placed, Running; a pod fails and comes back; suspended, resumed; succeeded; gone."""
-    live_and_end(room, shape)
+    live_and_end(space, shape)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_fairlead_counts_failures_and_enforces_the_limit(room: Room, shape: Shape) -> None:
+def test_fairlead_counts_failures_and_enforces_the_limit(space: Space, shape: Shape) -> None:
     """A Job has a limit of its own, which does not end the run; the object is deleted."""
-    exceed_the_limit(room, shape)
+    exceed_the_limit(space, shape)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_deadline_ends_the_run(room: Room, shape: Shape) -> None:
+def test_a_deadline_ends_the_run(space: Space, shape: Shape) -> None:
     """Counted from the start of the run, though each Job of a JobSet would have its own."""
-    exceed_the_deadline(room, shape)
+    exceed_the_deadline(space, shape)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_deleted_run_leaves_nothing(room: Room, shape: Shape) -> None:
+def test_a_deleted_run_leaves_nothing(space: Space, shape: Shape) -> None:
     """Its object is deleted with it, and the pods with that."""
-    run = play(room, shape)
+    run = play(space, shape)
     run.until_all_run()
-    room.delete(names.RUNS, run.name)
+    space.delete(names.RUNS, run.name)
     gone(run)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_deleted_pod_is_a_disruption(room: Room, shape: Shape) -> None:
+def test_a_deleted_pod_is_a_disruption(space: Space, shape: Shape) -> None:
     """It counts like that of a native run, and is not charged to backoffLimit."""
-    run = play(room, shape, backoffLimit=0)
+    run = play(space, shape, backoffLimit=0)
     before = run.until_all_run()
-    room.delete("pods", before[shape.failing]["metadata"]["name"], now=True)
+    space.delete("pods", before[shape.failing]["metadata"]["name"], now=True)
     run.until_replaced(shape.failing, before[shape.failing])
     run.until_all_run()
     role = shape.failing.partition("-")[0]
@@ -101,19 +101,19 @@ def test_a_deleted_pod_is_a_disruption(room: Room, shape: Shape) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_pods_that_a_policy_rejects_are_reported(room: Room, shape: Shape) -> None:
+def test_pods_that_a_policy_rejects_are_reported(space: Space, shape: Shape) -> None:
     """The reason is in Events of the object, of a Job, or of a ReplicaSet."""
     asked = {"labels": {"rejected": "yes"}, "nodeSelector": {"zone": "a"}}
-    run = play(room, shape, environment=asked)
+    run = play(space, shape, environment=asked)
     mentions(
         created_reason(run, "Rejected"), f"{run.name}", "workers-elsewhere", "nodeSelector[zone]"
     )
     assert run.status["phase"] != "Running"
 
 
-def test_a_jobset_that_restarts_as_a_whole_loses_no_replica(room: Room) -> None:
+def test_a_jobset_that_restarts_as_a_whole_loses_no_replica(space: Space) -> None:
     """The peers of the pod that failed are deleted by JobSet: neither failures nor disruptions."""
-    run = play(room, ON_JOBSET, restartScope="Run", backoffLimit=1)
+    run = play(space, ON_JOBSET, restartScope="Run", backoffLimit=1)
     before = run.until_all_run()
     run.ends("worker-1", 1)
     for replica, old in before.items():
@@ -126,10 +126,10 @@ def test_a_jobset_that_restarts_as_a_whole_loses_no_replica(room: Room) -> None:
     run.until("no pod runs", lambda: not run.live())
 
 
-def test_a_replica_that_may_not_restart_ends_a_jobset(room: Room) -> None:
+def test_a_replica_that_may_not_restart_ends_a_jobset(space: Space) -> None:
     """One role's: the others may restart."""
     replicas = {"master": {"restartPolicy": "Never"}, "worker": {"count": 2}}
-    run = play(room, ON_JOBSET, replicas=replicas, backoffLimit=3)
+    run = play(space, ON_JOBSET, replicas=replicas, backoffLimit=3)
     before = run.until_all_run()
     run.ends("worker-0", 1)
     run.until_replaced("worker-0", before["worker-0"])
@@ -141,66 +141,66 @@ def test_a_replica_that_may_not_restart_ends_a_jobset(room: Room) -> None:
     run.until("no pod runs", lambda: not run.live())
 
 
-def test_a_driver_whose_pod_is_lost_runs_again(room: Room) -> None:
+def test_a_driver_whose_pod_is_lost_runs_again(space: Space) -> None:
     """Dask's operator creates it once, and would wait for ever."""
-    run = play(room, ON_DASK)
+    run = play(space, ON_DASK)
     before = run.until_all_run()
-    room.delete("pods", f"{run.name}-runner", now=True)
+    space.delete("pods", f"{run.name}-runner", now=True)
     run.until_replaced("job-runner-0", before["job-runner-0"])
     run.until_all_run()
     assert run.status["disruptions"] == 1
 
 
-def test_replicas_of_a_run_with_the_longest_name_are_told_apart(room: Room) -> None:
+def test_replicas_of_a_run_with_the_longest_name_are_told_apart(space: Space) -> None:
     """Kubernetes cuts the names of their pods."""
-    run = play(room, ON_DASK, "d" * 37)
+    run = play(space, ON_DASK, "d" * 37)
     run.until_all_run()
     assert run.role("worker")["active"] == 2
 
 
-def test_a_cluster_that_another_client_deletes_is_made_again(room: Room) -> None:
+def test_a_cluster_that_another_client_deletes_is_made_again(space: Space) -> None:
     """With its DaskJob: the operator makes it once."""
-    run = play(room, ON_DASK)
+    run = play(space, ON_DASK)
     before = run.until_all_run()
-    room.plane.api.delete(
-        f"/apis/kubernetes.dask.org/v1/namespaces/{room.name}/daskclusters/{run.name}"
+    space.plane.api.delete(
+        f"/apis/kubernetes.dask.org/v1/namespaces/{space.name}/daskclusters/{run.name}"
     )
     run.until_replaced("scheduler-0", before["scheduler-0"])
     run.until_all_run()
     assert "BackendObjectReplaced" in [each["reason"] for each in run.events()]
 
 
-def test_a_driver_whose_name_another_pod_has_is_reported(room: Room) -> None:
+def test_a_driver_whose_name_another_pod_has_is_reported(space: Space) -> None:
     """Its owner keeps it; the DaskJob is not made again and again."""
-    room.create(pod("train-runner"))
-    run = play(room, ON_DASK)
+    space.create(pod("train-runner"))
+    run = play(space, ON_DASK)
     mentions(created_reason(run, "NameTaken"), "role driver", "another pod", "delete daskjob train")
     made = run.object()
     assert made is not None
-    room.delete("pods", "train-runner", now=True)
-    room.delete(run.path, run.name)
+    space.delete("pods", "train-runner", now=True)
+    space.delete(run.path, run.name)
     run.until_all_run()
 
 
-def test_a_node_that_is_gone_is_reported_at_once(room: Room) -> None:
+def test_a_node_that_is_gone_is_reported_at_once(space: Space) -> None:
     """Before its pods are deleted, which takes a minute."""
-    run = play(room, ON_JOBSET)
+    run = play(space, ON_JOBSET)
     run.until_all_run()
     bound = run.live()["worker-0"]["spec"]["nodeName"]
-    node = room.plane.api.get(f"/api/v1/nodes/{bound}")
-    room.plane.api.delete(f"/api/v1/nodes/{bound}")
+    node = space.plane.api.get(f"/api/v1/nodes/{bound}")
+    space.plane.api.delete(f"/api/v1/nodes/{bound}")
     try:
         reason = "NodeGone"
         run.until("the node is reported", lambda: reason in json.dumps(run.status["conditions"]))
     finally:
         kept = ("name", "labels", "annotations")
         metadata = {key: node["metadata"][key] for key in kept if key in node["metadata"]}
-        room.plane.api.create("/api/v1/nodes", {**node, "metadata": metadata})
+        space.plane.api.create("/api/v1/nodes", {**node, "metadata": metadata})
 
 
-def test_a_driver_that_fails_ends_a_run_on_dask(room: Room) -> None:
+def test_a_driver_that_fails_ends_a_run_on_dask(space: Space) -> None:
     """With the reason of a native run."""
-    run = play(room, ON_DASK)
+    run = play(space, ON_DASK)
     run.until_all_run()
     run.ends("job-runner-0", 2, message="bad flag")
     status = run.until_phase("Failed")
@@ -209,7 +209,7 @@ def test_a_driver_that_fails_ends_a_run_on_dask(room: Room) -> None:
     run.until("no pod runs", lambda: not run.live())
 
 
-def test_the_name_of_another_s_object_is_taken(room: Room) -> None:
+def test_the_name_of_another_s_object_is_taken(space: Space) -> None:
     """Its owner keeps it, and the Run goes on once it is away."""
     foreign: Mapping[str, object] = {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
@@ -217,19 +217,19 @@ def test_the_name_of_another_s_object_is_taken(room: Room) -> None:
         "metadata": {"name": "train"},
         "spec": {"suspend": True, "replicatedJobs": []},
     }
-    room.create(dict(foreign))
-    run = play(room, ON_JOBSET)
+    space.create(dict(foreign))
+    run = play(space, ON_JOBSET)
     mentions(created_reason(run, "NameTaken"), "JobSet train", "does not belong to this run")
-    room.delete(run.path, run.name)
+    space.delete(run.path, run.name)
     run.until_all_run()
 
 
 def test_a_controller_that_is_killed_twenty_times_loses_and_doubles_nothing(
-    room: Room, control_plane: ControlPlane
+    space: Space, control_plane: ControlPlane
 ) -> None:
     """With JobSet, whose Jobs keep pods that failed."""
-    kill_the_controller(room, control_plane, ON_JOBSET)
-    eventually("the object stays", lambda: room.find("jobsets", "train"), period=LOOK)
+    kill_the_controller(space, control_plane, ON_JOBSET)
+    eventually("the object stays", lambda: space.find("jobsets", "train"), period=LOOK)
 
 
 def test_the_table_of_the_guide_is_what_both_do(new_namespace: NewNamespace) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.rooms import NewNamespace
-from tests.cluster.scenes import ALONE, SOON, TEMPLATE
+from tests.cluster.live_runs import ALONE, SOON, TEMPLATE
+from tests.cluster.spaces import NewNamespace
 from tests.operators.delegated import PYTORCH, Delegated, play
 from tests.wording import mentions
 from webhook import names
@@ -46,9 +46,15 @@ def account(kubectl: Kubectl, folder: Path) -> Path:
     """A kubeconfig of the controller's account, with the rights that an installation gives it."""
     found = [each for each in render().values() if each["kind"].startswith("ClusterRole")]
     wanted = [each for each in found if each["metadata"]["name"] == names.CONTROLLER]
-    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names.NAMESPACE}}
+    namespace_object = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": names.NAMESPACE},
+    }
     user = {"name": names.CONTROLLER, "namespace": names.NAMESPACE}
-    kubectl.create(space, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": user}, *wanted)
+    kubectl.create(
+        namespace_object, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": user}, *wanted
+    )
     config = kubectl.json("config", "view", "--raw", "--minify")
     token = kubectl("create", "token", names.CONTROLLER, "-n", names.NAMESPACE).strip()
     config["users"][0]["user"] = {"token": token}
@@ -65,11 +71,11 @@ def test_each_obstacle_is_reported_with_its_cure_and_the_run_goes_on_after_it(
     tmp_path: Path,
 ) -> None:
     """No rights, no definition, a name that is taken, no operator: then the same Runs run."""
-    room = new_namespace({})
+    space = new_namespace({})
     kubeconfig = account(cluster_kubectl, tmp_path)
     start_controller(control_plane, kubeconfig=kubeconfig, options=(*ALONE, *SOON, "--no-nodes"))
     rejected = new_namespace({})
-    run = play(room, PYTORCH)
+    run = play(space, PYTORCH)
 
     # The API server asks for rights before it looks for the kind.
     forbidden = created(run, "Forbidden")
@@ -87,11 +93,11 @@ def test_each_obstacle_is_reported_with_its_cure_and_the_run_goes_on_after_it(
         "metadata": {"name": "other"},
         "spec": {"pytorchReplicaSpecs": {"Master": {"template": TEMPLATE}}},
     }
-    room.create(foreign)
-    second = play(room, PYTORCH, "other")
+    space.create(foreign)
+    second = play(space, PYTORCH, "other")
     taken = created(second, "NameTaken")
     mentions(taken, "PyTorchJob other", "does not belong to this run", "delete it")
-    room.delete(second.path, second.name)
+    space.delete(second.path, second.name)
 
     for each in (run, second):
         silent = created(each, "BackendSilent", budget=180)

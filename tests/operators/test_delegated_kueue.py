@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import pytest
 
-from tests.cluster.rooms import LOOK, Json, NewNamespace, Room
-from tests.cluster.scenes import TEMPLATE, Scene, run_manifest
+from tests.cluster.live_runs import TEMPLATE, LiveRun, run_manifest
+from tests.cluster.spaces import LOOK, Json, NewNamespace, Space
 from tests.eventually import eventually
 from tests.operators import queues
 from tests.operators.queues import POOL
@@ -31,14 +31,14 @@ KEEPS: Final = {names.KUEUE: names.KUEUE_KEEP}
 
 
 @pytest.fixture
-def room(new_namespace: NewNamespace) -> Room:
+def space(new_namespace: NewNamespace) -> Space:
     """A namespace with its queues, in which flavors win."""
     made = new_namespace(KEEPS)
     made.kubectl.create(*queues.of_namespaces())
     return made
 
 
-def play(room: Room, queue: str, **spec: Any) -> Scene:
+def play(space: Space, queue: str, **spec: Any) -> LiveRun:
     """A PyTorch run for a queue, each of whose replicas asks for one CPU."""
     container = {**TEMPLATE["spec"]["containers"][0], "resources": {"requests": {"cpu": "1"}}}
     manifest = run_manifest(
@@ -49,22 +49,22 @@ def play(room: Room, queue: str, **spec: Any) -> Scene:
         **{"template": {"spec": {"containers": [container]}}, **spec},
     )
     manifest["metadata"]["labels"] = {names.KUEUE_QUEUE: queue}
-    room.create(manifest)
-    return Scene(room, "train")
+    space.create(manifest)
+    return LiveRun(space, "train")
 
 
-def job(room: Room) -> Json:
+def job(space: Space) -> Json:
     """The operator's object."""
-    return room.get("pytorchjobs", "train")
+    return space.get("pytorchjobs", "train")
 
 
-def pods(room: Room) -> list[Json]:
+def pods(space: Space) -> list[Json]:
     """The pods of it that are not going."""
-    listed = room.items("pods", "training.kubeflow.org/job-name=train")
+    listed = space.items("pods", "training.kubeflow.org/job-name=train")
     return [each for each in listed if "deletionTimestamp" not in each["metadata"]]
 
 
-def until_all_run(run: Scene) -> None:
+def until_all_run(run: LiveRun) -> None:
     """Wait until the run is Running with all replicas."""
     whole = f"{sum(SIZE.values())}/{sum(SIZE.values())}"
     run.until(
@@ -73,29 +73,29 @@ def until_all_run(run: Scene) -> None:
     )
 
 
-def test_an_admitted_run_runs_on_its_flavor(room: Room) -> None:
+def test_an_admitted_run_runs_on_its_flavor(space: Space) -> None:
     """The queue's label is on the object; what Kueue adds to it is left."""
-    run = play(room, "gpu")
+    run = play(space, "gpu")
     until_all_run(run)
-    assert job(room)["metadata"]["labels"][names.KUEUE_QUEUE] == "gpu"
-    seen = pods(room)
+    assert job(space)["metadata"]["labels"][names.KUEUE_QUEUE] == "gpu"
+    seen = pods(space)
     assert len(seen) == sum(SIZE.values())
     for pod in seen:
         assert pod["spec"]["nodeSelector"][POOL] == "gpu"
         assert pod["metadata"]["labels"]["team"] == "research"
-    assert job(room)["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["nodeSelector"]
+    assert job(space)["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["nodeSelector"]
     # What others add is no edit.
     assert not run.condition("Edited")
 
 
 def test_a_run_without_quota_says_which_queue_holds_it_and_starts_with_quota(
-    room: Room, control_plane: ControlPlane
+    space: Space, control_plane: ControlPlane
 ) -> None:
     """No failure is counted and no pod made, for as long as it waits."""
-    run = play(room, "one")
+    run = play(space, "one")
     run.until("its queue is named", lambda: "queue one" in str(run.status.get("message")))
     mentions(str(run.status["message"]), "PyTorchJob train", "suspended", "queue one")
-    assert pods(room) == []
+    assert pods(space) == []
     assert run.status["phase"] != "Failed"
     api = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/one"
     queue = control_plane.api.get(api)
@@ -113,15 +113,15 @@ def test_a_run_without_quota_says_which_queue_holds_it_and_starts_with_quota(
 
 
 def test_a_run_that_kueue_evicts_waits_and_comes_back_without_a_failure(
-    room: Room, control_plane: ControlPlane
+    space: Space, control_plane: ControlPlane
 ) -> None:
     """An admin stops the queue: the pods go, and the run says why; then they come back."""
-    run = play(room, "either")
+    run = play(space, "either")
     until_all_run(run)
     api = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues/either"
     control_plane.api.patch(api, {"spec": {"stopPolicy": "HoldAndDrain"}})
     try:
-        eventually("its pods are gone", lambda: not pods(room), period=LOOK)
+        eventually("its pods are gone", lambda: not pods(space), period=LOOK)
         run.until("its queue is named", lambda: "queue either" in str(run.status.get("message")))
         assert run.status["phase"] not in ("Failed", "Succeeded")
     finally:
@@ -131,12 +131,12 @@ def test_a_run_that_kueue_evicts_waits_and_comes_back_without_a_failure(
     assert "lastFailure" not in run.status
 
 
-def test_the_runs_own_suspension_outlasts_kueues_admission(room: Room) -> None:
+def test_the_runs_own_suspension_outlasts_kueues_admission(space: Space) -> None:
     """`suspend` of the Run is kept, and lifting it hands the object back to the queue."""
-    run = play(room, "gpu", suspend=True)
+    run = play(space, "gpu", suspend=True)
     run.until_phase("Suspended")
-    assert pods(room) == []
-    room.kubectl("patch", "run", "train", "--type=merge", "-p", '{"spec": {"suspend": false}}')
+    assert pods(space) == []
+    space.kubectl("patch", "run", "train", "--type=merge", "-p", '{"spec": {"suspend": false}}')
     until_all_run(run)
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from tests.cluster.rooms import ADMINISTRATOR, Json, Room, Running
+from tests.cluster.spaces import ADMINISTRATOR, Json, Running, Space
 from tests.eventually import eventually
 from tests.operators.jobs import REJECTED, SPARK_APPLICATION, made, template
 from tests.wording import mentions
@@ -71,10 +71,10 @@ MOST_WRITES: Final = 20
 
 
 @dataclass(frozen=True)
-class Scene:
-    """What became of each object: its room, and what kubectl printed when it was created."""
+class Outcomes:
+    """What became of each object: its space, and what kubectl printed when it was created."""
 
-    rooms: Mapping[str, Room]
+    spaces: Mapping[str, Space]
     warnings: Mapping[str, str]
     writes: Mapping[str, Counter[str]]
 
@@ -133,15 +133,15 @@ def webhook(
 
 
 @pytest.fixture(scope="module")
-def scene(
+def outcomes(
     control_plane: ControlPlane,
     webhook: Running,
     kubectl_for: Callable[[ControlPlane], Kubectl],
-) -> Scene:
+) -> Outcomes:
     """Each object is created in a namespace of its own, and all operators try at the same time."""
     assert webhook
     kubectl = kubectl_for(control_plane)
-    rooms: dict[str, Room] = {}
+    spaces: dict[str, Space] = {}
     warnings: dict[str, str] = {}
     job = made("batch/v1", "Job", {"template": template(restartPolicy="Never")})
     job["spec"]["template"]["metadata"] = {"labels": {names.RUN: "train"}}
@@ -153,69 +153,73 @@ def scene(
     for manifest in (*REJECTED, SPARK_APPLICATION):
         name = manifest["kind"].lower()
         control_plane.create_namespace(name, {})
-        room = rooms[manifest["kind"]] = Room(control_plane, kubectl.within(name), name)
-        done = room.kubectl.run("create", "-f", "-", stdin=json.dumps(manifest))
+        space = spaces[manifest["kind"]] = Space(control_plane, kubectl.within(name), name)
+        done = space.kubectl.run("create", "-f", "-", stdin=json.dumps(manifest))
         assert done.returncode == 0, done.stderr
         warnings[manifest["kind"]] = done.stderr
-    submit(rooms["SparkApplication"])
+    submit(spaces["SparkApplication"])
     # Not in hope: this is the time for which writes are counted.
     time.sleep(UNTIL_STEADY)
-    before = {kind: writes(room) for kind, room in rooms.items()}
+    before = {kind: writes(space) for kind, space in spaces.items()}
     time.sleep(COUNTED)
-    return Scene(
-        rooms, warnings, {kind: writes(room) - before[kind] for kind, room in rooms.items()}
+    return Outcomes(
+        spaces, warnings, {kind: writes(space) - before[kind] for kind, space in spaces.items()}
     )
 
 
-def writes(room: Room) -> Counter[str]:
+def writes(space: Space) -> Counter[str]:
     """How often each resource was written in the namespace, not by the test or Fairlead."""
     return Counter(
         f"{event['verb']} {event['objectRef']['resource']} by {event['user']['username']}"
-        for event in room.plane.audit_events(room.name)
+        for event in space.plane.audit_events(space.name)
         if event["user"]["username"] != ADMINISTRATOR
     )
 
 
-def submit(room: Room) -> None:
+def submit(space: Space) -> None:
     """Create the driver as spark-submit does, which gives it no owner. It is rejected."""
     labels = {"spark-role": "driver", "sparkoperator.k8s.io/app-name": "train"}
     driver = made("v1", "Pod", template("spark-kubernetes-driver")["spec"], "train-driver")
     driver["metadata"]["labels"] = labels
-    done = room.kubectl.run("create", "-f", "-", stdin=json.dumps(driver))
+    done = space.kubectl.run("create", "-f", "-", stdin=json.dumps(driver))
     assert done.returncode == 1
     mentions(done.stderr, "pool-required")
 
 
 @pytest.mark.parametrize("manifest", [*REJECTED, SPARK_APPLICATION], ids=ids)
-def test_the_author_is_warned_when_the_object_is_created(scene: Scene, manifest: Json) -> None:
+def test_the_author_is_warned_when_the_object_is_created(
+    outcomes: Outcomes, manifest: Json
+) -> None:
     """It is created all the same, and its operator would try for ever."""
-    kind, room = manifest["kind"], scene.rooms[manifest["kind"]]
-    mentions(scene.warnings[kind], f"{kind} train in {room.name}", "would be rejected")
-    mentions(scene.warnings[kind], "policy pool-required")
+    kind, space = manifest["kind"], outcomes.spaces[manifest["kind"]]
+    mentions(outcomes.warnings[kind], f"{kind} train in {space.name}", "would be rejected")
+    mentions(outcomes.warnings[kind], "policy pool-required")
 
 
 @pytest.mark.parametrize("manifest", [*REJECTED, SPARK_APPLICATION], ids=ids)
-def test_the_event_is_on_the_object_that_the_user_wrote(scene: Scene, manifest: Json) -> None:
+def test_the_event_is_on_the_object_that_the_user_wrote(outcomes: Outcomes, manifest: Json) -> None:
     """Not on a child that an operator made of it."""
-    kind, room = manifest["kind"], scene.rooms[manifest["kind"]]
+    kind, space = manifest["kind"], outcomes.spaces[manifest["kind"]]
 
     def about() -> set[tuple[str, str]]:
-        found = room.kubectl.json("get", "events", "--field-selector=reason=PlacementRejected")
+        found = space.kubectl.json("get", "events", "--field-selector=reason=PlacementRejected")
         return {(e["involvedObject"]["kind"], e["involvedObject"]["name"]) for e in found["items"]}
 
-    eventually("an Event is written", about, explain=lambda: room.kubectl("get", "events,pods"))
+    eventually("an Event is written", about, explain=lambda: space.kubectl("get", "events,pods"))
     assert about() == {(kind, "train")}
-    shown = room.kubectl("describe", kind.lower(), "train")
+    shown = space.kubectl("describe", kind.lower(), "train")
     mentions(shown, "PlacementRejected", "pool-required", f"{kind} train")
 
 
 @pytest.mark.parametrize("manifest", REJECTED, ids=ids)
-def test_an_operator_whose_pods_are_rejected_does_not_spin(scene: Scene, manifest: Json) -> None:
+def test_an_operator_whose_pods_are_rejected_does_not_spin(
+    outcomes: Outcomes, manifest: Json
+) -> None:
     """It has a pause of its own between two attempts, which grows."""
-    found = scene.writes[manifest["kind"]]
+    found = outcomes.writes[manifest["kind"]]
     assert found.total() <= MOST_WRITES, found
 
 
-def test_no_pod_is_created(scene: Scene) -> None:
+def test_no_pod_is_created(outcomes: Outcomes) -> None:
     """The policy rejects every one of them."""
-    assert [room.pods() for room in scene.rooms.values()] == [[]] * len(scene.rooms)
+    assert [space.pods() for space in outcomes.spaces.values()] == [[]] * len(outcomes.spaces)

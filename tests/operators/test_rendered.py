@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from tests.cluster.manifests import Json
 from tests.cluster.paths import home
-from tests.cluster.rooms import NewNamespace, Room, is_stamped, stamp
+from tests.cluster.spaces import NewNamespace, Space, is_stamped, stamp
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
 from tests.run.backends.runs import WHOLE, a_run, all_rendered, model
@@ -191,7 +191,7 @@ def running(control_plane: ControlPlane, policy_folder: Path) -> Iterator[None]:
 
 
 @pytest.fixture
-def room(new_namespace: NewNamespace) -> Room:
+def space(new_namespace: NewNamespace) -> Space:
     """A namespace with the service account that the Runs name."""
     made = new_namespace({})
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "trainer"}}
@@ -202,22 +202,22 @@ def room(new_namespace: NewNamespace) -> Room:
 @pytest.mark.usefixtures("running")
 @pytest.mark.parametrize(("backend", "run"), CASES)
 def test_the_engine_makes_the_pods_that_preview_shows(
-    room: Room, policy_folder: Path, tmp_path: Path, backend: str, run: Json
+    space: Space, policy_folder: Path, tmp_path: Path, backend: str, run: Json
 ) -> None:
     """Each object is valid for the strict API server, and its pods differ only as ENGINES says."""
     objects = all_rendered(backend, run)
     for each in objects:
-        room.create(each)
+        space.create(each)
     for each in objects:
-        _resume(room, each)
+        _resume(space, each)
     kind = next(each["kind"] for each in objects if each["kind"] in ENGINES)
     engine = ENGINES[kind]
     if "elastic" in run["spec"].get("pytorch", {}):
         engine = engine._replace(variables=_ELASTIC)
     if run["spec"].get("tensorflow", {}).get("masterTaskType") == "master":
         engine = engine._replace(roles={"chief": "master"})
-    shown = previewed(run, room.name, policy_folder, tmp_path)
-    made = eventually("every pod is there", lambda: _made(room, len(shown)), explain=room.pods)
+    shown = previewed(run, space.name, policy_folder, tmp_path)
+    made = eventually("every pod is there", lambda: _made(space, len(shown)), explain=space.pods)
     pods = [read_pod(each) for each in made]
 
     led = any(each.leads for each in shown)
@@ -237,13 +237,13 @@ def test_the_engine_makes_the_pods_that_preview_shows(
 
 
 @pytest.mark.usefixtures("running")
-def test_the_service_of_a_dask_scheduler_leads_to_its_ports(room: Room) -> None:
+def test_the_service_of_a_dask_scheduler_leads_to_its_ports(space: Space) -> None:
     """By Dask's numbers: its container names no port, and a Service finds none by a name."""
     for each in all_rendered("dask", WHOLE["dask"][1]):
-        room.create(each)
+        space.create(each)
 
     def service() -> Json | None:
-        found = {each["metadata"]["name"]: each for each in room.items("services")}
+        found = {each["metadata"]["name"]: each for each in space.items("services")}
         return found.get("mnist-scheduler")
 
     found = eventually("its Service is there", service)
@@ -253,7 +253,7 @@ def test_the_service_of_a_dask_scheduler_leads_to_its_ports(room: Room) -> None:
         "its scheduler is there",
         lambda: [
             each
-            for each in room.pods()
+            for each in space.pods()
             if found["spec"]["selector"].items() <= each["metadata"]["labels"].items()
         ],
     )
@@ -261,15 +261,15 @@ def test_the_service_of_a_dask_scheduler_leads_to_its_ports(room: Room) -> None:
 
 
 @pytest.mark.parametrize("run", WHOLE["spark"])
-def test_the_definition_of_spark_takes_a_rendered_run(room: Room, run: Json) -> None:
+def test_the_definition_of_spark_takes_a_rendered_run(space: Space, run: Json) -> None:
     """Strictly: no field is unknown. A field that is none is refused, so the check works."""
     (found,) = all_rendered("spark", run)
-    stored = room.create(found)
+    stored = space.create(found)
     assert stored["spec"] == found["spec"]
 
     wrong = {**found, "metadata": {"name": "wrong"}, "spec": {**found["spec"], "drver": {}}}
     with pytest.raises(SandboxError, match=r"drver"):
-        room.create(wrong)
+        space.create(wrong)
 
 
 def test_the_training_operator_runs_its_own_mpijob(
@@ -283,38 +283,38 @@ def test_the_training_operator_runs_its_own_mpijob(
     plane = start_control_plane(Settings(definitions=definitions))
     start_operators(plane, planned, Silent())
     plane.create_namespace("research")
-    room = Room(plane, Kubectl(kubectl_path, plane.kubeconfig, "research"), "research")
+    space = Space(plane, Kubectl(kubectl_path, plane.kubeconfig, "research"), "research")
     run = a_run(framework="mpi", replicas={"launcher": {}, "worker": {"count": 2}})
     (found,) = render_run(model(run), Kubeflow("v1"))
-    room.create({**found, "metadata": {**found["metadata"], "namespace": "research"}})
+    space.create({**found, "metadata": {**found["metadata"], "namespace": "research"}})
 
     wanted = {"mnist-launcher", "mnist-worker-0", "mnist-worker-1"}
     eventually(
         "its pods are there",
-        lambda: {each["metadata"]["name"] for each in room.pods()} == wanted,
-        explain=lambda: [each["metadata"]["name"] for each in room.pods()],
+        lambda: {each["metadata"]["name"] for each in space.pods()} == wanted,
+        explain=lambda: [each["metadata"]["name"] for each in space.pods()],
     )
 
 
-def _resume(room: Room, manifest: Json) -> None:
+def _resume(space: Space, manifest: Json) -> None:
     """End the object's suspension."""
     inside = "runPolicy" in manifest["spec"]
     if (manifest["spec"]["runPolicy"] if inside else manifest["spec"]).get("suspend"):
         body: Json = {"suspend": False}
-        path = f"{home(manifest, room.name)}/{manifest['metadata']['name']}"
-        room.plane.api.patch(path, {"spec": {"runPolicy": body} if inside else body})
+        path = f"{home(manifest, space.name)}/{manifest['metadata']['name']}"
+        space.plane.api.patch(path, {"spec": {"runPolicy": body} if inside else body})
 
 
-def _made(room: Room, count: int) -> list[Json]:
+def _made(space: Space, count: int) -> list[Json]:
     """The pods, once there are so many; until then those that are there are reported as ready."""
-    found = room.pods()
+    found = space.pods()
     if len(found) == count:
         return found
     for pod in found:
         if pod["status"]["phase"] == "Pending":
             ready = [{"type": "Ready", "status": "True"}]
             status = {"phase": "Running", "conditions": ready}
-            room.patch("pods", f"{pod['metadata']['name']}/status", {"status": status})
+            space.patch("pods", f"{pod['metadata']['name']}/status", {"status": status})
     return []
 
 

@@ -13,7 +13,7 @@ import pytest
 from certs.authority import new_authority
 from certs.kept import Authority
 from certs.life import renewal_time
-from tests.cli.certs.sights import (
+from tests.cli.certs.certificate_states import (
     ABSENT,
     CONFIGURATION,
     ENTRIES,
@@ -28,7 +28,7 @@ from tests.cli.certs.sights import (
     configuration,
     secret,
     serving,
-    sight,
+    state,
 )
 from tests.wording import Wording, line_with, mentions
 from webhook import names
@@ -48,7 +48,7 @@ SERIAL, NEXT_SERIAL = (f"{each.check().serial_number:x}" for each in (SIGNING, N
 
 def test_the_report_lists_everything_in_order(wording: Wording) -> None:
     """Serial numbers in hexadecimal, times as Kubernetes writes them."""
-    told = document(sight(), NOW)
+    told = document(state(), NOW)
     signing = SIGNING.check()
     certificate = {
         "serial": SERIAL,
@@ -80,10 +80,10 @@ def test_the_report_lists_everything_in_order(wording: Wording) -> None:
 
 def test_each_certificate_of_a_rotation_is_reported() -> None:
     """Which signs, which will, and which go."""
-    staged = document(sight(replace(STAGED, published_since=NOW)), NOW)["authority"]
+    staged = document(state(replace(STAGED, published_since=NOW)), NOW)["authority"]
     assert (staged["phase"], staged["publishedSince"]) == ("published", to_second(NOW))
     assert (staged["signing"]["serial"], staged["staged"]["serial"]) == (SERIAL, NEXT_SERIAL)
-    retiring = document(sight(RETIRING), NOW)["authority"]
+    retiring = document(state(RETIRING), NOW)["authority"]
     assert retiring["phase"] == "retiring"
     assert [each["serial"] for each in retiring["retiring"]] == [SERIAL]
 
@@ -101,7 +101,7 @@ def test_what_is_next_follows_from_the_phase(
     authority: Authority, facts: list[str], wording: Wording
 ) -> None:
     """As the keeper goes on."""
-    next_step = document(sight(authority), NOW)["next"]
+    next_step = document(state(authority), NOW)["next"]
     mentions(next_step, *facts)
     wording(next_step)
 
@@ -110,29 +110,29 @@ def test_a_request_is_next_unless_a_rotation_is_under_way(wording: Wording) -> N
     """Of one thing, or of both."""
     asked = {names.ROTATE: "now"}
     authority = secret(STEADY.data(), asked)
-    one = document(sight(authority), NOW)
+    one = document(state(authority), NOW)
     mentions(one["next"], "new authority", "on request")
     assert "leaf" not in one["next"]
     assert (one["authority"]["asked"], one["leaf"]["asked"]) == (True, False)
-    both = document(sight(authority, serving(annotations=asked)), NOW)
+    both = document(state(authority, serving(annotations=asked)), NOW)
     mentions(both["next"], "new authority", "new leaf", "on request")
     wording(both["next"])
     assert (both["authority"]["asked"], both["leaf"]["asked"]) == (True, True)
-    under_way = document(sight(secret(STAGED.data(), asked)), NOW)
+    under_way = document(state(secret(STAGED.data(), asked)), NOW)
     mentions(under_way["next"], "staged authority", "published")
 
 
 def test_what_is_missing_is_next(wording: Wording) -> None:
     """Either Secret."""
-    missing = document(sight(ABSENT), NOW)["next"]
+    missing = document(state(ABSENT), NOW)["next"]
     mentions(missing, "missing")
-    assert document(sight(STEADY, ABSENT), NOW)["next"] == missing
+    assert document(state(STEADY, ABSENT), NOW)["next"] == missing
     wording(missing)
 
 
 def test_forbidden_objects_are_null(wording: Wording) -> None:
     """Not false, and not empty."""
-    told = document(sight(HIDDEN, HIDDEN), NOW)
+    told = document(state(HIDDEN, HIDDEN), NOW)
     assert told["authority"] == {
         "secret": "fairlead-authority",
         "visible": False,
@@ -149,7 +149,7 @@ def test_forbidden_objects_are_null(wording: Wording) -> None:
 def test_cert_managers_leaf_is_its_own_business(wording: Wording) -> None:
     """Nothing of ours is due."""
     leaf = serving(annotations={"cert-manager.io/certificate-name": "fairlead"})
-    next_step = document(sight(ABSENT, leaf), NOW)["next"]
+    next_step = document(state(ABSENT, leaf), NOW)["next"]
     mentions(next_step, "cert-manager", "leaf")
     wording(next_step)
 
@@ -157,7 +157,7 @@ def test_cert_managers_leaf_is_its_own_business(wording: Wording) -> None:
 def test_no_state_shows_a_key() -> None:
     """Whatever is seen."""
     for authority in (STEADY, STAGED, RETIRING, HIDDEN, ABSENT):
-        text = json.dumps(document(sight(authority, published=configuration(b"", b"x")), NOW))
+        text = json.dumps(document(state(authority, published=configuration(b"", b"x")), NOW))
         for pair in (SIGNING, NEXT, LEAF):
             for line in pair.private_key.decode().splitlines():
                 assert line not in text
@@ -179,33 +179,33 @@ ANEW = Authority(staged=NEXT, retiring=(SIGNING.check(),))
 @pytest.mark.parametrize("authority", [STEADY, STAGED, RETIRING, ANEW])
 def test_nothing_is_wrong_while_a_rotation_is_under_way(authority: Authority) -> None:
     """In no phase of it."""
-    assert problems(sight(authority, serving(STAGED.bundle)), NOW) == []
+    assert problems(state(authority, serving(STAGED.bundle)), NOW) == []
 
 
 CASES: dict[str, tuple[CertificateState, list[str]]] = {
-    "no authority": (sight(ABSENT), ["fairlead-authority", "not there"]),
-    "a garbled one": (sight(secret({"tls.crt": b"garbage"})), ["fairlead-authority", "read"]),
-    "no leaf": (sight(STEADY, ABSENT), ["fairlead-webhook-tls", "not there"]),
+    "no authority": (state(ABSENT), ["fairlead-authority", "not there"]),
+    "a garbled one": (state(secret({"tls.crt": b"garbage"})), ["fairlead-authority", "read"]),
+    "no leaf": (state(STEADY, ABSENT), ["fairlead-webhook-tls", "not there"]),
     "a garbled leaf": (
-        sight(STEADY, secret({"tls.crt": b"x"})),
+        state(STEADY, secret({"tls.crt": b"x"})),
         ["fairlead-webhook-tls", "no leaf", "key"],
     ),
-    "a leaf by nobody": (sight(STEADY, serving(OTHER)), ["leaf", "none of the authorities"]),
-    "no configuration": (sight(published=ABSENT), ["no ", CONFIGURATION]),
+    "a leaf by nobody": (state(STEADY, serving(OTHER)), ["leaf", "none of the authorities"]),
+    "no configuration": (state(published=ABSENT), ["no ", CONFIGURATION]),
     "no webhook of ours": (
-        sight(published=ReadObject({"webhooks": []})),
+        state(published=ReadObject({"webhooks": []})),
         ["no webhook", "Service"],
     ),
     "no bundle": (
-        sight(published=configuration(STEADY.bundle, b"")),
+        state(published=configuration(STEADY.bundle, b"")),
         [SECOND, "no caBundle"],
     ),
     "a bundle of others": (
-        sight(published=configuration(OTHER, STEADY.bundle)),
+        state(published=configuration(OTHER, STEADY.bundle)),
         ["caBundle", FIRST, "verify", "leaf"],
     ),
     "an old bundle": (
-        sight(STAGED, published=configuration(STEADY.bundle, STAGED.bundle)),
+        state(STAGED, published=configuration(STEADY.bundle, STAGED.bundle)),
         ["caBundle", FIRST, "stored"],
     ),
 }
@@ -222,29 +222,29 @@ def test_each_fault_is_found_and_nothing_else(case: str, wording: Wording) -> No
 
 def test_forbidden_objects_are_not_judged() -> None:
     """The rest is: what is published is compared with the bundle beside the leaf."""
-    assert problems(sight(HIDDEN), NOW) == []
-    assert problems(sight(HIDDEN, HIDDEN, HIDDEN), NOW) == []
-    (found,) = problems(sight(HIDDEN, published=configuration(b"", STEADY.bundle)), NOW)
+    assert problems(state(HIDDEN), NOW) == []
+    assert problems(state(HIDDEN, HIDDEN, HIDDEN), NOW) == []
+    (found,) = problems(state(HIDDEN, published=configuration(b"", STEADY.bundle)), NOW)
     mentions(found, FIRST, "no caBundle")
-    outdated = problems(sight(HIDDEN, serving(STAGED.bundle)), NOW)
+    outdated = problems(state(HIDDEN, serving(STAGED.bundle)), NOW)
     for entry, each in zip(ENTRIES, outdated, strict=True):
         mentions(each, "caBundle", entry, "stored")
 
 
 def test_times_are_judged_of_the_authority_and_of_the_leaf(wording: Wording) -> None:
     """Not valid yet, overdue, over."""
-    early = problems(sight(), NOW - timedelta(days=20))
+    early = problems(state(), NOW - timedelta(days=20))
     for subject, each in zip(("the authority", "the leaf"), early, strict=True):
         assert each.startswith(f"{subject} ")
         mentions(each, "not valid before")
     wording(dateless("\n".join(early)))
     due = renewal_time(LEAF.check()) + OVERDUE
-    assert problems(sight(), due) == []
-    (late,) = problems(sight(), due + timedelta(seconds=1))
+    assert problems(state(), due) == []
+    (late,) = problems(state(), due + timedelta(seconds=1))
     assert late.startswith("the leaf ")
     mentions(late, "renewed", f"{renewal_time(LEAF.check()):%Y-%m-%d}")
     wording(dateless(late))
-    over = problems(sight(), NOW + timedelta(days=800))
+    over = problems(state(), NOW + timedelta(days=800))
     for subject, each in zip(("the authority", "the leaf"), over, strict=True):
         assert each.startswith(f"{subject} ")
         mentions(each, "expired")
@@ -254,16 +254,16 @@ def test_times_are_judged_of_the_authority_and_of_the_leaf(wording: Wording) -> 
 def test_a_leaf_of_cert_manager_has_no_authority_of_ours() -> None:
     """Its leaf says by an annotation whose it is."""
     leaf = serving(annotations={"cert-manager.io/certificate-name": "fairlead"})
-    seen = sight(ABSENT, leaf)
+    seen = state(ABSENT, leaf)
     assert by_cert_manager(seen)
     assert problems(seen, NOW) == []
-    assert not by_cert_manager(sight())
+    assert not by_cert_manager(state())
 
 
 def test_a_new_authority_that_does_not_sign_yet_is_not_a_fault() -> None:
     """Before the first leaf."""
     only = Authority(staged=NEXT)
-    found = problems(sight(only, ABSENT), NOW)
+    found = problems(state(only, ABSENT), NOW)
     assert [each for each in found if "authority" in each.partition(" is not there")[0]] == []
 
 
@@ -286,7 +286,7 @@ def printed(seen: CertificateState) -> list[str]:
 
 def test_in_order_it_is_few_lines(wording: Wording) -> None:
     """Authority, leaf, caBundles, and what is next."""
-    text = "\n".join(printed(sight()))
+    text = "\n".join(printed(state()))
     authority, leaf, bundles, next_step = text.split("\n\n")
     mentions(authority, "authority: steady (Secret fairlead-authority)", f"signing {OLD}")
     mentions(authority, "expires in 355d", "renewed in 2")
@@ -306,7 +306,7 @@ def test_a_rotation_shows_both_authorities(wording: Wording) -> None:
     """And what each caBundle is worth meanwhile."""
     published = replace(STAGED, published_since=NOW)
     text = "\n".join(
-        printed(sight(published, published=configuration(STEADY.bundle, STAGED.bundle)))
+        printed(state(published, published=configuration(STEADY.bundle, STAGED.bundle)))
     )
     assert "authority: published" in text
     assert f"  signing  {OLD}" in text
@@ -314,13 +314,13 @@ def test_a_rotation_shows_both_authorities(wording: Wording) -> None:
     line_with(text, "pods-0.fairlead.dev", "outdated", OLD)
     line_with(text, "namespaces.fairlead.dev", "fine", OLD, NEW)
     line_with(text, "wrong: ", "caBundle", "pods-0.fairlead.dev")
-    line_with(printed(sight(RETIRING)), "retiring", OLD, "expires in")
+    line_with(printed(state(RETIRING)), "retiring", OLD, "expires in")
     wording(lasting(text))
 
 
 def test_a_caBundle_that_refuses_the_leaf_says_so(wording: Wording) -> None:  # noqa: N802 (the field's name)
     """Empty, or another's."""
-    text = printed(sight(published=configuration(b"", NEXT.certificate)))
+    text = printed(state(published=configuration(b"", NEXT.certificate)))
     empty = line_with(text, "pods-0.fairlead.dev", "refuses the leaf", "trusts")
     assert line_with(text, "namespaces.fairlead.dev", "refuses the leaf", "trusts").endswith(NEW)
     wording(empty)
@@ -329,18 +329,18 @@ def test_a_caBundle_that_refuses_the_leaf_says_so(wording: Wording) -> None:  # 
 
 def test_forbidden_objects_are_reported(wording: Wording) -> None:
     """Instead of an empty place."""
-    text = "\n".join(printed(sight(HIDDEN, HIDDEN, ABSENT)))
+    text = "\n".join(printed(state(HIDDEN, HIDDEN, ABSENT)))
     authority, leaf, bundles, *_ = text.split("\n\n")
     mentions(authority, "authority: unknown", "Secret fairlead-authority", "may not read")
     mentions(leaf, "leaf: unknown", "may not read", "Secret fairlead-webhook-tls")
     mentions(bundles, "caBundles none")
-    line_with(printed(sight(HIDDEN, HIDDEN)), "pods-0.fairlead.dev", "unknown")
+    line_with(printed(state(HIDDEN, HIDDEN)), "pods-0.fairlead.dev", "unknown")
     wording(text)
 
 
 def test_a_leaf_without_a_known_authority_is_reported(wording: Wording) -> None:
     """No authority beside it has signed it."""
-    text = "\n".join(printed(sight(STEADY, serving(NEXT.certificate))))
+    text = "\n".join(printed(state(STEADY, serving(NEXT.certificate))))
     leaf = text.split("\n\n")[1]
     mentions(leaf, "by no authority in its bundle", "fairlead-webhook")
     assert OLD not in leaf

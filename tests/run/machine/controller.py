@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import TypeAlias
 
 from tests.run.machine import raw
-from tests.run.machine.hands import Hands, pod_name
+from tests.run.machine.caches import Caches
+from tests.run.machine.executor import Executor, pod_name
 from tests.run.machine.laws import Laws
 from tests.run.machine.server import KINDS, Refused, Server
-from tests.run.machine.sight import Sight
 from tests.run.machine.things import Json, RunThing, moment
 from webhook.run import actions as act
 from webhook.run.model import Run
@@ -52,8 +52,8 @@ class Controller:
     laws: Laws
     heart: Heart
     needs: Callable[[RunThing], Needs]
-    sight: Sight = field(init=False)
-    hands: Hands = field(init=False)
+    caches: Caches = field(init=False)
+    executor: Executor = field(init=False)
     works: dict[str, Work] = field(default_factory=dict)
     due: dict[str, float] = field(default_factory=dict)
     refusals: dict[str, dict[str, Refusal]] = field(default_factory=dict)
@@ -64,28 +64,28 @@ class Controller:
 
     def crash(self) -> None:
         """Another process takes its place, and knows nothing."""
-        self.sight = Sight(self.server)
-        self.hands = Hands(self.server, self.sight)
+        self.caches = Caches(self.server)
+        self.executor = Executor(self.server, self.caches)
         self.works, self.due, self.refusals, self.paused = {}, {}, {}, {}
 
     def relist(self, kind: str) -> None:
         """List one kind, for the first time or again."""
-        self._wake(kind, self.sight.relist(kind))
+        self._wake(kind, self.caches.relist(kind))
 
     def hear(self, kind: str, events: int = 1) -> None:
         """Some events of one kind arrive."""
-        self._wake(kind, self.sight.hear(kind, events))
+        self._wake(kind, self.caches.hear(kind, events))
 
     def hear_all(self) -> None:
         """Everything that happened so far is known."""
-        for kind in self.sight.unlisted:
+        for kind in self.caches.unlisted:
             self.relist(kind)
         for kind in KINDS:
-            self.hear(kind, self.sight.behind(kind))
+            self.hear(kind, self.caches.behind(kind))
 
     def step(self, name: str, choice: int = 0) -> None:
         """Go on with a run: decide if nothing is under way, else do the next thing."""
-        if not self.sight.whole:
+        if not self.caches.whole:
             return
         work = self.works.get(name)
         if work is None:
@@ -108,7 +108,7 @@ class Controller:
     def _wake(self, kind: str, names: Iterable[str]) -> None:
         for name in names:
             if kind == "nodes":
-                here = (pod for pod in self.sight.held("pods").values() if pod.node == name)
+                here = (pod for pod in self.caches.held("pods").values() if pod.node == name)
                 self.due.update((pod.run, self.server.now) for pod in here if pod.run)
             elif kind != "pods":
                 self.due[name] = self.server.now
@@ -117,12 +117,12 @@ class Controller:
                     self.due[run] = self.server.now
 
     def _owners(self, pod: str) -> list[str]:
-        known = self.sight.held("pods").get(pod)
+        known = self.caches.held("pods").get(pod)
         return [known.run] if known and known.run else []
 
     def _decide(self, name: str) -> None:
         self.due.pop(name, None)
-        thing: RunThing | None = self.sight.held("runs").get(name)
+        thing: RunThing | None = self.caches.held("runs").get(name)
         if thing is None:
             self.refusals.pop(name, None)
             return
@@ -144,14 +144,14 @@ class Controller:
     def _observed(
         self, thing: RunThing, absent: frozenset[str], read: Mapping[str, NodeHealth]
     ) -> Observed:
-        held = self.sight.held
+        held = self.caches.held
 
         def mine(kind: str) -> bool:
             found = held(kind).get(thing.name)
             return found is not None and found.run_uid == thing.uid
 
         pods = {n: raw.pod(p) for n, p in held("pods").items() if p.run_uid == thing.uid}
-        known = self.sight.nodes()
+        known = self.caches.nodes()
         nodes = None
         if known is not None:
             nodes = {**{name: raw.node(name, node) for name, node in known.items()}, **read}
@@ -173,8 +173,8 @@ class Controller:
         for name in names:
             pod = self.server.pods.get(name)
             if pod is not None and pod.run_uid == thing.uid:
-                self.sight.answered("pods", pod)
-            if name not in self.sight.held("pods") or pod is None or pod.run_uid != thing.uid:
+                self.caches.answered("pods", pod)
+            if name not in self.caches.held("pods") or pod is None or pod.run_uid != thing.uid:
                 absent.add(name)
         return frozenset(absent)
 
@@ -191,7 +191,7 @@ class Controller:
             return
         self.laws.about_to(work.thing, action)
         try:
-            self.hands.do(work.thing, action)
+            self.executor.do(work.thing, action)
         except Refused as refused:
             words = {"AlreadyExists": "NameTaken"}.get(refused.reason, refused.reason)
             named = pod_name(work.thing, action) or name
@@ -220,7 +220,7 @@ class Controller:
             if refused.reason == "Conflict":
                 self._again(name, now + RETRY)
             return
-        self.sight.answered("runs", written)
+        self.caches.answered("runs", written)
         self.laws.written(thing, written)
         self._again(name, now)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.run.machine.books import indexes
+from tests.run.machine.cluster import Cluster
 from tests.run.machine.controller import Controller
 from tests.run.machine.decisions import AFTER
-from tests.run.machine.nature import Nature
 from tests.run.machine.server import Server
 from tests.run.machine.specs import finishing_role
 from tests.run.machine.things import ENDED, RunThing, seconds
@@ -19,7 +19,7 @@ SETTLED = 40
 OVER = ("Succeeded", "Failed")
 
 
-def turn_kind(server: Server, nature: Nature, controller: Controller) -> None:
+def turn_kind(server: Server, cluster: Cluster, controller: Controller) -> None:
     """Go on without faults until nothing moves, and look at what is left."""
     for name, run in list(server.runs.items()):
         if run.spec.get("suspend"):
@@ -31,7 +31,7 @@ def turn_kind(server: Server, nature: Nature, controller: Controller) -> None:
         controller.due.setdefault(name, server.now)
     for _ in range(ROUNDS):
         before = server.version
-        nature.all_is_well(finishing)
+        cluster.all_is_well(finishing)
         settle(server, controller)
         if server.version != before:
             server.now += 1.0

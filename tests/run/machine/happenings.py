@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from tests.run.machine.cluster import NODES
 from tests.run.machine.ledger import NODE_REASONS
-from tests.run.machine.nature import NODES
 from tests.run.machine.server import KINDS
 
 

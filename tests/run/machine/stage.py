@@ -7,10 +7,10 @@ they hear of everything but the kinds that lag, and do at once what is due.
 from __future__ import annotations
 
 from tests.run.machine import good_end
+from tests.run.machine.cluster import Cluster
 from tests.run.machine.controller import Controller, Heart
 from tests.run.machine.laws import Laws
 from tests.run.machine.ledger import Ledger
-from tests.run.machine.nature import Nature
 from tests.run.machine.server import KINDS, Server
 from tests.run.machine.specs import needs_of
 from tests.run.machine.things import Json, Pod, RunThing
@@ -21,7 +21,7 @@ class Stage:
 
     def __init__(self, heart: Heart, controllers: int, spec: Json) -> None:
         self.server = Server(Ledger())
-        self.nature = Nature(self.server)
+        self.cluster = Cluster(self.server)
         self.laws = Laws(self.server, alone=controllers == 1)
         self.team = [
             Controller(self.server, self.laws, heart, lambda run: needs_of(run.spec))
@@ -36,61 +36,61 @@ class Stage:
     def exits(self, pod: int, code: int, word: str = "") -> None:
         """A program ends by itself."""
         for each in self._pod(pod):
-            self.nature.exit(each, code, word)
+            self.cluster.exit(each, code, word)
 
     def killed(self, pod: int, reason: str, marked: bool) -> None:
         """The kubelet ends a pod, for the node's sake (then it is marked) or for its own."""
         code = None if reason == "OutOfcpu" else 137
         for each in self._pod(pod):
-            self.nature.fail(each, reason, code, target=marked)
+            self.cluster.fail(each, reason, code, target=marked)
 
     def deleted(self, pod: int, force: bool) -> None:
         """Somebody deletes a pod."""
         for each in self._pod(pod):
-            self.nature.delete(each, force=force)
+            self.cluster.delete(each, force=force)
 
     def targeted(self, pod: int, reason: str) -> None:
         """Scheduler or eviction API mark a pod that is to go; without a reason it may stay."""
         for each in self._pod(pod):
             if reason:
-                self.nature.target(each, reason)
+                self.cluster.target(each, reason)
             else:
-                self.nature.spare(each)
+                self.cluster.spare(each)
 
     def goes(self, pod: int, code: int | None) -> None:
         """A pod that was asked to go does, and may say a last word."""
         going = [each for each in self._pods() if each.going is not None]
         for each in going[pod % len(going) :][:1] if going else ():
-            self.nature.finish_going(each, code)
+            self.cluster.finish_going(each, code)
 
     def starts(self, pod: int) -> None:
         """A pod goes one step on its way: bound, running, ready."""
         for each in self._pod(pod):
-            self.nature.start(each)
+            self.cluster.start(each)
 
     def node(self, name: str, what: str) -> None:
         """A node is lost, that is noticed in one way or another, or it is there again."""
-        nature = self.nature
+        cluster = self.cluster
         ways = {
-            "back": nature.recover,
-            "untainted": nature.untaint,
-            "off": nature.turn_off,
-            "shut down": nature.shut_down,
-            "gone": nature.forget,
-            "collected": nature.forget,
-            "not ready": nature.not_ready,
-            "registered again": nature.register_again,
-            "restarted": nature.restart,
-            "out of service": nature.out_of_service,
+            "back": cluster.recover,
+            "untainted": cluster.untaint,
+            "off": cluster.turn_off,
+            "shut down": cluster.shut_down,
+            "gone": cluster.forget,
+            "collected": cluster.forget,
+            "not ready": cluster.not_ready,
+            "registered again": cluster.register_again,
+            "restarted": cluster.restart,
+            "out of service": cluster.out_of_service,
         }
-        ways.get(what, nature.lose)(name)
+        ways.get(what, cluster.lose)(name)
         if what in ("noticed", "tainted"):
-            self.nature.notice(name)
+            self.cluster.notice(name)
         if what == "tainted":
             for pod in self._pods():
-                self.nature.taint(pod)
+                self.cluster.taint(pod)
         if what == "collected":
-            self.nature.collect_pods()
+            self.cluster.collect_pods()
 
     # What people and collectors do.
 
@@ -120,13 +120,13 @@ class Stage:
     def stranger(self, name: str) -> None:
         """Somebody else's pod takes a name; without a name, all such pods go."""
         if name:
-            self.nature.occupy(name)
+            self.cluster.occupy(name)
         else:
-            self.nature.vacate()
+            self.cluster.vacate()
 
     def garbage(self) -> None:
         """The garbage collector takes what no Run owns any more."""
-        self.nature.collect_garbage()
+        self.cluster.collect_garbage()
 
     def time(self, seconds: float) -> None:
         """Time goes by; 0 is until a controller wants to look at something again."""
@@ -178,8 +178,8 @@ class Stage:
         """What goes on by itself after each of these; and what must hold at every moment."""
         if self.lively:
             for pod in self._pods() * 3:
-                self.nature.start(self.server.pods.get(pod.name, pod))
-            self.nature.deploy()
+                self.cluster.start(self.server.pods.get(pod.name, pod))
+            self.cluster.deploy()
         if self.diligent:
             for controller in self.team:
                 self._work(controller)
@@ -189,14 +189,14 @@ class Stage:
         """The world turns kind: every run that can end does."""
         for other in self.team[1:]:
             other.crash()
-        good_end.turn_kind(self.server, self.nature, self.team[0])
+        good_end.turn_kind(self.server, self.cluster, self.team[0])
 
     def _work(self, controller: Controller) -> None:
         for kind in KINDS:
-            if kind in controller.sight.unlisted:
+            if kind in controller.caches.unlisted:
                 controller.relist(kind)
             elif kind not in self.lagging:
-                controller.hear(kind, controller.sight.behind(kind))
+                controller.hear(kind, controller.caches.behind(kind))
         for name in controller.ready():
             controller.finish(name)
 

@@ -25,7 +25,7 @@ from random import Random
 import pytest
 
 from tests.examples import examples
-from tests.run.machine.nature import NODES
+from tests.run.machine.cluster import NODES
 from tests.run.machine.server import KINDS
 from tests.run.machine.specs import TEMPLATE, serving, training
 from tests.run.machine.stage import Stage
@@ -84,9 +84,9 @@ def lose_a_node(scope: str, random: Random) -> Json:
     begin, lost = stage.server.now, random.choice(NODES)
     peers = [pod for pod in stage.server.pods.values() if pod.node != lost]
     assert all(pod.phase == "Running" for pod in stage.server.pods.values())
-    stage.nature.turn_off(lost)
+    stage.cluster.turn_off(lost)
     events: list[tuple[float, Callable[[], object]]] = [
-        (random.uniform(0, 80), partial(stage.nature.exit, pod, 1))
+        (random.uniform(0, 80), partial(stage.cluster.exit, pod, 1))
         for pod in random.sample(peers, random.randint(1, len(peers)))
     ]
     # Whatever becomes of the pods comes 30 s after it is known that the node is in trouble: PodGC

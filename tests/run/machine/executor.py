@@ -5,19 +5,19 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
+from tests.run.machine.caches import Caches
 from tests.run.machine.server import Refused, Server
-from tests.run.machine.sight import Sight
 from tests.run.machine.things import Pod, RunThing, Thing
 from webhook.run import actions as act
 from webhook.run.actions import CreatePod
 
 
 @dataclass
-class Hands:
+class Executor:
     """What the server answers is seen at once."""
 
     server: Server
-    sight: Sight
+    caches: Caches
 
     def do(self, thing: RunThing, action: act.Action) -> None:
         """Do it. Raises Refused where a creation is refused; other answers of no are success."""
@@ -48,7 +48,7 @@ class Hands:
         match action:
             case act.OpenService() if self._own("services", thing):
                 opened = self.server.change("services", thing.name, closed=False)
-                self.sight.answered("services", opened)
+                self.caches.answered("services", opened)
             case act.ScaleDeployment(replicas):
                 self._scale(thing, replicas)
             case act.DeleteDeployment() if self._own("deployments", thing):
@@ -72,7 +72,7 @@ class Hands:
             if refused.reason != "AlreadyExists" or there is None or there.run_uid != thing.uid:
                 raise
             made = there
-        self.sight.answered("pods", made)
+        self.caches.answered("pods", made)
 
     def _delete_pod(self, name: str, uid: str, *, force: bool = False) -> None:
         try:
@@ -80,7 +80,7 @@ class Hands:
         except Refused:
             return
         if left is not None:
-            self.sight.answered("pods", left)
+            self.caches.answered("pods", left)
 
     def _create(self, kind: str, thing: RunThing, *, closed: bool = False) -> None:
         if kind == "secrets" and self._own(kind, thing):
@@ -92,13 +92,13 @@ class Hands:
                 raise
             made = self.server.stored[kind][thing.name]
         if kind != "secrets":
-            self.sight.answered(kind, made)
+            self.caches.answered(kind, made)
 
     def _scale(self, thing: RunThing, replicas: int) -> None:
         there = self.server.stored["deployments"].get(thing.name)
         if there is not None and there.run_uid == thing.uid:
             fields = {"replicas": replicas, "generation": there.generation + 1}
-            self.sight.answered(
+            self.caches.answered(
                 "deployments", self.server.change("deployments", thing.name, **fields)
             )
 

@@ -25,7 +25,7 @@ Json = dict[str, Any]
 ADMINISTRATOR = "fairlead-admin"
 # Seconds between two looks that cost the API server a list.
 LOOK = 0.05
-NewNamespace = Callable[[Mapping[str, str]], "Room"]
+NewNamespace = Callable[[Mapping[str, str]], "Space"]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Room:
+class Space:
     """A namespace of a test's own, and kubectl within it."""
 
     plane: ControlPlane

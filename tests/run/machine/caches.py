@@ -8,7 +8,7 @@ from tests.run.machine.server import KINDS, Object, Server
 from tests.run.machine.things import Node
 
 
-class Sight:
+class Caches:
     """Caches of every kind. They know nothing before their first list."""
 
     def __init__(self, server: Server) -> None:

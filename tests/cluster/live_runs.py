@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tests.cluster.rooms import LOOK, Json, Room
+from tests.cluster.spaces import LOOK, Json, Space
 from tests.eventually import BUDGET, eventually
 from webhook import names
 from webhook.sandbox.fairlead import SandboxController
@@ -25,11 +25,11 @@ ALONE = ("--no-leader-election",)
 SOON = ("--restart-backoff-first", "0.5", "--incident-window", "0")
 
 
-class StartInRoom(Protocol):
-    """What the fixture `start_in_room` gives."""
+class StartInSpace(Protocol):
+    """What the fixture `start_in_space` gives."""
 
     def __call__(self, name: str, *options: str) -> SandboxController:
-        """Start a controller of this name for the room alone. Restarts do not wait for long."""
+        """Start a controller of this name for the space alone. Restarts do not wait for long."""
 
 
 def run_manifest(name: str, **spec: Any) -> Json:
@@ -43,10 +43,10 @@ def run_manifest(name: str, **spec: Any) -> Json:
 
 
 @dataclass(frozen=True)
-class Scene:
+class LiveRun:
     """One run that was created."""
 
-    room: Room
+    space: Space
     name: str
 
     @property
@@ -56,7 +56,7 @@ class Scene:
 
     def run(self) -> Json:
         """The Run as the API server has it."""
-        return self.room.get(names.RUNS, self.name)
+        return self.space.get(names.RUNS, self.name)
 
     @property
     def status(self) -> Json:
@@ -76,7 +76,7 @@ class Scene:
 
     def pods(self) -> dict[str, Json]:
         """Its pods by what comes after the run's name: worker-2."""
-        listed = self.room.items("pods", f"{names.RUN}={self.name}")
+        listed = self.space.items("pods", f"{names.RUN}={self.name}")
         return {each["metadata"]["name"].removeprefix(f"{self.name}-"): each for each in listed}
 
     def live(self) -> dict[str, Json]:
@@ -171,21 +171,21 @@ class Scene:
 
     def patch_status(self, replica: str, status: Mapping[str, Any]) -> None:
         """Merge this into the pod's status, as its kubelet would."""
-        self.room.patch("pods", f"{self.name}-{replica}/status", {"status": dict(status)})
+        self.space.patch("pods", f"{self.name}-{replica}/status", {"status": dict(status)})
 
     def set(self, **spec: Any) -> None:
         """Change the run's spec."""
-        self.room.patch(names.RUNS, self.name, {"spec": spec})
+        self.space.patch(names.RUNS, self.name, {"spec": spec})
 
     def until_gone(self) -> None:
         """Wait until the Run is deleted, and all that was made for it."""
         gone = "the Run is gone"
-        eventually(gone, lambda: not self.room.find(names.RUNS, self.name), period=LOOK)
+        eventually(gone, lambda: not self.space.find(names.RUNS, self.name), period=LOOK)
         mine = f"{names.RUN}={self.name}"
         owned = ("pods", "services", "configmaps", "secrets", "deployments")
 
         def left() -> list[str]:
-            return [kind for kind in owned if self.room.items(kind, mine)]
+            return [kind for kind in owned if self.space.items(kind, mine)]
 
         eventually("nothing is left of it", lambda: not left(), explain=left, period=LOOK)
 
@@ -193,13 +193,13 @@ class Scene:
         """The Events of the Run itself, in no order."""
         return [
             each
-            for each in self.room.items("events")
+            for each in self.space.items("events")
             if each["involvedObject"]["kind"] == names.RUN_KIND
             and each["involvedObject"]["name"] == self.name
         ]
 
 
-def play(room: Room, name: str, **spec: Any) -> Scene:
-    """Create a run in the room."""
-    room.create(run_manifest(name, **spec))
-    return Scene(room, name)
+def create_run(space: Space, name: str, **spec: Any) -> LiveRun:
+    """Create a run in the space."""
+    space.create(run_manifest(name, **spec))
+    return LiveRun(space, name)

@@ -59,7 +59,7 @@ def configuration(*bundles: bytes) -> ReadObject:
     return ReadObject({"webhooks": entries})
 
 
-def sight(
+def state(
     authority: Authority | ReadObject = STEADY,
     serving_secret: ReadObject | None = None,
     published: ReadObject | None = None,

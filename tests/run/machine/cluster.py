@@ -13,7 +13,7 @@ STRANGER = "a stranger"
 
 
 @dataclass
-class Nature:
+class Cluster:
     """Everything around the controller. Every method is one thing that can happen, or nothing."""
 
     server: Server
@@ -263,4 +263,4 @@ class Nature:
         return self.server.change("pods", pod.name, **fields)  # type: ignore[no-any-return]
 
 
-__all__ = ["GRACE", "NODES", "STRANGER", "Nature", "RunThing", "Thing"]
+__all__ = ["GRACE", "NODES", "STRANGER", "Cluster", "RunThing", "Thing"]
