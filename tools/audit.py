@@ -35,7 +35,8 @@ class Verdict(NamedTuple):
 
 
 def judged(report: Any, wanted: Collection[str], trouble: str) -> Verdict:
-    """What a report of pip-audit (`--format json`; None if there is none) says of these packages.
+    """Return what a report of pip-audit (`--format json`; None if there is none) says of these
+    packages.
 
     `trouble` is what it wrote beside. A finding goes before what could not be looked up.
     """

@@ -71,7 +71,7 @@ def call(*arguments: str) -> Ended:
 
 
 def faults(file: Path, policies: str, counts: Counter[str]) -> Iterator[str]:
-    """What is wrong with what the commands say of one file."""
+    """Yield what is wrong with what the commands say of one file."""
     text = file.read_bytes()
     if _POLYAXON.search(text):
         yield from _converted(file, policies, counts)
@@ -177,7 +177,7 @@ def _of(command: Sequence[str], ended: Ended, counts: Counter[str]) -> Iterator[
 
 
 def files(folders: Sequence[Path]) -> Iterator[Path]:
-    """The YAML and JSON files below the folders, hidden ones left out."""
+    """Yield the YAML and JSON files below the folders, hidden ones left out."""
     for folder in folders:
         for file in sorted(folder.rglob("*")):
             hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)

@@ -116,7 +116,7 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
 
 
 def _targets(imports: frozenset[str], modules: set[str]) -> set[str]:
-    """The modules of the package that are imported."""
+    """Return the modules of the package that are imported."""
     found = set()
     for each in imports:
         holder = each.rpartition(".")[0]

@@ -134,7 +134,9 @@ def _make_stand_in(work: Path) -> None:
 
 
 def _mirror() -> list[str]:
-    """The mirror that this machine's own packages come from; debootstrap's default without one."""
+    """Return the mirror that this machine's own packages come from; debootstrap's default without
+    one.
+    """
     for path in sorted(Path("/etc/apt").glob("sources.list*/**/*")):
         found = path.is_file() and re.search(r"^URIs:\s*(\S+)", path.read_text(), re.MULTILINE)
         if found:

@@ -22,7 +22,9 @@ class Locked(NamedTuple):
 
 
 def read(text: str) -> list[Locked]:
-    """The packages of a lock, in its order. Raises ValueError for a line that is none of a lock."""
+    """Return the packages of a lock, in its order. Raises ValueError for a line that is none of a
+    lock.
+    """
     found = []
     # A backslash ends a line that goes on; comments stand on lines of their own.
     lines = [line for line in text.splitlines() if line.strip() and line.lstrip()[0] != "#"]

@@ -94,7 +94,7 @@ def _places(node: ast.AST, function: str, *, in_class: bool) -> Iterator[Place]:
 
 
 def _code(node: ast.AST) -> Iterator[ast.AST]:
-    """The children of a node that do something when the program runs."""
+    """Yield the children of a node that do something when the program runs."""
     for field, value in ast.iter_fields(node):
         if field in ("annotation", "returns", "decorator_list", "type_comment", "format_spec"):
             continue

@@ -29,7 +29,7 @@ def documents(file: Path) -> Iterator[Json]:
 
 
 def count_pods(thing: Json, beside: list[Json]) -> int | None:
-    """The pods of an object; None if its kind is not in the list."""
+    """Return the pods of an object; None if its kind is not in the list."""
     group = str(thing.get("apiVersion")).rpartition("/")[0]
     function = KINDS.get((group, str(thing.get("kind"))))
     if function is None:
@@ -197,7 +197,7 @@ def _experiment(thing: Json, beside: list[Json]) -> int:
 
 
 def _at(*steps: str, by: Callable[[Json], int]) -> Callable[[Json, list[Json]], int]:
-    """A count of what is at a path."""
+    """Return a count of what is at a path."""
     return lambda thing, _: by(_get(thing, *steps) or {})
 
 

@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 
 def compact(document: Json) -> Json:
-    """The types of pods and pod templates, as webhook.pod_schema.field_checks reads them."""
+    """Return the types of pods and pod templates, as webhook.pod_schema.field_checks reads them."""
     schemas: Json = document["components"]["schemas"]
     types: dict[str, Json] = {}
     left = list(_ROOTS)
@@ -56,7 +56,8 @@ def text(compacted: Json) -> str:
 
 
 def _kind(of: Json, left: list[str]) -> str:
-    """A type's name, "[]X" for a list, "{}X" for a mapping, "=a|b" for one of these words."""
+    """Return a type's name, "[]X" for a list, "{}X" for a mapping, "=a|b" for one of these
+    words."""
     if "allOf" in of:
         (of,) = of["allOf"]
     if "$ref" in of:

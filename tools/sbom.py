@@ -25,7 +25,8 @@ _SERIAL: Final = uuid.UUID("1b4bb6a0-6a50-5d0e-9f0b-0d1f6f1c7a11")
 
 
 def document(project: dict[str, Any], locked: Sequence[lock.Locked]) -> dict[str, Any]:
-    """The bill of a project (the table [project] of pyproject.toml) and its locked packages."""
+    """Return the bill of a project (the table [project] of pyproject.toml) and its locked
+    packages."""
     name, version = project["name"], project["version"]
     components = [_component(each) for each in locked]
     about = _reference(name, version)

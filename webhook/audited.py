@@ -61,7 +61,7 @@ class Row:
 
 
 def tally(records: Iterable[Record]) -> Sequence[Row]:
-    """A row for each namespace and policy, those that would reject most pods first."""
+    """Return a row for each namespace and policy, those that would reject most pods first."""
     rows: dict[tuple[str, str], Row] = {}
     for each in records:
         key = (each.namespace, each.policy)
@@ -254,7 +254,7 @@ def _pods(count: int) -> str:
 
 
 def _events(line: bytes) -> list[dict[str, Any]] | None:
-    """The events of a line; None if it is not JSON."""
+    """Return the events of a line; None if it is not JSON."""
     try:
         value = _object(json.loads(line))
     except (ValueError, RecursionError):
@@ -296,7 +296,7 @@ def _metadata(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _entries(labels: dict[str, str]) -> Iterator[str]:
-    """The entries of the webhook's configuration for the marks among a pod's labels."""
+    """Yield the entries of the webhook's configuration for the marks among a pod's labels."""
     for source in SOURCES:
         for number, mark in enumerate(source.marks):
             value = None if mark.namespace else labels.get(mark.key)
@@ -313,7 +313,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _records_of(event: dict[str, Any], annotations: dict[str, Any]) -> list[Record] | None:
-    """A record for each policy under Audit; None if the annotation cannot be read."""
+    """Return a record for each policy under Audit; None if the annotation cannot be read."""
     about = _object(event.get("objectRef"))
     found = []
     for text in (text for key, text in annotations.items() if key.endswith(_KEY)):
@@ -345,7 +345,7 @@ class NoMetrics(FairleadError):
 
 
 def records_of_metrics(text: str) -> Iterator[Record]:
-    """A record for each series of one replica: counted since that replica began.
+    """Yield a record for each series of one replica: counted since that replica began.
 
     Raises NoMetrics if the text is not in Prometheus' text format, or is not the webhook's.
     """

@@ -26,7 +26,7 @@ class Recent(Generic[K, V]):
         self._weight = 0
 
     def get(self, key: K) -> V | None:
-        """The value, which is used by that; None if there is none, or none any more."""
+        """Return the value, which is used by that; None if there is none, or none any more."""
         value = self._values.get(key)
         if value is not None:
             self._values.move_to_end(key)
@@ -43,7 +43,7 @@ class Recent(Generic[K, V]):
             self.forget(next(iter(self._values)))
 
     def get_or_make(self, key: K, make: Callable[[], V], weight: int = 0) -> V:
-        """The value, made now if there is none."""
+        """Return the value, made now if there is none."""
         value = self.get(key)
         if value is None:
             value = make()

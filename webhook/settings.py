@@ -38,7 +38,7 @@ class Number(click.FloatRange):
 
 
 def setting(*flags: str, **attributes: Any) -> Any:
-    """A field of a settings class, with the flags and attributes of its click.option."""
+    """Return a field of a settings class, with the flags and attributes of its click.option."""
     return dataclasses.field(metadata={_OPTION: (flags, attributes)})
 
 

@@ -20,7 +20,7 @@ _STEERING: Final = re.compile(
 
 
 def cut(text: str, most: int) -> str:
-    """The text, or its first `most` characters and an ellipsis.
+    """Return the text, or its first `most` characters and an ellipsis.
 
     >>> cut("abc", 3), cut("abcd", 3)
     ('abc', 'abc…')
@@ -29,7 +29,7 @@ def cut(text: str, most: int) -> str:
 
 
 def fit(text: str, limit: int) -> str:
-    """The text, or its beginning and an ellipsis, `limit` characters in all.
+    """Return the text, or its beginning and an ellipsis, `limit` characters in all.
 
     >>> fit("abc", 3), fit("abcd", 3)
     ('abc', 'ab…')
@@ -51,7 +51,7 @@ def _window(text: str, start: int, most: int) -> str:
 
 
 def first_few(names: Sequence[str], most: int) -> str:
-    """The first few names, and how many more there are.
+    """Return the first few names, and how many more there are.
 
     >>> first_few(["a", "b", "c"], 2)
     'a, b and 1 more'
@@ -61,18 +61,18 @@ def first_few(names: Sequence[str], most: int) -> str:
 
 
 def shortened(names: Sequence[str], most: int = 3) -> str:
-    """The first few names, and how many more there are."""
+    """Return the first few names, and how many more there are."""
     # One more name is as short as a text that there is one more.
     return first_few(names, most if len(names) > most + 1 else most + 1)
 
 
 def harmless(text: str) -> str:
-    r"""The text with control characters escaped, such as \x1b. Line ends stay."""
+    r"""Return the text with control characters escaped, such as \x1b. Line ends stay."""
     return _STEERING.sub(lambda found: ascii(found[0])[1:-1], text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:
-    """The same in one line, because CI systems interpret the beginning of a line.
+    """Return the same in one line, because CI systems interpret the beginning of a line.
 
     >>> one_line("ml\\n::error::no")
     'ml ::error::no'

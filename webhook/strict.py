@@ -42,7 +42,7 @@ class Problem(NamedTuple):
 
 
 def own_error(message: str, kind: str = OWN_ERROR) -> PydanticCustomError:
-    """An error whose message is shown unchanged. Braces in it are not a template."""
+    """Return an error whose message is shown unchanged. Braces in it are not a template."""
     # Without a context pydantic leaves the message alone.
     return PydanticCustomError(kind, message)
 
@@ -59,7 +59,9 @@ def quoted(value: object, limit: int = 60) -> str:
 
 
 def distinct(items: list[T], keys: Sequence[Hashable], at: tuple[str, ...], what: str) -> list[T]:
-    """The items, if no two have the same key. Raises ValidationError at each that repeats one."""
+    """Return the items, if no two have the same key. Raises ValidationError at each that repeats
+    one.
+    """
     first: dict[Hashable, int] = {}
     errors = [
         InitErrorDetails(
@@ -86,7 +88,9 @@ def guess(word: str, known: tuple[str, ...]) -> str:
 
 
 def enum_field(words: type[StrEnum]) -> GetPydanticSchema:
-    """A field that documents write as one of the enumeration's words; the model has the member."""
+    """Return a field that documents write as one of the enumeration's words; the model has the
+    member.
+    """
     written = core_schema.no_info_after_validator_function(
         words,
         core_schema.literal_schema([each.value for each in words]),
@@ -116,7 +120,7 @@ class Strict(BaseModel):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:  # noqa: ARG003 for heirs
-        """What is wrong between the fields `given`, raw and by their outer names.
+        """Yield what is wrong between the fields `given`, raw and by their outer names.
 
         A field that is wrong by itself is in there too, with the value that it came with: a rule
         compares with the values that it knows, and ignores others.
@@ -125,7 +129,8 @@ class Strict(BaseModel):
 
     @classmethod
     def outer_names(cls) -> tuple[str, ...]:
-        """The fields that may be written, by their outer names, in the order of the class."""
+        """Return the fields that may be written, by their outer names, in the order of the
+        class."""
         return tuple(name for name in cls._outer().values() if name not in cls.refused)
 
     @classmethod

@@ -66,7 +66,7 @@ def parse_suspension(configuration: Mapping[str, Any]) -> Suspension | None:
 
 
 def suspend(configuration: Mapping[str, Any], until: datetime) -> Json:
-    """The patch that takes the rules away until then (which has a time zone).
+    """Return the patch that takes the rules away until then (which has a time zone).
 
     Rules that were saved before stay saved: a second time only moves the end.
     """
@@ -87,7 +87,8 @@ def suspend(configuration: Mapping[str, Any], until: datetime) -> Json:
 
 
 def resume(configuration: Mapping[str, Any]) -> Json:
-    """The patch that puts the rules back where there are none, and takes the annotations away.
+    """Return the patch that puts the rules back where there are none, and takes the annotations
+    away.
 
     What is not saved is put back as every entry of Fairlead's has it. Rules that are there stay.
     """

@@ -29,7 +29,7 @@ def elapsed(since: str, now: datetime) -> float:
 
 
 def format_span(seconds: float) -> str:
-    """A span for people, as kubectl writes ages: 45s, 12m, 3h5m, 4d2h."""
+    """Return a span for people, as kubectl writes ages: 45s, 12m, 3h5m, 4d2h."""
     whole = max(0, int(seconds))
     days, rest = divmod(whole, 86400)
     hours, rest = divmod(rest, 3600)

@@ -115,12 +115,12 @@ class Window:
         self._let_in()
 
     def grow(self) -> None:
-        """A call went well."""
+        """Record that a call went well."""
         self._size = min(self._most, self._size + 1)
         self._let_in()
 
     def shrink(self) -> None:
-        """A call met overload."""
+        """Record that a call met overload."""
         self._size = 1
 
     def _let_in(self) -> None:

@@ -180,7 +180,7 @@ class WorkloadHandler:
             self._asked -= 1
 
     async def _answer(self, body: bytes) -> Reply:
-        """Raises InvalidReview."""
+        """Read the review. Raises InvalidReview."""
         workload = _parse_workload(body)
         about, refers_to = workload.about, self._refers_to(workload.new)
         # The parsed object takes many times its bytes, and the request may wait.
@@ -330,7 +330,7 @@ class WorkloadHandler:
 
 
 def _parse_workload(body: bytes) -> _Workload:
-    """Raises InvalidReview."""
+    """Read the review. Raises InvalidReview."""
     request = review.parse_review(body, most_values=MOST_VALUES)
     old = request.get("oldObject")
     new: JsonObject = review.member(request, "object", dict, "request.object")

@@ -132,7 +132,9 @@ async def _from_cluster(kubeconfig: Path | None, context: str) -> list[Record]:
 
 
 async def read_metrics(client: Client) -> Sequence[str]:
-    """The metrics of each replica that runs, as text. Raises ClusterError, also if none runs."""
+    """Return the metrics of each replica that runs, as text. Raises ClusterError, also if none
+    runs.
+    """
     # The Kubernetes client takes its time to be imported.
     from webhook.kube.webhook_replicas import NoReplica, read_by_replica
 
@@ -143,7 +145,7 @@ async def read_metrics(client: Client) -> Sequence[str]:
 
 
 def lines(rows: Sequence[Row], log: Log | None) -> Iterator[str]:
-    """A table, and below it what those would have been told that would have been rejected.
+    """Yield a table, and below it what those would have been told that would have been rejected.
 
     `log` is what the rows are from, unless they are from metrics.
     """
@@ -189,7 +191,7 @@ def lines(rows: Sequence[Row], log: Log | None) -> Iterator[str]:
 
 
 def document(rows: Sequence[Row], log: Log | None) -> dict[str, object]:
-    """The same as JSON."""
+    """Return the same as JSON."""
     pods = log and {
         "created": log.created,
         "decided": log.decided,

@@ -78,7 +78,8 @@ class CheckInput(NamedTuple):
 def read_input(
     paths: Sequence[Where], nodes: Where | None, client: Callable[[], Client]
 ) -> CheckInput | None:
-    """The documents at the paths; None if there are none. The word `cluster` asks the cluster.
+    """Return the documents at the paths; None if there are none. The word `cluster` asks the
+    cluster.
 
     Raises UnreadableInput, and ClusterError.
     """
@@ -135,7 +136,7 @@ def check(given: CheckInput, now: datetime) -> Checked | None:
 
 
 def unknown_class_notes(given: CheckInput) -> list[str]:
-    """A line for each kind of objects that policies name and whose existence is unknown."""
+    """Return a line for each kind of objects that policies name and whose existence is unknown."""
     return [
         f"it is unknown whether the cluster has the {kind} {first_few(names, _NAMED)}; without "
         f"it pods are rejected: give `--nodes cluster`, as a user who may list each {kind}"
@@ -145,7 +146,7 @@ def unknown_class_notes(given: CheckInput) -> list[str]:
 
 
 def unread_class_notes(checked: Checked) -> list[str]:
-    """A line for each policy whose nodes are unknown, because it sets a RuntimeClass."""
+    """Return a line for each policy whose nodes are unknown, because it sets a RuntimeClass."""
     reaches = checked.feasibility.reaches if checked.feasibility else ()
     return [
         f"policy {each.name}: which nodes admit its pods is unknown: the nodeSelector, tolerations "
@@ -156,7 +157,7 @@ def unread_class_notes(checked: Checked) -> list[str]:
 
 
 def lines(checked: Checked) -> Iterator[str]:
-    """The findings, then how many nodes each class and policy leaves, then a summary."""
+    """Yield the findings, then how many nodes each class and policy leaves, then a summary."""
     for finding in checked.findings:
         yield _finding(finding)
     if checked.findings:
@@ -216,7 +217,7 @@ def _count(count: int, one: str, many: str = "") -> str:
 
 
 def document(checked: Checked) -> dict[str, Any]:
-    """The result as JSON."""
+    """Return the result as JSON."""
     policies = checked.policies
     result: dict[str, Any] = {
         "files": list(checked.files),

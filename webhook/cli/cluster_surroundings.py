@@ -47,7 +47,8 @@ async def read_world(
     nodes: Sequence[Node] | None,
     notes: list[str],
 ) -> World:
-    """What evaluations depend on, as it is in the cluster now; of these namespaces, or of all.
+    """Return what evaluations depend on, as it is in the cluster now; of these namespaces, or of
+    all.
 
     What may not be read is unknown, and added to `notes`, and so is what the webhook is not sent.
     Raises ClusterError.
@@ -74,7 +75,7 @@ async def read_world(
 
 
 async def allowed(reading: Awaitable[T], what: str, notes: list[str]) -> T | None:
-    """What is read; None, with a note, if it may not be read. Raises ClusterError."""
+    """Return what is read; None, with a note, if it may not be read. Raises ClusterError."""
     try:
         return await reading
     except ClusterError as error:
@@ -104,7 +105,8 @@ async def read_classes(client: Client) -> dict[str, dict[str, JsonObject]]:
 async def read_plugin_inputs(
     client: Client, classes: Mapping[str, Mapping[str, JsonObject]], namespaces: Iterable[str]
 ) -> PluginInputs:
-    """What plugins read: the RuntimeClasses among `classes`, and LimitRanges of these namespaces.
+    """Return what plugins read: the RuntimeClasses among `classes`, and LimitRanges of these
+    namespaces.
 
     The namespace "" is all of them. Raises ClusterError.
     """
@@ -136,7 +138,7 @@ def _labels_only(namespace: dict[str, Any]) -> dict[str, Any]:
 
 
 async def read_policies(client: Client) -> Loaded:
-    """The set of the policies, classes and exceptions in the cluster, as they are now.
+    """Return the set of the policies, classes and exceptions in the cluster, as they are now.
 
     Raises ClusterError, with the cure if the cluster has no such kinds, and InvalidDocuments with
     every finding: a finding's place is an object, `placementpolicies/spot`.

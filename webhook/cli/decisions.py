@@ -38,7 +38,7 @@ NODES_DECIDE: Final = (
 
 
 def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replicas]:
-    """The decision for every pod of every template; equal pods of a template are grouped.
+    """Return the decision for every pod of every template; equal pods of a template are grouped.
 
     Raises UnreadableInput with all errors of templates: a wrong shape, or pods that the API server
     would reject. With `passed`, errors are added to it instead, and all other pods are evaluated.
@@ -65,7 +65,8 @@ def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replica
 
 
 def readable(offline: Offline) -> tuple[list[Replicas], list[str]]:
-    """The decisions on all readable objects, and lines about the others, which are also printed.
+    """Return the decisions on all readable objects, and lines about the others, which are also
+    printed.
 
     Raises UnreadableInput if nothing could be read.
     """
@@ -104,7 +105,8 @@ def _line(source: Object, fault: Fault, title: str) -> str:
 
 
 def misshapen(template: PodTemplate, error: InvalidPod) -> str:
-    """A line about a field of a template with the wrong shape, with its place and the cure."""
+    """Return a line about a field of a template with the wrong shape, with its place and the
+    cure."""
     source = template.source
     path = template.path_in_object(tuple(steps(error.field)))
     _, _, what = str(error).partition(": ")
@@ -119,7 +121,7 @@ def _unmarked(template: PodTemplate, decision: Decision) -> list[str]:
 
 
 def unknown_facts(decided: Sequence[Replicas]) -> list[str]:
-    """A line for each fact that is unknown, and on which an answer depends."""
+    """Return a line for each fact that is unknown, and on which an answer depends."""
     return [
         *_unjudged(decided),
         *_unread_classes(decided),
@@ -130,7 +132,7 @@ def unknown_facts(decided: Sequence[Replicas]) -> list[str]:
 
 
 def not_asked(found: Iterable[Evaluation]) -> list[str]:
-    """A line for each reason why the API server did not say whether it takes a pod."""
+    """Return a line for each reason why the API server did not say whether it takes a pod."""
     unknown = dict.fromkeys(each.answer.unknown for each in found if each.answer.unknown)
     return [f"it is unknown whether the API server takes the pods: {each}" for each in unknown]
 
@@ -201,7 +203,8 @@ def depends_on_node(replicas: Replicas) -> bool:
 
 
 def steps(path: str) -> list[str | int]:
-    """The steps of a field's path: spec.tolerations[0].key; a key in brackets is one step."""
+    """Return the steps of a field's path: spec.tolerations[0].key; a key in brackets is one
+    step."""
     found: list[str | int] = []
     while path:
         if path[0] == "[":

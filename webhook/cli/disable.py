@@ -99,5 +99,5 @@ def _print_warnings(
 
 
 def local(time: datetime) -> str:
-    """A time in the local time zone, with the day and the zone."""
+    """Return a time in the local time zone, with the day and the zone."""
     return time.astimezone().strftime("%a %H:%M:%S %Z (%Y-%m-%d)")

@@ -113,7 +113,8 @@ async def _run(
 
 
 def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Findings, the most severe first; unknown checks; passed checks; the number of findings."""
+    """Yield findings, the most severe first; unknown checks; passed checks; the number of
+    findings."""
     made = document(outcomes)
     rows = [
         (each["severity"], f"{each['check']}: {each['what']}", each["cure"])
@@ -145,7 +146,7 @@ def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
 
 
 def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """The outcomes as JSON."""
+    """Return the outcomes as JSON."""
     findings = [
         {"check": outcome.name, **finding._asdict()}
         for severity in _GRAVITY

@@ -71,12 +71,12 @@ class ExceptionReport(NamedTuple):
 
 
 def of_files(paths: Sequence[Path]) -> ExceptionReport:
-    """The exceptions in files. Raises UnreadableInput."""
+    """Return the exceptions in files. Raises UnreadableInput."""
     return _report(policy_documents.parse(policy_files(paths)), None, [])
 
 
 async def of_cluster(client: Client) -> ExceptionReport:
-    """The exceptions that a cluster holds, and its live pods. Raises ClusterError."""
+    """Return the exceptions that a cluster holds, and its live pods. Raises ClusterError."""
     from webhook.kube.policy_objects import read_objects
 
     documents = Objects().documents(await read_objects(client))
@@ -93,7 +93,7 @@ async def of_cluster(client: Client) -> ExceptionReport:
 
 
 async def _of_webhook(client: Client, documents: Documents[PolicyDocument]) -> list[str]:
-    """Notes if the webhook does not use these exceptions."""
+    """Return notes if the webhook does not use these exceptions."""
     try:
         return await differing(client, load_compiled(documents).policies)
     except InvalidDocuments:
@@ -114,7 +114,7 @@ def _report(
 
 
 def _passed_by(pod: Mapping[str, Any]) -> Sequence[str]:
-    """The exceptions in a live pod's stamp."""
+    """Return the exceptions in a live pod's stamp."""
     if pod.get("status", {}).get("phase") in _OVER:
         return ()
     found = stamp.parse_stamp((pod["metadata"].get("annotations") or {}).get(names.PLACEMENT))
@@ -148,7 +148,7 @@ def lines(found: ExceptionReport, shown: Sequence[ExceptionRow], now: datetime) 
 def document(
     found: ExceptionReport, shown: Sequence[ExceptionRow], now: datetime
 ) -> dict[str, Any]:
-    """The same as JSON; `pods` is null if unknown."""
+    """Return the same as JSON; `pods` is null if unknown."""
     return {
         "exceptions": [
             {
@@ -167,5 +167,5 @@ def document(
 
 
 def describe_match(match: Match) -> str:
-    """A match block in a line: `namespaces research, ml-*; podSelector debug=anna`."""
+    """Return a match block in a line: `namespaces research, ml-*; podSelector debug=anna`."""
     return "; ".join(f"{field.document_name} {text}" for field, text in describe_fields(match))

@@ -107,7 +107,7 @@ def _live(selection: Selection, focus: Focus, output: str) -> bool:
 
 
 def _today(answers: Answers) -> Sequence[Replicas]:
-    """What would become of the objects' pods if they were created now."""
+    """Return what would become of the objects' pods if they were created now."""
     from webhook.cli.live.live_pods import LivePod
 
     return [

@@ -48,7 +48,7 @@ _NOTHING = Focus()
 
 
 def lines(replicas: Replicas, policies: PolicySet) -> Iterator[str]:
-    """The explanation, line by line."""
+    """Yield the explanation, line by line."""
     yield click.style(f"{replicas.subject}: ", bold=True) + verdict(replicas)
     yield from table(head(replicas), 2)
     for title, rows in sections(replicas, policies):
@@ -57,7 +57,8 @@ def lines(replicas: Replicas, policies: PolicySet) -> Iterator[str]:
 
 
 def sections(replicas: Replicas, policies: PolicySet) -> Iterator[tuple[str, list[list[str]]]]:
-    """The sections policies, fields, audits and nodes: each a title and its rows, maybe none."""
+    """Yield the sections policies, fields, audits and nodes: each a title and its rows, maybe
+    none."""
     decision = replicas.decision
     yield f"Policies (set {policies.hash[:HASH_LENGTH]})", _policies(replicas)
     yield fields_title(decision), field_rows(decision.trace)
@@ -75,7 +76,7 @@ def section(title: str, rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def warning_lines(warnings: Sequence[str]) -> Iterator[str]:
-    """The warnings under their title; nothing if there are none."""
+    """Yield the warnings under their title; nothing if there are none."""
     if warnings:
         yield ""
         yield "  " + click.style("Warnings", bold=True)
@@ -125,7 +126,8 @@ def _policies(replicas: Replicas) -> list[list[str]]:
 
 
 def _why(answer: PolicyAnswer) -> str:
-    """The condition or the reason; of a policy that counts, what it is for, in one sentence."""
+    """Return the condition or the reason; of a policy that counts, what it is for, in one
+    sentence."""
     if answer.answer in ("no", "set aside"):
         return answer.why
     what = textwrap.shorten(answer.why.partition(". ")[0], _SENTENCE, placeholder=" …")
@@ -133,7 +135,7 @@ def _why(answer: PolicyAnswer) -> str:
 
 
 def fields_title(decision: Decision) -> str:
-    """The line above the fields."""
+    """Return the line above the fields."""
     return "Fields" if decision.allowed else "Fields (none is changed)"
 
 
@@ -195,7 +197,8 @@ def _nodes(found: Surveys) -> list[list[str]]:
 def document(
     decided: Sequence[Replicas], policies: PolicySet, focus: Focus = _NOTHING
 ) -> dict[str, Any]:
-    """The explanation of all decisions as JSON; with a focus, lists have what is about it."""
+    """Return the explanation of all decisions as JSON; with a focus, lists have what is about
+    it."""
     return {
         "set": policies.hash,
         "pods": [replicas_document(replicas, policies, focus) for replicas in decided],
@@ -203,7 +206,7 @@ def document(
 
 
 def replicas_document(replicas: Replicas, policies: PolicySet, focus: Focus) -> dict[str, Any]:
-    """The explanation of one decision."""
+    """Return the explanation of one decision."""
     found = result_of(replicas)
     if focus:
         kept = [each for each in found.policies if focus.has_say(each.name, policies)]

@@ -32,7 +32,8 @@ _COLOURS = {
 
 
 def audit_lines(replicas: Replicas, policies: PolicySet) -> Iterator[tuple[str, str, str]]:
-    """What would change if the policies under Audit were enforced: word, policy, field and value.
+    """Yield what would change if the policies under Audit were enforced: word, policy, field and
+    value.
 
     This includes settings of enforced policies with another outcome.
     """
@@ -53,18 +54,20 @@ def audit_lines(replicas: Replicas, policies: PolicySet) -> Iterator[tuple[str, 
 
 
 def audit_entries(decision: Decision) -> list[Entry]:
-    """The entries of the trace that would be new if the policies under Audit were enforced."""
+    """Return the entries of the trace that would be new if the policies under Audit were
+    enforced."""
     trace = decision.audited.trace if decision.audited else ()
     return [entry for entry in trace if entry not in decision.trace]
 
 
 def credited_to(entry: Entry) -> str:
-    """The policy and part of an entry of the trace."""
+    """Return the policy and part of an entry of the trace."""
     return f"{entry.policy}, {entry.part}" if entry.policy else "the pod itself"
 
 
 def describe_reason(entry: Entry, policies: PolicySet) -> str:
-    """The reason of an entry, with the value of the setting if the reason does not have it."""
+    """Return the reason of an entry, with the value of the setting if the reason does not have
+    it."""
     if entry.outcome != "set":
         return entry.reason
     values = [
@@ -82,21 +85,21 @@ def describe_reason(entry: Entry, policies: PolicySet) -> str:
 
 
 def exception_lines(decision: Decision, now: datetime | None) -> Iterator[str]:
-    """A line for each exception that took policies away."""
+    """Yield a line for each exception that took policies away."""
     for exception, policies in decision.set_aside.by:
         which = "policy" if len(policies) == 1 else "policies"
         yield f"{which} {', '.join(policies)} set aside: {describe_exception(exception, now)}"
 
 
 def verdict(replicas: Replicas) -> str:
-    """What happens to the pods, in a few words, in the colour of the result."""
+    """Return what happens to the pods, in a few words, in the colour of the result."""
     if replicas.refusals:
         return click.style("the API server refuses it", fg="red")
     return click.style(_verdict(replicas.decision), fg=_COLOURS.get(replicas.decision.result))
 
 
 def result(replicas: Replicas) -> str:
-    """What happens to the pods, in a word, in its colour."""
+    """Return what happens to the pods, in a word, in its colour."""
     word = "refused" if replicas.refusals else replicas.decision.result
     return click.style(word, fg=_COLOURS.get(word))
 
@@ -123,7 +126,7 @@ def _verdict(decision: Decision) -> str:
 
 
 def took_part(decision: Decision) -> list[str]:
-    """The policies that were applied; `(not in full)` if a setting has no effect."""
+    """Return the policies that were applied; `(not in full)` if a setting has no effect."""
     unfulfilled = decision.unfulfilled
     return [f"{name} (not in full)" if name in unfulfilled else name for name in decision.policies]
 

@@ -203,5 +203,5 @@ def tolerations(
 
 
 def entries(sources: Collection[str], only_namespaces: Collection[str]) -> list[dict[str, Any]]:
-    """The entries of the webhook's configuration, whose selectors a guard takes."""
+    """Return the entries of the webhook's configuration, whose selectors a guard takes."""
     return webhooks(sources, only_namespaces=sorted(only_namespaces))

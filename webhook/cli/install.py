@@ -243,7 +243,7 @@ async def _run(
 
 
 async def reports_notes(client: Client) -> list[str]:
-    """A note if the cluster does not serve policy reports yet. Raises ClusterError."""
+    """Return a note if the cluster does not serve policy reports yet. Raises ClusterError."""
     from webhook.controller.policies.report_documents import NO_DEFINITION, VERSION
     from webhook.installation.apply import get_object
 

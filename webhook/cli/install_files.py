@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def sources_of(
     files: Sequence[Path], beside: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
-    """The names of the systems in the files, and the texts of files that are not `beside`.
+    """Return the names of the systems in the files, and the texts of files that are not `beside`.
 
     Raises InvalidDocuments, UnreadableInput and BadParameter.
     """
@@ -40,7 +40,7 @@ def sources_of(
 
 
 def files_of(folder: Path) -> dict[str, str]:
-    """The policy files of a folder, by the names that they shall have in a ConfigMap.
+    """Return the policy files of a folder, by the names that they shall have in a ConfigMap.
 
     They are read as the webhook will read them. Raises InvalidDocuments with every finding, or
     UnreadableInput if there is none, or two would have one name.

@@ -19,7 +19,7 @@ _COLUMN: Final = 48
 
 
 def width() -> int:
-    """The maximum number of characters of a line."""
+    """Return the maximum number of characters of a line."""
     if not sys.stdout.isatty():
         return _WIDTH
     import shutil  # here, because `fairlead --help` imports this module and needs no width

@@ -53,6 +53,6 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The list in the group's --help, from the table."""
+        """Write the list in the group's --help, from the table."""
         with formatter.section("Commands"):
             formatter.write_dl(sorted(self._table.items()))

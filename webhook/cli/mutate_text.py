@@ -49,7 +49,7 @@ class Printer:
         self.withheld = False
 
     def diff(self) -> None:
-        """A unified diff of each template or pod, below a line with its result."""
+        """Print a unified diff of each template or pod, below a line with its result."""
         for number, each in enumerate(self._decided):
             if number:
                 click.echo()
@@ -71,7 +71,7 @@ class Printer:
             self._aside(each)
 
     def patches(self) -> None:
-        """What happens to each pod, with its JSON Patch, as one JSON list."""
+        """Print what happens to each pod, with its JSON Patch, as one JSON list."""
         print_json([result_of(each).document() for each in self._decided])
         for each in self._decided:
             self._aside(each)
@@ -107,7 +107,8 @@ class Printer:
         )
 
     def _mutated(self, source: Object, groups: Sequence[Replicas]) -> JsonObject | None:
-        """The object with the templates of its changed pods; None after an error was printed.
+        """Return the object with the templates of its changed pods; None after an error was
+        printed.
 
         The result is evaluated again: an object that the webhook would change is not printed.
         """
@@ -172,7 +173,7 @@ def _remaining_nodes(nodes: Surveys) -> str:
 
 
 def changes(replicas: Replicas) -> Iterator[str]:
-    """What happens to the pods, and a unified diff of their template."""
+    """Yield what happens to the pods, and a unified diff of their template."""
     yield click.style(f"{replicas.subject}: ", bold=True) + verdict(replicas)
     if replicas.decision.result == "not-a-run":
         yield f"  {cure(replicas.template)}"

@@ -59,7 +59,7 @@ def read_objects(paths: Iterable[Path], passed: list[str] | None = None) -> list
 
 
 def counted(objects: Sequence[Object]) -> str:
-    """The number of objects by kind: 2 ConfigMaps, 1 Service."""
+    """Return the number of objects by kind: 2 ConfigMaps, 1 Service."""
     counts = Counter(each.kind for each in objects)
     return ", ".join(f"{n} {kind if n == 1 else _plural(kind)}" for kind, n in counts.items())
 
@@ -118,7 +118,7 @@ def _problem(file: str, place: yaml_tree.Place, message: str) -> str:
 def _expanded(
     file: str, value: Any, node: yaml_tree.Node | None, problems: list[str], kind: str = ""
 ) -> Iterator[Object]:
-    """The object, or if it is a List, its items, which take its kind if they have none."""
+    """Yield the object, or if it is a List, its items, which take its kind if they have none."""
     if isinstance(value, dict) and kind:
         value = {"kind": kind, **value}
     if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
@@ -135,7 +135,7 @@ def _expanded(
 
 
 def _plain(node: yaml_tree.Node) -> Any:
-    """The node as a JSON value; disputed scalars of YAML are read as kubectl reads them."""
+    """Return the node as a JSON value; disputed scalars of YAML are read as kubectl reads them."""
     match node:
         case yaml_tree.Scalar():
             return _settled(node.value) if isinstance(node.value, Disputed) else node.value
@@ -170,7 +170,7 @@ class ClusterFile:
     plugins: PluginInputs = UNREAD
 
     def peek(self, name: str) -> Mapping[str, str] | None:
-        """The labels of a namespace, None if the file does not have it."""
+        """Return the labels of a namespace, None if the file does not have it."""
         return self.namespaces.get(name)
 
     async def labels(self, name: str) -> Mapping[str, str]:
@@ -210,12 +210,13 @@ def read_cluster_file(path: Path) -> ClusterFile:
 
 
 def plugin_inputs(objects: Sequence[Object]) -> PluginInputs:
-    """What plugins read among objects; without any LimitRange, they are unknown."""
+    """Return what plugins read among objects; without any LimitRange, they are unknown."""
     return inputs_among([each.value for each in objects if each.kind in READ_BY_PLUGINS])
 
 
 def default_priority_class(objects: Iterable[Object]) -> str | None:
-    """The name of the globalDefault PriorityClass; of several the one of the lowest value."""
+    """Return the name of the globalDefault PriorityClass; of several the one of the lowest
+    value."""
     # As the Priority admission plugin does.
     defaults = [
         (value if isinstance(value := each.value.get("value"), int) else 0, each.name)

@@ -78,11 +78,12 @@ class Offline:
         return self.world.policies
 
     def namespace_of(self, template: PodTemplate) -> str:
-        """The namespace of the template's pods."""
+        """Return the namespace of the template's pods."""
         return template.source.namespace or self.namespace
 
     def unknown_namespaces(self) -> list[str]:
-        """A line for each namespace whose labels are unknown, although decisions depend on them.
+        """Return a line for each namespace whose labels are unknown, although decisions depend on
+        them.
 
         Objects from a cluster are left out: notes about them exist already.
         """
@@ -95,7 +96,8 @@ class Offline:
         )
 
     def describe_unknown(self) -> list[str]:
-        """A line for each unknown fact: labels, pods of a kind, and the author of a field."""
+        """Return a line for each unknown fact: labels, pods of a kind, and the author of a
+        field."""
         return [
             *self.notes,
             *self.unknown_namespaces(),
@@ -105,7 +107,8 @@ class Offline:
         ]
 
     def _placed_before(self) -> list[str]:
-        """A note about pods in files that have a stamp: policies set some of their fields."""
+        """Return a note about pods in files that have a stamp: policies set some of their
+        fields."""
         placed = [
             template.source.title
             for template in self.templates
@@ -173,12 +176,15 @@ def merged(
 
 
 def read_policies(paths: Sequence[Path]) -> PolicySet:
-    """The set of all policy files at the paths. Raises UnreadableInput and InvalidDocuments."""
+    """Return the set of all policy files at the paths. Raises UnreadableInput and
+    InvalidDocuments."""
     return load_sound(policy_files(paths))
 
 
 def policy_files(paths: Sequence[Path]) -> dict[str, bytes]:
-    """The content of all policy files at the paths. Raises UnreadableInput, also without any."""
+    """Return the content of all policy files at the paths. Raises UnreadableInput, also without
+    any.
+    """
     files: dict[str, bytes] = {}
     for path in paths:
         files |= read_folder(path)
@@ -189,7 +195,9 @@ def policy_files(paths: Sequence[Path]) -> dict[str, bytes]:
 
 
 def read_nodes(path: Path) -> list[Node]:
-    """The nodes of a file, as `kubectl get nodes -o yaml` prints them. Raises UnreadableInput."""
+    """Return the nodes of a file, as `kubectl get nodes -o yaml` prints them. Raises
+    UnreadableInput.
+    """
     found: list[Node] = []
     problems: list[str] = []
     for each in read_objects([path]):
@@ -208,7 +216,7 @@ def read_nodes(path: Path) -> list[Node]:
 
 
 def _made_of(source: Object, namespace: str, problems: list[str]) -> Iterator[Object]:
-    """The object itself; for a delegated Run, the object that it becomes, at the Run's place.
+    """Yield the object itself; for a delegated Run, the object that it becomes, at the Run's place.
 
     A Run whose pods Fairlead's controller creates has no pod template, and is among the problems.
     """
@@ -230,7 +238,7 @@ def _made_of(source: Object, namespace: str, problems: list[str]) -> Iterator[Ob
 
 
 def namespaces_among(objects: Sequence[Object]) -> dict[str, Mapping[str, str]]:
-    """The labels of the Namespaces among the objects, by name."""
+    """Return the labels of the Namespaces among the objects, by name."""
     found: dict[str, Mapping[str, str]] = {}
     for each in objects:
         if (each.kind, each.value.get("apiVersion")) == ("Namespace", "v1"):
@@ -247,7 +255,7 @@ def unknown_labels(
     known: Container[str],
     option: str,
 ) -> list[str]:
-    """A line for each namespace whose labels are not known, though decisions depend on them.
+    """Return a line for each namespace whose labels are not known, though decisions depend on them.
 
     `used` has templates with their namespaces; None for pods that need no labels of the namespace.
     `option` names the option that takes labels.
@@ -268,12 +276,13 @@ def unknown_labels(
 
 
 def first_pods(templates: Iterable[PodTemplate]) -> Iterator[tuple[str, JsonObject]]:
-    """The first pod of each template, with the title of its object."""
+    """Yield the first pod of each template, with the title of its object."""
     return ((each.source.title, each.pod(0)) for each in templates)
 
 
 def unknown_values(policies: PolicySet, pods: Iterable[tuple[str, JsonObject]]) -> list[str]:
-    """A line for each fact that policies compare, and that pods have only after their creation.
+    """Return a line for each fact that policies compare, and that pods have only after their
+    creation.
 
     `pods` has one of each template, with the title of the object that creates it.
     These are labels whose values only a controller knows, which have no value of a policy until
@@ -323,7 +332,7 @@ def _may_get_token(pod: JsonObject) -> bool:
 
 
 def _asking(policies: PolicySet) -> Iterator[str]:
-    """The policies and exceptions that match on labels of namespaces."""
+    """Yield the policies and exceptions that match on labels of namespaces."""
     by_word = {
         ("policy", "policies"): [
             each.name
@@ -345,7 +354,7 @@ def _asking(policies: PolicySet) -> Iterator[str]:
 
 
 def _of_pods(policies: PolicySet, templates: Sequence[PodTemplate]) -> Iterator[str]:
-    """What the labels could decide about pods that do not decide it themselves."""
+    """Yield what the labels could decide about pods that do not decide it themselves."""
     found = [(each.source.title, own) for each in templates if (own := _placement(each))]
     sources = policies.sources
     unmarked = [title for title, own in found if _identity(own, {}, sources) is None]

@@ -35,7 +35,7 @@ Where: TypeAlias = Path | Cluster
 
 
 def paths_of(policies: Sequence[Where]) -> list[Path]:
-    """The paths of --policies; none for the word `cluster`. Raises UsageError for both."""
+    """Return the paths of --policies; none for the word `cluster`. Raises UsageError for both."""
     paths = [each for each in policies if each is not CLUSTER]
     if paths and len(paths) < len(policies):
         raise click.UsageError("--policies: give cluster or paths, not both")
@@ -109,7 +109,7 @@ class Duration(click.ParamType[timedelta]):
 
 
 def text(span: timedelta) -> str:
-    """The span in the largest whole units: 15 min, 1 h 30 min, 45 s."""
+    """Return the span in the largest whole units: 15 min, 1 h 30 min, 45 s."""
     seconds = round(span.total_seconds())
     hours, rest = divmod(seconds, 3600)
     minutes, seconds = divmod(rest, 60)
@@ -145,7 +145,7 @@ def timeout_option(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def client_of(kubeconfig: Path | None, context: str) -> Client:
-    """A client of that cluster, as an asynchronous context manager."""
+    """Return a client of that cluster, as an asynchronous context manager."""
     # The import of the Kubernetes client takes time; --help does not need it.
     from webhook.kube.client import connect
 

@@ -102,7 +102,7 @@ class _Runner:
         return report
 
     def _policies(self, document: Document) -> tuple[PolicySet, frozenset[Place]]:
-        """The policy set that a document is about. Raises InvalidDocuments."""
+        """Return the policy set that a document is about. Raises InvalidDocuments."""
         files: dict[str, bytes] = {}
         beside = Path(document.file).parent
         paths = self.instead or [beside / path for path in document.model.policies]
@@ -122,7 +122,7 @@ class _Runner:
 
 
 def lines(report: Report, *, verbose: bool) -> Iterator[str]:
-    """The report, line by line; with `verbose` the tests that passed too."""
+    """Yield the report, line by line; with `verbose` the tests that passed too."""
     for file in report.files:
         yield from _file(file, verbose=verbose)
     yield from _summary(report)
@@ -147,7 +147,7 @@ def _file(report: FileReport, *, verbose: bool) -> Iterator[str]:
 
 
 def _policies(verdict: Verdict) -> Iterator[str]:
-    """The enforced policies that were applied; `(not in full)` if a setting has no effect."""
+    """Yield the enforced policies that were applied; `(not in full)` if a setting has no effect."""
     unfulfilled = {each.policy for each in verdict.trace if each.outcome in WITHOUT_EFFECT}
     for name in verdict.policies:
         yield f"{name} (not in full)" if name in unfulfilled else name
@@ -178,7 +178,7 @@ _OF_ALL = ("result", "reason", "warnings")
 
 
 def relevant(verdict: Verdict) -> list[Entry]:
-    """The entries of the trace about the failures."""
+    """Return the entries of the trace about the failures."""
     starts: tuple[str, ...] = ()
     for failure in verdict.failures:
         if failure.field in _OF_ALL:
@@ -205,7 +205,7 @@ def _summary(report: Report) -> Iterator[str]:
 
 
 def document(report: Report) -> dict[str, Any]:
-    """The report as JSON."""
+    """Return the report as JSON."""
     return {
         "passed": report.passed,
         "files": [_file_document(file) for file in report.files],

@@ -46,7 +46,7 @@ def _operators(
 
 
 def _shared(function: Callable[..., None]) -> Callable[..., None]:
-    """The options that every subcommand has."""
+    """Return the options that every subcommand has."""
     name = click.option(
         "--name",
         default="default",
@@ -168,7 +168,7 @@ def up(
 
 
 def _objects(policies: Path | None) -> list[tuple[str, dict[str, Any]]]:
-    """The documents of the folder, if there is one, each with the path of its collection."""
+    """Return the documents of the folder, if there is one, each with the path of its collection."""
     from webhook.installation.policy_objects import of_files, ordered
     from webhook.server.folder import read_folder
 

@@ -141,7 +141,7 @@ def read_files(selection: Selection) -> Offline:
 
 
 def _with_given(there: World, offline: Offline) -> World:
-    """The cluster's world with what the files have, which would be created too."""
+    """Return the cluster's world with what the files have, which would be created too."""
     from webhook.cli.offline import merged
     from webhook.evaluation.plugins import merge_inputs
 
@@ -162,7 +162,7 @@ def _with_given(there: World, offline: Offline) -> World:
 async def _ask_cluster(
     selection: Selection, notes: list[str]
 ) -> tuple[World | None, Sequence[Node] | None]:
-    """The cluster's world, if its policies are asked for, and its nodes, if they are."""
+    """Return the cluster's world, if its policies are asked for, and its nodes, if they are."""
     from webhook.cli.cluster_surroundings import read_world
     from webhook.cli.live.live_answers import node_list, policy_set
     from webhook.cli.live.served_policies import differing
@@ -226,7 +226,7 @@ def fails(
 
 
 def answers_or_exit(selection: Selection, focus: Focus | None = None) -> Answers:
-    """The answers. An error is printed, and ends the command."""
+    """Return the answers. An error is printed, and ends the command."""
     from webhook.cli.live.focus import Focus, check_policy
 
     with errors_exit(UNKNOWN):
@@ -237,7 +237,7 @@ def answers_or_exit(selection: Selection, focus: Focus | None = None) -> Answers
 
 
 def _stamped(answers: Answers) -> list[str]:
-    """The policies that stamps name."""
+    """Return the policies that stamps name."""
     from webhook.cli.live.live_pods import LivePod
 
     pods = [

@@ -81,8 +81,9 @@ async def _rows(
 
 
 def render(sources: Iterable[Source], heading: Callable[[str], str] = str) -> str:
-    """The table as aligned plain text of at most 100 columns, one block a row, without a final
-    newline. `heading` may decorate the blocks' first lines."""
+    """Return the table as aligned plain text of at most 100 columns, one block a row, without a
+    final newline. `heading` may decorate the blocks' first lines.
+    """
     return "\n\n".join(
         "\n".join(
             (

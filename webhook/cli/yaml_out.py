@@ -47,7 +47,7 @@ def yaml_documents(values: Iterable[Any]) -> str:
 
 
 def yaml_line(value: Any) -> str:
-    """A value in one line: {pool: gpu}, [a, b], or a plain word."""
+    """Return a value in one line: {pool: gpu}, [a, b], or a plain word."""
     text: str = yaml.dump(
         value,
         Dumper=_Dumper,

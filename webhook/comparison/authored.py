@@ -66,7 +66,7 @@ class Authored(NamedTuple):
 def without_credits(
     own: PodPlacement, credited: Mapping[str, Sequence[str]], policies: PolicySet
 ) -> Authored:
-    """The placement without what a stamp credits: `credited` are fields by policy.
+    """Return the placement without what a stamp credits: `credited` are fields by policy.
 
     `policies` have what each policy sets today. What it set then follows from the field's name, if
     that is specific enough.
@@ -104,7 +104,7 @@ def without_credits(
 def _requested_classes(
     own: PodPlacement, classes: Mapping[str, CapacityClass]
 ) -> Iterator[tuple[CapacityClass, Mode, int | None]]:
-    """The modes that the pod's own annotation requests; they are requested again."""
+    """Yield the modes that the pod's own annotation requests; they are requested again."""
     try:
         requests = capacity_request.parse(own.annotations.get(names.CAPACITY, ""), classes)
     except capacity_request.InvalidRequest:
@@ -115,7 +115,7 @@ def _requested_classes(
 
 
 def with_origin(stripped: Authored, origin: PodPlacement) -> Authored:
-    """The rest of a pod, corrected by the author's own text: a template, or a file.
+    """Return the rest of a pod, corrected by the author's own text: a template, or a file.
 
     Additions of admission plugins and controllers stay, in every field. Labels and annotations
     without credit are taken from the pod: a template does not have each replica's index.
@@ -155,7 +155,7 @@ def _added(left: Sequence[Toleration], doubtful: Collection[str]) -> list[Tolera
 def _required(
     left: Sequence[Term] | None, origin: list[Term] | None, doubtful: Collection[str]
 ) -> list[Term] | None:
-    """The author's terms, and the conditions that others ANDed into each of them."""
+    """Return the author's terms, and the conditions that others ANDed into each of them."""
     if node_affinity.only_node(left) and not node_affinity.only_node(origin):
         # The DaemonSet controller has met the template's own terms, and names the node instead.
         return [{"matchFields": [*((left or [{}])[0].get("matchFields") or ())]}]
@@ -196,7 +196,7 @@ def _replaced(own: PodPlacement, attribute: str, value: object) -> PodPlacement:
 
 
 def _by_settings(settings: Sequence[PlacementSetting], own: PodPlacement) -> PodPlacement:
-    """The placement without exactly what the settings give."""
+    """Return the placement without exactly what the settings give."""
     for setting in settings:
         own = _by_setting(setting, own)
     return own
@@ -220,7 +220,7 @@ def _by_setting(setting: PlacementSetting, own: PodPlacement) -> PodPlacement:
 def _by_name(
     field: str, own: PodPlacement, classes: Mapping[str, CapacityClass]
 ) -> PodPlacement | None:
-    """The placement without the field's value; None if its name is not specific enough."""
+    """Return the placement without the field's value; None if its name is not specific enough."""
     if field in SCALARS:
         return _replaced(own, SCALARS[field].attribute, SCALARS[field].silent)
     found = _MEMBER.fullmatch(field)
@@ -263,7 +263,9 @@ def _without_entries(own: PodPlacement, name: str, entries: Sequence[object]) ->
 
 
 def _relieved(own: Sequence[Term] | None, terms: Sequence[Term]) -> list[Term] | None:
-    """Required terms without the condition that was ANDed into them; None if it is all of one."""
+    """Return required terms without the condition that was ANDed into them; None if it is all of
+    one.
+    """
     result: list[Term] = []
     for term in own or ():
         part = next((each for each in terms if node_affinity.contains(term, each)), None)

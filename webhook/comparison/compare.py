@@ -87,7 +87,8 @@ class Authors:
     def attribute(
         self, old: Decision, new: Decision
     ) -> tuple[tuple[str, ...], tuple[FieldChange, ...]]:
-        """The policies by which the decisions differ, in their order, and how, field by field.
+        """Return the policies by which the decisions differ, in their order, and how, field by
+        field.
 
         Policies with the same settings in both sets count only if no other policy can be named:
         they yield to another one, or another one no longer comes before them.
@@ -134,6 +135,6 @@ def _by_key(trace: Sequence[Entry]) -> Mapping[_Key, Sequence[Entry]]:
 
 
 def _text(entries: Sequence[Entry], counts: Collection[str]) -> str:
-    """The reasons of entries with these outcomes; if there are none, all outcomes."""
+    """Return the reasons of entries with these outcomes; if there are none, all outcomes."""
     done = [each.reason for each in entries if each.outcome in counts]
     return "; ".join(done or [f"{each.outcome}: {each.reason}" for each in entries])

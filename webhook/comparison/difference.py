@@ -99,7 +99,7 @@ class Difference:
 
 
 def kind_of(old: Side, new: Side) -> Kind:
-    """The kind of difference between two results, at least one of which admits the pod."""
+    """Return the kind of difference between two results, at least one of which admits the pod."""
     if not new.allowed:
         return "rejected"
     if not old.allowed:
@@ -125,7 +125,7 @@ class Gap(NamedTuple):
 
 
 def fields(placement: PodPlacement) -> dict[str, Any]:
-    """The value of each field that is set, as JSON, without the stamp.
+    """Return the value of each field that is set, as JSON, without the stamp.
 
     Tolerations are grouped by key: `tolerations[gpu]` has all with that key.
     """

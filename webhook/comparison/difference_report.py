@@ -123,7 +123,7 @@ class Report:
 
 
 def report(judged: Iterable[JudgedPod]) -> Report:
-    """The report of all pods, given in any order."""
+    """Return the report of all pods, given in any order."""
     sums = _Sums()
     for each in judged:
         sums.add(each)

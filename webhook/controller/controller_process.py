@@ -118,7 +118,7 @@ def _election(settings: ControllerSettings, client: Client) -> Election | None:
 
 
 def _home(settings: ControllerSettings) -> str:
-    """The namespace of the Lease, which is also the webhook's."""
+    """Return the namespace of the Lease, which is also the webhook's."""
     if settings.leases:
         return settings.leases
     try:
@@ -135,7 +135,7 @@ def _restart_terms(settings: ControllerSettings) -> RestartTerms:
 def make_keeper(
     settings: ControllerSettings, client: Client, writer: Writer, registry: CollectorRegistry
 ) -> Keeper:
-    """The keeper of the webhook's certificates, in the Lease's namespace."""
+    """Return the keeper of the webhook's certificates, in the Lease's namespace."""
     configuration = settings.webhook_configuration or names.WEBHOOK_CONFIGURATION
     installation = Installation(_home(settings), places=both(configuration))
     extra = _extra_names(settings.certificate_names)
@@ -165,7 +165,7 @@ def _extra_names(given: tuple[str, ...]) -> Names:
 
 
 def _make_reporter(settings: ControllerSettings, client: Client, writer: Writer) -> PolicyReporter:
-    """The reporter that writes the statuses of policies."""
+    """Return the reporter that writes the statuses of policies."""
     namespace = _home(settings)
 
     async def replicas() -> Sequence[Replica]:
@@ -263,7 +263,7 @@ def _policy_status(reporter: PolicyReporter) -> Condition:
 
 
 def certificate_condition(keeper: Keeper) -> Condition:
-    """The condition of the certificates, for /readyz."""
+    """Return the condition of the certificates, for /readyz."""
     return Condition(keeper.ready, keeper.reason)
 
 

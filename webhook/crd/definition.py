@@ -83,7 +83,7 @@ class Structural:
         self._too_deep = too_deep
 
     def definition(self, name: str) -> Json:
-        """The object of that name, all that it refers to written out."""
+        """Return the object of that name, all that it refers to written out."""
         if name == self._shallow:
             rules = {key: self._rules[key] for key in self._rules if key not in self._too_deep}
             return Structural(self._definitions, rules, self._lists).definition(name)
@@ -147,7 +147,8 @@ def _kept_keywords(node: Json) -> Json:
 
 
 def _without_null(node: Json) -> Json:
-    """A field that may be left out is one that may be null in Python; an object has no null."""
+    """Return a field that may be left out is one that may be null in Python; an object has no
+    null."""
     match node.get("anyOf"):
         case [value, {"type": "null"}]:
             outer = {key: node[key] for key in node if key not in ("anyOf", "default")}
@@ -207,13 +208,13 @@ class Column(NamedTuple):
     wide: bool = False
 
     def schema(self) -> Json:
-        """The column as a definition has it."""
+        """Return the column as a definition has it."""
         column: Json = {"name": self.header, "type": self.type, "jsonPath": self.path}
         return {**column, "priority": 1} if self.wide else column
 
 
 def definition(called: Called, columns: tuple[Column, ...], schema: Json) -> Json:
-    """The definition, as `kubectl apply` takes it (apiextensions.k8s.io/v1).
+    """Return the definition, as `kubectl apply` takes it (apiextensions.k8s.io/v1).
 
     schema: of the whole object, structural; its status is a subresource.
     """
@@ -247,13 +248,14 @@ def definition(called: Called, columns: tuple[Column, ...], schema: Json) -> Jso
 
 
 def list_by_keys(most: int, *keys: str) -> dict[str, Any]:
-    """A list of which no two items have the same values under the keys; 0: of any length."""
+    """Return a list of which no two items have the same values under the keys; 0: of any length."""
     as_map = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
     return {**as_map, "maxItems": most} if most else as_map
 
 
 def placement_lists(*classes: str) -> Lists:
-    """The lists of the placement schema, of which `classes` have the fields of a placement."""
+    """Return the lists of the placement schema, of which `classes` have the fields of a
+    placement."""
     of_each = {
         "tolerations": {"maxItems": MAX_LISTED},
         "topologySpreadConstraints": list_by_keys(MAX_LISTED, "topologyKey", "whenUnsatisfiable"),

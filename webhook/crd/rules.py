@@ -32,13 +32,13 @@ class Rule(NamedTuple):
     form: str = ""
 
     def schema(self) -> dict[str, Any]:
-        """The rule as a schema has it."""
+        """Return the rule as a schema has it."""
         written = {"rule": self.rule, "message": self.message}
         return {**written, "fieldPath": self.at} if self.at else written
 
 
 def formed(pattern: str, message: str) -> Rule:
-    """A text has the form of a pattern; the message says it in words.
+    """Return a text has the form of a pattern; the message says it in words.
 
     pattern: without a quote. The API server estimates the cost by the longest possible text, so
         the field needs a maxLength.
@@ -47,7 +47,7 @@ def formed(pattern: str, message: str) -> Rule:
 
 
 def literal(value: str | tuple[str, ...] | list[str]) -> str:
-    """A text or a list of texts as CEL writes it; the texts are words without quotes.
+    """Return a text or a list of texts as CEL writes it; the texts are words without quotes.
 
     >>> literal(["a", "b"])
     "['a', 'b']"

@@ -89,7 +89,7 @@ class Replicas:
         return one_line(f"{title}, {self.pods}" if self.pods else title)
 
     def mutated(self) -> JsonObject:
-        """The template that creates the patched pod without a webhook."""
+        """Return the template that creates the patched pod without a webhook."""
         index = self.indexes[0]
         pod = self.evaluation.as_written(self.template.pod(index))
         return self.template.mutated(index, pod)
@@ -142,7 +142,8 @@ def evaluate_template(
 
 
 def _by_node(every: Replicas, world: World, nodes: Sequence[Node]) -> list[Replicas]:
-    """A DaemonSet's pods; those that would be rejected because of their nodes are separate."""
+    """Return a DaemonSet's pods; those that would be rejected because of their nodes are
+    separate."""
     held, arrival = every.decision.placement, every.arrival
     if held is None or not every.decision.allowed:
         return [every]

@@ -23,7 +23,7 @@ class ConditionalCapacity(NamedTuple):
 
 
 def choose(settings: Sequence[PositionedSetting]) -> tuple[Piece, Piece, list[ConditionalCapacity]]:
-    """The selector keys that overrides remove, then the setting of each class that applies.
+    """Return the selector keys that overrides remove, then the setting of each class that applies.
 
     The second piece reads `free`, the remaining selector, and `named`, the keys in the pod's
     required affinity.
@@ -66,7 +66,7 @@ def _first(choices: Sequence[tuple[str, str]]) -> str:
 
 
 def _leaves_open(setting: CapacitySetting) -> str:
-    """The pod has none of the class's label keys."""
+    """Return the pod has none of the class's label keys."""
     keys = cel.texts(sorted(setting.capacity.keys))
     return f"!({keys}.exists(k, k in {var('free')} || k in {var('named')}))"
 

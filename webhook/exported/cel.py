@@ -28,7 +28,7 @@ class Piece(NamedTuple):
 
 
 def text(value: str | int) -> str:
-    """A string or a number.
+    """Return a string or a number.
 
     JSON and CEL have the same escapes, except surrogates, which are not needed.
     """
@@ -36,12 +36,12 @@ def text(value: str | int) -> str:
 
 
 def texts(values: Iterable[str | int]) -> str:
-    """A list of strings, or of numbers."""
+    """Return a list of strings, or of numbers."""
     return f"[{', '.join(map(text, values))}]"
 
 
 def data(value: Any) -> str:
-    """A JSON value. Inner values are dyn(), because CEL requires elements of one type."""
+    """Return a JSON value. Inner values are dyn(), because CEL requires elements of one type."""
     if isinstance(value, dict):
         return f"{{{', '.join(f'{text(key)}: {_inner(item)}' for key, item in value.items())}}}"
     if isinstance(value, list | tuple):
@@ -54,7 +54,7 @@ def _inner(value: Any) -> str:
 
 
 def var(name: str) -> str:
-    """A variable of the policy."""
+    """Return a variable of the policy."""
     return f"variables.{name}"
 
 
@@ -81,27 +81,27 @@ def flat(lists: Iterable[str]) -> str:
 
 
 def list_if(condition: str, items: str) -> str:
-    """The list if the condition holds, else none."""
+    """Return the list if the condition holds, else none."""
     return f"({condition} ? {items} : [])"
 
 
 def add(path: str, value: str) -> str:
-    """An operation; the path is CEL."""
+    """Return an operation; the path is CEL."""
     return f'JSONPatch{{op: "add", path: {path}, value: {value}}}'
 
 
 def replace(path: str, value: str) -> str:
-    """An operation; the path is CEL."""
+    """Return an operation; the path is CEL."""
     return f'JSONPatch{{op: "replace", path: {path}, value: {value}}}'
 
 
 def remove(path: str) -> str:
-    """An operation; the path is CEL."""
+    """Return an operation; the path is CEL."""
     return f'JSONPatch{{op: "remove", path: {path}}}'
 
 
 def entry(key: str, value: Any) -> str:
-    """A list of one member of an object, as `members` takes it."""
+    """Return a list of one member of an object, as `members` takes it."""
     return f'[dyn({{"key": dyn({text(key)}), "value": {_inner(value)}}})]'
 
 
@@ -112,5 +112,5 @@ def members(path: str, entries: str) -> str:
 
 
 def parent(there: str, wanted: str, path: str, empty: str) -> str:
-    """An operation that creates an object or a list if it is needed and missing."""
+    """Return an operation that creates an object or a list if it is needed and missing."""
     return f"({wanted} && !({there}) ? [{add(text(path), empty)}] : [])"

@@ -65,7 +65,8 @@ _CONDITIONS: Final = {
 
 
 def documents(placed: Placed, entries: Sequence[Mapping[str, Any]]) -> list[JsonObject]:
-    """The two policies, each with a binding for each of the webhook's entries, whose pods they get.
+    """Return the two policies, each with a binding for each of the webhook's entries, whose pods
+    they get.
 
     Raises NotExported with every setting that cannot be exported.
     """
@@ -159,7 +160,7 @@ def _opposed(one: PlacementSetting, other: PlacementSetting) -> bool:
 
 
 def _needed(variables: dict[str, str], expressions: Sequence[str]) -> list[JsonObject]:
-    """The variables that the expressions read, directly or by others, in their order."""
+    """Return the variables that the expressions read, directly or by others, in their order."""
     wanted_text = "\n".join(expressions)
     found: list[JsonObject] = []
     for name in reversed(variables):

@@ -102,7 +102,7 @@ def _numbers(value: Any) -> Iterator[int]:
 
 
 def _of_nodes(placed: Placed, settings: Sequence[PositionedSetting]) -> Iterator[str]:
-    """Settings of one node label that can match one pod, unless both are selector keys."""
+    """Yield settings of one node label that can match one pod, unless both are selector keys."""
     reaches = [MatchedPods(policy.match) for policy in placed.policies]
     mine: list[tuple[int, NodeSetting]] = []
     for at, setting in settings:

@@ -97,7 +97,7 @@ def _always(word: str | None) -> list[str]:
 
 
 def _first(rows: Iterable[tuple[int, Sequence[str]]], last: str = "''") -> str:
-    """The first word of the rows that mark the pod."""
+    """Return the first word of the rows that mark the pod."""
     found = [f"({var(f'row{number}')} ? {cel.flat(lists)} : [])" for number, lists in rows if lists]
     return f"({cel.flat(found)} + [{last}])[0]"
 
@@ -192,7 +192,7 @@ def _joined(host: Iterable[str]) -> str:
 
 
 def policy_pieces(policies: Sequence[Enforced]) -> Piece:
-    """A variable for each policy: whether it is for the pod.
+    """Return a variable for each policy: whether it is for the pod.
 
     For a DaemonSet's pods, requirements apply if their own labels mark them.
     """
@@ -229,7 +229,7 @@ def _condition(field: MatchField, value: Any) -> str:
 
 
 def _glob(pattern: str) -> str:
-    """A glob as an RE2 expression. Its other characters are literal."""
+    """Return a glob as an RE2 expression. Its other characters are literal."""
     return "".join({"*": ".*", "?": ".", ".": r"\."}.get(letter, letter) for letter in pattern)
 
 

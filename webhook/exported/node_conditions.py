@@ -35,7 +35,7 @@ _NUMBER: Final = f"variables.{NUMBER}"
 
 
 def int64_pattern() -> str:
-    """A regular expression, without quotes in it, of what the scheduler reads as an int64.
+    """Return a regular expression, without quotes in it, of what the scheduler reads as an int64.
 
     A match that int() cannot convert would be an error, and a number without a match would let a
     pod's author bypass policies. Only -2^63 has no match; no label can have that value.
@@ -44,7 +44,7 @@ def int64_pattern() -> str:
 
 
 def _at_most(digits: str) -> str:
-    """A pattern of numbers with as many digits that are not greater.
+    """Return a pattern of numbers with as many digits that are not greater.
 
     >>> _at_most("42")
     '([0-3][0-9]{1}|4[0-2])'
@@ -118,7 +118,8 @@ def _all_hold(group: str, value: str) -> str:
 
 
 def _open(group: str) -> str:
-    """The same if no expression lists values: only absence and the range of numbers count."""
+    """Return the same if no expression lists values: only absence and the range of numbers
+    count."""
     compares = f"{group}.filter(g, g.operator in ['Gt', 'Lt'])"
     bounds = "int(g.values[0])"
     low = f"({group}.filter(g, g.operator == 'Gt').map(g, {bounds}) + [-1]).max()"
@@ -165,7 +166,7 @@ def pieces(
     applies: Piece,
     chosen: Sequence[ConditionalCapacity],
 ) -> Piece:
-    """The whole. If the pod or the policies leave no node, the pod keeps its values.
+    """Return the whole. If the pod or the policies leave no node, the pod keeps its values.
 
     Then the checks, which see the pod afterwards, find it as it came, and judge that.
     """
@@ -221,7 +222,7 @@ def _entries(members: Sequence[PositionedSetting], *, defaults: bool) -> str:
 
 
 def _set_members(selector: str, entries: str) -> str:
-    """A map with members set."""
+    """Return a map with members set."""
     kept = f"{selector}.transformList(k, v, !({entries}.exists(m, m.key == k)), "
     kept += 'dyn({"key": dyn(k), "value": dyn(v)}))'
     return f"({kept} + {entries}).transformMapEntry(i, m, {{m.key: m.value}})"
@@ -233,7 +234,7 @@ def _hard(
     required: Sequence[PositionedSetting],
     chosen: Sequence[ConditionalCapacity],
 ) -> dict[str, str]:
-    """What requirements and overrides ask for together, and whether a node is left."""
+    """Return what requirements and overrides ask for together, and whether a node is left."""
     found = {"hard_set": _entries(members, defaults=False)}
     found["hard_selector"] = _set_members(var("free"), var("hard_set"))
     groups: list[tuple[str, PlacementSetting, Sequence[Term]]] = [
@@ -299,7 +300,7 @@ def _possible(asked: str, terms: str, selector: str) -> str:
 def _judgements(
     members: Sequence[PositionedSetting], required: Sequence[PositionedSetting]
 ) -> dict[str, str]:
-    """A variable for each requirement: whether the pod's own word leaves it a node."""
+    """Return a variable for each requirement: whether the pod's own word leaves it a node."""
     own, terms = var("own_selector"), var("own_terms")
     found: dict[str, str] = {}
     for number, one in enumerate(_requirements(members, required)):
@@ -358,7 +359,7 @@ def _soft(
     required: Sequence[PositionedSetting],
     chosen: Sequence[ConditionalCapacity],
 ) -> dict[str, str]:
-    """What defaults fill in, and the result."""
+    """Return what defaults fill in, and the result."""
     found = {"soft_set": _entries(members, defaults=True)}
     found["selector"] = _set_members(var("hard_selector"), var("soft_set"))
     terms = var("base_terms")

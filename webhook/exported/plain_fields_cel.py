@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def message(setting: PlacementSetting, reason: str) -> str:
-    """The message for a pod that a setting rejects, with the webhook's wording."""
+    """Return the message for a pod that a setting rejects, with the webhook's wording."""
     return f"fairlead: policy {setting.policy}: {setting.part}.{setting.field}: {reason}"
 
 
@@ -90,7 +90,7 @@ def _required(at: int, setting: MemberSetting) -> Check:
 
 
 def scalars(settings: Sequence[PositionedSetting], default_priority_class: str) -> Piece:
-    """The fields that are one text or number."""
+    """Return the fields that are one text or number."""
     variables: dict[str, str] = {}
     operations: list[str] = []
     checks: list[Check] = []
@@ -125,7 +125,8 @@ def scalars(settings: Sequence[PositionedSetting], default_priority_class: str) 
 def _within_maxima(
     settings: Sequence[PositionedSetting], variables: dict[str, str]
 ) -> Iterator[tuple[PositionedSetting, str]]:
-    """Settings of fields whose requirement is a maximum, each with the CEL for when it applies.
+    """Yield settings of fields whose requirement is a maximum, each with the CEL for when it
+    applies.
 
     Maxima come first, because all of them apply; the lowest is the last and decides. Whether any
     other setting applies depends on whether its rivals do: each of these is a variable.
@@ -162,7 +163,7 @@ def _beside(at: int, maximum: ScalarSetting, setting: ScalarSetting) -> str:
 
 
 def _own(field: Field) -> str:
-    """What a pod has in a scalar."""
+    """Return what a pod has in a scalar."""
     unset = "''" if field.unset == "" else data(field.unset)
     return f"object.{field.holder}.?{field.name}.orValue({unset})"
 
@@ -224,7 +225,7 @@ def lists(settings: Sequence[PositionedSetting], chosen: Sequence[ConditionalCap
 
 
 def _unchecked(settings: Sequence[PositionedSetting]) -> list[Check]:
-    """Requirements about other pods, which only a scheduler could hold."""
+    """Return requirements about other pods, which only a scheduler could hold."""
     return [
         Check(f"!({cel.policy(at)} && {var('bound')})", message(setting, UNCHECKED))
         for at, setting in settings
@@ -274,7 +275,7 @@ def spread(settings: Sequence[PositionedSetting]) -> Piece:
 
 
 def contradictions(settings: Sequence[PositionedSetting], rivals: Any) -> list[Check]:
-    """Requirements of two policies of which no pod can meet both, where both match."""
+    """Return requirements of two policies of which no pod can meet both, where both match."""
     mine = [w for w in settings if w.setting.part == "requirements"]
     return [
         Check(

@@ -56,7 +56,7 @@ def placed_of(
     default_priority_class: str = "",
     default_toleration_seconds: int = 300,
 ) -> tuple[Placed, list[str]]:
-    """The set of these policy files by name, and the names of its policies under Audit.
+    """Return the set of these policy files by name, and the names of its policies under Audit.
 
     Raises InvalidDocuments.
     """

@@ -53,7 +53,9 @@ def is_specific(setting: PlacementSetting) -> bool:
 
 
 def replaced_default(setting: TolerationSetting, seconds: Mapping[str, int]) -> str:
-    """The key of the API server's own toleration that a default takes the place of, or nothing."""
+    """Return the key of the API server's own toleration that a default takes the place of, or
+    nothing.
+    """
     key = setting.toleration.get("key", "")
     if not setting.is_default or key not in seconds:
         return ""
@@ -67,7 +69,7 @@ def steps(
     classes: Sequence[CapacityClass],
     seconds: Mapping[str, int],
 ) -> Steps:
-    """The operations, in the order in which they are applied, and their variables."""
+    """Return the operations, in the order in which they are applied, and their variables."""
     stands: list[tuple[TolerationSetting, str]] = [
         (one.setting, when)
         for one, when in standing(
@@ -155,7 +157,8 @@ def _prevented(
     chosen: Sequence[ConditionalCapacity],
     classes: Sequence[CapacityClass],
 ) -> str:
-    """The places, last first, of the pod's tolerations that mode Prevent of a class removes."""
+    """Return the places, last first, of the pod's tolerations that mode Prevent of a class
+    removes."""
     goes = []
     for each in chosen:
         capacity = each.setting.capacity

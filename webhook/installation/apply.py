@@ -57,7 +57,7 @@ async def apply(client: Client, key: Key, wanted: Mapping[str, Any]) -> Result:
 
 
 def _describe_refusal(key: Key, error: ClusterError) -> InstallationError:
-    """What was refused, and the cure by the status."""
+    """Return what was refused, and the cure by the status."""
     if "denied the request" in str(error.words or error):
         cure = "change what it refuses; the same command goes on from here"
     elif error.status == HTTPStatus.FORBIDDEN:
@@ -93,7 +93,7 @@ async def remove(client: Client, key: Key, ours: Callable[[Mapping[str, Any]], b
 
 
 async def list_guards(client: Client) -> dict[Key, Json]:
-    """The guards in the cluster: policies, and their bindings for each source."""
+    """Return the guards in the cluster: policies, and their bindings for each source."""
     found = {
         key_of(kind, each["metadata"]["name"]): each
         for kind in (GUARD, GUARD_BINDING)

@@ -69,7 +69,8 @@ class Choices:
         return not {each.name for each in self.table().rows}.issuperset(self.sources)
 
     def table(self) -> SourceTable:
-        """The table of systems, with those of the policies, of `source_files`, and `stored` ones.
+        """Return the table of systems, with those of the policies, of `source_files`, and `stored`
+        ones.
 
         Raises InvalidDocuments.
         """
@@ -86,7 +87,7 @@ class Choices:
 
 
 def adapted(choices: Choices) -> dict[Key, Json]:
-    """The objects with the choices, in the order in which they are applied.
+    """Return the objects with the choices, in the order in which they are applied.
 
     Raises ValueError for a source that is not in the table.
     """
@@ -114,7 +115,9 @@ def is_stamp_guard(key: Key) -> bool:
 
 
 def _intercepting(objects: dict[Key, Json], choices: Choices) -> dict[Key, Json]:
-    """The objects with the webhooks' and the guard's entries for the chosen marks and address."""
+    """Return the objects with the webhooks' and the guard's entries for the chosen marks and
+    address.
+    """
     table = choices.table()
     first = objects[INTERCEPTION]["webhooks"][0]
     entries = webhooks(

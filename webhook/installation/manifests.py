@@ -53,25 +53,26 @@ JUDGING: Final = key_of(VALIDATING, names.WEBHOOK_CONFIGURATION)
 
 
 def overlays() -> tuple[str, ...]:
-    """The overlays' names: the default first, then in alphabetical order."""
+    """Return the overlays' names: the default first, then in alphabetical order."""
     found = {path.parent.name for path in _MANIFESTS.glob("*/kustomization.yaml")} - {"base"}
     return tuple(sorted(found, key=lambda name: (name != DEFAULT, name)))
 
 
 def components() -> tuple[str, ...]:
-    """The names of the components beside the overlays, without those of sources."""
+    """Return the names of the components beside the overlays, without those of sources."""
     found = (path.parent.name for path in _COMPONENTS.glob("*/kustomization.yaml"))
     return tuple(sorted(name for name in found if not name.startswith("source-")))
 
 
 def backends() -> tuple[str, ...]:
-    """The engines for which there is a component with the controller's rights."""
+    """Return the engines for which there is a component with the controller's rights."""
     found = (name for name in components() if name.startswith(_BACKEND))
     return tuple(name.removeprefix(_BACKEND) for name in found)
 
 
 def render(overlays: Sequence[str] = (DEFAULT,), components: Sequence[str] = ()) -> dict[Key, Json]:
-    """The objects of the overlays with the components, in order; of two with one key, the later.
+    """Return the objects of the overlays with the components, in order; of two with one key, the
+    later.
 
     Raises InstallationError if there is no overlay or component of a name.
     """
@@ -83,7 +84,7 @@ def render(overlays: Sequence[str] = (DEFAULT,), components: Sequence[str] = ())
 
 
 def shipped_classes() -> list[Json]:
-    """The capacity classes for a cluster without any. No overlay has them."""
+    """Return the capacity classes for a cluster without any. No overlay has them."""
     return deepcopy(_load(_CLASSES))
 
 
@@ -103,7 +104,7 @@ def _existing(folder: Path, name: str) -> Path:
 
 @cache
 def _load(path: Path) -> list[Json]:
-    """The objects of a file or a kustomization, to be shared: a change makes copies."""
+    """Return the objects of a file or a kustomization, to be shared: a change makes copies."""
     if path.is_dir():
         return _build(path, _kustomization(path), [])
     found = _parse(path.read_text(encoding="utf-8"))
@@ -122,7 +123,7 @@ def _parse(text: str) -> list[Any]:
 
 
 def _build(folder: Path, document: Mapping[str, Any], before: Sequence[Json]) -> list[Json]:
-    """The objects before, with what a kustomization of this folder adds and changes."""
+    """Return the objects before, with what a kustomization of this folder adds and changes."""
     objects = [*before]
     for name in document.get("resources") or ():
         objects += _load(folder / name)
@@ -152,7 +153,7 @@ def _config_map(folder: Path, wanted: Json) -> Json:
 
 
 def _patched(objects: Iterable[Json], target: Json, patch: Any) -> Iterator[Json]:
-    """The objects with a patch of those that the target selects: RFC 6902, or a deletion."""
+    """Yield the objects with a patch of those that the target selects: RFC 6902, or a deletion."""
     for each in objects:
         identity = f"{each['kind']} {each['metadata']['name']}"
         if not re.fullmatch(f"{target['kind']} {target.get('name', '.*')}", identity):

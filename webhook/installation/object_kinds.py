@@ -104,7 +104,7 @@ class Key(NamedTuple):
 
 
 def key(found: Mapping[str, Any]) -> Key:
-    """The key of an object. Raises InstallationError if no installation has its kind."""
+    """Return the key of an object. Raises InstallationError if no installation has its kind."""
     of = (str(found.get("apiVersion")), str(found.get("kind")))
     if of not in _RANKS:
         raise InstallationError(f"no installation has a {of[1]} of {of[0]}: this is a bug")
@@ -115,12 +115,12 @@ def key(found: Mapping[str, Any]) -> Key:
 
 
 def key_of(kind: str, name: str, namespace: str = "") -> Key:
-    """The key of the object with this kind and name."""
+    """Return the key of the object with this kind and name."""
     (rank,) = (rank for rank, each in enumerate(KINDS) if each.name == kind)
     return Key(rank, namespace, name)
 
 
 def in_order(objects: Iterable[Mapping[str, Any]]) -> dict[Key, dict[str, Any]]:
-    """The objects in the order in which they are applied; of two with one key, the later."""
+    """Return the objects in the order in which they are applied; of two with one key, the later."""
     found = {key(each): dict(each) for each in objects}
     return dict(sorted(found.items()))

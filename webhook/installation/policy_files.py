@@ -32,7 +32,7 @@ def takes_files(deployment: Mapping[str, Any]) -> bool:
 
 
 def mounted_config_map(deployment: Mapping[str, Any]) -> str:
-    """The ConfigMap that its policies are mounted from; "" if they come from elsewhere."""
+    """Return the ConfigMap that its policies are mounted from; "" if they come from elsewhere."""
     pod = deployment["spec"]["template"]["spec"]
     folders = {
         mount["name"]
@@ -49,7 +49,8 @@ def mounted_config_map(deployment: Mapping[str, Any]) -> str:
 
 
 def without_mount(deployment: Mapping[str, Any]) -> Json | None:
-    """A strategic merge patch that takes our ConfigMap out of the pods; None if it is not mounted.
+    """Return a strategic merge patch that takes our ConfigMap out of the pods; None if it is not
+    mounted.
 
     An apply does not remove what kubectl has applied, so the ConfigMap could not be deleted.
     """
@@ -77,7 +78,8 @@ def without_mount(deployment: Mapping[str, Any]) -> Json | None:
 
 
 def without_foreign_files(config_map: Mapping[str, Any], wanted: Mapping[str, Any]) -> Json | None:
-    """A patch that removes the files that others put into the ConfigMap; None without such."""
+    """Return a patch that removes the files that others put into the ConfigMap; None without
+    such."""
     gone = set(config_map.get("data") or {}) - set(wanted["data"])
     if not gone and not config_map.get("binaryData"):
         return None
@@ -85,7 +87,7 @@ def without_foreign_files(config_map: Mapping[str, Any], wanted: Mapping[str, An
 
 
 def with_policies(config_map: Mapping[str, Any], files: Mapping[str, str]) -> Json:
-    """The ConfigMap with these files, and an annotation with their hash.
+    """Return the ConfigMap with these files, and an annotation with their hash.
 
     The hash shows later whether another client has changed them. Raises InstallationError if they
     are too large for a ConfigMap.
@@ -111,20 +113,21 @@ def changed_by_others(live: Mapping[str, Any], wanted: Mapping[str, Any]) -> boo
 
 
 def digest(value: object) -> str:
-    """The hash of JSON."""
+    """Return the hash of JSON."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def noted(found: Mapping[str, Any], note: str) -> Json:
-    """The object with the note of an installation: the hash of the policies that it wrote."""
+    """Return the object with the note of an installation: the hash of the policies that it
+    wrote."""
     metadata = found["metadata"]
     annotations = {**(metadata.get("annotations") or {}), names.POLICIES_APPLIED: note}
     return {**found, "metadata": {**metadata, "annotations": annotations}}
 
 
 def note_of(found: Mapping[str, Any]) -> str | None:
-    """The note that an installation wrote; None if it did not write the object."""
+    """Return the note that an installation wrote; None if it did not write the object."""
     note: str | None = (found["metadata"].get("annotations") or {}).get(names.POLICIES_APPLIED)
     return note
 

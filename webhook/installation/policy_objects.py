@@ -38,7 +38,7 @@ _OF_FORM: Final = ("apiVersion", "kind", "spec")
 
 
 def of_files(files: Mapping[str, bytes]) -> list[Json]:
-    """The documents of policy files as objects. Raises InvalidDocuments with every error.
+    """Return the documents of policy files as objects. Raises InvalidDocuments with every error.
 
     An object has the fields that are written, without default values.
     """
@@ -51,7 +51,8 @@ def of_key(key: Key) -> bool:
 
 
 def marked(wanted: Mapping[str, Any], origin: Origin) -> Json:
-    """The object with an annotation that shows later whether another client has changed it."""
+    """Return the object with an annotation that shows later whether another client has changed
+    it."""
     return noted(wanted, digest([origin, normalized(wanted)]))
 
 
@@ -62,7 +63,7 @@ def is_still(live: Mapping[str, Any], *origins: Origin) -> bool:
 
 
 def normalized(found: Mapping[str, Any]) -> object:
-    """The spec of an object with all default values.
+    """Return the spec of an object with all default values.
 
     The API server fills in some of them when it stores an object. A spec that is not valid is
     returned as it is.
@@ -113,7 +114,7 @@ async def read_policies(client: Client) -> dict[Key, Json]:
 
 
 async def read_sources(client: Client) -> Sequence[Document]:
-    """The documents RunSource that the webhook reads: objects, or files of its ConfigMap.
+    """Return the documents RunSource that the webhook reads: objects, or files of its ConfigMap.
 
     Documents with errors are left out. Raises ClusterError.
     """
@@ -131,7 +132,7 @@ async def read_sources(client: Client) -> Sequence[Document]:
 
 
 def texts_of(objects: Mapping[Key, Json]) -> dict[str, bytes]:
-    """The objects as a policy set reads them, by resource and name."""
+    """Return the objects as a policy set reads them, by resource and name."""
     return {
         f"{at.kind.resource}/{at.name}": orjson.dumps(
             {

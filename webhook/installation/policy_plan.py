@@ -88,7 +88,7 @@ def plan_writes(wanted: Iterable[Json], live: Objects) -> Plan:
 
 
 def taken_over(config_map: Mapping[str, Any], ships: Iterable[Json], live: Objects) -> Plan:
-    """The documents of the ConfigMap that the webhook has read until now, as objects.
+    """Return the documents of the ConfigMap that the webhook has read until now, as objects.
 
     None is lost or changed: the set has the same content afterwards. Raises InstallationError, with
     the cure, if that is not possible: a file has errors, or an object in the cluster differs or
@@ -131,7 +131,7 @@ def taken_over(config_map: Mapping[str, Any], ships: Iterable[Json], live: Objec
 
 
 def check(plan: Plan, live: Objects) -> None:
-    """Raises InstallationError if the set would not compile with what is to be written.
+    """Raise InstallationError if the set would not compile with what is to be written.
 
     A set that does not compile already is for its admins to fix; meanwhile the webhook uses the
     last good one.
@@ -160,7 +160,8 @@ def same_content(plan: Plan, live: Objects) -> bool:
 
 
 def content_of(objects: Objects) -> str:
-    """The hash of the set of these objects. Raises InvalidDocuments if they do not compile."""
+    """Return the hash of the set of these objects. Raises InvalidDocuments if they do not
+    compile."""
     return load_objects(texts_of(objects)).policies.hash
 
 

@@ -41,7 +41,7 @@ class Probe:
 
 
 def pod() -> dict[str, Any]:
-    """A pod of a run that Pod Security's restricted level and a ResourceQuota admit."""
+    """Return a pod of a run that Pod Security's restricted level and a ResourceQuota admit."""
     resources = {"cpu": "1m", "memory": "1Mi"}
     container = {
         "name": "main",

@@ -24,7 +24,7 @@ class Trouble(NamedTuple):
 
 
 def missing(deployment: Json) -> str:
-    """What is missing until all pods are new and available; "" if nothing is.
+    """Return what is missing until all pods are new and available; "" if nothing is.
 
     The rules are those of `kubectl rollout status` (k8s.io/kubectl, DeploymentStatusViewer).
     """

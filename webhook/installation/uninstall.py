@@ -119,7 +119,7 @@ async def uninstall(
 
 
 async def _remaining_definitions(client: Client) -> list[str]:
-    """The definitions that still exist, each with the option that deletes it."""
+    """Return the definitions that still exist, each with the option that deletes it."""
     words = {
         _RUNS: "every Run: they stay for the next installation (--delete-runs deletes them, with "
         "all that they own)",

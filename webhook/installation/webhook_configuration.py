@@ -59,13 +59,13 @@ async def intercept(client: Client, key: Key, wanted: Json, patience: Patience) 
 
 
 def names_without_authority(live: Json | None, wanted: Mapping[str, Any]) -> list[str]:
-    """The wanted entries that would have no caBundle."""
+    """Return the wanted entries that would have no caBundle."""
     trusted = {each["name"] for each in [*_entries(live), *wanted["webhooks"]] if _bundle(each)}
     return [each["name"] for each in wanted["webhooks"] if each["name"] not in trusted]
 
 
 def _quiet(live: Json | None, wanted: Json) -> Json:
-    """The wanted configuration, without rules in entries that have no caBundle yet.
+    """Return the wanted configuration, without rules in entries that have no caBundle yet.
 
     The other entries keep their selectors: otherwise no entry would match a pod with two marks.
     """
@@ -83,7 +83,8 @@ def _quiet(live: Json | None, wanted: Json) -> Json:
 
 
 def _without_unwanted(live: Json, wanted: Json) -> Json | None:
-    """A merge patch without entries of ours that are not wanted; the others get their selectors.
+    """Return a merge patch without entries of ours that are not wanted; the others get their
+    selectors.
 
     An apply without them does not remove them: the client that writes certificates owns a field of
     each, and the API server rejects an entry with that field alone.
@@ -158,7 +159,8 @@ def _is_off(live: Json) -> bool:
 
 
 async def leader(client: Client, now: datetime) -> str:
-    """The leading controller, which will restore the rules; "" if there is none, or unknown."""
+    """Return the leading controller, which will restore the rules; "" if there is none, or
+    unknown."""
     try:
         return holder(await client.get(LEASE.path), now)
     except ClusterError:
@@ -166,7 +168,9 @@ async def leader(client: Client, now: datetime) -> str:
 
 
 def holder(lease: Json, now: datetime) -> str:
-    """The holder of a Lease; "" if it was not renewed for a minute. (Machines' clocks differ.)"""
+    """Return the holder of a Lease; "" if it was not renewed for a minute. (Machines' clocks
+    differ.)
+    """
     found = read_lease(lease)
     renewed = (lease.get("spec") or {}).get("renewTime") or ""
     try:
@@ -177,7 +181,8 @@ def holder(lease: Json, now: datetime) -> str:
 
 
 async def _change(client: Client, patch_of: Callable[[Json], Json | None]) -> tuple[Json, Json]:
-    """The configuration before and after a patch of it; after a conflict it is read again."""
+    """Return the configuration before and after a patch of it; after a conflict it is read
+    again."""
     for _ in range(_TRIES):
         live = await get_object(client, INTERCEPTION.path)
         if live is None:

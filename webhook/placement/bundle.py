@@ -69,12 +69,13 @@ class Bundle:
 
 
 def node_settings(bundle: Bundle) -> tuple[NodeSetting, ...]:
-    """The settings of a bundle that restrict nodes, field by field."""
+    """Return the settings of a bundle that restrict nodes, field by field."""
     return (*bundle.members.get("nodeSelector", ()), *bundle.required, *bundle.capacity)
 
 
 def condition_of(setting: PlacementSetting) -> tuple[Term, ...] | None:
-    """The terms of which one must hold; None for a nodeSelector key, or a mode without any."""
+    """Return the terms of which one must hold; None for a nodeSelector key, or a mode without
+    any."""
     match setting:
         case RequiredSetting():
             return setting.terms
@@ -91,7 +92,7 @@ def limits_nodes(setting: PlacementSetting) -> bool:
 
 
 def keys_of(setting: NodeSetting) -> frozenset[str]:
-    """The label keys that the setting restricts."""
+    """Return the label keys that the setting restricts."""
     match setting:
         case MemberSetting():
             return frozenset({setting.key})
@@ -111,7 +112,7 @@ def conjoined(
 
 
 def with_settings(base: Demand, settings: Sequence[NodeSetting]) -> Demand:
-    """`base` with the conditions of more settings."""
+    """Return `base` with the conditions of more settings."""
     if not settings:
         return base
     members = {w.key: w.value for w in settings if isinstance(w, MemberSetting)}

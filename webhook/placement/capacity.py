@@ -57,7 +57,7 @@ class Mode(StrEnum):
         return not (self.excludes or other.excludes)
 
     def condition(self, capacity: CapacityClass) -> tuple[Term, ...] | None:
-        """The terms of which a node must meet one, or None if every node will do."""
+        """Return the terms of which a node must meet one, or None if every node will do."""
         if self.requires:
             return capacity.inside
         return capacity.outside if self.excludes else None
@@ -104,7 +104,7 @@ def _toleration(taint: Taint) -> Toleration:
 
 
 def shape(labels: dict[str, str], expressions: Sequence[Requirement]) -> Term:
-    """The term that matches nodes of one shape."""
+    """Return the term that matches nodes of one shape."""
     wanted = [equal(key, value) for key, value in sorted(labels.items())]
     return {"matchExpressions": [*wanted, *(e for e in expressions if e not in wanted)]}
 
@@ -112,7 +112,7 @@ def shape(labels: dict[str, str], expressions: Sequence[Requirement]) -> Term:
 def compiled(
     name: str, shapes: Sequence[Term], taints: Iterable[Taint], *, autoscaled: bool = False
 ) -> CapacityClass:
-    """The class of all nodes that match one of the shapes.
+    """Return the class of all nodes that match one of the shapes.
 
     Each shape has at least one expression, with an operator that can be negated. Raises
     InvalidClass if a shape contradicts itself, if the shapes together admit every node, or if the
@@ -148,7 +148,7 @@ def compiled(
 
 
 def complement(name: str, of: CapacityClass, *, autoscaled: bool = False) -> CapacityClass:
-    """The class of all nodes that are not in class `of`.
+    """Return the class of all nodes that are not in class `of`.
 
     It has no taints of its own, and is not autoscaled even if `of` is.
     """

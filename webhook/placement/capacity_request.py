@@ -34,7 +34,9 @@ class Request(NamedTuple):
 
 
 def parse(text: str, classes: Collection[str]) -> tuple[Request, ...]:
-    """The entries of the annotation, in its order. Raises InvalidRequest with everything wrong."""
+    """Return the entries of the annotation, in its order. Raises InvalidRequest with everything
+    wrong.
+    """
     requests: dict[str, Request] = {}
     wrong: list[str] = []
     more = 0
@@ -64,7 +66,7 @@ def parse(text: str, classes: Collection[str]) -> tuple[Request, ...]:
 
 
 def formatted(requests: Iterable[Request]) -> str:
-    """The annotation's text for the entries; `parse` reads it back."""
+    """Return the annotation's text for the entries; `parse` reads it back."""
     return ",".join(
         f"{r.class_name}={r.mode}" + (f":{r.weight}" if r.mode.prefers else "") for r in requests
     )

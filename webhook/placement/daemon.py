@@ -42,7 +42,7 @@ class HeldOff(NamedTuple):
 
 
 def held_off(own: PodPlacement, held: PodPlacement, nodes: Sequence[Node]) -> HeldOff:
-    """The nodes of pods with placement `own`, which with requirements would be `held`."""
+    """Return the nodes of pods with placement `own`, which with requirements would be `held`."""
     there = template_nodes(own, nodes)
     held = held._replace(tolerations=[*own.tolerations, *_TOLERATED])
     unmet = [(node, why) for node in there if (why := closed_to(held, node)) is not None]
@@ -50,13 +50,14 @@ def held_off(own: PodPlacement, held: PodPlacement, nodes: Sequence[Node]) -> He
 
 
 def template_nodes(own: PodPlacement, nodes: Sequence[Node]) -> list[Node]:
-    """The nodes for which the controller creates pods of a template with placement `own`."""
+    """Return the nodes for which the controller creates pods of a template with placement `own`."""
     own = own._replace(tolerations=[*own.tolerations, *_TOLERATED])
     return [node for node in nodes if admits(own, node)]
 
 
 def on_node(pod: JsonObject, node: str) -> JsonObject:
-    """The pod as the controller creates it for this node; its required terms are already met.
+    """Return the pod as the controller creates it for this node; its required terms are already
+    met.
 
     Source: k8s.io/kubernetes/pkg/controller/daemon/util: ReplaceDaemonSetPodNodeNameNodeAffinity.
     """

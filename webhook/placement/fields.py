@@ -94,7 +94,7 @@ class Field:
         return value
 
     def unwritten(self, default_priority_class: str) -> tuple[str | int, ...]:
-        """The values of a scalar that count as unset."""
+        """Return the values of a scalar that count as unset."""
         filled_in = default_priority_class if self.of_cluster else self.silent
         return (self.unset,) if filled_in == self.unset else (self.unset, filled_in)
 

@@ -43,7 +43,7 @@ def fold(
     settings: Sequence[PlacementSetting],
     ahead: Sequence[MemberSetting] = (),
 ) -> Bundle:
-    """The bundle of policies, named in their order; `settings` are theirs, policy by policy.
+    """Return the bundle of policies, named in their order; `settings` are theirs, policy by policy.
 
     `ahead` are nodeSelector keys that come before every override, and are not part of the bundle.
     """
@@ -128,7 +128,7 @@ class _Folding:
         self.contradictions.append(contradiction([*others, setting], reason))
 
     def _rival_key(self, setting: PlacementSetting) -> PlacementSetting | None:
-        """The accepted setting for the same key of the same field."""
+        """Return the accepted setting for the same key of the same field."""
         if isinstance(setting, RequiredSetting | ListSetting) and not setting.is_default:
             return None  # these are ANDed or appended, in any number
         for other in self.standing:
@@ -190,7 +190,7 @@ class _Folding:
         return False
 
     def _obstructing(self, setting: PlacementSetting) -> list[PlacementSetting]:
-        """A minimal group of accepted settings with which no node meets this one.
+        """Return a minimal group of accepted settings with which no node meets this one.
 
         Empty if no node meets it by itself.
         """
@@ -222,7 +222,7 @@ class _Folding:
         self.warnings.append(warning(f"policy {setting.policy}: {setting.field}: {what}"))
 
     def bundle(self, policies: tuple[str, ...], settings: tuple[PlacementSetting, ...]) -> Bundle:
-        """The result, grouped by field."""
+        """Return the result, grouped by field."""
         members: dict[str, tuple[MemberSetting, ...]] = {}
         for setting in self.standing:
             if isinstance(setting, MemberSetting):
@@ -265,7 +265,7 @@ def _required(setting: PlacementSetting, wanted: str) -> str:
 
 
 def _describe_values(settings: Sequence[PlacementSetting]) -> list[str]:
-    """What each wants; two long values are cut so that they differ."""
+    """Return what each wants; two long values are cut so that they differ."""
     texts = [each.describe_value for each in settings]
     match settings:
         case [ScalarSetting() | MemberSetting() as one, ScalarSetting() | MemberSetting() as other]:
@@ -274,7 +274,8 @@ def _describe_values(settings: Sequence[PlacementSetting]) -> list[str]:
 
 
 def contradiction(settings: Sequence[PlacementSetting], reason: str = "") -> str:
-    """What requirements that contradict each other want, each with its policy, and the cure."""
+    """Return what requirements that contradict each other want, each with its policy, and the
+    cure."""
     if len({setting.field for setting in settings}) == 1 < len(settings) and not reason:
         pairs = zip(settings, _describe_values(settings), strict=True)
         wanted = ", ".join(f"policy {each.policy} requires {text}" for each, text in pairs)
@@ -319,7 +320,7 @@ def _contradicts(one: PlacementSetting, other: PlacementSetting) -> bool:
 
 
 def _demand(settings: Sequence[PlacementSetting]) -> Demand:
-    """The nodeSelector and the conjunction of the terms that the settings make together."""
+    """Return the nodeSelector and the conjunction of the terms that the settings make together."""
     selector = {
         w.key: w.value for w in settings if isinstance(w, MemberSetting) and w.map == "nodeSelector"
     }
@@ -340,7 +341,7 @@ def _obstacle(settings: Sequence[PlacementSetting]) -> str:
 
 
 def _selector_keys(settings: Sequence[PlacementSetting]) -> frozenset[str]:
-    """The node labels that the settings restrict."""
+    """Return the node labels that the settings restrict."""
     members = [w for w in settings if isinstance(w, MemberSetting) and w.map == "nodeSelector"]
     return _term_keys(settings).union(w.key for w in members)
 

@@ -41,7 +41,8 @@ class Flavor(NamedTuple):
 def flavor_of(
     pod: PodPlacement, gates: Collection[str], namespace_labels: Mapping[str, str]
 ) -> Flavor | None:
-    """What Kueue wrote into the pod; None if Kueue does not manage it, or has not admitted it.
+    """Return what Kueue wrote into the pod; None if Kueue does not manage it, or has not admitted
+    it.
 
     `gates` are the names of its scheduling gates. A pod with a gate of Kueue has no flavor yet:
     Kueue chooses one later, from the pod as we return it. A pod with the topology gate has one.
@@ -64,7 +65,7 @@ def _queue_name(pod: PodPlacement) -> str:
 
 
 def settings(flavor: Flavor) -> tuple[MemberSetting, ...]:
-    """The selector as settings that fold before any override."""
+    """Return the selector as settings that fold before any override."""
     return tuple(
         MemberSetting(policy=flavor.by, part="overrides", map="nodeSelector", key=key, value=value)
         for key, value in sorted(flavor.selector.items())

@@ -54,7 +54,7 @@ def holds(requirement: Requirement, value: str | None) -> bool:
 
 
 def equal(key: str, value: str) -> Requirement:
-    """The requirement that a label has this value."""
+    """Return the requirement that a label has this value."""
     return {"key": key, "operator": "In", "values": [value]}
 
 
@@ -108,7 +108,7 @@ _NEGATED = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExis
 
 
 def negated(requirement: Requirement) -> Requirement:
-    """The expression that holds exactly where this one does not.
+    """Return the expression that holds exactly where this one does not.
 
     Raises KeyError for Gt and Lt: no operator expresses their negation (less or equal, or not a
     number).

@@ -130,7 +130,7 @@ def _merge_tolerations(
     context: MergeContext,
     ledger: Ledger,
 ) -> list[Toleration]:
-    """The pod's tolerations under the bundle and the capacity modes that apply."""
+    """Return the pod's tolerations under the bundle and the capacity modes that apply."""
     own = _without_prevented(bundle, pod.tolerations, capacity, context, ledger)
     result = with_seconds(own, bundle.specific) if bundle.specific else own
     for setting in bundle.tolerations:
@@ -192,7 +192,7 @@ def _with_setting(
     seconds: Mapping[str, int],
     ledger: Ledger,
 ) -> list[Toleration]:
-    """`result` with one setting merged in; `own` are the pod's own tolerations."""
+    """Return `result` with one setting merged in; `own` are the pod's own tolerations."""
     toleration = setting.toleration
     if setting.is_default:
         if setting.if_null and not all(_filled_in(t, seconds) for t in own):

@@ -46,7 +46,7 @@ def choose(
     requested: Collection[str],
     ledger: Ledger,
 ) -> NodeChoice:
-    """The node fields of the result. `requested` are the classes that the annotation names.
+    """Return the node fields of the result. `requested` are the classes that the annotation names.
 
     Rejections are noted in the ledger; the caller then drops the result.
     """
@@ -90,7 +90,7 @@ def choose(
 
 
 def _freed(bundle: Bundle, pod: PodPlacement, ledger: Ledger) -> dict[str, str]:
-    """The pod's nodeSelector without keys that contradict a capacity override."""
+    """Return the pod's nodeSelector without keys that contradict a capacity override."""
     selector = pod.node_selector
     fixed = bundle.hard.selector
     for setting in bundle.capacity:
@@ -112,7 +112,7 @@ def _freed(bundle: Bundle, pod: PodPlacement, ledger: Ledger) -> dict[str, str]:
 
 
 def _pruned(result: Demand, pod: PodPlacement) -> Demand:
-    """The result without terms that no node can meet, if it changes and a term is left."""
+    """Return the result without terms that no node can meet, if it changes and a term is left."""
     if result.terms is None or result == (pod.node_selector, pod.required):
         return result
     kept = node_affinity.pruned(result.terms, result.selector)
@@ -129,7 +129,9 @@ def _applicable(
     named: frozenset[str],
     requested: Collection[str],
 ) -> tuple[list[NodeSetting], list[tuple[NodeSetting, str]]]:
-    """The defaults for fields that the pod leaves unset, and the others with the pod's value."""
+    """Return the defaults for fields that the pod leaves unset, and the others with the pod's
+    value.
+    """
     result: list[NodeSetting] = []
     kept: list[tuple[NodeSetting, str]] = []
     for setting in node_settings(bundle):
@@ -172,7 +174,7 @@ def _precedence_reason(
 
 
 def _beside(base: Demand, defaults: Sequence[NodeSetting]) -> Demand | None:
-    """`base` with defaults added; None if there would be too many terms to compute."""
+    """Return `base` with defaults added; None if there would be too many terms to compute."""
     try:
         return with_settings(base, defaults)
     except node_affinity.TooManyTerms:
@@ -182,7 +184,7 @@ def _beside(base: Demand, defaults: Sequence[NodeSetting]) -> Demand | None:
 def _split_defaults(
     base: Demand, defaults: Sequence[NodeSetting]
 ) -> tuple[list[NodeSetting], list[NodeSetting]]:
-    """The defaults that leave a node, added one after the other, and the other defaults."""
+    """Return the defaults that leave a node, added one after the other, and the other defaults."""
     result: list[NodeSetting] = []
     dropped: list[NodeSetting] = []
     for setting in defaults:
@@ -224,7 +226,7 @@ class Settled(NamedTuple):
 
 
 def settled_capacity(setting: CapacitySetting) -> Settled:
-    """A policy's setting as a mode that applies."""
+    """Return a policy's setting as a mode that applies."""
     return Settled(setting.capacity, setting.mode, setting.weight)
 
 
@@ -234,7 +236,7 @@ def settle(
     classes: Mapping[str, CapacityClass],
     ledger: Ledger,
 ) -> list[Settled]:
-    """The author's requests that apply. An override on the same class wins."""
+    """Return the author's requests that apply. An override on the same class wins."""
     result = []
     for request in requests:
         asked = Settled(classes[request.class_name], request.mode, request.weight)
@@ -257,7 +259,7 @@ def settle(
 
 
 def _opposed(asked: Settled, of_class: Sequence[CapacitySetting]) -> CapacitySetting | None:
-    """A requirement on the class that contradicts the request."""
+    """Return a requirement on the class that contradicts the request."""
     for setting in of_class:
         if setting.part == "requirements" and not setting.mode.compatible(asked.mode):
             return setting

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def merge(
     bundle: Bundle, pod: PodPlacement, default_priority_class: str, ledger: Ledger
 ) -> PodPlacement:
-    """The pod with the independent fields of the bundle."""
+    """Return the pod with the independent fields of the bundle."""
     changes: dict[str, Any] = {}
     for field in PLAIN_MAPS:
         if settings := bundle.members.get(field.name):

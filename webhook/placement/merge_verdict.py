@@ -104,14 +104,15 @@ def is_about_nodes(setting: PlacementSetting) -> bool:
 
 
 def _terms_of(setting: PlacementSetting) -> Sequence[Term] | None:
-    """The setting as terms on a node's labels; None if they do not show whether it is met."""
+    """Return the setting as terms on a node's labels; None if they do not show whether it is
+    met."""
     if isinstance(setting, MemberSetting):
         return ({"matchExpressions": [label_values.equal(setting.key, str(setting.value))]},)
     return condition_of(setting)
 
 
 def _labels(node: Node, terms: Sequence[Term]) -> str:
-    """The node's values of the label keys that the terms name, for a message."""
+    """Return the node's values of the label keys that the terms name, for a message."""
     keys = sorted(node_affinity.keys(terms))[:_WORDS]
     shown = [f"{key}={quoted(node.labels[key])}" for key in keys if key in node.labels]
     shown += [f"no {key}" for key in keys if key not in node.labels]
@@ -125,7 +126,7 @@ def judge_result(
     selector: dict[str, str],
     ledger: Ledger,
 ) -> None:
-    """Requirements and overrides leave no node: reject, unless the pod already had none."""
+    """Reject the pod, for which no node is left, unless it already had none."""
     own = conjoined(pod.required, [a.condition for a in asked])
     if not node_affinity.satisfiable(own, pod.node_selector):
         ledger.warn_pod("nodeSelector, affinity", "kept", "no node meets the pod's own settings")
@@ -144,7 +145,8 @@ def judge_result(
 
 
 def _own_word(pod: PodPlacement, asked: Sequence[Settled], keys: Collection[str]) -> str:
-    """The pod's own conditions on the label keys, for a message; the first few are enough."""
+    """Return the pod's own conditions on the label keys, for a message; the first few are
+    enough."""
     words = [f"nodeSelector {k}={quoted(v)}" for k, v in pod.node_selector.items() if k in keys]
     if pod.operating_system and names.OS_LABEL in keys:
         words.append(f"os.name {quoted(pod.operating_system)}")

@@ -76,7 +76,7 @@ def is_empty(term: Term) -> bool:
 
 
 def both(one: Term, other: Term) -> Term:
-    """The conjunction of two terms. Identical expressions are not repeated."""
+    """Return the conjunction of two terms. Identical expressions are not repeated."""
     result: Term = {}
     expressions = _union(one.get("matchExpressions"), other.get("matchExpressions"))
     if expressions:
@@ -130,7 +130,7 @@ def implied(terms: Sequence[Term], condition: Sequence[Term]) -> list[bool]:
 
 
 def _set_of(term: Term) -> frozenset[Hashable]:
-    """The term's requirements in a form that compares as JSON does."""
+    """Return the term's requirements in a form that compares as JSON does."""
     expressions = ((False, _hashable(each)) for each in term.get("matchExpressions") or ())
     fields = ((True, _hashable(each)) for each in term.get("matchFields") or ())
     return frozenset((*expressions, *fields))
@@ -173,7 +173,7 @@ def narrowed(terms: Sequence[Term], condition: Sequence[Term]) -> list[Term]:
 
 
 def _different(terms: list[Term]) -> list[Term]:
-    """The terms in their order, without duplicates."""
+    """Return the terms in their order, without duplicates."""
     if len(terms) ** 2 <= _FEW:
         return [term for at, term in enumerate(terms) if term not in terms[:at]]
     found: dict[Hashable, Term] = {}
@@ -183,7 +183,7 @@ def _different(terms: list[Term]) -> list[Term]:
 
 
 def conjunction(conditions: Iterable[Sequence[Term]]) -> list[Term] | None:
-    """The conjunction of all conditions, without redundant terms; None if there are none."""
+    """Return the conjunction of all conditions, without redundant terms; None if there are none."""
     result: list[Term] | None = None
     for condition in conditions:
         result = list(condition) if result is None else narrowed(result, condition)
@@ -216,7 +216,7 @@ def _by_key(term: Term, selector: Mapping[str, str]) -> Iterator[tuple[str, list
 
 
 def contradiction(term: Term, selector: Mapping[str, str]) -> str | None:
-    """The label or field for which no value meets both term and nodeSelector, or None."""
+    """Return the label or field for which no value meets both term and nodeSelector, or None."""
     if is_empty(term):
         return "an empty term"
     for key, group in _by_key(term, selector):
@@ -254,7 +254,8 @@ def keys(terms: Iterable[Term]) -> frozenset[str]:
 
 
 def only_node(terms: Sequence[Term] | None) -> str:
-    """The name of the one node that every term names, as the DaemonSet controller writes it; or "".
+    """Return the name of the one node that every term names, as the DaemonSet controller writes it;
+    or "".
 
     Source: k8s.io/kubernetes/pkg/controller/daemon/util: ReplaceDaemonSetPodNodeNameNodeAffinity.
     """
@@ -272,7 +273,8 @@ def only_node(terms: Sequence[Term] | None) -> str:
 
 
 def failed(term: Term, labels: Mapping[str, str], name: str) -> Requirement | None:
-    """The first requirement that a node with these labels and this name does not meet, or None.
+    """Return the first requirement that a node with these labels and this name does not meet, or
+    None.
 
     Call `is_empty` first: an empty term has no failing requirement, but matches no node.
     """

@@ -87,7 +87,7 @@ class NodeGroups:
             self._count(entry, 1)
 
     def groups_for(self, pod: PodPlacement, also: Iterable[str] = ()) -> Collection[Alike]:
-        """The groups that this pod distinguishes, by its conditions on labels and names.
+        """Return the groups that this pod distinguishes, by its conditions on labels and names.
 
         The labels `also` distinguish groups too.
         """
@@ -141,6 +141,6 @@ def _add_to_groups(groups: dict[_Key, Alike], keys: _Keys, entry: _Entry, by: in
 
 
 def _closed(node: Node) -> _Key:
-    """The node's taints and cordon, by which pods are excluded."""
+    """Return the node's taints and cordon, by which pods are excluded."""
     taints = tuple([(t.get("key"), t.get("value") or "", t.get("effect")) for t in node.taints])
     return (node.unschedulable, taints)

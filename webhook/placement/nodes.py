@@ -81,7 +81,8 @@ class Survey(NamedTuple):
 
 
 def parse_node(node: JsonObject) -> Node:
-    """The view of a v1.Node. Raises InvalidNode with the path of a field of the wrong type."""
+    """Return the view of a v1.Node. Raises InvalidNode with the path of a field of the wrong
+    type."""
     metadata = _object(node.get("metadata"), "metadata")
     spec = _object(node.get("spec"), "spec")
     name = metadata.get("name")
@@ -136,7 +137,7 @@ def _string(value: object, path: str) -> None:
 
 
 def by_name(nodes: Iterable[Node] | None) -> Callable[[str], Node | None] | None:
-    """Returns a node by its name; None if the nodes are not known."""
+    """Return a node by its name; None if the nodes are not known."""
     return None if nodes is None else {node.name: node for node in nodes}.get
 
 
@@ -204,7 +205,7 @@ def admits(pod: PodPlacement, node: Node) -> bool:
 
 
 def work(pod: PodPlacement) -> int:
-    """The most comparisons of the pod with one node; its author chooses how many."""
+    """Return the most comparisons of the pod with one node; its author chooses how many."""
     terms = pod.required or ()
     asked = [r for term in terms for r in term.get("matchExpressions") or ()]
     asked += [r for term in terms for r in term.get("matchFields") or ()]
@@ -236,7 +237,8 @@ def _affinity(pod: PodPlacement, node: Node) -> Obstacle | None:
 
 
 def _failure(term: Term, node: Node) -> Obstacle | None:
-    """The first requirement of a term that the node fails; None if the node meets the term."""
+    """Return the first requirement of a term that the node fails; None if the node meets the
+    term."""
     if node_affinity.is_empty(term):
         return Obstacle("with an empty term", "it matches no node")
     failed = node_affinity.failed(term, node.labels, node.name)
@@ -248,7 +250,7 @@ def _failure(term: Term, node: Node) -> Obstacle | None:
 
 
 def _terms(by_condition: Mapping[str, Sequence[int]]) -> str:
-    """The conditions that fail, each with the numbers of its terms if they differ."""
+    """Return the conditions that fail, each with the numbers of its terms if they differ."""
     if len(by_condition) == 1:
         ((condition, numbers),) = by_condition.items()
         return condition if len(numbers) == 1 else f"{condition} (in each of {len(numbers)} terms)"
@@ -268,7 +270,7 @@ def _taints(pod: PodPlacement, node: Node) -> Obstacle | None:
 
 
 def excluding(pod: PodPlacement, node: Node) -> Taint | None:
-    """The first taint that excludes the pod, or None; a cordon has its own taint."""
+    """Return the first taint that excludes the pod, or None; a cordon has its own taint."""
     if pod.node_name:
         bound = [taint for taint in node.taints if taint.get("effect") == NO_EXECUTE]
         return untolerated(bound, pod.tolerations)
@@ -296,7 +298,7 @@ def is_cordon(taint: Taint) -> bool:
 
 
 def format_requirement(requirement: Requirement) -> str:
-    """A requirement as text: `pool In [a, b]`, `gpu Exists`, `gen Gt 5`."""
+    """Return a requirement as text: `pool In [a, b]`, `gpu Exists`, `gen Gt 5`."""
     operator, values = requirement.get("operator"), requirement.get("values") or []
     text = f"{requirement.get('key')} {operator}"
     if not values:
@@ -305,7 +307,7 @@ def format_requirement(requirement: Requirement) -> str:
 
 
 def taint_text(taint: Taint) -> str:
-    """A taint as kubectl writes it: `key=value:Effect`, or `key:Effect`."""
+    """Return a taint as kubectl writes it: `key=value:Effect`, or `key:Effect`."""
     value = f"={taint['value']}" if taint.get("value") else ""
     return f"{taint.get('key')}{value}:{taint.get('effect')}"
 

@@ -38,7 +38,7 @@ class _Model(NamedTuple):
 
 
 def makers(pod: PodPlacement, classes: Iterable[CapacityClass], groups: NodeGroups) -> list[str]:
-    """The names of the autoscaled classes that could make a node for the pod, sorted.
+    """Return the names of the autoscaled classes that could make a node for the pod, sorted.
 
     A new node is like a shape of its class, or like an existing node of the class. It has no other
     labels, except those of every node (zone, instance type, system), which may have any value. Its
@@ -80,7 +80,7 @@ def _opens(capacity: CapacityClass, pod: PodPlacement) -> bool:
 
 
 def _label_terms(pod: PodPlacement, shape: Term) -> Iterator[Mapping[str, Sequence[Requirement]]]:
-    """The pod's requirements by label, for each term that a node of the shape may meet."""
+    """Yield the pod's requirements by label, for each term that a node of the shape may meet."""
     for term in [{}] if pod.required is None else pod.required:
         if pod.required is not None and node_affinity.is_empty(term):
             continue

@@ -42,12 +42,12 @@ _POSITIONS: Final = range(len(PodPlacement._fields))
 
 
 def pointer(token: str) -> str:
-    """A member's name as a JSON Pointer token (RFC 6901, section 3)."""
+    """Return a member's name as a JSON Pointer token (RFC 6901, section 3)."""
     return token.replace("~", "~0").replace("/", "~1")
 
 
 def operations(pod: JsonObject, old: PodPlacement, new: PodPlacement) -> list[Operation]:
-    """The operations that change `pod` from placement `old` to placement `new`.
+    """Return the operations that change `pod` from placement `old` to placement `new`.
 
     Empty if nothing changes. A missing parent is added whole.
     """
@@ -126,7 +126,7 @@ _WRITERS: Final[dict[Shape, Callable[..., None]]] = {
 
 
 def affinity_of(before: JsonObject, placement: PodPlacement) -> JsonObject:
-    """The pod's affinity object with the placement's terms and lists."""
+    """Return the pod's affinity object with the placement's terms and lists."""
     after = {
         key: dict(value) if isinstance(value, dict) else value for key, value in before.items()
     }

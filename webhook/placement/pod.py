@@ -71,7 +71,9 @@ class PodPlacement(NamedTuple):
 
 
 def parse_pod(pod: JsonObject) -> PodPlacement:
-    """The placement of a v1.Pod. Raises InvalidPod with the path of a field of the wrong type."""
+    """Return the placement of a v1.Pod. Raises InvalidPod with the path of a field of the wrong
+    type.
+    """
     for name in ("metadata", "spec"):
         if not isinstance(pod.get(name), dict):
             raise InvalidPod(name, "an object", pod.get(name))
@@ -92,7 +94,7 @@ def parse_pod(pod: JsonObject) -> PodPlacement:
 
 
 def scheduling_gates(pod: JsonObject) -> frozenset[str]:
-    """The names of a v1.Pod's scheduling gates. Raises InvalidPod as `read` does."""
+    """Return the names of a v1.Pod's scheduling gates. Raises InvalidPod as `read` does."""
     gates = _objects(pod["spec"], "schedulingGates", "spec.schedulingGates")
     return frozenset(
         _string(gate, "name", f"spec.schedulingGates[{at}].name") for at, gate in enumerate(gates)

@@ -22,7 +22,8 @@ _PODS = "pods"
 
 
 def requests(spec: JsonObject) -> Mapping[str, int]:
-    """The amounts of a v1.PodSpec by resource, as the scheduler counts them, none of them zero.
+    """Return the amounts of a v1.PodSpec by resource, as the scheduler counts them, none of them
+    zero.
 
     Containers and sidecars run together; each init container runs beside the sidecars before it;
     pod-level requests count instead, for resources that pods can request; overhead is added. What
@@ -70,7 +71,7 @@ def _is_for_pods(resource: str) -> bool:
 
 
 def _container_requests(resources: object) -> _Amounts:
-    """A container's requests; a limit requests as much where no request is given."""
+    """Return a container's requests; a limit requests as much where no request is given."""
     if not isinstance(resources, dict):
         return {}
     return {**_amounts(resources.get("limits")), **_amounts(resources.get("requests"))}
@@ -113,7 +114,8 @@ class Lack(NamedTuple):
 
 
 def lacking(requests: Mapping[str, int], allocatable: Mapping[str, int] | None) -> Lack | None:
-    """The first resource, by name, of which the pod requests more than the node's allocatable.
+    """Return the first resource, by name, of which the pod requests more than the node's
+    allocatable.
 
     None also if the node reports no allocatable. Usage by other pods is not considered.
     """

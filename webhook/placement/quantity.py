@@ -38,7 +38,7 @@ class InvalidQuantity(ValueError):
 
 
 def nanos(text: str | float) -> int:
-    """A quantity in thousandths of a millionth, the finest that the API server keeps.
+    """Return a quantity in thousandths of a millionth, the finest that the API server keeps.
 
     What is finer is rounded up, and what is more than 2^63-1 is that many, as the API server does
     (ParseQuantity). Raises InvalidQuantity.
@@ -73,7 +73,7 @@ def _nanos(text: str) -> int:
 
 
 def counted(resource: str, nano: int) -> int:
-    """An amount in nanos as the scheduler compares it: cpu in thousandths, others in units.
+    """Return an amount in nanos as the scheduler compares it: cpu in thousandths, others in units.
 
     Rounded up, as Quantity.MilliValue and Quantity.Value are (framework.Resource.Add), which are
     64 bits wide.
@@ -82,12 +82,12 @@ def counted(resource: str, nano: int) -> int:
 
 
 def amount(resource: str, text: str | int) -> int:
-    """A quantity as the scheduler compares it. Raises InvalidQuantity."""
+    """Return a quantity as the scheduler compares it. Raises InvalidQuantity."""
     return counted(resource, nanos(text))
 
 
 def format_quantity(resource: str, count: int) -> str:
-    """A counted amount as text: 500m, 4, 16Gi, 1.5Gi."""
+    """Return a counted amount as text: 500m, 4, 16Gi, 1.5Gi."""
     if resource == CPU:
         return f"{count}m" if count % 1000 else str(count // 1000)
     if "/" in resource or resource == "pods" or count < 1024:

@@ -206,5 +206,5 @@ def _term_text(term: Term) -> str:
 
 
 def spread_pair(constraint: JsonObject) -> tuple[str, str]:
-    """A spread constraint's topologyKey and whenUnsatisfiable, unique within a pod."""
+    """Return a spread constraint's topologyKey and whenUnsatisfiable, unique within a pod."""
     return str(constraint.get("topologyKey")), str(constraint.get("whenUnsatisfiable"))

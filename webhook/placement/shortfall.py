@@ -94,7 +94,9 @@ def shortfall(
 
 
 def _meeting(condition: Condition, groups: Iterable[Alike]) -> set[int]:
-    """The positions of the groups that meet the condition; one test for each value of a label."""
+    """Return the positions of the groups that meet the condition; one test for each value of a
+    label.
+    """
     keys = node_affinity.keys(condition.terms)
     if len(keys) != 1 or any(term.get("matchFields") for term in condition.terms):
         return {at for at, each in enumerate(groups) if condition.holds(each.node)}
@@ -114,7 +116,7 @@ def _meeting(condition: Condition, groups: Iterable[Alike]) -> set[int]:
 def _rarest(
     conditions: Sequence[Condition], numbers: Sequence[int], most: int = _TOLD
 ) -> tuple[Condition, ...]:
-    """The conditions that the fewest nodes meet; policies' conditions first among equals."""
+    """Return the conditions that the fewest nodes meet; policies' conditions first among equals."""
     ranked = sorted(
         range(len(conditions)), key=lambda at: (numbers[at], not conditions[at].policy, at)
     )

@@ -47,7 +47,7 @@ MeetingPoint: TypeAlias = "tuple[str | None, ...]"
 
 
 def normal(toleration: Toleration) -> Normal:
-    """The normal form, equal for two tolerations that Kubernetes cannot tell apart."""
+    """Return the normal form, equal for two tolerations that Kubernetes cannot tell apart."""
     operator = toleration.get("operator") or "Equal"
     return Normal(
         toleration.get("key") or "",
@@ -148,7 +148,7 @@ def passing(taint: Taint) -> bool:
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
-    """The first taint that excludes the pod, or None."""
+    """Return the first taint that excludes the pod, or None."""
     for taint in taints:
         if taint.get("effect") in EXCLUDING_EFFECTS and not any(
             tolerates(toleration, taint) for toleration in tolerations

@@ -38,7 +38,7 @@ class Entry(NamedTuple):
 
 
 def entry(setting: PlacementSetting, outcome: Outcome, reason: str) -> Entry:
-    """A line about one setting."""
+    """Return a line about one setting."""
     return Entry(setting.field, setting.policy, setting.part, outcome, reason)
 
 
@@ -46,7 +46,7 @@ QUOTE_LIMIT = 80
 
 
 def quoted(value: object) -> str:
-    """A value for a message, cut, because a pod's author chooses its length."""
+    """Return a value for a message, cut, because a pod's author chooses its length."""
     text = repr(value[: QUOTE_LIMIT + 1] if isinstance(value, str) else value)
     return cut(text, QUOTE_LIMIT)
 

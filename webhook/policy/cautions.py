@@ -54,7 +54,7 @@ _DROPPED: Final = ": fill it in, or remove it; the API server drops a key withou
 
 
 def cautions(document: PolicyDocument) -> Iterator[Caution]:
-    """The document's warnings, each at its path from the document's root."""
+    """Yield the document's warnings, each at its path from the document's root."""
     if isinstance(document, PlacementPolicy):
         for part, placement in document.spec.parts():
             yield from _placement(placement, ("spec", part))
@@ -136,7 +136,7 @@ def _token_volumes(match: Match, at: Path) -> Iterator[Caution]:
 
 
 def _written_fields(model: Strict) -> Iterator[tuple[str, object]]:
-    """The fields that a document writes, by their names in it."""
+    """Yield the fields that a document writes, by their names in it."""
     yield from model.model_dump(by_alias=True, exclude_unset=True).items()
 
 
@@ -226,7 +226,7 @@ def _single_node(key: str, at: Path) -> Iterator[Caution]:
 
 
 def _unmatched(spec: PolicySpec) -> Iterator[Caution]:
-    """The policy matches no pod, is enforced for none, or a block of it excludes none."""
+    """Yield the policy matches no pod, is enforced for none, or a block of it excludes none."""
     match = spec.match or Match()
     found = unmatchable(match, spec.exclude)
     if found:
@@ -244,7 +244,7 @@ def _unmatched(spec: PolicySpec) -> Iterator[Caution]:
 
 
 def _unmatched_exception(match: Match) -> Iterator[Caution]:
-    """The exception matches no pod."""
+    """Yield the exception matches no pod."""
     if found := unmatchable(match):
         yield _matches_nothing(found.at, f"the exception matches no pod: {found.why}")
 

@@ -40,7 +40,7 @@ class Objects:
         self._memory = Memory()
 
     def load(self, objects: Mapping[str, bytes]) -> Loaded:
-        """The policy set of whole objects as JSON text, by resource and name.
+        """Return the policy set of whole objects as JSON text, by resource and name.
 
         Names are as in `placementpolicies/spot`: they are the places of what is found. The hash is
         that of the same documents in files. Raises InvalidDocuments with every finding, warnings
@@ -64,11 +64,11 @@ class Objects:
         )
 
     def served(self, objects: Mapping[str, bytes]) -> Served:
-        """The set of the objects, with its faults. Raises as `load` does."""
+        """Return the set of the objects, with its faults. Raises as `load` does."""
         return load_served(self.documents(objects), self._compiler, self._memory)
 
     def documents(self, objects: Mapping[str, bytes]) -> Documents[PolicyDocument]:
-        """The objects' texts as documents; safe in any thread."""
+        """Return the objects' texts as documents; safe in any thread."""
         known = self._known
         self._known = current = {
             place: _read_cached(known.get(place), place, text)
@@ -82,12 +82,12 @@ def _read_cached(known: _Read | None, place: str, text: bytes) -> _Read:
 
 
 def load_objects(objects: Mapping[str, bytes]) -> Loaded:
-    """The policy set of objects that are read only once: see Objects.load."""
+    """Return the policy set of objects that are read only once: see Objects.load."""
     return Objects().load(objects)
 
 
 def read_object(place: str, text: bytes) -> Documents[PolicyDocument]:
-    """Reads one object; never raises, whatever is in it."""
+    """Read one object; never raises, whatever is in it."""
     try:
         root = _node(orjson.loads(text), MAX_DEPTH)
     except ValueError as error:
@@ -104,7 +104,7 @@ def _together(parts: list[Documents[PolicyDocument]]) -> Documents[PolicyDocumen
 
 
 def _node(value: Any, depth: int) -> yaml_tree.Node:
-    """A JSON value as a YAML tree. Raises ValueError if it is nested too deeply."""
+    """Return a JSON value as a YAML tree. Raises ValueError if it is nested too deeply."""
     if not depth:
         raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
     match value:

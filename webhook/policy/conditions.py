@@ -80,7 +80,7 @@ class MatchField(NamedTuple):
         return is_subdomain(text) if self.dotted else is_label(text)
 
     def parse_label(self, text: str) -> object:
-        """The value for a text in the field's label; None if it counts as unset."""
+        """Return the value for a text in the field's label; None if it counts as unset."""
         if not self.words:
             return parse_index(text)
         return text.lower() if text.lower() in self.words else None
@@ -120,18 +120,18 @@ FIELDS: Final = (
 
 
 def fields_of(*forms: Form) -> dict[str, MatchField]:
-    """The fields of these forms, by name."""
+    """Return the fields of these forms, by name."""
     return {field.name: field for field in FIELDS if field.form in forms}
 
 
 def given_fields(match: Match) -> list[tuple[MatchField, Any]]:
-    """The fields that a block gives, each with its value."""
+    """Return the fields that a block gives, each with its value."""
     values = vars(match)
     return [(field, values[field.name]) for field in FIELDS if values[field.name] is not None]
 
 
 def describe_fields(match: Match) -> Iterator[tuple[MatchField, str]]:
-    """The fields that a block gives, each with its value as a text for people."""
+    """Yield the fields that a block gives, each with its value as a text for people."""
     for field, value in given_fields(match):
         if field.form == "labels":
             yield field, ", ".join(map(str, compile_selector(value).conditions)) or "any"
@@ -160,7 +160,7 @@ def collect_tested(blocks: Iterable[Match]) -> dict[str, frozenset[object]]:
 def merge_tested(
     parts: Iterable[Mapping[str, frozenset[object]]],
 ) -> dict[str, frozenset[object]]:
-    """The fields and values of all the parts."""
+    """Return the fields and values of all the parts."""
     found: dict[str, set[object]] = {}
     for part in parts:
         for name, values in part.items():
@@ -169,7 +169,7 @@ def merge_tested(
 
 
 def reduce_value(field: MatchField, subject: Subject, tested: frozenset[object]) -> object:
-    """The part of the pod's value that blocks with only these values can distinguish."""
+    """Return the part of the pod's value that blocks with only these values can distinguish."""
     value = attrgetter(field.subject)(subject)
     match field.form:
         case "labels":
@@ -206,7 +206,7 @@ class Block(NamedTuple):
         return True
 
     def failed(self, subject: Subject) -> str | None:
-        """The first condition that does not hold, and what the pod has instead; or None."""
+        """Return the first condition that does not hold, and what the pod has instead; or None."""
         for condition in self.conditions:
             if not condition.holds(subject):
                 return f"{condition.name}: {condition.instead(subject)}"
@@ -214,7 +214,7 @@ class Block(NamedTuple):
 
 
 def block(match: Match) -> Block:
-    """The compiled block."""
+    """Return the compiled block."""
     return Block(
         tuple(_COMPILERS[field.form](field, value) for field, value in given_fields(match))
     )

@@ -85,7 +85,7 @@ class Forms(Generic[M]):
         return f"want a document with apiVersion and kind, one of {', '.join(self.models)}"
 
     def unknown(self, kind: object) -> str:
-        """The message for an unknown or missing kind."""
+        """Return the message for an unknown or missing kind."""
         known = ", ".join(self.models)
         hint = guess(kind, tuple(self.models)) if isinstance(kind, str) else ""
         if len(self.models) == 1:
@@ -104,7 +104,7 @@ class Wrong(NamedTuple):
 
 
 def judge(node: yaml_tree.Node, forms: Forms[M]) -> tuple[M | None, list[Wrong]]:
-    """The document's model if it has no errors, and its errors."""
+    """Return the document's model if it has no errors, and its errors."""
     data = forms.value(node)
     if not isinstance(data, dict):
         return None, [Wrong((), node.place, forms.expected)]
@@ -176,7 +176,7 @@ def locate_error(line: ErrorDetails, node: yaml_tree.Node) -> Wrong:
 
 
 def sentence(error: ErrorDetails, written: str | None = None) -> str:
-    """The message without the place. `written` is the scalar's text in the file."""
+    """Return the message without the place. `written` is the scalar's text in the file."""
     kind, value = error["type"], error["input"]
     if kind.startswith(OWN_ERROR):
         return error["msg"]

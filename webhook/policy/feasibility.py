@@ -98,14 +98,14 @@ def of_policy(
     classes: Iterable[CapacityClass],
     nodes: Sequence[Node],
 ) -> tuple[Concern, ...]:
-    """The problems of one policy with these nodes; `classes` are all classes of its set."""
+    """Return the problems of one policy with these nodes; `classes` are all classes of its set."""
     judging = _Judging(len(nodes), NodeMasks(nodes), Makers(classes, nodes))
     judging.policy(_PolicySettings(name, settings), _standing(fold((name,), settings)))
     return tuple(judging.concerns)
 
 
 def of_class(capacity: CapacityClass, nodes: Sequence[Node]) -> tuple[Concern, ...]:
-    """The problems of one class with these nodes."""
+    """Return the problems of one class with these nodes."""
     judging = _Judging(len(nodes), NodeMasks(nodes), Makers((), nodes))
     judging.capacity_class(capacity)
     return tuple(judging.concerns)
@@ -117,7 +117,8 @@ class _PolicySettings(NamedTuple):
 
 
 def _standing(bundle: Bundle) -> list[PlacementSetting]:
-    """The settings of one policy that are left after folding; one part may exclude another."""
+    """Return the settings of one policy that are left after folding; one part may exclude
+    another."""
     return [*node_settings(bundle), *bundle.tolerations, *bundle.scalars]
 
 
@@ -172,8 +173,9 @@ class _Judging:
         settings: Sequence[PlacementSetting],
         tolerations: Sequence[Toleration],
     ) -> tuple[list[PlacementSetting], int, tuple[str, ...]]:
-        """The settings that restrict nodes, the nodes that they leave, and classes that create
-        such."""
+        """Return the settings that restrict nodes, the nodes that they leave, and classes that
+        create such.
+        """
         limits = [setting for setting in settings if limits_nodes(setting)]
         left = self.nodes.mask_for(limits)
         tolerated = self.nodes.tolerated(left, tolerations).bit_count()
@@ -237,7 +239,7 @@ class _Judging:
                     yield _concern(policy, path_of(policy, setting), what, "warning", about)
 
     def _blocking_taints(self, nodes: int, tolerations: Sequence[Toleration]) -> str:
-        """The taints that are not tolerated, if every node has one; else none."""
+        """Return the taints that are not tolerated, if every node has one; else none."""
         found = list(self.nodes.taints(nodes, tolerations))
         if not all(taints for taints, _ in found):
             return ""
@@ -250,7 +252,7 @@ class _Judging:
 
 
 def _runtime_class(settings: Iterable[PlacementSetting]) -> str:
-    """The RuntimeClass that the settings name; empty if there is none."""
+    """Return the RuntimeClass that the settings name; empty if there is none."""
     scalars = (each for each in settings if isinstance(each, ScalarSetting))
     return next((str(each.value) for each in scalars if each.name == runtime_class.FIELD), "")
 

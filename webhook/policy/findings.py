@@ -132,7 +132,7 @@ _NAMED: Final = 3
 
 
 def condensed(findings: Iterable[Finding], *, same_words: bool = True) -> list[Finding]:
-    """The findings, with one for all of one kind about one field of many policies.
+    """Return the findings, with one for all of one kind about one field of many policies.
 
     Without `same_words` those whose messages are equal count once.
     """

@@ -71,7 +71,7 @@ class LabelTable:
         }
 
     def possible(self, labels: Mapping[str, str]) -> int:
-        """The policies possible for these labels."""
+        """Return the policies possible for these labels."""
         mask, ruled_out = self.open, 0
         if self._by_key:
             for key in self._by_key.keys() & labels.keys():
@@ -100,7 +100,7 @@ def _key(entered: Mapping[str | None, int], ruled_out: Mapping[str | None, int])
 
 
 def _index_value(field: MatchField, wanted: Sequence[Any]) -> Lookup:
-    """The dimension of a list or a flag, of which a pod has one value."""
+    """Return the dimension of a list or a flag, of which a pod has one value."""
     open_to_all, by_value = _make_table(wanted)
     possible = {value: open_to_all | mask for value, mask in by_value.items()}
     value = attrgetter(field.subject)
@@ -108,7 +108,7 @@ def _index_value(field: MatchField, wanted: Sequence[Any]) -> Lookup:
 
 
 def _index_values(field: MatchField, wanted: Sequence[Any]) -> Lookup:
-    """The dimension of a list of which a pod may have several values."""
+    """Return the dimension of a list of which a pod may have several values."""
     open_to_all, by_value = _make_table(wanted)
     values = attrgetter(field.subject)
 
@@ -122,7 +122,7 @@ def _index_values(field: MatchField, wanted: Sequence[Any]) -> Lookup:
 
 
 def _index_names(field: MatchField, wanted: Sequence[Sequence[str] | None]) -> Lookup:
-    """The dimension of globs, of which a pod has one name."""
+    """Return the dimension of globs, of which a pod has one name."""
     with_globs = [listed is not None and any(map(is_glob, listed)) for listed in wanted]
     patterns = [
         (1 << bit, globs(listed or ())) for bit, listed in enumerate(wanted) if with_globs[bit]
@@ -156,7 +156,7 @@ def _index_labels(field: MatchField, wanted: Sequence[LabelSelector | None]) -> 
 
 
 def _make_table(wanted: Iterable[Any]) -> tuple[int, dict[Hashable, int]]:
-    """The policies without the field, and those that each value leaves possible."""
+    """Return the policies without the field, and those that each value leaves possible."""
     open_to_all = 0
     by_value: dict[Hashable, int] = {}
     for bit, values in enumerate(wanted):
@@ -193,7 +193,7 @@ class Index:
         ]
 
     def candidates(self, subject: Subject) -> Iterator[int]:
-        """The positions of the policies that the pod may match, in their order."""
+        """Yield the positions of the policies that the pod may match, in their order."""
         mask = self._all
         for lookup in self._lookups:
             mask &= lookup(subject)

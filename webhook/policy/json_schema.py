@@ -16,12 +16,14 @@ _REFERENCE: Final = "#/$defs/"
 
 
 def names() -> tuple[str, ...]:
-    """The arguments of `schema`: each kind in lower case, and ALL."""
+    """Return the arguments of `schema`: each kind in lower case, and ALL."""
     return (*(kind.lower() for kind in KNOWN), ALL)
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The schema of one kind, or with ALL of a document of any kind. KeyError for other names."""
+    """Return the schema of one kind, or with ALL of a document of any kind. KeyError for other
+    names.
+    """
     if name == ALL:
         return _any_kind()
     kind, model = {kind.lower(): (kind, model) for kind, model in KNOWN.items()}[name]
@@ -29,7 +31,7 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def document_schema(kind: str, whole: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a kind of document, from pydantic's schema of its model."""
+    """Return the schema of a kind of document, from pydantic's schema of its model."""
     return {"$schema": DIALECT, "title": f"Fairlead {kind}", **_plain(whole)}
 
 
@@ -46,7 +48,8 @@ def _any_kind() -> dict[str, Any]:
 
 
 def _plain(node: Any) -> Any:
-    """A schema as a person would write it: without null, and without titles made from names."""
+    """Return a schema as a person would write it: without null, and without titles made from
+    names."""
     if isinstance(node, list):
         return [_plain(item) for item in node]
     if not isinstance(node, dict):
@@ -70,12 +73,13 @@ def _plain(node: Any) -> Any:
 
 
 def page(kind: str) -> str:
-    """The page of a kind: every field with its type and meaning. KeyError for unknown kinds."""
+    """Return the page of a kind: every field with its type and meaning. KeyError for unknown
+    kinds."""
     return page_of(kind, schema(kind.lower()))
 
 
 def page_of(kind: str, whole: dict[str, Any]) -> str:
-    """The page of the kind that has this schema."""
+    """Return the page of the kind that has this schema."""
     definitions: dict[str, Any] = whole["$defs"]
     command = f"fairlead schema {kind.lower()} -o markdown"
     lines = [
@@ -147,7 +151,7 @@ def _mapping(field: dict[str, Any]) -> str:
 
 
 def _format_value(value: object) -> str:
-    """A value in the form of a document."""
+    """Return a value in the form of a document."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -160,7 +164,7 @@ def _range(field: dict[str, Any]) -> str:
 
 
 def _reachable(start: dict[str, Any], definitions: dict[str, Any]) -> list[str]:
-    """The definitions that a schema refers to, in the order of first reference."""
+    """Return the definitions that a schema refers to, in the order of first reference."""
     found: list[str] = []
     for name in _references(start["properties"]):
         if name not in found:

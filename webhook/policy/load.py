@@ -45,7 +45,7 @@ class Loaded(NamedTuple):
 
 
 def load(files: Mapping[str, bytes]) -> Loaded:
-    """The policy set of all documents in the files, given by name.
+    """Return the policy set of all documents in the files, given by name.
 
     Raises InvalidDocuments with every finding, warnings included, if one of them is an error.
     """
@@ -53,7 +53,7 @@ def load(files: Mapping[str, bytes]) -> Loaded:
 
 
 def compiled(documents: Documents[PolicyDocument], compiler: Compiler | None = None) -> Loaded:
-    """The policy set of documents. Raises as `load` does.
+    """Return the policy set of documents. Raises as `load` does.
 
     `compiler` may have cached what it compiled for the previous set.
     """
@@ -218,7 +218,8 @@ def _check_members(
 
 
 def _selected(document: Document) -> Iterator[tuple[str, Path]]:
-    """The pod labels that the selectors of a policy or an exception read, each with its path."""
+    """Yield the pod labels that the selectors of a policy or an exception read, each with its
+    path."""
     model = document.model
     if isinstance(model, CapacityClassDocument | RunSource):
         return

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def of_class(capacity: CapacityClass, nodes: Iterable[Node]) -> list[Node]:
-    """The nodes of a capacity class."""
+    """Return the nodes of a capacity class."""
     return [node for node in nodes if is_of(capacity, node)]
 
 
@@ -39,7 +39,7 @@ def is_of(capacity: CapacityClass, node: Node) -> bool:
 
 
 def tolerations_of(settings: Iterable[PlacementSetting]) -> Iterator[Toleration]:
-    """The tolerations of the settings, including those of capacity classes.
+    """Yield the tolerations of the settings, including those of capacity classes.
 
     A RuntimeClass is not read, and may tolerate every taint.
     """
@@ -53,7 +53,7 @@ def tolerations_of(settings: Iterable[PlacementSetting]) -> Iterator[Toleration]
 
 
 def untolerated(node: Node, tolerations: Sequence[Toleration]) -> list[Taint]:
-    """The permanent taints of the node that these tolerations do not cover."""
+    """Return the permanent taints of the node that these tolerations do not cover."""
     return [
         taint
         for taint in node.taints
@@ -86,18 +86,18 @@ class NodeMasks:
         self._closed = self._by_taints()
 
     def mask_for(self, settings: Iterable[PlacementSetting]) -> int:
-        """The nodes whose labels meet every one of the settings."""
+        """Return the nodes whose labels meet every one of the settings."""
         mask = self.all
         for setting in settings:
             mask &= self._mask(setting)
         return mask
 
     def of_class(self, capacity: CapacityClass) -> int:
-        """The nodes of a capacity class."""
+        """Return the nodes of a capacity class."""
         return self._once(("class", capacity.name), lambda node: is_of(capacity, node))
 
     def tolerated(self, mask: int, tolerations: Sequence[Toleration]) -> int:
-        """The nodes whose permanent taints are all tolerated."""
+        """Return the nodes whose permanent taints are all tolerated."""
         for nodes, node in self._closed:
             if mask & nodes and untolerated(node, tolerations):
                 mask &= ~nodes
@@ -106,7 +106,7 @@ class NodeMasks:
     def taints(
         self, mask: int, tolerations: Sequence[Toleration]
     ) -> Iterable[tuple[Sequence[Taint], int]]:
-        """The permanent taints that are not tolerated, each with the number of nodes."""
+        """Return the permanent taints that are not tolerated, each with the number of nodes."""
         for nodes, node in self._closed:
             if mask & nodes:
                 yield untolerated(node, tolerations), (mask & nodes).bit_count()
@@ -142,7 +142,7 @@ class NodeMasks:
         return mask
 
     def _by_taints(self) -> list[tuple[int, Node]]:
-        """The nodes with the same taints, and one of them."""
+        """Return the nodes with the same taints, and one of them."""
         masks: dict[tuple[object, ...], int] = {}
         first: dict[tuple[object, ...], Node] = {}
         for at, node in enumerate(self._nodes):
@@ -162,7 +162,8 @@ class Makers:
     def makers_for(
         self, limits: Iterable[PlacementSetting], tolerations: Sequence[Toleration]
     ) -> tuple[str, ...]:
-        """The names of those that could create a node for a pod with these settings, sorted."""
+        """Return the names of those that could create a node for a pod with these settings,
+        sorted."""
         if not self._classes:
             return ()
         selector: dict[str, str] = {}

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 def of_pod(pod: PodPlacement) -> str | None:
-    """The pod's system, from its os, its nodeSelector, or all terms of its required affinity."""
+    """Return the pod's system, from its os, its nodeSelector, or all terms of its required
+    affinity.
+    """
     return (
         pod.operating_system
         or pod.node_selector.get(names.OS_LABEL)
@@ -35,7 +37,8 @@ def of_pod(pod: PodPlacement) -> str | None:
 
 
 def required_system(settings: Iterable[PlacementSetting]) -> tuple[int, str] | None:
-    """The first system that the settings name, and the rank of its part (0: requirements)."""
+    """Return the first system that the settings name, and the rank of its part (0:
+    requirements)."""
     found: list[tuple[int, str]] = []
     for setting in settings:
         system = _system_of(setting)
@@ -56,7 +59,7 @@ def _system_of(setting: PlacementSetting) -> str | None:
 
 
 def _of_terms(terms: Sequence[Term]) -> str | None:
-    """The one operating system that every term names, or None."""
+    """Return the one operating system that every term names, or None."""
     systems = {_of_term(term) for term in terms}
     return systems.pop() if len(systems) == 1 else None
 
@@ -72,7 +75,7 @@ def _of_term(term: Term) -> str | None:
 def other_system(
     matched: tuple[int, ...], systems: Mapping[int, tuple[int, str]], pod: PodPlacement
 ) -> tuple[int, ...]:
-    """The matched policies, by position, whose nodes run another system than the pod.
+    """Return the matched policies, by position, whose nodes run another system than the pod.
 
     `systems` has the result of `required_system` for each policy that names one. If the pod names
     none, the policy that is first in the fold decides for all.

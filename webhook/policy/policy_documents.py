@@ -23,10 +23,10 @@ _POLICIES: Final[Forms[PolicyDocument]] = Forms(
 
 
 def parse(files: Mapping[str, bytes]) -> reader.Documents[PolicyDocument]:
-    """Reads policy files, YAML or JSON, by name; never raises, whatever is in them."""
+    """Read policy files, YAML or JSON, by name; never raises, whatever is in them."""
     return reader.read_files(files, _POLICIES)
 
 
 def parse_object(place: str, root: Node) -> reader.Documents[PolicyDocument]:
-    """Reads one object of a cluster, given as a tree; `place` is its resource and name."""
+    """Read one object of a cluster, given as a tree; `place` is its resource and name."""
     return reader.read_one(place, root, _POLICIES)

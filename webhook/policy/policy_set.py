@@ -67,7 +67,7 @@ class Policy:
         return not (self.exclude and any(part.holds(subject) for part in self.exclude))
 
     def failed(self, subject: Subject) -> str | None:
-        """The condition by which the policy does not match the pod; None if it matches."""
+        """Return the condition by which the policy does not match the pod; None if it matches."""
         reason = self.match.failed(subject)
         if reason is not None:
             return f"match.{reason}"
@@ -127,7 +127,8 @@ class PolicySet:
         self._bundles: dict[tuple[tuple[int, ...], tuple[int, ...]], Bundle] = {}
 
     def with_exceptions_of(self, other: PolicySet) -> PolicySet:
-        """This set with the other's exceptions in place of its own; the hash stays as it is."""
+        """Return this set with the other's exceptions in place of its own; the hash stays as it
+        is."""
         made = copy(self)
         made.exceptions = other.exceptions
         # At least all fields of the exceptions; more do no harm.
@@ -135,7 +136,7 @@ class PolicySet:
         return made
 
     def matching(self, subject: Subject) -> tuple[int, ...]:
-        """The positions of the policies that match, in their order."""
+        """Return the positions of the policies that match, in their order."""
         policies = self.policies
         return tuple(
             [at for at in self._index.candidates(subject) if policies[at].matches(subject)]
@@ -147,7 +148,7 @@ class PolicySet:
         flavor: Flavor | None = None,
         requiring: tuple[int, ...] = (),
     ) -> Bundle:
-        """The bundle of the policies at these positions.
+        """Return the bundle of the policies at these positions.
 
         Those that are also in `requiring` give only their requirements. `flavor` is what Kueue put
         into the pod. If it comes before overrides, the bundle has no setting that contradicts it.
@@ -190,7 +191,7 @@ class Compiler:
         self._classes: dict[str, CapacityClass] = {}
 
     def classes(self, classes: Mapping[str, CapacityClass]) -> dict[str, CapacityClass]:
-        """The classes; unchanged ones are the same objects as before.
+        """Return the classes; unchanged ones are the same objects as before.
 
         Settings of a set are compared by the identity of their class.
         """
@@ -203,7 +204,7 @@ class Compiler:
     def policies(
         self, models: Sequence[PlacementPolicy], classes: Mapping[str, CapacityClass]
     ) -> tuple[Policy, ...]:
-        """The models compiled, in their order."""
+        """Return the models compiled, in their order."""
         result = []
         for model in models:
             known = self._policies.get(model.name)

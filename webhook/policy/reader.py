@@ -48,7 +48,7 @@ class Document(Generic[M]):
         at_key: bool = False,
         kind: Kind = Kind.DOCUMENT,
     ) -> Finding:
-        """A finding about this document, at the path's place."""
+        """Return a finding about this document, at the path's place."""
         place = self.locate(path, at_key=at_key)
         text = path_text((*self._prefix, *path))
         return Finding(self.file, *place, text, message, severity, about=about, kind=kind)
@@ -87,14 +87,14 @@ class Documents(Generic[M]):
         return tuple(finding for finding in self.findings if finding.severity == "warning")
 
     def sound(self) -> tuple[Document[M], ...]:
-        """The documents. Raises InvalidDocuments, with the errors, if there are any."""
+        """Return the documents. Raises InvalidDocuments, with the errors, if there are any."""
         if self.errors:
             raise InvalidDocuments(self.errors)
         return self.documents
 
 
 def read_files(files: Mapping[str, bytes], forms: Forms[M]) -> Documents[M]:
-    """Reads files, YAML or JSON, by name; never raises, whatever is in them.
+    """Read files, YAML or JSON, by name; never raises, whatever is in them.
 
     Files are read in the order of their names. Documents that are empty are skipped, the items of
     a List are documents of their own.
@@ -200,7 +200,7 @@ def _name(data: Mapping[str, Any]) -> str:
 
 
 def _with_paths(tree: Tree) -> Iterator[tuple[Path, Fault]]:
-    """The faults of a text, each with its path; within a key there is no path."""
+    """Yield the faults of a text, each with its path; within a key there is no path."""
     paths: dict[int, Path] = {}
     if tree.faults:
         for path, node in yaml_tree.walk(tree.root):
@@ -211,7 +211,7 @@ def _with_paths(tree: Tree) -> Iterator[tuple[Path, Fault]]:
 
 
 def _items(root: yaml_tree.Node) -> list[tuple[yaml_tree.Node, Path]] | None:
-    """The documents of one YAML document: none if it is empty, several if it is a List.
+    """Return the documents of one YAML document: none if it is empty, several if it is a List.
 
     None if it is a List that has no list of items.
     """

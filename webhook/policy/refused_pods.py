@@ -34,7 +34,7 @@ PATHS: Final[Mapping[str, str]] = {
 
 
 def refused_settings(document: Document) -> Iterator[Finding]:
-    """Settings of a policy with which every API server rejects a pod."""
+    """Yield settings of a policy with which every API server rejects a pod."""
     if not isinstance(document.model, PlacementPolicy):
         return
     for part, placement in document.model.spec.parts():
@@ -63,7 +63,7 @@ def _faults(placement: PlacementModel) -> Iterator[Fault]:
 def missing_classes(
     documents: Iterable[Document], there: Mapping[str, Collection[str]]
 ) -> Iterator[Finding]:
-    """Settings that name missing objects. `there`: the cluster's objects' names, by kind."""
+    """Yield settings that name missing objects. `there`: the cluster's objects' names, by kind."""
     for document, field, path, name in _named(documents):
         kind = KINDS[field]
         if kind in there and name not in there[kind]:
@@ -85,7 +85,9 @@ def refusals(
 
 
 def classes_of(placement: PodPlacement) -> Iterator[tuple[str, str, str]]:
-    """The objects that a placement names and that a cluster may not have: field, kind and name."""
+    """Yield the objects that a placement names and that a cluster may not have: field, kind and
+    name.
+    """
     if (name := placement.priority_class_name) and name not in SYSTEM_CLASSES:
         yield "priorityClassName", "PriorityClass", name
     if name := placement.runtime_class_name:

@@ -90,7 +90,7 @@ class Clause(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """A key, unless the rule always applies; and the names of its values."""
+        """Yield a key, unless the rule always applies; and the names of its values."""
         if "always" not in given or "label" in given or "annotation" in given:
             yield from _one_of(given, "label", "annotation")
         if not {"always", "words", "ours"} & set(given):
@@ -329,7 +329,7 @@ class Like(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """A spec of a kind, or a whole object."""
+        """Yield a spec of a kind, or a whole object."""
         yield from _one_of(given, "spec", "object")
         for name in ("group", "kind"):
             if ("spec" in given) != (name in given):

@@ -60,7 +60,8 @@ class Selector:
     matches: Matcher = field(repr=False, compare=False)
 
     def failed(self, labels: Labels) -> str | None:
-        """The first condition that does not hold, with the labels' value; None if all hold."""
+        """Return the first condition that does not hold, with the labels' value; None if all
+        hold."""
         for condition in self.conditions:
             if not condition.matcher()(labels):
                 value = labels.get(condition.key)
@@ -85,7 +86,7 @@ class Selector:
 
 
 def compile_selector(selector: LabelSelector) -> Selector:
-    """The selector in a form that is quick to evaluate. An empty one selects everything."""
+    """Return the selector in a form that is quick to evaluate. An empty one selects everything."""
     pairs = (selector.match_labels or {}).items()
     conditions = (
         *(Condition(key, "In", (value,)) for key, value in sorted(pairs)),
@@ -98,7 +99,7 @@ def compile_selector(selector: LabelSelector) -> Selector:
 
 
 def selector_of(conditions: tuple[Condition, ...]) -> Selector:
-    """The conjunction of selectors."""
+    """Return the conjunction of selectors."""
     return Selector(conditions, _all_of([condition.matcher() for condition in conditions]))
 
 

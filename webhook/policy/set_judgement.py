@@ -108,7 +108,7 @@ def count_bytes(document: Document) -> int:
 
 
 def placed(concerns: Iterable[Concern], documents: Iterable[Document]) -> Iterator[Finding]:
-    """The concerns as findings, each at its place."""
+    """Yield the concerns as findings, each at its place."""
     found: dict[tuple[str, str], Document] = {
         (each.model.kind, each.model.name): each for each in documents
     }
@@ -131,7 +131,7 @@ def load_served(
     compiler: Compiler | None = None,
     memory: Memory | None = None,
 ) -> Served:
-    """The set of the documents. Raises InvalidDocuments, though not for faults."""
+    """Return the set of the documents. Raises InvalidDocuments, though not for faults."""
     loaded = compiled(documents, compiler)
     ready = (memory or Memory()).policies(documents.documents, loaded.policies.classes)
     found = [*faults(ready), *_faults_of_documents(documents.documents)]
@@ -139,7 +139,7 @@ def load_served(
 
 
 def load_sound(files: Mapping[str, bytes]) -> PolicySet:
-    """The set of files that is to serve. Raises InvalidDocuments, for faults too.
+    """Return the set of files that is to serve. Raises InvalidDocuments, for faults too.
 
     A folder with faults does not replace a set that serves, and they cannot be written to a
     cluster: no answer may be made of them as if they were in force.

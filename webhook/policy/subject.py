@@ -44,7 +44,7 @@ def subject_of(
     spec: JsonObject,
     asked: Container[str],
 ) -> Subject:
-    """The subject of a v1.PodSpec.
+    """Return the subject of a v1.PodSpec.
 
     `asked` has the names of the match fields that a policy gives: reading resources or volumes
     visits all of the pod's containers or volumes.
@@ -61,7 +61,8 @@ def subject_of(
 
 
 def resources(spec: JsonObject) -> frozenset[str]:
-    """The resources that a v1.PodSpec or its containers request; a limit alone requests as much.
+    """Return the resources that a v1.PodSpec or its containers request; a limit alone requests as
+    much.
 
     Claims of dynamic resource allocation are not among them.
 
@@ -87,7 +88,7 @@ def resources(spec: JsonObject) -> frozenset[str]:
 
 
 def volumes(spec: JsonObject) -> frozenset[str]:
-    """The types of a pod's volumes: the member of each v1.Volume that is not its name.
+    """Return the types of a pod's volumes: the member of each v1.Volume that is not its name.
 
     A volume without one is an emptyDir.
 
@@ -101,7 +102,7 @@ def volumes(spec: JsonObject) -> frozenset[str]:
 
 
 def service_account(spec: JsonObject) -> str:
-    """The service account of a v1.PodSpec, also where only the deprecated field names it.
+    """Return the service account of a v1.PodSpec, also where only the deprecated field names it.
 
     Source: the admission plugin ServiceAccount, which runs before webhooks, and
     Convert_v1_PodSpec_To_core_PodSpec, k8s.io/kubernetes/pkg/apis/core/v1.

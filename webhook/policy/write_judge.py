@@ -87,13 +87,13 @@ class Judgement(NamedTuple):
 
 
 def content(text: bytes) -> Any:
-    """The content of an object, without metadata and status."""
+    """Return the content of an object, without metadata and status."""
     content: dict[str, Any] = orjson.loads(text)
     return {key: value for key, value in content.items() if key not in ("metadata", "status")}
 
 
 def called(place: str) -> str:
-    """The name of an object in messages: `policy 'spot'`.
+    """Return the name of an object in messages: `policy 'spot'`.
 
     >>> called("capacityclasses/spot")
     "class 'spot'"
@@ -136,7 +136,8 @@ class Judge:
         classes: Mapping[str, Collection[str]] | None = None,
         now: datetime | None = None,
     ) -> Judgement:
-        """The judgement of a write to objects that are given as JSON text, by resource and name.
+        """Return the judgement of a write to objects that are given as JSON text, by resource and
+        name.
 
         `nodes`, and names of `classes` by kind, are the cluster's at this moment, None if they are
         not known: they may change, so findings about them are warnings. Without `now`, there are
@@ -176,7 +177,7 @@ class Judge:
         return found._replace(findings=[*found.findings, *of_time])
 
     def _together(self, write: Write, before: _Set, after: _Set) -> list[Finding]:
-        """Findings about policies with each other after the write."""
+        """Return findings about policies with each other after the write."""
         resource, _, name = write.place.partition("/")
         if write.new is None:
             return []
@@ -194,7 +195,9 @@ def _of_classes(write: Write, of: _Set, classes: Mapping[str, Collection[str]]) 
 
 
 def _of_nodes(write: Write, of: _Set, nodes: Sequence[Node]) -> list[Finding]:
-    """Findings about the written object with these nodes: warnings, because nodes may change."""
+    """Return findings about the written object with these nodes: warnings, because nodes may
+    change.
+    """
     name = write.place.partition("/")[2]
     document = next((each for each in of.documents if each.file == write.place), None)
     concerns: list[Concern] = []
@@ -217,7 +220,7 @@ def _complements(name: str, documents: Sequence[Document]) -> Iterator[str]:
 
 
 def _lines(write: Write, warnings: Sequence[Finding]) -> Iterator[str]:
-    """A line for each warning; one for all objects with the same warning."""
+    """Yield a line for each warning; one for all objects with the same warning."""
     files: dict[tuple[str, str], list[str]] = {}
     for each in warnings:
         files.setdefault((each.path, each.message), []).append(each.file)
@@ -230,7 +233,7 @@ def _lines(write: Write, warnings: Sequence[Finding]) -> Iterator[str]:
 
 
 def _refusals(write: Write, errors: Sequence[Finding]) -> tuple[str, ...]:
-    """A line for each error; one for all objects that name a deleted class."""
+    """Return a line for each error; one for all objects that name a deleted class."""
     resource, _, name = write.place.partition("/")
     gone = write.new is None and resource == names.CAPACITY_CLASSES
     orphans = [each for each in errors if gone and _misses(each, name)]
@@ -259,7 +262,7 @@ def _line(write: Write, error: Finding) -> str:
 
 
 def added(after: Sequence[Finding], before: Iterable[Finding]) -> list[Finding]:
-    """The findings that are new, not only moved or worded differently.
+    """Return the findings that are new, not only moved or worded differently.
 
     That not all was checked is always reported. A rejection by several policies is not new if some
     of them rejected the pods before.

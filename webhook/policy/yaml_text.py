@@ -212,7 +212,7 @@ class Composer:
     _anchors: dict[str, Node] = field(default_factory=dict)
 
     def scalar(self, event: yaml.ScalarEvent) -> None:
-        """A leaf."""
+        """Add a leaf."""
         text = event.value
         quoted = event.style in _QUOTED or event.tag in _TEXT
         node = Scalar(place_of(event, self.origin), text if quoted else plain(text), text, quoted)
@@ -220,13 +220,13 @@ class Composer:
         self._add(node)
 
     def open(self, event: yaml.CollectionStartEvent, node: Sequence | Mapping) -> None:
-        """The start of a list or mapping. Raises Unreadable if it is too deep."""
+        """Begin a list or mapping. Raises Unreadable if it is too deep."""
         self._check_depth(0, node.place)
         self._meet(node, event)
         self._stack.append(_Open(node))
 
     def close(self) -> None:
-        """The end of the innermost list or mapping."""
+        """End the innermost list or mapping."""
         opened = self._stack.pop()
         node, children = opened.node, opened.children
         node.size += sum(child.size for child in children)
@@ -238,7 +238,7 @@ class Composer:
         self._add(node)
 
     def alias(self, event: yaml.AliasEvent) -> None:
-        """A node once more. Raises Unreadable if there is none, or if it grows too much."""
+        """Add a node once more. Raises Unreadable if there is none, or if it grows too much."""
         place = place_of(event, self.origin)
         node = self._anchors.get(event.anchor or "")
         if node is None:
@@ -256,7 +256,7 @@ class Composer:
             raise Unreadable(place, f"nested more than {MAX_DEPTH} levels deep")
 
     def _meet(self, node: Node, event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
-        """What every new node may have: a tag, which is refused, and an anchor."""
+        """Read what every new node may have: a tag, which is refused, and an anchor."""
         if event.tag is not None:
             message = f"remove the tag {event.tag}; put text in quotes"
             self.faults.append(Fault(node.place, message, node))

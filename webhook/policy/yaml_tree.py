@@ -52,7 +52,9 @@ Node: TypeAlias = Scalar | Sequence | Mapping
 
 
 def value(node: Node) -> Any:
-    """The node as plain values: dictionaries, lists, and scalars of `webhook.policy.scalars`."""
+    """Return the node as plain values: dictionaries, lists, and scalars of
+    `webhook.policy.scalars`.
+    """
     match node:
         case Scalar():
             return node.value
@@ -63,7 +65,7 @@ def value(node: Node) -> Any:
 
 
 def find(node: Node, path: Path) -> Node | None:
-    """The node at a path, or None if there is none."""
+    """Return the node at a path, or None if there is none."""
     for step in path:
         match node:
             case Mapping() if step in node.entries:
@@ -76,7 +78,7 @@ def find(node: Node, path: Path) -> Node | None:
 
 
 def locate(node: Node, path: Path, *, at_key: bool = False) -> Place:
-    """The place of a path's value; for a missing one, that of the nearest parent.
+    """Return the place of a path's value; for a missing one, that of the nearest parent.
 
     A mapping or list below a key has the place of the key, where a reader looks for it. With
     `at_key`, a scalar has the place of its key too.
@@ -148,7 +150,7 @@ _MAX_NUMBER: Final = 64
 
 
 def plain(text: str) -> ScalarValue:
-    """The value of an unquoted scalar. Dates are text, as kubectl has them."""
+    """Return the value of an unquoted scalar. Dates are text, as kubectl has them."""
     if text in _NULL:
         return None
     if text in _BOOL:
@@ -159,7 +161,7 @@ def plain(text: str) -> ScalarValue:
 
 
 def _number(text: str) -> ScalarValue:
-    """The value of a text that begins as a number does."""
+    """Return the value of a text that begins as a number does."""
     if len(text) > _MAX_NUMBER:
         return Disputed(text, "a number") if text.strip("+-.eE_0123456789") == "" else text
     if _INT.fullmatch(text):

@@ -27,7 +27,7 @@ _STEP: Final = re.compile(r"([A-Za-z]+)|\[([^\]]*)\]")
 
 
 def parse(file: str, content: bytes) -> tuple[Document, ...]:
-    """The documents of one file, in their order; empty ones are skipped.
+    """Return the documents of one file, in their order; empty ones are skipped.
 
     Raises InvalidDocuments with every finding.
     """
@@ -70,7 +70,9 @@ def whole(pod: Pod) -> JsonObject:
 
 
 def written_at(field: str, pod: Pod) -> Path:
-    """The path in the test's `pod` of a field of the whole pod: metadata.labels[a] and so on."""
+    """Return the path in the test's `pod` of a field of the whole pod: metadata.labels[a] and so
+    on.
+    """
     steps: list[str | int] = []
     for name, key in _STEP.findall(field):
         steps.append(name or (int(key) if key.isdigit() else key))

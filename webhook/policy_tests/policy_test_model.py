@@ -116,7 +116,7 @@ class Pod(Strict):
 
 
 def _refused(given: Mapping[str, Any]) -> Iterator[field_checks.Fault]:
-    """What the API server rejects in the written pod; missing fields are filled in."""
+    """Yield what the API server rejects in the written pod; missing fields are filled in."""
     spec, metadata = given.get("spec"), given.get("metadata")
     for each in template_rules.faults(spec, more_volumes=True):
         if each.severity == "error" and _is_written(spec, each.path):
@@ -140,7 +140,7 @@ def _is_written(value: Any, path: field_checks.Path) -> bool:
 
 
 def _undisputed(value: Any) -> Any:
-    """The value without ambiguous scalars, which are reported elsewhere."""
+    """Return the value without ambiguous scalars, which are reported elsewhere."""
     if isinstance(value, dict):
         return {key: _undisputed(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -216,7 +216,7 @@ class Audited(Strict):
 
 
 def _empty(given: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    """The paths of expectations that are empty."""
+    """Yield the paths of expectations that are empty."""
     for name in ("equals", "contains", "lacks", "audited"):
         if given.get(name) == {}:
             yield (name,)
@@ -369,7 +369,7 @@ class _Plain(GenerateJsonSchema):
 
 
 def schema() -> dict[str, Any]:
-    """The schema of a PolicyTest document."""
+    """Return the schema of a PolicyTest document."""
     return {
         "$schema": _Plain.schema_dialect,
         **PolicyTest.model_json_schema(by_alias=True, schema_generator=_Plain),

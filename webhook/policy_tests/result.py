@@ -87,18 +87,18 @@ def policies_in(files: Mapping[str, bytes]) -> frozenset[Place]:
 
 
 def reached(loaded: Iterable[Place], verdicts: Iterable[Verdict]) -> frozenset[Place]:
-    """The policies that a test reaches."""
+    """Return the policies that a test reaches."""
     named = {name for verdict in verdicts for name in verdict.reached}
     return frozenset(place for place in loaded if place.policy in named)
 
 
 def stated_fields(model: Strict) -> dict[str, Any]:
-    """The fields that a part of a test names, by their outer names, as JSON."""
+    """Return the fields that a part of a test names, by their outer names, as JSON."""
     return model.model_dump(by_alias=True, exclude_none=True)
 
 
 def field_of(pod: JsonObject, name: str) -> Json:
-    """A placement field of a v1.Pod, None if it is unset. Our own annotation is left out."""
+    """Return a placement field of a v1.Pod, None if it is unset. Our own annotation is left out."""
     value = pod[BY_NAME[name].holder].get(name)
     if name == "annotations" and isinstance(value, dict):
         return {key: text for key, text in value.items() if key != names.PLACEMENT}
@@ -146,7 +146,7 @@ def holds(actual: Json, wanted: Json) -> bool:
 
 
 def format_value(value: Json) -> str:
-    """A value in one line; `unset` where there is nothing."""
+    """Return a value in one line; `unset` where there is nothing."""
     if is_empty(value):
         return "unset"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -97,7 +97,8 @@ def _evaluate(case: Case, world: World, cluster: policy_test_model.Cluster | Non
 
 
 def _unread(arrival: Arrival, decision: Decision) -> list[str]:
-    """A line for each label of the pod or its namespace whose value is unknown and ignored."""
+    """Return a line for each label of the pod or its namespace whose value is unknown and
+    ignored."""
     found: list[str] = []
     if decision.identity:
         metadata = arrival.pod["metadata"]
@@ -121,7 +122,7 @@ def _labels(expect: Expectation, unread: Sequence[str]) -> Iterator[Failure]:
 
 
 def _answer(expect: Expectation, decision: Decision, unread: Sequence[str]) -> Iterator[Failure]:
-    """Result, reason, and warnings."""
+    """Yield result, reason, and warnings."""
     given = [*decision.warnings, *unread]
     actual = decision.result + (f": {decision.reason}" if decision.reason else "")
     if expect.result is not None and expect.result != decision.result:
@@ -195,7 +196,7 @@ def _why_not(
 
 
 def _audited(expect: Expectation, decision: Decision) -> Iterator[Failure]:
-    """What policies under Audit would have done."""
+    """Yield what policies under Audit would have done."""
     if expect.audited is None:
         return
     actual = decision.audited
@@ -212,7 +213,7 @@ def _audited(expect: Expectation, decision: Decision) -> Iterator[Failure]:
 
 
 def _placement(expect: Expectation, evaluation: Evaluation) -> Iterator[Failure]:
-    """The pod's fields as the API server stores them, and the nodes that then admit it."""
+    """Yield the pod's fields as the API server stores them, and the nodes that then admit it."""
     asks = {
         "equals": expect.equals,
         "contains": expect.contains,
@@ -257,7 +258,7 @@ def _listed(found: Sequence[str], none: str = "none") -> str:
 
 
 def _whole_node(node: policy_test_model.Node) -> Node:
-    """The node, with the labels that the kubelet gives every node."""
+    """Return the node, with the labels that the kubelet gives every node."""
     labels = {
         names.HOSTNAME_LABEL: node.name,
         names.OS_LABEL: "linux",

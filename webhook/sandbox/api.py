@@ -73,21 +73,28 @@ class Api:
             return status, text.decode(errors="replace")
 
     def get(self, path: str) -> Any:
-        """The decoded object, or None if there is none. Raises SandboxError on any other status."""
+        """Return the decoded object, or None if there is none. Raises SandboxError on any other
+        status.
+        """
         status, body = self.call("GET", path)
         return None if status == http.HTTPStatus.NOT_FOUND else _accepted("GET", path, status, body)
 
     def create(self, path: str, body: object) -> Any:
-        """The object as created. Raises SandboxError with the server's message if it refuses."""
+        """Return the object as created. Raises SandboxError with the server's message if it
+        refuses.
+        """
         return _accepted("POST", path, *self.call("POST", path, body))
 
     def patch(self, path: str, body: object) -> Any:
-        """The object with `body` merged into it. Raises SandboxError if the server refuses."""
+        """Return the object with `body` merged into it. Raises SandboxError if the server
+        refuses."""
         answer = self.call("PATCH", path, body, content_type=_MERGE_PATCH)
         return _accepted("PATCH", path, *answer)
 
     def delete(self, path: str) -> Any:
-        """What the server answers; None if there is nothing. Raises SandboxError if it refuses."""
+        """Return what the server answers; None if there is nothing. Raises SandboxError if it
+        refuses.
+        """
         status, body = self.call("DELETE", path)
         if status == http.HTTPStatus.NOT_FOUND:
             return None
@@ -246,7 +253,7 @@ def _wait_until_served(api: Api, definition: Mapping[str, Any]) -> None:
 
 
 def _discovered(api: Api, group: str, version: str) -> set[str]:
-    """The plurals of the kinds of this group and version in aggregated discovery."""
+    """Return the plurals of the kinds of this group and version in aggregated discovery."""
     status, answer = api.call("GET", "/apis", accept=_DISCOVERY)
     if status != HTTPStatus.OK:
         return set()

@@ -55,11 +55,11 @@ class Layout:
         return self.directory / "audit-policy.yaml"
 
     def kubeconfig_of(self, component: str) -> Path:
-        """The kubeconfig of a component, with its own identity."""
+        """Return the kubeconfig of a component, with its own identity."""
         return self.credentials / f"{component}.kubeconfig"
 
     def url(self, port: str, scheme: str = "https") -> str:
-        """The address of one of PORTS."""
+        """Return the address of one of PORTS."""
         return f"{scheme}://127.0.0.1:{self.ports[port]}"
 
 

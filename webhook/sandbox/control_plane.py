@@ -209,7 +209,7 @@ class ControlPlane:
         self._wait("kube-apiserver", self.api.ready, time.monotonic() + 60)
 
     def audit_events(self, namespace: str) -> list[dict[str, Any]]:
-        """The audit.k8s.io/v1 Events so far about pods of the namespace, oldest first.
+        """Return the audit.k8s.io/v1 Events so far about pods of the namespace, oldest first.
 
         Empty without the setting `audit`.
         """

@@ -89,7 +89,7 @@ def write_credentials(directory: Path, now: datetime.datetime) -> None:
 def _client(
     authority: Pair, user: str, now: datetime.datetime, *, group: str | None = None
 ) -> Pair:
-    """A client certificate, with the user as CN and the group as O."""
+    """Return a client certificate, with the user as CN and the group as O."""
     attributes = [x509.NameAttribute(NameOID.COMMON_NAME, user)]
     if group:
         attributes.append(x509.NameAttribute(NameOID.ORGANIZATION_NAME, group))
@@ -125,7 +125,7 @@ def _write_key(path: Path, pem: bytes) -> None:
 
 
 def kubeconfig(server: str, authority: bytes, user: Mapping[str, str]) -> str:
-    """The YAML text of a kubeconfig that carries its credentials inside itself.
+    """Return the YAML text of a kubeconfig that carries its credentials inside itself.
 
     So it can be copied anywhere, and read by any client library. `user` is the kubeconfig's own
     mapping of a user.

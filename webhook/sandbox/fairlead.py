@@ -177,7 +177,8 @@ def mutating_webhook_configuration(
     name: str = names.WEBHOOK_CONFIGURATION,
     sources: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The configuration that sends pods to `url`, whose certificate `ca_bundle` (PEM) verifies.
+    """Return the configuration that sends pods to `url`, whose certificate `ca_bundle` (PEM)
+    verifies.
 
     `sources` are rows beside DEFAULT_SOURCES. For `only_namespaces` see
     `webhook.interception.webhooks`.
@@ -203,7 +204,7 @@ def validating_webhook_configuration(
     only_namespaces: Sequence[str] = (),
     name: str = names.WEBHOOK_CONFIGURATION,
 ) -> dict[str, Any]:
-    """The configuration that sends writes of policies, and workloads, to the webhook.
+    """Return the configuration that sends writes of policies, and workloads, to the webhook.
 
     `url` is the server's, without a path; `ca_bundle` (PEM) verifies its certificate.
     """

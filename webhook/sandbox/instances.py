@@ -77,7 +77,7 @@ class Status:
     nodes: tuple[NodeStatus, ...] = field(default=())
 
     def document(self) -> dict[str, Any]:
-        """The status as JSON."""
+        """Return the status as JSON."""
         return asdict(self)
 
 
@@ -184,7 +184,7 @@ def down(name: str) -> bool:
 
 
 def status(name: str) -> Status:
-    """The current state of the sandbox of this name."""
+    """Return the current state of the sandbox of this name."""
     directory = _directory(name)
     if not directory.exists():
         return Status(name, "absent")

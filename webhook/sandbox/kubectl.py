@@ -25,7 +25,7 @@ class Kubectl:
     namespace: str | None = None
 
     def within(self, namespace: str) -> Kubectl:
-        """The same kubectl, with another default namespace."""
+        """Return the same kubectl, with another default namespace."""
         return replace(self, namespace=namespace)
 
     def run(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:

@@ -113,7 +113,7 @@ class Process:
             raise SandboxError(f"{self.name} exited with code {code}:\n{self.log_tail()}")
 
     def log_tail(self) -> str:
-        """The last 15 lines of its log; long lines are cut."""
+        """Return the last 15 lines of its log; long lines are cut."""
         text = self.log.read_text(errors="replace")
         return "\n".join(line[:500] for line in text.splitlines()[-15:])
 

@@ -59,7 +59,8 @@ class _File(Strict):
 
 
 def read_pools(path: Path) -> list[Pool]:
-    """The pools of the file. Raises SandboxError with the place of everything that is wrong."""
+    """Return the pools of the file. Raises SandboxError with the place of everything that is
+    wrong."""
     try:
         found = [*trees(path.read_text("utf-8-sig"))]
     except OSError as error:

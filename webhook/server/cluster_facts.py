@@ -45,7 +45,7 @@ class ClusterFacts:
 
 
 def facts_from_cluster(client: Client, metrics: Metrics) -> ClusterFacts:
-    """The facts from the API server, which is asked again if it does not answer."""
+    """Return the facts from the API server, which is asked again if it does not answer."""
     # The import of the Kubernetes client takes time, and is only needed with a cluster.
     from webhook.kube.namespaces import Namespaces
     from webhook.kube.priority_classes import PriorityClasses
@@ -124,7 +124,7 @@ def nodes_of(client: Client, metrics: Metrics) -> ServedNodes:
 
 
 def condition(view: NodeView) -> Condition:
-    """The condition of the nodes; always ready, because no decision waits for them."""
+    """Return the condition of the nodes; always ready, because no decision waits for them."""
     trouble = f"; {view.trouble()}" if view.trouble() else ""
     error = view.reflector.last_error
     if error and error.status == HTTPStatus.FORBIDDEN:

@@ -79,7 +79,8 @@ def policies_of(
     poll_interval: float,
     nodes: Callable[[], Sequence[Node] | None] = lambda: None,
 ) -> Policies:
-    """The policies of a folder, which is read immediately; without one, those of the cluster.
+    """Return the policies of a folder, which is read immediately; without one, those of the
+    cluster.
 
     A set with faults, which `fairlead check` rejects, serves only if no set without them did:
     a version before may have taken it, and pods need some policies.

@@ -40,7 +40,7 @@ class ObjectName(click.ParamType[tuple[str, str]]):
 
 
 def _without_namespace(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """The name of an object that is in no namespace; it may be left out."""
+    """Return the name of an object that is in no namespace; it may be left out."""
     if not value:
         return ""
     namespace, name = ObjectName().convert(value, parameter, context)

@@ -55,7 +55,7 @@ def installation_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def installation_of(namespace: str, configuration: str) -> Installation:
-    """The installation that the options name."""
+    """Return the installation that the options name."""
     from webhook.controller.certificates.certificate_objects import Installation, both
 
     return Installation(namespace, places=both(configuration))

@@ -102,7 +102,7 @@ async def _read(client: Client, path: str) -> ReadObject:
 
 
 def document(state: CertificateState, now: datetime) -> dict[str, Any]:
-    """The state as JSON, without keys; the guide to the command line explains its fields."""
+    """Return the state as JSON, without keys; the guide to the command line explains its fields."""
     return {
         "authority": _authority(state),
         "leaf": _leaf(state),
@@ -298,7 +298,7 @@ def _published(state: CertificateState) -> Iterator[str]:
 
 
 def lines(report: dict[str, Any], now: datetime) -> Iterator[str]:
-    """The lines of a document."""
+    """Yield the lines of a document."""
     yield from _authority_lines(report["authority"], now)
     yield ""
     yield from _leaf_lines(report["leaf"], now)

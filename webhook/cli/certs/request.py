@@ -74,7 +74,7 @@ async def progress(
     *,
     authority: bool,
 ) -> AsyncIterator[str]:
-    """A line for each step, until the rotation is done. Raises NotRotated, ClusterError."""
+    """Yield a line for each step, until the rotation is done. Raises NotRotated, ClusterError."""
     last = ""
     try:
         async with asyncio.timeout(limit.total_seconds()):

@@ -124,7 +124,7 @@ def _example(replicas: Replicas, number: int) -> Iterator[str]:
 
 
 def _run(pods: Sequence[Replicas], number: int) -> Iterator[str]:
-    """The pods of the Run, equal ones together, with the environment of the first."""
+    """Yield the pods of the Run, equal ones together, with the environment of the first."""
     yield ""
     yield _heading(number, "One file creates all pods of a run")
     for each in pods:

@@ -109,7 +109,7 @@ async def read_pods(
 
 
 def future_pods(makers: Iterable[Template]) -> Iterator[tuple[str, JsonObject]]:
-    """The first pod of each template, with the title of its object; no live pods."""
+    """Yield the first pod of each template, with the title of its object; no live pods."""
     return first_pods(each.template for each in makers if not each.live)
 
 
@@ -128,7 +128,8 @@ def _slim(workload: dict[str, Any]) -> dict[str, Any]:
 def relevant_pod(
     pod: dict[str, Any], known: Mapping[str, Mapping[str, str]], sources: SourceTable = SHIPPED
 ) -> dict[str, Any] | None:
-    """The parts of a live pod that a decision reads, as at its creation; None if not relevant.
+    """Return the parts of a live pod that a decision reads, as at its creation; None if not
+    relevant.
 
     The node, and the labels that the pod has from it, would hide the effect of policies.
     """
@@ -171,7 +172,7 @@ def _is_over(value: Mapping[str, Any]) -> bool:
 
 
 def owner_of(each: Object) -> str | None:
-    """The uid of the object that manages it."""
+    """Return the uid of the object that manages it."""
     for owner in each.metadata.get("ownerReferences") or ():
         if owner.get("controller"):
             return str(owner.get("uid"))
@@ -186,14 +187,15 @@ class Listed(NamedTuple):
     resource: str
 
     def path(self, namespace: str) -> str:
-        """The path of its objects, in one namespace or in all."""
+        """Return the path of its objects, in one namespace or in all."""
         root = f"/apis/{self.version}" if "/" in self.version else f"/api/{self.version}"
         within = f"/namespaces/{namespace}" if namespace else ""
         return f"{root}{within}/{self.resource}"
 
 
 async def listed_kinds(client: Client) -> list[Listed]:
-    """The workload kinds that the cluster serves, each in one version. Raises ClusterError."""
+    """Return the workload kinds that the cluster serves, each in one version. Raises
+    ClusterError."""
     found: dict[tuple[str, str], Listed] = {}
     groups = {group for group, _ in _WANTED}
     served = (await client.get("/apis")).get("groups") or ()
@@ -209,7 +211,7 @@ async def listed_kinds(client: Client) -> list[Listed]:
 
 
 def _versions(group: dict[str, Any]) -> Iterable[str]:
-    """The group's versions, the preferred one first."""
+    """Return the group's versions, the preferred one first."""
     preferred = (group.get("preferredVersion") or {}).get("groupVersion")
     every = [each["groupVersion"] for each in group["versions"]]
     return sorted(every, key=lambda version: version != preferred)

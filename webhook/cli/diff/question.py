@@ -161,7 +161,8 @@ def _of_files(question: Question, known: World, sources: SourceTable) -> tuple[W
 
 
 def _with_files(question: Question, objects: Sequence[Object], known: World) -> World:
-    """What evaluations depend on: from the objects, else from the files, else as it is known.
+    """Return what evaluations depend on: from the objects, else from the files, else as it is
+    known.
 
     Raises UnreadableInput.
     """
@@ -202,7 +203,7 @@ def pods_of_files(
     namespace: str,
     sources: SourceTable = SHIPPED,
 ) -> Pods:
-    """The objects that create pods; `namespace` is for objects without one.
+    """Return the objects that create pods; `namespace` is for objects without one.
 
     Raises UnreadableInput with every invalid Run, or if no object creates pods.
     """
@@ -225,7 +226,7 @@ def pods_of_files(
 
 
 def compared(gathered: ComparisonInput) -> tuple[Report, Sequence[str]]:
-    """The differences for all pods, and lines about what the API server did not say.
+    """Return the differences for all pods, and lines about what the API server did not say.
 
     Equal replicas after the thousandth are treated like the last one before, as in `fairlead
     mutate` and `fairlead run preview`. Raises UnreadableInput with every pod whose fields have the
@@ -247,7 +248,7 @@ def compared(gathered: ComparisonInput) -> tuple[Report, Sequence[str]]:
 
 
 def daemon_set_notes(gathered: ComparisonInput) -> list[str]:
-    """A note if DaemonSets' pods of runs are evaluated without their nodes."""
+    """Return a note if DaemonSets' pods of runs are evaluated without their nodes."""
     if gathered.world.nodes is not None:
         return []
     titles = [
@@ -305,7 +306,7 @@ class _Judge:
     def _by_node(
         self, maker: Maker, pod: JsonObject, old: Sequence[Replicas], new: Sequence[Replicas]
     ) -> Iterator[JudgedPod]:
-        """A DaemonSet's pods: one for each node that its template admits, equal ones grouped.
+        """Yield a DaemonSet's pods: one for each node that its template admits, equal ones grouped.
 
         A group has the reason of its first pod, which names that pod's node.
         """

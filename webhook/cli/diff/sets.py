@@ -69,7 +69,7 @@ class _Entry(NamedTuple):
 
 
 def read_revision(where: str) -> dict[str, bytes]:
-    """The policy files of REV:PATH by name, a folder with all in it or one file.
+    """Return the policy files of REV:PATH by name, a folder with all in it or one file.
 
     Names start with REV:PATH. Files that start with a dot are skipped, as in any folder. The
     target of a link within the folder is read once. Links to other places are an error, because
@@ -104,7 +104,7 @@ def read_revision(where: str) -> dict[str, bytes]:
 
 
 def _policy_files(where: str, entries: Mapping[str, _Entry]) -> tuple[dict[str, _Entry], list[str]]:
-    """The files to read, by name, and errors about the others."""
+    """Return the files to read, by name, and errors about the others."""
     shown = [entry for entry in entries.values() if not is_hidden(entry.name)]
     texts = _contents(where, [entry.blob for entry in entries.values() if entry.link])
     links = {
@@ -147,7 +147,7 @@ def _is_no_matter(where: str, link: str, end: str, entries: Mapping[str, _Entry]
 
 
 def _followed(where: str, name: str) -> tuple[str, str]:
-    """The type of REV:PATH after following links, blob or tree, and its hash.
+    """Return the type of REV:PATH after following links, blob or tree, and its hash.
 
     Another type is an error: `symlink` leads out of the repository. Source of the format:
     git-cat-file(1), --follow-symlinks.
@@ -171,7 +171,7 @@ def _entries(where: str, tree: str) -> Iterable[_Entry]:
 
 
 def _contents(where: str, blobs: Iterable[str]) -> dict[str, bytes]:
-    """The contents by blob. Source of the format: git-cat-file(1), BATCH OUTPUT."""
+    """Return the contents by blob. Source of the format: git-cat-file(1), BATCH OUTPUT."""
     asked = list(dict.fromkeys(blobs))
     output = _git(where, "cat-file", "--batch", stdin="\n".join(asked).encode())
     found: dict[str, bytes] = {}
@@ -211,7 +211,7 @@ def _git(where: str, *arguments: str, stdin: bytes = b"") -> bytes:
 
 
 def _cured(where: str, text: str) -> str:
-    """The message of git, with a cure."""
+    """Return the message of git, with a cure."""
     words = " ".join(line.strip() for line in text.splitlines()).removeprefix("fatal: ")
     revision, _, path = where.partition(":")
     if "Needed a single revision" in words:
@@ -228,7 +228,7 @@ def _cured(where: str, text: str) -> str:
 
 
 def end_of(link: str, links: Mapping[str, str]) -> str:
-    """The final target of a link; `links` has all links of the folder with their targets.
+    """Return the final target of a link; `links` has all links of the folder with their targets.
 
     Names are relative to the folder. A target that starts with `..` or a slash is outside of it,
     and a target that is still in `links` is part of a cycle.

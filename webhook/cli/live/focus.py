@@ -56,7 +56,8 @@ _CAPACITY: Final = re.compile(r"capacity\[(.*)\]")
 
 
 def field_path(text: str) -> str:
-    """A path as stamps and traces write it: `spec.nodeSelector.pool` is nodeSelector[pool]."""
+    """Return a path as stamps and traces write it: `spec.nodeSelector.pool` is
+    nodeSelector[pool]."""
     path = text.strip().replace(_ENDING, "")
     for prefix in _PREFIXES:
         path = path.removeprefix(prefix)
@@ -185,7 +186,7 @@ class Focus(NamedTuple):
 
 
 def check_policy(focus: Focus, policies: PolicySet, stamped: Sequence[str]) -> None:
-    """Raises NoSuchPolicy if neither the set nor a stamp knows the policy."""
+    """Raise NoSuchPolicy if neither the set nor a stamp knows the policy."""
     known = [each.name for each in policies.policies]
     if not focus.policy or focus.policy in (*known, *stamped):
         return
@@ -196,7 +197,7 @@ def check_policy(focus: Focus, policies: PolicySet, stamped: Sequence[str]) -> N
 def of_pod(
     live: LivePod, policies: PolicySet, focus: Focus, unstamped: Why | None
 ) -> Iterator[Row]:
-    """The field of a live pod, its stamp, and what today's policies would do."""
+    """Yield the field of a live pod, its stamp, and what today's policies would do."""
     yield from _field_rows(live, focus)
     yield from _stamp_rows(live, policies, focus, unstamped)
     yield from of_replicas(live.today, policies, focus)
@@ -209,7 +210,7 @@ def of_pod(
 
 
 def of_replicas(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterator[Row]:
-    """What today's policies do to pods, and why policies with a setting do not apply it."""
+    """Yield what today's policies do to pods, and why policies with a setting do not apply it."""
     if replicas.decision.identity is None:
         yield "no", focus.policy, "the pod is not part of a run: no policy applies"
         yield "cure", "", cure(replicas.template)

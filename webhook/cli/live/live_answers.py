@@ -97,7 +97,7 @@ def _pods(found: Sequence[LivePod | LiveWorkload]) -> Iterator[LivePod]:
 
 
 def _doubts(found: Sequence[LivePod | LiveWorkload]) -> list[str]:
-    """A line for each object with pods whose template is unknown."""
+    """Return a line for each object with pods whose template is unknown."""
     lines = [
         f"{(each.pod if isinstance(each, LivePod) else each.source).title} in "
         f"{live.pod.namespace}: {live.origin.doubt}"
@@ -125,7 +125,7 @@ def _templates_of(
 
 
 async def policy_set(client: Client, where: Sequence[Where]) -> PolicySet:
-    """The set at these places, by default the cluster's. Raises UsageError for both."""
+    """Return the set at these places, by default the cluster's. Raises UsageError for both."""
     if paths := paths_of(where):
         return read_policies(paths)
     from webhook.cli.cluster_surroundings import read_policies as read_cluster
@@ -140,7 +140,7 @@ async def policy_set(client: Client, where: Sequence[Where]) -> PolicySet:
 
 
 async def node_list(client: Client, where: Where | None) -> Sequence[Node] | None:
-    """The nodes of a file, or of the cluster; None if none are asked for."""
+    """Return the nodes of a file, or of the cluster; None if none are asked for."""
     if where is None:
         return None
     if where is not CLUSTER:
@@ -160,7 +160,7 @@ class Reader:
         self.notes = notes
 
     async def answer(self, source: Object) -> LivePod | LiveWorkload:
-        """The answer for a pod or a workload. Raises NotAMaker."""
+        """Return the answer for a pod or a workload. Raises NotAMaker."""
         if (source.kind, source.value["apiVersion"]) == ("Pod", "v1"):
             templates = await self._templates_of_owner(source)
             found = self._judged(source, templates)
@@ -183,7 +183,7 @@ class Reader:
         return workload
 
     async def _templates_of_owner(self, pod: Object) -> Sequence[PodTemplate] | None:
-        """The templates of the owner of a pod; None, with a note, if it may not be read."""
+        """Return the templates of the owner of a pod; None, with a note, if it may not be read."""
         try:
             maker = await maker_of(self._client, self._discovery, pod)
         except MakerUnreadable as error:
@@ -245,7 +245,7 @@ def is_of_daemon_set(reference: Mapping[str, Any] | None) -> bool:
 
 
 def made_by(maker: Object | None, sources: SourceTable) -> Sequence[PodTemplate]:
-    """The templates of the owner of a pod; none if they are unknown now."""
+    """Return the templates of the owner of a pod; none if they are unknown now."""
     try:
         return templates_of(maker, sources=sources) if maker else []
     except InvalidRun:

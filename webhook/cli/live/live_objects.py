@@ -38,7 +38,7 @@ class ObjectReference(NamedTuple):
 
 
 def parse_references(words: tuple[str, ...]) -> list[ObjectReference]:
-    """The objects that the words of a command line name. Raises UsageError."""
+    """Return the objects that the words of a command line name. Raises UsageError."""
     if all("/" in word for word in words):
         found = [ObjectReference(*word.split("/", 1)) for word in words]
     elif "/" in "".join(words):
@@ -72,7 +72,8 @@ class Served(NamedTuple):
     namespaced: bool
 
     def path(self, namespace: str, name: str = "") -> str:
-        """The collection in a namespace (all, if none is named), or the object `name` in it."""
+        """Return the collection in a namespace (all, if none is named), or the object `name` in
+        it."""
         root = f"/apis/{self.version}" if "/" in self.version else f"/api/{self.version}"
         within = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
         return f"{root}{within}/{self.resource}" + (f"/{name}" if name else "")
@@ -87,7 +88,9 @@ class Discovery:
         self._preferred: dict[str, str] | None = None
 
     async def by_word(self, word: str) -> Served:
-        """The kind of a word such as job, jobs or jobs.batch. Raises NoSuchKind, ClusterError."""
+        """Return the kind of a word such as job, jobs or jobs.batch. Raises NoSuchKind,
+        ClusterError.
+        """
         wanted, _, group = word.lower().partition(".")
         preferred = await self._versions()
         usual = [preferred[each] for each in _USUAL if each in preferred]
@@ -106,14 +109,14 @@ class Discovery:
         raise NoSuchKind(f"{word}: the cluster does not have this kind{hint}")
 
     async def by_kind(self, version: str, kind: str) -> Served | None:
-        """The kind of an object's apiVersion and kind; None if it is not served."""
+        """Return the kind of an object's apiVersion and kind; None if it is not served."""
         for resource in await self._of(version):
             if resource["kind"] == kind:
                 return _served(version, resource)
         return None
 
     async def _versions(self) -> dict[str, str]:
-        """The preferred version of each group, `v1` for the core."""
+        """Return the preferred version of each group, `v1` for the core."""
         if self._preferred is None:
             groups = (await self._client.get("/apis")).get("groups") or ()
             self._preferred = {"": "v1"}
@@ -155,7 +158,7 @@ class NoSuchObject(FairleadError):
 
 
 async def find(client: Client, served: Served, namespace: str, name: str) -> Object:
-    """The object. Raises NoSuchObject, also if it may not be read, and ClusterError."""
+    """Return the object. Raises NoSuchObject, also if it may not be read, and ClusterError."""
     try:
         return as_object(served, await client.get(served.path(namespace, name)))
     except ClusterError as error:
@@ -167,7 +170,7 @@ async def find(client: Client, served: Served, namespace: str, name: str) -> Obj
 
 
 def as_object(served: Served, value: dict[str, Any]) -> Object:
-    """An object of an answer, without managedFields.
+    """Return an object of an answer, without managedFields.
 
     A pod keeps them: they show whether its author named its node.
     """
@@ -210,7 +213,7 @@ async def _names(client: Client, served: Served, namespace: str) -> list[tuple[s
 
 
 def controller_of(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The owner that manages an object; None if there is none."""
+    """Return the owner that manages an object; None if there is none."""
     owners = metadata.get("ownerReferences")
     return next((each for each in owners or () if each.get("controller")), None)
 
@@ -220,7 +223,7 @@ class MakerUnreadable(FairleadError):
 
 
 async def maker_of(client: Client, discovery: Discovery, pod: Object) -> Object | None:
-    """The object that created the pod; None if it does not exist any more.
+    """Return the object that created the pod; None if it does not exist any more.
 
     Raises MakerUnreadable and ClusterError.
 
@@ -261,7 +264,8 @@ def is_named(owner: Mapping[str, Any]) -> bool:
 async def pods_of(
     client: Client, discovery: Discovery, source: Object, notes: list[str]
 ) -> list[Object]:
-    """The live pods of an object, created by it or by objects that it created; sorted by name.
+    """Return the live pods of an object, created by it or by objects that it created; sorted by
+    name.
 
     They are found by their owners and the owners of these, of any kind. Leaves out pods that have
     ended or are being deleted. Kinds that may not be listed are added to `notes`. Raises
@@ -321,7 +325,9 @@ async def _of_kind(
     source: Object,
     notes: list[str],
 ) -> Sequence[Mapping[str, Any]]:
-    """The metadata of all objects of a kind in the source's namespace, if they may be listed."""
+    """Return the metadata of all objects of a kind in the source's namespace, if they may be
+    listed.
+    """
     try:
         served = await discovery.by_kind(version, kind)
         if served is None or not served.namespaced:
@@ -339,7 +345,7 @@ async def _of_kind(
 
 
 def _chain(uid: str, above: Mapping[str, str]) -> set[str]:
-    """An owner's uid, and those of all owners above it."""
+    """Return an owner's uid, and those of all owners above it."""
     found: set[str] = set()
     while uid and uid not in found:
         found.add(uid)

@@ -274,7 +274,8 @@ class Answers:
 
 
 def recreated(answers: Answers, *, whole: bool) -> Offline:
-    """The objects, with pods as their authors wrote them. `whole`: they are printed as objects.
+    """Return the objects, with pods as their authors wrote them. `whole`: they are printed as
+    objects.
 
     Raises UsageError for a Run that is printed, because it has no pod in its text.
     """

@@ -41,7 +41,9 @@ _NOT_ANSWERED: Final = Why(
 
 
 async def read_configuration(client: Client) -> Mapping[str, Any] | None:
-    """The configuration that sends pods to the webhook; {} if there is none, None if unknown."""
+    """Return the configuration that sends pods to the webhook; {} if there is none, None if
+    unknown.
+    """
     try:
         return await client.get(key_of(CONFIGURATION, names.WEBHOOK_CONFIGURATION).path)
     except ClusterError as error:
@@ -53,7 +55,7 @@ async def read_configuration(client: Client) -> Mapping[str, Any] | None:
 
 
 def why(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, Any] | None) -> Why:
-    """The most likely reason for a pod of a run. `labels` are its namespace's."""
+    """Return the most likely reason for a pod of a run. `labels` are its namespace's."""
     found = _reason(pod, labels, configuration)
     if any(each.get("controller") for each in pod.metadata.get("ownerReferences") or ()):
         return found
@@ -79,7 +81,7 @@ def _reason(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, 
 
 
 def sending_notes(configuration: Mapping[str, Any] | None) -> list[str]:
-    """Notes on pods of which the configuration does not show whether they are sent."""
+    """Return notes on pods of which the configuration does not show whether they are sent."""
     if configuration is None:
         what = f"you may not get {CONFIGURATION} {names.WEBHOOK_CONFIGURATION}"
         cure = f"kubectl auth can-i get {CONFIGURATION.lower()}s"
@@ -104,5 +106,5 @@ def sending_notes(configuration: Mapping[str, Any] | None) -> list[str]:
 
 
 def _once(first: str, reason: str) -> Why:
-    """A cure with a `first` step, without which a new pod would be the same."""
+    """Return a cure with a `first` step, without which a new pod would be the same."""
     return Why(reason, f"{first}; then {_AGAIN}")

@@ -27,7 +27,7 @@ class Owner(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        """The form that kubectl takes: `deployment.apps/web`."""
+        """Return the form that kubectl takes: `deployment.apps/web`."""
         word = self.kind.lower()
         return f"{word}.{self.group}/{self.name}" if self.group else f"{word}/{self.name}"
 
@@ -122,7 +122,7 @@ class Owners:
         return above
 
     def maker(self, listed: ListedPod) -> Object | None:
-        """The object that created the pod; None if it does not exist."""
+        """Return the object that created the pod; None if it does not exist."""
         owner = listed.owner or {}
         found = self._direct.get(str(owner.get("uid")))
         # Any user who may write pods may give one the uid of another namespace's object.
@@ -136,7 +136,7 @@ class Owners:
         return (str(owner.get("apiVersion")), str(owner.get("kind"))) in self._unread
 
     def top(self, listed: ListedPod, pod: Object) -> Owner:
-        """The last owner of the chain that is known."""
+        """Return the last owner of the chain that is known."""
         owner, chain = listed.owner, 0
         if owner is None:
             return Owner("", "Pod", pod.name)

@@ -100,7 +100,7 @@ class Found:
     notes: Sequence[str]
 
     def count(self, kind: Kind) -> int:
-        """The number of pods of this kind."""
+        """Return the number of pods of this kind."""
         return sum(each.kind == kind for each in self.findings)
 
     @property
@@ -191,7 +191,8 @@ async def _reader(
 async def _list_pods(
     client: Client, discovery: Discovery, search: Search, reader: Reader, policies: PolicySet
 ) -> tuple[list[ListedPod], int]:
-    """The live pods that have a stamp or belong to a run, and how many live pods there are."""
+    """Return the live pods that have a stamp or belong to a run, and how many live pods there
+    are."""
     served = await discovery.by_word("pods")
     read = 0
 
@@ -229,8 +230,9 @@ def _judge_all(
     unknown: list[str],
     nothing: Unsent | None,
 ) -> tuple[list[Finding], set[str], list[Replicas], int]:
-    """The findings, the hashes of all stamps, a decision for each namespace and classes, and the
-    number of pods about which something is unknown."""
+    """Return the findings, the hashes of all stamps, a decision for each namespace and classes, and
+    the number of pods about which something is unknown.
+    """
     prospects = Prospects(NodeGroups(nodes)) if nodes is not None else None
     findings: list[Finding] = []
     unjudged = 0
@@ -295,7 +297,7 @@ def _findings(
     search: Search,
     prospects: Prospects | None,
 ) -> Iterator[tuple[Kind, str]]:
-    """The kinds of findings about a pod, each with the reason if it is not a difference."""
+    """Yield the kinds of findings about a pod, each with the reason if it is not a difference."""
     if "otherwise" in search.kinds and not (live.unread or live.doubt):
         if not live.today.decision.allowed:
             text = f"it would be rejected: {live.today.decision.reason}"

@@ -37,7 +37,7 @@ class _Row:
 
 
 def lines(found: Found) -> Iterator[str]:
-    """A row for each owner and reason, then the counts."""
+    """Yield a row for each owner and reason, then the counts."""
     rows = _rows(found)
     if rows:
         yield from table(
@@ -112,7 +112,7 @@ def _difference_text(difference: Difference) -> str:
 
 
 def document(found: Found) -> dict[str, Any]:
-    """The result as JSON; a count is null if it is unknown."""
+    """Return the result as JSON; a count is null if it is unknown."""
     return {
         "namespace": found.search.namespace or None,
         "set": found.policies.hash,

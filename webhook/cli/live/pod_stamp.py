@@ -58,7 +58,7 @@ class Stamp(NamedTuple):
 
 
 def read_stamp(pod: Object) -> Stamp | None:
-    """The pod's stamp; None if it has none that can be read.
+    """Return the pod's stamp; None if it has none that can be read.
 
     Any user who may write pods may have written it, so control characters are escaped.
     """
@@ -101,7 +101,8 @@ class Origin(NamedTuple):
 def origin_of(
     pod: Object, stamp: Stamp | None, templates: Sequence[PodTemplate], policies: PolicySet
 ) -> Origin:
-    """The pod as its author wrote it. `templates` are those of the object that made it, if known.
+    """Return the pod as its author wrote it. `templates` are those of the object that made it, if
+    known.
 
     `pod` is as admission left it. Raises InvalidPod if its placement fields have no pod's shape.
     """
@@ -123,7 +124,7 @@ def origin_of(
 def _text(
     own: PodPlacement, templates: Sequence[PodTemplate]
 ) -> tuple[str, PodPlacement | None, str]:
-    """The source of the author's text, the text, and why the text is unknown."""
+    """Return the source of the author's text, the text, and why the text is unknown."""
     if templates:
         title = templates[0].source.title
         texts = [_placement(each) for each in likely_templates(templates, own.labels)]
@@ -145,7 +146,7 @@ def _placement(template: PodTemplate) -> PodPlacement:
 
 
 def _with_values(text: PodPlacement, own: PodPlacement) -> PodPlacement:
-    """The text, with the pod's values of labels that only the controller knew."""
+    """Return the text, with the pod's values of labels that only the controller knew."""
     values = {
         key: own.labels.get(key) if value == UNKNOWN else value
         for key, value in text.labels.items()
@@ -167,7 +168,7 @@ def _whole(pod: object) -> JsonObject:
 
 
 def _bare(pod: Object, own: PodPlacement, author: PodPlacement) -> Object:
-    """The pod with this placement, and without its status and its node."""
+    """Return the pod with this placement, and without its status and its node."""
     value = copy.deepcopy({key: each for key, each in pod.value.items() if key != "status"})
     operations = copy.deepcopy(patch.operations(value, own, author))
     value = jsonpatch.apply_patch(value, operations, in_place=True)

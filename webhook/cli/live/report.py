@@ -44,7 +44,7 @@ _COLOURS: Final = {
 
 
 def lines(answers: Answers, focus: Focus) -> Iterator[str]:
-    """The answers, object by object."""
+    """Yield the answers, object by object."""
     for number, each in enumerate(answers.found):
         if number:
             yield ""
@@ -156,7 +156,7 @@ def _workload_lines(found: LiveWorkload, answers: Answers, focus: Focus) -> Iter
 
 
 def focused(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterator[str]:
-    """The decision on pods, for one policy or one field."""
+    """Yield the decision on pods, for one policy or one field."""
     yield click.style(replicas.subject, bold=True) + f", {focus.title}"
     yield from _rows(focusing.of_replicas(replicas, policies, focus))
 
@@ -202,7 +202,7 @@ class Group:
 
 
 def grouped(pods: Sequence[LivePod], answers: Answers, focus: Focus) -> list[Group]:
-    """The groups, the largest first."""
+    """Return the groups, the largest first."""
     groups: dict[tuple[str, str], Group] = {}
     for live in pods:
         key = _describe_difference(live, answers, focus)
@@ -233,7 +233,7 @@ def _describe_difference(live: LivePod, answers: Answers, focus: Focus) -> tuple
 
 
 def document(answers: Answers, focus: Focus) -> dict[str, Any]:
-    """The answers as JSON. With a focus, lists only have entries about it."""
+    """Return the answers as JSON. With a focus, lists only have entries about it."""
     return {
         "set": answers.policies.hash,
         "same": answers.same,

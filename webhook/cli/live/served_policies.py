@@ -39,7 +39,8 @@ class NotServed(ClusterError):
 async def differing(
     client: Client, policies: PolicySet, answers: ReplicaCounts | None = None
 ) -> list[str]:
-    """Notes as in `not_served`, also if it serves another set: the user named the cluster's."""
+    """Return notes as in `not_served`, also if it serves another set: the user named the
+    cluster's."""
     try:
         return await not_served(client, policies, (), answers)
     except NotServed as error:
@@ -52,7 +53,8 @@ async def not_served(
     stamped: Collection[str],
     answers: ReplicaCounts | None = None,
 ) -> list[str]:
-    """Notes on whether the webhook serves this set. Raises NotServed if it serves another one.
+    """Return notes on whether the webhook serves this set. Raises NotServed if it serves another
+    one.
 
     stamped: the hashes in the stamps of pods that were read; the set's own shows that the webhook
         has served it
@@ -109,7 +111,7 @@ class ReplicaCounts(NamedTuple):
     note: str = ""
 
     def of(self, policy: str) -> Count | None:
-        """The counts of a policy; None if replicas could not be asked."""
+        """Return the counts of a policy; None if replicas could not be asked."""
         if self.counts is None:
             return None
         return self.counts.get(policy) or Count(0, "", self.since)
@@ -158,7 +160,7 @@ async def _observed(client: Client, why: str) -> ReplicaCounts:
 
 
 def count_of(status: Mapping[str, Any]) -> Count | None:
-    """What a policy's status has counted; None if nothing is counted there."""
+    """Return what a policy's status has counted; None if nothing is counted there."""
     if not status.get("since"):
         return None
     return Count(

@@ -90,13 +90,13 @@ def _affinity_term(term: JsonObject) -> str:
 
 
 def field_text(field: str, value: Any) -> str:
-    """The field with its value, cut; tolerations include their key."""
+    """Return the field with its value, cut; tolerations include their key."""
     text = _whole(field, value)
     return _with_name(field, value, cut(text, _MOST))
 
 
 def setting_text(setting: PlacementSetting) -> str:
-    """The value of a setting; empty if the reason of its trace entry has it."""
+    """Return the value of a setting; empty if the reason of its trace entry has it."""
     match setting:
         case TolerationSetting():
             return toleration_text(dict(setting.toleration))
@@ -122,7 +122,7 @@ def both_texts(field: str, has: Any, would: Any) -> tuple[str, str]:
 
 
 def both_fields(field: str, has: Any, would: Any) -> tuple[str, str]:
-    """The same, with the field before each."""
+    """Return the same, with the field before each."""
     one, other = both_texts(field, has, would)
     return _with_name(field, has, one), _with_name(field, would, other)
 
@@ -155,7 +155,7 @@ def _whole(field: str, value: Any) -> str:
 
 
 def _by_key(value: Any) -> Any:
-    """The value with the keys of each object in order."""
+    """Return the value with the keys of each object in order."""
     if isinstance(value, list):
         return [_by_key(each) for each in value]
     if isinstance(value, dict):

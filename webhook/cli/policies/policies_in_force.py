@@ -108,7 +108,7 @@ class Row(NamedTuple):
         return not (self.touched or self.matching or self.templates or counted)
 
     def document(self) -> dict[str, Any]:
-        """The row as JSON."""
+        """Return the row as JSON."""
         return {
             "name": self.name,
             "priority": self.priority,
@@ -165,7 +165,7 @@ class Skew(NamedTuple):
 
 
 def policy_rows(gathered: PoliciesInForce) -> list[Row]:
-    """A row for each policy, in their order."""
+    """Return a row for each policy, in their order."""
     touched = Counter(name for pod in gathered.pods for name in pod.stamped)
     matching = Counter(name for pod in gathered.pods for name in pod.matching)
     templates = Counter(name for each in gathered.templates for name in each.matching)
@@ -187,7 +187,8 @@ def policy_rows(gathered: PoliciesInForce) -> list[Row]:
 
 
 def known_since(found: Sequence[Row]) -> str:
-    """The time since when matches of all these policies are known; empty if one is unknown."""
+    """Return the time since when matches of all these policies are known; empty if one is
+    unknown."""
     times = [row.counted.since if row.counted else "" for row in found]
     return max(times, default="") if all(times) else ""
 
@@ -217,7 +218,7 @@ class PodsOf:
 
 
 def pods_of(gathered: PoliciesInForce, name: str) -> PodsOf:
-    """What the policy of that name has to do with. Raises NoSuchPolicy."""
+    """Return what the policy of that name has to do with. Raises NoSuchPolicy."""
     stamped = [pod for pod in gathered.pods if name in pod.stamped]
     if name not in gathered.models and not stamped:
         problem = f"{name}: no such policy in {gathered.source}"

@@ -105,7 +105,7 @@ async def gather(
 
 
 async def _elsewhere(client: Client, policies: PolicySet, answers: ReplicaCounts) -> list[str]:
-    """A note if the webhook serves other policies, as far as its configuration shows."""
+    """Return a note if the webhook serves other policies, as far as its configuration shows."""
     try:
         await not_served(client, policies, (), answers)
     except NotServed as error:
@@ -148,7 +148,7 @@ def _counts(
     statuses: Mapping[str, Mapping[str, Any]],
     answers: ReplicaCounts,
 ) -> Mapping[str, Count]:
-    """Counts by policy: from its status, which goes back further, else from the replicas."""
+    """Return counts by policy: from its status, which goes back further, else from the replicas."""
     found = {}
     for name in models:
         count = count_of(statuses.get(name, {})) or answers.of(name)
@@ -202,7 +202,7 @@ class PolicyMatcher:
         self._positions = {each.name: at for at, each in enumerate(world.policies.policies)}
 
     def pod(self, pod: Object) -> LivePod | None:
-        """A live pod; None if it has no run and no policy was applied to it."""
+        """Return a live pod; None if it has no run and no policy was applied to it."""
         stamp = pod_stamp.read_stamp(pod)
         taken = tuple(stamp.policies) if stamp else ()
         decided = self._decide(pod.value, pod.namespace, led=owner_of(pod) in self._led)
@@ -223,7 +223,7 @@ class PolicyMatcher:
         return LivePod(pod.namespace, pod.name, taken, decided.applying, failed, excepted)
 
     def template(self, maker: Maker) -> Template:
-        """An object that creates pods, and the policies that apply to some of them."""
+        """Return an object that creates pods, and the policies that apply to some of them."""
         found: set[str] = set()
         template = maker.template
         for index, _ in template.sample():
@@ -233,7 +233,8 @@ class PolicyMatcher:
         return Template(maker.namespace, template.source.title, frozenset(found))
 
     def _decide(self, pod: JsonObject, namespace: str, *, led: bool) -> _Decided | None:
-        """The decision on a pod; None if it has no run, or the API server would reject it."""
+        """Return the decision on a pod; None if it has no run, or the API server would reject
+        it."""
         try:
             found = self._world.evaluate(pod, namespace, led=led)
         except InvalidPod:

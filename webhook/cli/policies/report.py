@@ -42,7 +42,7 @@ def listed(gathered: PoliciesInForce) -> Iterator[str]:
 
 
 def never(gathered: PoliciesInForce) -> Iterator[str]:
-    """The policies that nothing ever matched."""
+    """Yield the policies that nothing ever matched."""
     every = policy_rows(gathered)
     found = [row for row in every if row.never]
     known = known_since(every)
@@ -56,7 +56,7 @@ def never(gathered: PoliciesInForce) -> Iterator[str]:
 
 
 def pods(found: PodsOf) -> Iterator[str]:
-    """The pods and workloads of one policy."""
+    """Yield the pods and workloads of one policy."""
     yield (
         click.style(f"policy {found.name}", bold=True)
         + f": applied to live pods: {len(found.both) + len(found.no_more)}; "
@@ -191,7 +191,7 @@ def document(gathered: PoliciesInForce, rows: Iterable[Row]) -> dict[str, Any]:
 
 
 def served_document(gathered: PoliciesInForce) -> dict[str, Any]:
-    """What replicas serve."""
+    """Return what replicas serve."""
     skew = skew_of(gathered)
     return {
         "source": gathered.source,
@@ -205,7 +205,7 @@ def served_document(gathered: PoliciesInForce) -> dict[str, Any]:
 
 
 def pods_document(found: PodsOf) -> dict[str, Any]:
-    """The pods_document and workloads of one policy."""
+    """Return the pods_document and workloads of one policy."""
     return {
         "policy": found.name,
         "touches": [_pod(each, found.name) for each in found.both],

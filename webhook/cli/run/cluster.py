@@ -48,7 +48,7 @@ def target_options(function: Callable[..., None]) -> Callable[..., None]:
 
 @asynccontextmanager
 async def connected(target: Target) -> AsyncIterator[tuple[Client, str]]:
-    """A client of the cluster, and the namespace that is meant. Raises ClusterError."""
+    """Yield a client of the cluster, and the namespace that is meant. Raises ClusterError."""
     # The Kubernetes client takes its time to be imported; --help does without.
     from webhook.kube.client import connect
     from webhook.kube.config import default_namespace
@@ -60,12 +60,12 @@ async def connected(target: Target) -> AsyncIterator[tuple[Client, str]]:
 
 
 def pods_path(namespace: str) -> str:
-    """The pods of a namespace."""
+    """Return the pods of a namespace."""
     return f"/api/v1/namespaces/{namespace}/pods"
 
 
 async def fetch_run(client: Client, namespace: str, name: str) -> dict[str, Any]:
-    """The raw Run. Raises ClusterError; if there is none, NoSuchRun with the cure."""
+    """Return the raw Run. Raises ClusterError; if there is none, NoSuchRun with the cure."""
     collection = f"{_GROUP}/namespaces/{namespace}/{names.RUNS}"
     try:
         return await client.get(f"{collection}/{name}")

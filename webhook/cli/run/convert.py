@@ -116,7 +116,7 @@ def _conversion_options(name: str, image: str, params: Sequence[str]) -> Convers
 
 
 def _convert(paths: Sequence[Path], asked: ConversionOptions) -> Converted:
-    """What becomes of the files. Raises UnreadableInput with all that cannot be read."""
+    """Return what becomes of the files. Raises UnreadableInput with all that cannot be read."""
     from webhook.convert.engines import convert_object, is_engine_object
     from webhook.convert.polyaxon import convert
 

@@ -53,7 +53,7 @@ class LogLines:
         self._rest = ""
 
     def feed(self, chunk: bytes) -> list[str]:
-        """The lines that `chunk` completes."""
+        """Return the lines that `chunk` completes."""
         *lines, self._rest = (self._rest + self._decode(chunk)).split("\n")
         if len(self._rest) > _LONGEST:
             lines.append(self._rest)
@@ -61,7 +61,7 @@ class LogLines:
         return [_last_state(line) for line in lines]
 
     def finish(self) -> list[str]:
-        """The line that the end of the log completes, if there is one."""
+        """Return the line that the end of the log completes, if there is one."""
         rest, self._rest = self._rest + self._decode(b"", final=True), ""
         return [_last_state(rest)] if rest else []
 
@@ -137,7 +137,7 @@ def check_selection(run: Mapping[str, Any], status: RunStatus, wanted: LogSelect
 def sources_of(
     reader: PodReader, pods: Sequence[Mapping[str, Any]], wanted: LogSelection
 ) -> list[Source]:
-    """The selected logs, by role and index; of a Deployment's pods, by name."""
+    """Return the selected logs, by role and index; of a Deployment's pods, by name."""
     found = reader.read(pods)
     found.sort(key=lambda pair: (pair[0].role, pair[0].index, pair[0].name))
     return [
@@ -158,7 +158,7 @@ def sources_of(
 def without_pods(
     status: RunStatus, there: Sequence[Source], wanted: LogSelection
 ) -> Iterator[tuple[str, str]]:
-    """The selected replicas without a pod: role and indexes, and the reason."""
+    """Yield the selected replicas without a pod: role and indexes, and the reason."""
     have = {source.name for source in there}
     for role, counts in status.replicas.items():
         succeeded = parse_intervals(counts.succeeded_indexes)
@@ -213,7 +213,7 @@ class LogReader:
         self._tail = tail
 
     async def read(self, sources: Sequence[Source]) -> AsyncGenerator[Piece, None]:
-        """The existing logs, one after the other in this order."""
+        """Yield the existing logs, one after the other in this order."""
         turn = asyncio.Semaphore(AT_ONCE)
         queues = [asyncio.Queue[Piece | None](_PIECES) for _ in sources]
 
@@ -284,7 +284,7 @@ class LogReader:
             await queue.put(piece)
 
     async def _log(self, source: Source, *, follow: bool) -> AsyncGenerator[Piece, None]:
-        """The pieces of one log; a problem is the last one."""
+        """Yield the pieces of one log; a problem is the last one."""
         path = f"{pods_path(self._namespace)}/{source.pod}/log"
         query = {"container": source.container}
         if follow:
@@ -306,7 +306,7 @@ class LogReader:
 
 
 async def _next(queue: asyncio.Queue[Piece | None], task: asyncio.Task[None]) -> Piece | None:
-    """The next piece; None at the end. Raises the error of `task`, which produces them."""
+    """Return the next piece; None at the end. Raises the error of `task`, which produces them."""
     getting = asyncio.create_task(queue.get())
     try:
         await asyncio.wait((getting, task), return_when=asyncio.FIRST_COMPLETED)

@@ -166,7 +166,8 @@ async def _sources(
 async def _now(
     client: Client, namespace: str, run: Mapping[str, Any], wanted: LogSelection
 ) -> tuple[list[Source], bool]:
-    """The logs there are now, and whether no more will come: the run has ended, or is gone."""
+    """Return the logs there are now, and whether no more will come: the run has ended, or is
+    gone."""
     try:
         # First the run: a pod that ended before it is in the list then.
         current = await fetch_run(client, namespace, run["metadata"]["name"])
@@ -179,7 +180,7 @@ async def _now(
 
 
 def _names(status: RunStatus, wanted: LogSelection) -> list[str]:
-    """The longest names that may come; prefixes are made as wide."""
+    """Return the longest names that may come; prefixes are made as wide."""
     return [
         f"{role}-{counts.desired - 1}"
         for role, counts in status.replicas.items()

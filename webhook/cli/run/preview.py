@@ -162,7 +162,7 @@ def _world(
     plans: Sequence[Planned],
     nodes: Sequence[Node] | None,
 ) -> World:
-    """What pods are evaluated by. Says what it does not know."""
+    """Return what pods are evaluated by. Says what it does not know."""
     from datetime import UTC, datetime
 
     from webhook.admission.arrival import Cluster

@@ -110,7 +110,7 @@ class Group:
         return self.replicas.refusals or [self.decision.reason]
 
     def replica_env(self, index: int) -> ReplicaEnv:
-        """The environment of one of them; empty if another engine sets it."""
+        """Return the environment of one of them; empty if another engine sets it."""
         plan = self.planned.plan
         return plan.replica_env(self.role, index) if plan else ReplicaEnv()
 
@@ -125,7 +125,7 @@ class Group:
 
 
 def groups(planned: Planned, world: World, *, judged: bool = True) -> list[Group]:
-    """The pods of a run, in the framework's order, equal ones grouped.
+    """Return the pods of a run, in the framework's order, equal ones grouped.
 
     `judged`: False if policies are unknown.
     """
@@ -137,7 +137,7 @@ def groups(planned: Planned, world: World, *, judged: bool = True) -> list[Group
 
 
 def lines(planned: Planned, groups: Sequence[Group]) -> Iterator[str]:
-    """The preview of one run, line by line."""
+    """Yield the preview of one run, line by line."""
     run = planned.run
     count = sum(len(group.indexes) for group in groups)
     framework = f" on {run.spec.framework}" if run.spec.framework else ""
@@ -160,7 +160,7 @@ def subject(group: Group) -> str:
 
 
 def _objects(planned: Planned) -> Iterator[list[str]]:
-    """The objects that are created beside the pods."""
+    """Yield the objects that are created beside the pods."""
     run, plan = planned.run, planned.plan
     if plan is None:
         engine = find_engine(run)
@@ -207,7 +207,7 @@ def _group_lines(group: Group) -> Iterator[str]:
 
 
 def _rows(group: Group) -> Iterator[list[str]]:
-    """The main container and the placement that the pods would have."""
+    """Yield the main container and the placement that the pods would have."""
     if group.decision:
         yield from (["because", each] for each in reasons(group.replicas))
     pod, main = group.pod, group.main
@@ -241,7 +241,7 @@ def _own(members: Mapping[str, str]) -> dict[str, str]:
 
 
 def _environment(group: Group) -> list[list[str]]:
-    """The variables of the first pod, and of the last where they differ."""
+    """Return the variables of the first pod, and of the last where they differ."""
     first, last = (group.replica_env(index) for index in (group.indexes[0], group.indexes[-1]))
     rows, shared = [], group.template_cache
     for name, value in first.env.items():

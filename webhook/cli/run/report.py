@@ -137,7 +137,7 @@ def _with_pod(pod: OwnedPod, nodes: Mapping[str, NodeSummary], notes: Iterable[s
 
 
 def _with_history(replica: Replica, counts: RoleStatus) -> Replica:
-    """The replica with its recent failures, if it is not stable yet."""
+    """Return the replica with its recent failures, if it is not stable yet."""
     for each in counts.recovering:
         if replica.index in parse_intervals(each.indexes):
             state = "Waiting" if replica.state == "Missing" else replica.state
@@ -195,7 +195,9 @@ _UNKNOWN: Final = NodeSummary("", "")
 
 
 def summarize_labels(labels: Mapping[str, str]) -> NodeSummary:
-    """The summary by a node's labels. On-demand nodes rarely have a label for their capacity."""
+    """Return the summary by a node's labels. On-demand nodes rarely have a label for their
+    capacity.
+    """
     pool = next((labels[key] for key in _POOLS if key in labels), "")
     flagged = [word for key, word in _FLAGS.items() if labels.get(key) == "true"]
     capacities = [labels[key].lower().replace("_", "-") for key in _CAPACITY if key in labels]
@@ -203,7 +205,7 @@ def summarize_labels(labels: Mapping[str, str]) -> NodeSummary:
 
 
 async def fetch_summaries(client: Client, nodes: Collection[str]) -> dict[str, NodeSummary]:
-    """The facts of these nodes, without deleted ones; empty if nodes may not be read."""
+    """Return the facts of these nodes, without deleted ones; empty if nodes may not be read."""
     try:
         if len(nodes) > _ONE_BY_ONE:
             listed = await client.list("/api/v1/nodes", _summarize)
@@ -258,7 +260,7 @@ class Report:
         )
 
     def document(self) -> dict[str, Any]:
-        """The same as JSON."""
+        """Return the same as JSON."""
         return {
             "namespace": self.namespace,
             "name": self.name,
@@ -304,7 +306,7 @@ async def fetch(client: Client, namespace: str, name: str) -> Report:
 
 
 def _settings(run: Mapping[str, Any]) -> tuple[EffectiveSetting, ...]:
-    """The settings that hold; none if this version cannot read the Run's spec."""
+    """Return the settings that hold; none if this version cannot read the Run's spec."""
     try:
         model = Run.model_validate({**run, "status": {}}, by_alias=True, by_name=False)
     except ValidationError:
@@ -313,7 +315,7 @@ def _settings(run: Mapping[str, Any]) -> tuple[EffectiveSetting, ...]:
 
 
 def _in_order(status: RunStatus, framework: str | None) -> RunStatus:
-    """The roles in the framework's own order; the API server sorts them by name."""
+    """Return the roles in the framework's own order; the API server sorts them by name."""
     known = ROLES[framework].known if framework in ROLES else ()
     order = {role: number for number, role in enumerate(known)}
     roles = sorted(status.replicas.items(), key=lambda item: order.get(item[0], len(order)))

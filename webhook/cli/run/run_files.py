@@ -52,7 +52,7 @@ class Planned:
     warnings: tuple[Finding, ...] = ()
 
     def templates(self, sources: SourceTable) -> list[PodTemplate]:
-        """The templates of its pods."""
+        """Return the templates of its pods."""
         if self.plan is None:
             return pod_templates(self.made, sources=sources) if self.made else []
         metadata = {"name": self.run.name, "namespace": self.run.namespace}
@@ -69,7 +69,7 @@ class Rendered:
 
 
 def read_plans(paths: Sequence[Path], namespace: str, cluster_domain: str) -> list[Planned]:
-    """The Runs in files, folders and standard input (`-`), in order.
+    """Return the Runs in files, folders and standard input (`-`), in order.
 
     `namespace` is for Runs without one. Raises UnreadableInput, also if there is no Run, and
     InvalidDocuments with every finding.
@@ -103,7 +103,7 @@ def read_plans(paths: Sequence[Path], namespace: str, cluster_domain: str) -> li
 
 
 def read_rendered(paths: Sequence[Path], backend: Backend, namespace: str) -> list[Rendered]:
-    """The Runs in files, folders and standard input, as objects of an engine.
+    """Return the Runs in files, folders and standard input, as objects of an engine.
 
     `namespace` is for Runs without one; "" leaves it out. Raises as `read_plans`.
     """
@@ -170,7 +170,7 @@ def _contents(paths: Sequence[Path]) -> dict[str, bytes]:
 
 
 def _placed(run: Run, namespace: str) -> Run:
-    """The run as the API server returns it: with a namespace and a uid."""
+    """Return the run as the API server returns it: with a namespace and a uid."""
     meta = run.metadata
     added = {
         "namespace": meta.namespace if "namespace" in meta.model_fields_set else namespace,

@@ -55,7 +55,7 @@ _REPLICA_HEAD: Final = ("replica", "state", "node", "pool", "capacity", "note")
 
 
 def lines(report: Report, now: datetime, *, everything: bool = False) -> Iterator[str]:
-    """The report, line by line. With `everything` each replica has a line."""
+    """Yield the report, line by line. With `everything` each replica has a line."""
     status = report.status
     phase = click.style(status.phase, fg=_COLOURS[status.phase], bold=True)
     title = click.style(report.name, bold=True) + f": {phase}"
@@ -198,7 +198,7 @@ def _nodes(group: Sequence[Replica]) -> str:
 
 
 def _incidents(report: Report, now: datetime) -> Iterator[str]:
-    """The last times that replicas went down, the latest at the end."""
+    """Yield the last times that replicas went down, the latest at the end."""
     incidents = report.status.incidents[-_INCIDENTS:]
     if incidents:
         yield ""

@@ -44,7 +44,7 @@ class _Row(NamedTuple):
 
 
 def collection(namespace: str = "") -> str:
-    """The path of all reports, or of those in a namespace."""
+    """Return the path of all reports, or of those in a namespace."""
     within = f"/namespaces/{namespace}" if namespace else ""
     return f"/apis/{VERSION}{within}/{RESOURCE}"
 
@@ -145,7 +145,7 @@ def _stamped(document: Json, known: Mapping[object, Any], now: int) -> Json:
 
 
 def _key(document: Mapping[str, Any]) -> object:
-    """What makes two results the same one; its message may have other counts now."""
+    """Return what makes two results the same one; its message may have other counts now."""
     resources: Sequence[Mapping[str, Any]] = document.get("resources") or ()
     uids = tuple(each.get("uid") for each in resources)
     return uids, *(document.get(key) for key in ("policy", "rule", "result"))

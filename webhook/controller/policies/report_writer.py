@@ -195,7 +195,7 @@ class PodReports:
         return {each["metadata"]["namespace"]: each for each in ours}
 
     async def _namespaces(self) -> tuple[dict[str, Mapping[str, str]], set[str]]:
-        """The labels of all namespaces, and those that are being deleted."""
+        """Return the labels of all namespaces, and those that are being deleted."""
         ending: set[str] = set()
 
         def keep(raw: Json) -> tuple[str, Mapping[str, str]]:
@@ -207,7 +207,7 @@ class PodReports:
         return dict((await self._client.list(_NAMESPACES, keep)).items), ending
 
     async def _owner(self) -> Json | None:
-        """The reference to the ClusterRole of the component; None if there is none."""
+        """Return the reference to the ClusterRole of the component; None if there is none."""
         try:
             found = await self._client.get(f"{_OWNERS}/{OWNER}")
         except ClusterError as error:
@@ -222,7 +222,7 @@ class PodReports:
         }
 
     async def _cluster(self) -> Cluster:
-        """The default PriorityClass; an enforced policy may depend on it."""
+        """Return the default PriorityClass; an enforced policy may depend on it."""
         listed = await self._client.list(
             PATHS["PriorityClass"],
             lambda each: (value_of_default(each), each["metadata"]["name"]),
@@ -264,7 +264,7 @@ def _judge(items: Sequence[Json], world: World, prospects: Prospects | None) -> 
 
 
 def _onto(wanted: Json, before: Mapping[str, Any]) -> Json:
-    """The wanted report with the metadata that others added to the stored one."""
+    """Return the wanted report with the metadata that others added to the stored one."""
     live, metadata = before["metadata"], wanted["metadata"]
     merged = {
         **{key: each for key, each in live.items() if key != "managedFields"},

@@ -181,7 +181,7 @@ def documents(files: Mapping[str, bytes], notes: Notes) -> Documents:
 
 
 def read_file(file: str, content: bytes, notes: Notes) -> list[Item]:
-    """The documents of one file; what is wrong with the text is noted."""
+    """Return the documents of one file; what is wrong with the text is noted."""
 
     def fault(place: yaml_tree.Place, message: str, path: Path = ()) -> None:
         notes.error(Origin(file, place, place, path), message)

@@ -52,7 +52,7 @@ def _cures(state: ClusterState) -> _Cures:
 
 @check("certificates", needs=ReadKind.SERVING)
 def certificates(state: ClusterState) -> Iterator[Finding]:
-    """The serving certificate can be read, has the right name, and is valid long enough."""
+    """Yield the serving certificate can be read, has the right name, and is valid long enough."""
     if not state.in_cluster:
         return
     cures = _cures(state)

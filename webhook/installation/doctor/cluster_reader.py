@@ -207,7 +207,7 @@ class Reader:
         return {_name(each): each["metadata"].get("labels") or {} for each in found if each}
 
     async def _files(self, what: ReadKind) -> dict[str, bytes] | None:
-        """The files of the ConfigMap that a webhook reads."""
+        """Return the files of the ConfigMap that a webhook reads."""
         found = await self._object(what, CONFIG_MAP.path)
         files = ((found or {}).get("data") or {}).items()
         return found and {name: text.encode() for name, text in files if is_read(name)}
@@ -221,7 +221,8 @@ class Reader:
     async def _missing_rights(
         self, deployments: Mapping[str, Json], expected: Mapping[Key, Json]
     ) -> list[tuple[str, Right]]:
-        """What the caller lacks, and the programs by the roles that this version gives them."""
+        """Return what the caller lacks, and the programs by the roles that this version gives
+        them."""
         accounts = needed(expected.values()) if names.CONTROLLER in deployments else {}
         limit = asyncio.Semaphore(_AT_ONCE)
         questions = [
@@ -252,7 +253,7 @@ class Reader:
 
 
 def _expected(deployments: Mapping[str, Json]) -> dict[Key, Json]:
-    """The objects that this version installs, with the options of the installed programs."""
+    """Return the objects that this version installs, with the options of the installed programs."""
 
     def has(program: str, argument: str) -> bool:
         return program in deployments and has_argument(deployments[program], argument)

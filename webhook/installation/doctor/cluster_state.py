@@ -216,7 +216,9 @@ class ClusterState:
         return ""
 
     def reinstall(self, options: str = "", values: str = "") -> str:
-        """The command that installs again, with options of install, or with the chart's values."""
+        """Return the command that installs again, with options of install, or with the chart's
+        values.
+        """
         if not self.helm_release:
             return f"fairlead install {options}".rstrip()
         return (

@@ -63,7 +63,9 @@ def agents(state: ClusterState) -> Iterator[Finding]:
 
 
 def _policies(state: ClusterState) -> PolicySet | None:
-    """The policy set; None if it is unknown or does not compile, which another check reports."""
+    """Return the policy set; None if it is unknown or does not compile, which another check
+    reports.
+    """
     try:
         read = load_objects if state.policies_from_cluster else load
         return None if state.policies is None else read(state.policies).policies
@@ -84,7 +86,7 @@ def _unmet(state: ClusterState, found: Json, policies: PolicySet) -> Iterator[st
 
 
 def _driver(found: Json) -> str:
-    """What the DaemonSet is a driver of: network or storage; empty if neither."""
+    """Return what the DaemonSet is a driver of: network or storage; empty if neither."""
     for volume in found["spec"]["template"]["spec"].get("volumes") or ():
         path = str((volume.get("hostPath") or {}).get("path", ""))
         for folder, what in _DRIVERS.items():

@@ -33,7 +33,7 @@ _LONGEST: Final = 10
 
 @check("interception", ReadKind.POD_RULES, ReadKind.GUARDS)
 def interception(state: ClusterState) -> Iterator[Finding]:
-    """The configuration exists, is in force, and has safe fields."""
+    """Yield the configuration exists, is in force, and has safe fields."""
     if state.configuration is None:
         if ReadKind.POD_RULES not in state.unread:
             yield error(
@@ -117,7 +117,9 @@ def _left_out(state: ClusterState) -> Iterator[Finding]:
 
 
 def _unsent_sources(state: ClusterState, intercepted: Sequence[str]) -> Iterator[Finding]:
-    """Added systems without an entry; of one with an entry, missing ones are reported by name."""
+    """Yield added systems without an entry; of one with an entry, missing ones are reported by
+    name.
+    """
     for row in state.sources.rows:
         if row in SHIPPED.rows or row.name in intercepted:
             continue
@@ -170,7 +172,7 @@ def _alike(expression: Json) -> tuple[str, str, frozenset[str]]:
 
 
 def _selectors(found: Json) -> tuple[Json, Json]:
-    """The selectors of an entry, or of what a binding of the guard matches."""
+    """Return the selectors of an entry, or of what a binding of the guard matches."""
     return found.get("namespaceSelector") or {}, found.get("objectSelector") or {}
 
 

@@ -38,7 +38,8 @@ WANTED: Final = (
 
 
 def needed(objects: Iterable[Json]) -> dict[str, list[Right]]:
-    """The rights of each ServiceAccount, by name: all that the objects' roles grant to it."""
+    """Return the rights of each ServiceAccount, by name: all that the objects' roles grant to
+    it."""
     roles: dict[tuple[str, str], list[Json]] = {}
     bindings: list[Json] = []
     for each in objects:
@@ -94,7 +95,8 @@ def permissions(state: ClusterState) -> Iterator[Finding]:
 
 @check("guards", needs=ReadKind.GUARDS)
 def guards(state: ClusterState) -> Iterator[Finding]:
-    """The admission policies that enforce what the webhook cannot exist, and have bindings."""
+    """Yield the admission policies that enforce what the webhook cannot exist, and have
+    bindings."""
     kinds = (GUARD, GUARD_BINDING)
     shipped = {key: each for key, each in state.expected.items() if key.kind.name in kinds}
     for key, each in shipped.items():

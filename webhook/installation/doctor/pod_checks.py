@@ -42,7 +42,7 @@ _WRITTEN: Final = {
 
 @check("end to end", ReadKind.POD_RULES)
 def end_to_end(state: ClusterState) -> Iterator[Finding]:
-    """A pod of a run, created by dry run, comes back with a stamp."""
+    """Yield a pod of a run, created by dry run, comes back with a stamp."""
     probe = state.probe
     if probe is None or probe.stamped or state.configuration is None:
         return
@@ -133,7 +133,7 @@ async def find_unplaced(
 
 
 def selector_query(selector: Json) -> str:
-    """A label selector in the form of a query."""
+    """Return a label selector in the form of a query."""
     return ",".join(
         _WRITTEN[each["operator"]].format(
             key=each["key"], values=",".join(each.get("values") or ())
@@ -148,7 +148,7 @@ def _marks(entry: Json) -> bool:
 
 
 def read_pod(pod: Json) -> Unplaced | None:
-    """The pod if it was not placed, and has not finished."""
+    """Return the pod if it was not placed, and has not finished."""
     metadata = pod["metadata"]
     annotations = metadata.get("annotations") or {}
     over = (pod.get("status") or {}).get("phase") in _OVER

@@ -76,7 +76,7 @@ def _in_config_map(state: ClusterState) -> _Place:
 
 @check("policies", ReadKind.DEPLOYMENTS, ReadKind.SERVED, needs=ReadKind.POLICIES)
 def policies(state: ClusterState) -> Iterator[Finding]:
-    """The policies can be read and have no errors or warnings."""
+    """Yield the policies can be read and have no errors or warnings."""
     # Without the webhook it is unknown where it reads them.
     unknown = state.policies is None and names.WEBHOOK not in state.deployments
     if unknown or not (state.in_cluster or state.policies_from_cluster):

@@ -23,7 +23,7 @@ _RELEASE: Final = re.compile(r"v?(\d+\.\d+\.\d+)")
 
 @check("versions", ReadKind.DEPLOYMENTS)
 def versions(state: ClusterState) -> Iterator[Finding]:
-    """The cluster is new enough, and all parts of Fairlead have one version."""
+    """Yield the cluster is new enough, and all parts of Fairlead have one version."""
     if shortage := find_shortage(state.server):
         yield error(*shortage)
     else:
@@ -44,7 +44,7 @@ def versions(state: ClusterState) -> Iterator[Finding]:
 
 @check("definition of Runs", needs=ReadKind.DEFINITION)
 def definition(state: ClusterState) -> Iterator[Finding]:
-    """Runs are served, as this version defines them."""
+    """Check that Runs are served, as this version defines them."""
     if state.definition is None:
         yield error(f"the cluster knows no {names.RUNS}.{names.GROUP}", state.reinstall())
         return
@@ -107,7 +107,7 @@ def watches(state: ClusterState) -> Iterator[Finding]:
 
 @check("endpoints", ReadKind.POD_RULES, needs=ReadKind.ENDPOINTS)
 def endpoints(state: ClusterState) -> Iterator[Finding]:
-    """The Service has ready endpoints."""
+    """Yield the Service has ready endpoints."""
     if not state.in_cluster or state.configuration is None:
         return
     ready = sum(state.endpoints)

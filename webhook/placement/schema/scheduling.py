@@ -202,7 +202,7 @@ class TopologySpreadConstraint(Strict):
 
 
 def _selector_keys(selector: object) -> set[str]:
-    """The keys that a selector reads, raw or parsed; none of one that is wrong."""
+    """Return the keys that a selector reads, raw or parsed; none of one that is wrong."""
     raw = selector.model_dump(by_alias=True) if isinstance(selector, LabelSelector) else selector
     if not isinstance(raw, dict):
         return set()

@@ -64,7 +64,7 @@ class Acceptance:
 
 
 def remembered(objects: Iterable[ObservedObject]) -> Acceptance:
-    """The last good set by the objects' own statuses, for a process that starts."""
+    """Return the last good set by the objects' own statuses, for a process that starts."""
     in_force = {
         each.place: each.version
         for each in objects
@@ -104,7 +104,7 @@ def judge_objects(
 
 
 def _in_force(found: Sequence[Finding]) -> ConditionUpdate:
-    """The condition of an object that the webhook uses, errors first."""
+    """Return the condition of an object that the webhook uses, errors first."""
     faults = [each for each in found if each.is_fault]
     others = [each for each in found if not each.is_fault]
     reason = "AcceptedWithErrors" if faults else "Accepted"
@@ -143,7 +143,7 @@ def _by_place(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
 
 
 def _listed(findings: Sequence[Finding]) -> str:
-    """The findings without their place, which is the object that has the status."""
+    """Return the findings without their place, which is the object that has the status."""
     texts = [each.text for each in findings[:_MOST_FINDINGS]]
     more = len(findings) - len(texts)
     text = "; ".join([*texts, f"and {more} more"] if more else texts)
@@ -156,7 +156,7 @@ def satisfaction(
     ready: Sequence[Policy] = (),
     faults: Sequence[Finding] = (),
 ) -> Mapping[str, ConditionUpdate]:
-    """The condition of each policy and class of a set, by place: `placementpolicies/spot`.
+    """Return the condition of each policy and class of a set, by place: `placementpolicies/spot`.
 
     `nodes` is None if they are not known. The number of matching nodes is not reported, because it
     changes with every node. `faults` do not depend on nodes. `ready` are the policies, to check

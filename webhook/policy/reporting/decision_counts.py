@@ -63,7 +63,7 @@ class Ledger:
 
 
 def met(ledger: Ledger, objects: Iterable[ObservedObject], now: Time) -> Ledger:
-    """The ledger with a base for each existing policy, and for no other."""
+    """Return the ledger with a base for each existing policy, and for no other."""
     bases: dict[str, Base] = {}
     sums: dict[str, Count] = {}
     for each in objects:
@@ -84,7 +84,7 @@ def _base(observed: ObservedObject, counted: Count, now: Time) -> Base:
 
 
 def counted(ledger: Ledger, listed: Collection[str], reports: Mapping[str, Report]) -> Ledger:
-    """The ledger after one reading of the replicas.
+    """Return the ledger after one reading of the replicas.
 
     listed:  the keys of all replicas
     reports: the reports of those that answered, by key
@@ -117,7 +117,7 @@ def total(ledger: Ledger, uid: str, name: str) -> tuple[Time, Count]:
 
 
 def _counted_by_then(report: Report, known: Report | None, *, there: bool) -> Mapping[str, Count]:
-    """The part of a report that is already counted."""
+    """Return the part of a report that is already counted."""
     if known is not None:
         # Another process in the same pod has begun from nothing.
         return known.counts if known.process == report.process else {}

@@ -116,7 +116,7 @@ def _status(observed: ObservedObject, known: Knowledge, now: Time) -> ObjectStat
 
 
 def _served(observed: ObservedObject, known: Knowledge) -> Iterator[ConditionUpdate]:
-    """A set that all replicas serve has the version; sets after it have it too."""
+    """Yield a set that all replicas serve has the version; sets after it have it too."""
     if any(
         (each.type, each.status, each.observed_generation) == (SERVED, "True", observed.generation)
         for each in observed.status.conditions
@@ -165,7 +165,7 @@ def _end(text: bytes) -> Time:
 
 
 def summary(resource: str, text: bytes) -> str:
-    """What a line has room for of the lists in a spec; `text` is the object as JSON.
+    """Return what a line has room for of the lists in a spec; `text` is the object as JSON.
 
     For a class, the labels that identify its nodes: lifecycle=spot. Empty if there is nothing,
     or if the spec cannot be read: another version may have written it.
@@ -196,7 +196,8 @@ def _shape(shape: Mapping[str, Any]) -> str:
 
 
 def _source(spec: Mapping[str, Any]) -> str:
-    """The labels that mark the pods of a system; without any, the kinds that it describes."""
+    """Return the labels that mark the pods of a system; without any, the kinds that it
+    describes."""
     marks = (spec.get("identity") or {}).get("marks") or ()
     labels = [
         f"{each['label']}={each['value']}" if "value" in each else each["label"] for each in marks
@@ -219,7 +220,9 @@ def _urgency(before: ObjectStatus, after: ObjectStatus) -> Urgency | None:
 
 
 def _truth(conditions: Iterable[Condition]) -> list[tuple[object, ...]]:
-    """What is written at once if it changes. Of messages: that of Accepted, which has errors."""
+    """Return what is written at once if it changes. Of messages: that of Accepted, which has
+    errors.
+    """
     return [
         (
             each.type,

@@ -92,7 +92,7 @@ class Pairs:
         level: bool = True,
         reported: Collection[frozenset[Policy]] = (),
     ) -> Iterator[Finding]:
-        """Findings about these policies with any other.
+        """Yield findings about these policies with any other.
 
         Without `level`, overrides of equal priority are not reported. The pairs in `reported` are
         already known to reject pods.
@@ -142,7 +142,7 @@ class Pairs:
         return found
 
     def _own(self, policy: Policy) -> frozenset[_Gist]:
-        """The conflicts of a policy with itself."""
+        """Return the conflicts of a policy with itself."""
         found = self._alone.get(policy.name)
         if found is None:
             settings = [located.setting for located in policy.hard]
@@ -152,7 +152,7 @@ class Pairs:
 
 
 def _between(one: Policy, two: Policy, met: Sequence[_Met], *, level: bool) -> Iterator[_Fight]:
-    """The conflicts of two policies that may match one pod."""
+    """Yield the conflicts of two policies that may match one pod."""
     level = level and one.model.spec.priority == two.model.spec.priority
     for each in met:
         if level or each.trouble is not Kind.EQUAL_PRIORITY:
@@ -161,7 +161,9 @@ def _between(one: Policy, two: Policy, met: Sequence[_Met], *, level: bool) -> I
 
 
 def alone(policy: Policy) -> Iterator[Finding]:
-    """Settings of a policy that the API server rejects, or that contradict its other settings."""
+    """Yield settings of a policy that the API server rejects, or that contradict its other
+    settings.
+    """
     yield from refused_settings(policy.document)
     yield from later_marks_written(policy.document)
     required = policy.of_parts("requirements")
@@ -232,12 +234,12 @@ def _is_dropped(policy: Policy, before: Sequence[LocatedSetting], located: Locat
 
 
 def _gist(line: Entry) -> _Gist:
-    """A line without its reason, which may name other policies."""
+    """Return a line without its reason, which may name other policies."""
     return line.policy, line.part, line.field, line.outcome
 
 
 def _meet(one: Policy, two: Policy, own: frozenset[_Gist]) -> Iterator[_Met]:
-    """The conflicts of either of two policies with the other, the earlier one first."""
+    """Yield the conflicts of either of two policies with the other, the earlier one first."""
     both = fold((one.name, two.name), [located.setting for located in (*one.hard, *two.hard)])
     lines = {line for line in both.trace if _gist(line) not in own}
     for policy, other in ((one, two), (two, one)):
@@ -272,7 +274,7 @@ def _overrides(policy: Policy, setting: PlacementSetting) -> bool:
 
 
 def _tokens(policy: Policy) -> set[str]:
-    """What two policies must have in common to conflict."""
+    """Return what two policies must have in common to conflict."""
     found: set[str] = set()
     for located in policy.hard:
         setting = located.setting

@@ -72,7 +72,7 @@ class Rejecting(NamedTuple):
         return frozenset(each.policy for each in self.members)
 
     def finding(self) -> Finding:
-        """The error, at the policy that contradicts those before it."""
+        """Return the error, at the policy that contradicts those before it."""
         bundle = _folded(self.members)
         last = next(each for each in reversed(bundle.trace) if each.outcome == "rejected")
         policy, located = next(
@@ -91,7 +91,7 @@ class Rejecting(NamedTuple):
 def rejecting(
     policies: Sequence[Policy], chosen: Collection[Policy], effort: Effort
 ) -> Iterator[Rejecting]:
-    """Groups of policies that reject whole sets of pods, each with one of the chosen.
+    """Yield groups of policies that reject whole sets of pods, each with one of the chosen.
 
     The policies are given in their order. One test whether a policy is enforced for a whole set
     costs a step, or more for a large policy.
@@ -168,7 +168,8 @@ def _by_several(
 
 
 def _covering(policy: Policy, rivals: Sequence[_Demand], effort: Effort) -> list[_Demand]:
-    """The rivals of which each pod of the policy matches one; none if a pod may match none."""
+    """Return the rivals of which each pod of the policy matches one; none if a pod may match
+    none."""
     found: dict[_Demand, None] = {}
     for atom in atoms(policy.bound):
         pods = _Pods("", MatchedPods(atom), policy)
@@ -218,7 +219,7 @@ def _sets_of_pods(policies: Sequence[Policy]) -> Iterator[_Pods]:
 
 
 def _pods_of(policy: Policy) -> _Pods:
-    """The pods that a policy matches, or for which its rollout enforces it."""
+    """Return the pods that a policy matches, or for which its rollout enforces it."""
     verb = "is enforced for" if policy.rollout else "matches"
     reach = MatchedPods(policy.bound) if policy.rollout else policy.match
     return _Pods(f"that policy {policy.name!r} {verb}", reach, policy)
@@ -333,7 +334,7 @@ def _folded(some: Sequence[_Demand]) -> Bundle:
 
 
 def _connected(group: Sequence[_Demand]) -> list[list[_Demand]]:
-    """The policies in groups without a common node label or field, each in order."""
+    """Return the policies in groups without a common node label or field, each in order."""
     above: dict[str, str] = {}
 
     def top(token: str) -> str:

@@ -97,7 +97,7 @@ class MatchedPods:
         self._within = {**self._names, **self._narrow_namespaces()}
 
     def _narrow_namespaces(self) -> dict[str, _Names]:
-        """The namespaces that a selector on the name label leaves, if there is one."""
+        """Return the namespaces that a selector on the name label leaves, if there is one."""
         labels = self._labels["namespace_selector"].get(_NAME_LABEL, ())
         named = [each["values"] for each in labels if each["operator"] == "In"]
         if not named:
@@ -299,18 +299,18 @@ def _is_possible(glob: str, longest: int) -> bool:
 
 @functools.lru_cache(maxsize=8192)
 def literal(glob: str) -> str:
-    """The common start of all names that match."""
+    """Return the common start of all names that match."""
     return re.split("[*?]", glob, maxsplit=1)[0]
 
 
 @functools.lru_cache(maxsize=8192)
 def _meeting(glob: str) -> re.Pattern[str]:
-    """What matches the globs without a * that share a name with this one."""
+    """Return what matches the globs without a * that share a name with this one."""
     return _compiled(glob, one=".", same="[{}?]")
 
 
 def _compiled(glob: str, one: str, same: str = "{}") -> re.Pattern[str]:
-    """A pattern in which `one` matches ?, and `same` any other character."""
+    """Return a pattern in which `one` matches ?, and `same` any other character."""
     head, *others = (
         "".join(one if char == "?" else same.format(re.escape(char)) for char in part)
         for part in glob.split("*")
@@ -324,7 +324,7 @@ def _compiled(glob: str, one: str, same: str = "{}") -> re.Pattern[str]:
 
 
 def requirements(selector: LabelSelector | None) -> Iterator[Requirement]:
-    """The expressions of a selector."""
+    """Yield the expressions of a selector."""
     for condition in compile_selector(selector).conditions if selector else ():
         requirement: Requirement = {"key": condition.key, "operator": condition.operator}
         if condition.values:

@@ -58,7 +58,7 @@ def nodeless(
     nodes: Sequence[Node],
     most: int,
 ) -> Iterator[Concern]:
-    """Findings that involve the chosen policies; the policies are given in their order.
+    """Yield findings that involve the chosen policies; the policies are given in their order.
 
     At most `most` combinations are tested for the nodes that they leave.
     """

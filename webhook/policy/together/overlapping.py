@@ -51,7 +51,8 @@ class Required(NamedTuple):
 
 
 def required(policies: Sequence[Policy]) -> Iterator[Required]:
-    """The certain node requirements of policies that are enforced everywhere, in their order."""
+    """Yield the certain node requirements of policies that are enforced everywhere, in their
+    order."""
     # Another requirement of such a class may have to yield.
     unsure = frozenset[str]().union(*(each.required_none for each in policies))
     for policy in policies:
@@ -77,7 +78,7 @@ class Overlap(NamedTuple):
     pod: Witness
 
     def finding(self) -> Finding:
-        """The finding, at the last of them."""
+        """Return the finding, at the last of them."""
         *others, policy = self.policies
         what = (
             "leaves no node together with the requirements of policies "
@@ -92,7 +93,7 @@ class Overlap(NamedTuple):
 def overlapping(
     required: Sequence[Required], chosen: Collection[Policy], each: int, most: int
 ) -> Iterator[Overlap]:
-    """Findings that involve the chosen policies; the policies are given in their order.
+    """Yield findings that involve the chosen policies; the policies are given in their order.
 
     At most one finding for each policy. At most `each` steps are taken for a chosen policy, and
     `most` for all.
@@ -169,7 +170,7 @@ class _Search:
                 yield _Group(_conditions(group[0]), members)
 
     def _remaining_shapes(self, groups: Sequence[_Group]) -> list[Shape] | None:
-        """The shapes that all of these leave; None if there are too many."""
+        """Return the shapes that all of these leave; None if there are too many."""
         (start, *more), *others = (group.conditions for group in groups)
         left: list[Shape] | None = list(start)
         for each in (more, *others):
@@ -179,7 +180,7 @@ class _Search:
     def _narrowed(
         self, left: list[Shape], conditions: Sequence[Sequence[Shape]]
     ) -> list[Shape] | None:
-        """The shapes under these conditions; None if there are too many."""
+        """Return the shapes under these conditions; None if there are too many."""
         for condition in conditions:
             count = len(left) * len(condition)
             if count > _MOST_SHAPES or not self._effort.spend(1 + count):
@@ -218,7 +219,7 @@ def _is_nested(policies: Sequence[Policy]) -> bool:
 
 
 def shapes(terms: Iterable[Term]) -> list[Shape]:
-    """The terms as shapes, without those that no node can meet."""
+    """Return the terms as shapes, without those that no node can meet."""
     ready = (_shape(term) for term in terms)
     # A term without any requirement matches no node.
     return [each for each in ready if each and all(map(label_values.satisfiable, each.values()))]
@@ -237,7 +238,7 @@ def _shape(term: Term) -> Shape:
 
 
 def narrowed(some: Sequence[Shape], condition: Sequence[Shape]) -> list[Shape]:
-    """The nodes that match both lists of shapes; empty if there can be none."""
+    """Return the nodes that match both lists of shapes; empty if there can be none."""
     found: list[Shape] = []
     for one in some:
         narrow = [_both(one, other) for other in condition]
@@ -249,7 +250,7 @@ def narrowed(some: Sequence[Shape], condition: Sequence[Shape]) -> list[Shape]:
 
 
 def _both(one: Shape, other: Shape) -> Shape | None:
-    """The conjunction of two shapes; None if no node can match it."""
+    """Return the conjunction of two shapes; None if no node can match it."""
     found = dict(one)
     for key, group in other.items():
         mine = one.get(key, ())

@@ -67,7 +67,7 @@ class Effort:
 
 
 def unfinished(policy: Policy) -> Finding:
-    """The warning at a policy for which not everything was checked."""
+    """Return the warning at a policy for which not everything was checked."""
     return policy.document.finding(
         ("spec",), UNFINISHED, "warning", about=Kind.NOT_CHECKED, kind=Kind.NOT_CHECKED
     )
@@ -139,7 +139,7 @@ class Policy:
         return -self.model.spec.priority, self.model.name
 
     def of_parts(self, *parts: str) -> list[LocatedSetting]:
-        """The settings of these parts."""
+        """Return the settings of these parts."""
         return [each for each in self.settings if each.setting.part in parts]
 
     def apart(self, other: Policy) -> bool:
@@ -191,7 +191,7 @@ class Policy:
 def policy(
     document: Document, model: PlacementPolicy, classes: Mapping[str, CapacityClass]
 ) -> Policy:
-    """The policy of a document. Raises KeyError for a class that `classes` does not hold."""
+    """Return the policy of a document. Raises KeyError for a class that `classes` does not hold."""
     settings = compiling.settings(model, classes)
     located = tuple(_located(settings))
     spec = model.spec
@@ -236,7 +236,7 @@ def _bound(spec: PolicySpec) -> Match:
 
 
 def _work(size: int, small: int) -> int:
-    """The cost of comparing all pairs, relative to a small number of items."""
+    """Return the cost of comparing all pairs, relative to a small number of items."""
     return 1 + (size // small) ** 2
 
 
@@ -245,7 +245,8 @@ def _is_none(setting: PlacementSetting) -> bool:
 
 
 def limits(setting: PlacementSetting) -> Sequence[Term]:
-    """The terms of which a node must meet one for the setting; none if it allows every node."""
+    """Return the terms of which a node must meet one for the setting; none if it allows every
+    node."""
     if isinstance(setting, MemberSetting) and setting.map == "nodeSelector":
         return [{"matchExpressions": [label_values.equal(setting.key, str(setting.value))]}]
     return condition_of(setting) or ()
@@ -262,7 +263,7 @@ def _located(settings: Iterable[PlacementSetting]) -> Iterator[LocatedSetting]:
 
 
 def _place(setting: PlacementSetting, before: int) -> Path:
-    """The path of a setting in its part, after `before` settings of its type."""
+    """Return the path of a setting in its part, after `before` settings of its type."""
     match setting:
         case MemberSetting():
             return (setting.map, setting.key)
@@ -280,5 +281,5 @@ def _keys(terms: Sequence[Term]) -> frozenset[str]:
 
 
 def rank(located: LocatedSetting, at: int) -> tuple[int, int]:
-    """The position of a setting in the fold, for the policy at `at`; lower is earlier."""
+    """Return the position of a setting in the fold, for the policy at `at`; lower is earlier."""
     return PARTS.index(located.setting.part), at

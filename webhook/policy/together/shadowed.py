@@ -72,14 +72,14 @@ class Shadows:
         self._few_terms = _few(conditions.values())
 
     def over(self, policy: Policy) -> Iterator[Finding]:
-        """Settings of the policy that never take effect."""
+        """Yield settings of the policy that never take effect."""
         for located in policy.settings:
             decides = self._winner(policy, located)
             if decides is not None:
                 yield _finding(policy, located, decides)
 
     def under(self, policy: Policy) -> Iterator[Finding]:
-        """Settings of other policies that never take effect because of this one."""
+        """Yield settings of other policies that never take effect because of this one."""
         for located in policy.settings:
             for other in self._by_key[_key(located.setting)]:
                 if (
@@ -93,7 +93,7 @@ class Shadows:
     def _winner(
         self, policy: Policy, located: LocatedSetting
     ) -> tuple[Policy, LocatedSetting] | None:
-        """The first setting that decides the field for every pod of the policy."""
+        """Return the first setting that decides the field for every pod of the policy."""
         if located.setting.part == "requirements":
             return None  # it never loses in silence
         mine = self._ranks[id(located)]

@@ -42,7 +42,7 @@ class Memory:
     def policies(
         self, documents: Sequence[Document], classes: Mapping[str, CapacityClass]
     ) -> list[Policy]:
-        """The policies of the documents in their order, without those of unknown classes."""
+        """Return the policies of the documents in their order, without those of unknown classes."""
         known, found = self._known, {}
         for document in documents:
             model = document.model
@@ -62,7 +62,7 @@ class Memory:
 
 
 def classes_of(model: PlacementPolicy) -> list[str]:
-    """The names of the classes in a policy's capacity settings, in order."""
+    """Return the names of the classes in a policy's capacity settings, in order."""
     return list(dict.fromkeys(setting.class_name for _, setting in model.capacity_settings()))
 
 
@@ -81,13 +81,13 @@ def faults(policies: Sequence[Policy]) -> list[Finding]:
 
 
 def of_policy(policies: Sequence[Policy], name: str) -> list[Finding]:
-    """Findings about one of the policies, and about others because of it."""
+    """Return findings about one of the policies, and about others because of it."""
     chosen = [each for each in policies if each.name == name]
     return _findings(policies, chosen, MOST_WRITTEN, others=True)
 
 
 def of_classes(policies: Sequence[Policy], classes: AbstractSet[str]) -> list[Finding]:
-    """Findings about policies that name one of the classes, and may depend on it."""
+    """Return findings about policies that name one of the classes, and may depend on it."""
     chosen = [each for each in policies if not classes.isdisjoint(classes_of(each.model))]
     pairs = contradicting.Pairs(policies, MOST_WRITTEN)
     found = {found for each in chosen for found in contradicting.alone(each)}
@@ -115,7 +115,8 @@ def _findings(
 def _groups(
     policies: Sequence[Policy], chosen: Sequence[Policy], steps: int
 ) -> tuple[set[frozenset[Policy]], list[Finding]]:
-    """Groups of policies that reject all pods of a set; findings about them, and about overlaps.
+    """Return groups of policies that reject all pods of a set; findings about them, and about
+    overlaps.
 
     A policy that contradicts itself is left out: it rejects all of its pods without any other.
     """

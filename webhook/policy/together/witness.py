@@ -78,18 +78,19 @@ class _Conditions(NamedTuple):
     coordinator: tuple[bool, ...] = ()
 
     def beside(self, other: _Conditions) -> _Conditions:
-        """The conditions of both."""
+        """Return the conditions of both."""
         return _Conditions._make(one + two for one, two in zip(self, other, strict=True))
 
 
 def _want_label(key: str, operator: str, values: Iterable[object]) -> _Conditions:
-    """A condition on a label of the pod."""
+    """Return a condition on a label of the pod."""
     requirement: Requirement = {"key": key, "operator": operator, "values": [*map(str, values)]}
     return _Conditions(labels=(("pod_selector", requirement),))
 
 
 def find(policies: Sequence[Policy]) -> Witness | None:
-    """A pod of a run that all of the policies match, and none of them excludes; None: not found.
+    """Return a pod of a run that all of the policies match, and none of them excludes; None: not
+    found.
 
     A pod that is found is proved: the policies' conditions were tested on it. There may be such a
     pod even if none is found.
@@ -121,7 +122,7 @@ def find(policies: Sequence[Policy]) -> Witness | None:
 
 
 def _collect_conditions(blocks: Iterable[Match]) -> _Conditions:
-    """What a pod needs to meet every block."""
+    """Return what a pod needs to meet every block."""
     wanted = _Conditions()
     for block in blocks:
         for field, value in conditions.given_fields(block):
@@ -178,7 +179,7 @@ def _list_ways_to_lead(leads: bool) -> Iterator[_Conditions]:
 
 
 def _build_subject(wanted: _Conditions) -> Subject | None:
-    """A pod of a run that meets all conditions; None if none is found."""
+    """Return a pod of a run that meets all conditions; None if none is found."""
     found: dict[str, Any] = {}
     for field in conditions.FIELDS:
         lists = [listed for name, listed in wanted.one_of if name == field.name]

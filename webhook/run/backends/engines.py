@@ -170,7 +170,8 @@ class _MpiJob(Engine):
         return found
 
     def number(self, pods: list[OwnedPod]) -> list[OwnedPod]:
-        """Number workers by their names: the index of the label counts a launcher that is one."""
+        """Assign numbers to workers by name: the index of the label counts a launcher that is
+        one."""
         ends = [(pod, pod.name.rpartition("-")[2]) for pod in pods]
         return [
             replace(pod, index=int(end)) if pod.role == "worker" and end.isdecimal() else pod
@@ -198,7 +199,7 @@ class _DaskJob(Engine):
         return {str(phase): ("", "")} if phase else {}
 
     def number(self, pods: list[OwnedPod]) -> list[OwnedPod]:
-        """Number pods by the uids of their controllers, in alphabetical order.
+        """Assign numbers to pods by the uids of their controllers, in alphabetical order.
 
         A pod that takes the place of another has the same one.
         """
@@ -209,7 +210,7 @@ class _DaskJob(Engine):
         return [replace(each, index=orders[each.role].index(each.run_uid)) for each in pods]
 
     def absent_role(self, facts: Mapping[str, RoleFacts], observed: EngineObserved) -> str:
-        """The operator creates the driver, and the cluster above the other pods, once.
+        """Return the operator creates the driver, and the cluster above the other pods, once.
 
         When the driver ends, the operator deletes the rest itself.
         """

@@ -53,7 +53,7 @@ class BuiltOperator:
     file: Path
 
     def manifests(self) -> list[Json]:
-        """The objects that its own installation creates."""
+        """Return the objects that its own installation creates."""
         read: list[Json] = json.loads(self.file.read_text())
         return read
 
@@ -132,7 +132,7 @@ def _obtain_source(
 
 
 def _find_source(program: Program, toolchain: Toolchain, environ: Mapping[str, str]) -> Path:
-    """The folder of the module's source, which is downloaded if it is missing."""
+    """Return the folder of the module's source, which is downloaded if it is missing."""
     done = _run(
         [str(toolchain.go), "mod", "download", "-json", program.module.path],
         f"{program.module.path} cannot be downloaded",

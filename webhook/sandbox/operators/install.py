@@ -145,7 +145,7 @@ def _kubeconfig(plane: ControlPlane, operator: Operator) -> Json:
 
 @contextlib.contextmanager
 def _certificate_sign(operator: Operator) -> Iterator[Path | None]:
-    """The file that the operator wants to find before it believes in its certificate.
+    """Yield the file that the operator wants to find before it believes in its certificate.
 
     Its path is fixed and the same for many operators. So one operator at a time has it, and it is
     removed again, with the folders that were made for it.

@@ -140,7 +140,7 @@ def pod(section: Section, shared: SharedSettings) -> Pod:
 
 
 def _main(section: Section, shared: SharedSettings) -> tuple[dict[str, Draft], Item | None]:
-    """The main container without its resources, and these."""
+    """Return the main container without its resources, and these."""
     item = section.non_empty("container")
     if item is None:
         section.notes.error(section.item, _NO_CONTAINER, below=("container",))

@@ -132,7 +132,7 @@ _OF_BUILD: Final = {
 
 
 def built_in_run(build: Item | None, run: Item | None) -> tuple[Item | None, Item | None]:
-    """The build section and the run section; the oldest files have both in one."""
+    """Return the build section and the run section; the oldest files have both in one."""
     if build is not None or run is None or not set(_OF_BUILD) & set(run.entries):
         return build, run
     inner = {_OF_BUILD[key]: item for key, item in run.entries.items() if key in _OF_BUILD}
