@@ -131,7 +131,7 @@ def _miscounted(file: Path, counts: Counter[str]) -> Iterator[str]:
 
 
 def _has_containers(value: object) -> bool:
-    """Whether a list of containers is somewhere in the value."""
+    """Return whether a list of containers is somewhere in the value."""
     if isinstance(value, dict):
         found = value.get("containers")
         own = isinstance(found, list) and any(isinstance(each, dict) for each in found)

@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def figures(root: Path, package: Path) -> dict[str, str]:
-    """Each figure by its name."""
+    """Return each figure by its name."""
     modules = [_module(root, path) for path in sorted((root / package).rglob("*.py"))]
     names = {each.name for each in modules}
     importers: dict[str, set[str]] = defaultdict(set)

@@ -168,7 +168,8 @@ def _build(base: str, work: Path, turn: int) -> str:
 
 
 def _trust(work: Path) -> list[str]:
-    """Where pip finds packages on this machine, and the authorities that it trusts, mounted."""
+    """Return where pip finds packages on this machine, and the authorities that it trusts,
+    mounted."""
     listed = _output(sys.executable, "-m", "pip", "config", "list")
     configuration = work / "pip.conf"
     configuration.write_text(pip_configuration(listed))

@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 
 def documents(file: Path) -> Iterator[Json]:
-    """Every object of a file, those of a List one by one."""
+    """Yield every object of a file, those of a List one by one."""
     for document in yaml.load_all(file.read_bytes(), Loader=yaml.CSafeLoader):
         if isinstance(document, dict):
             items = document.get("items") if str(document.get("kind")).endswith("List") else None

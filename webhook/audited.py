@@ -264,7 +264,7 @@ def _events(line: bytes) -> list[dict[str, Any]] | None:
 
 
 def _creates_pod(event: dict[str, Any]) -> bool:
-    """Whether Fairlead decided on a pod, or one was created without it."""
+    """Return whether Fairlead decided on a pod, or one was created without it."""
     if _is_decided(_object(event.get("annotations"))):
         return True
     about = _object(event.get("objectRef"))
@@ -285,7 +285,8 @@ def _failed_open(annotations: dict[str, Any]) -> bool:
 
 
 def _is_of_run(event: dict[str, Any]) -> bool:
-    """Whether the pod's own labels mark it; they are in the log from the level Request on."""
+    """Return whether the pod's own labels mark it; they are in the log from the level Request
+    on."""
     metadata = _metadata(event)
     labels, annotations = _texts(metadata.get("labels")), _texts(metadata.get("annotations"))
     return identify(labels, annotations, {}) is not None

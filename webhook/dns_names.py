@@ -24,16 +24,16 @@ _subdomain = re.compile(SUBDOMAIN, re.ASCII)
 
 
 def is_label(text: str) -> bool:
-    """Whether `text` is a DNS-1123 label, as a namespace's name is."""
+    """Return whether `text` is a DNS-1123 label, as a namespace's name is."""
     # The length first: the expressions need quadratic time for a long text that fails.
     return len(text) <= MAX_LABEL and _label.fullmatch(text) is not None
 
 
 def is_service_name(text: str) -> bool:
-    """Whether `text` is a DNS-1035 label, as a Service's name is."""
+    """Return whether `text` is a DNS-1035 label, as a Service's name is."""
     return len(text) <= MAX_LABEL and _service_name.fullmatch(text) is not None
 
 
 def is_subdomain(text: str) -> bool:
-    """Whether `text` is a DNS-1123 subdomain, as most objects' names are."""
+    """Return whether `text` is a DNS-1123 subdomain, as most objects' names are."""
     return len(text) <= MAX_SUBDOMAIN and _subdomain.fullmatch(text) is not None

@@ -195,7 +195,7 @@ class Strict(BaseModel):
 
 
 def _bare(line: ErrorDetails) -> InitErrorDetails:
-    """One of ValidationError.errors() in the form that an exception can be made of again."""
+    """Return one of ValidationError.errors() in the form that an exception can be made of again."""
     kind: str | PydanticCustomError = line["type"]
     if line["type"].startswith(OWN_ERROR):
         kind = own_error(line["msg"], line["type"])

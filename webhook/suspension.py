@@ -43,7 +43,8 @@ class Suspension:
     problems: tuple[str, ...] = field(default=())
 
     def due(self, now: datetime) -> bool:
-        """Whether to restore the rules: the time is over or unknown, or they were restored already.
+        """Return whether to restore the rules: the time is over or unknown, or they were restored
+        already.
 
         They were if someone applied the manifests again in the meantime.
         """

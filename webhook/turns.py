@@ -48,7 +48,7 @@ class Turns(Generic[_Entry]):
                 del self._lines[name]
 
     def has_others(self, name: str) -> bool:
-        """Whether a line of another name has entries."""
+        """Return whether a line of another name has entries."""
         return len(self._lines) > (name in self._lines)
 
 

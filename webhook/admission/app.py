@@ -67,17 +67,16 @@ class Answers(Protocol):
         """Return the answer to the body of one POST. Raises nothing."""
 
 
-def admission_app(
-    handlers: Mapping[str, Answers],
-    observer: Observer,
-    *,
-    clock: Callable[[], float] = time.perf_counter,
-) -> Starlette:
+def admission_app(handlers: Mapping[str, Answers], observer: Observer) -> Starlette:
     """Return the app for handlers by path: 404 for other paths, 405 for other methods."""
     # A plain ASGI endpoint: Starlette's Request and Response would take as long as a decision.
     app = Starlette(
         routes=[
-            Route(path, Endpoint(handler, observer, clock, of_pods=path == PATH), methods=["POST"])
+            Route(
+                path,
+                Endpoint(handler, observer, time.perf_counter, of_pods=path == PATH),
+                methods=["POST"],
+            )
             for path, handler in handlers.items()
         ]
     )

@@ -180,7 +180,7 @@ def _finding(finding: Finding) -> str:
 
 
 def _reaches(feasible: Feasibility) -> Iterator[str]:
-    """One row for each policy and class; -o json also has the parts of a policy."""
+    """Yield one row for each policy and class; -o json also has the parts of a policy."""
     rows = [["", f"of {feasible.total} nodes", "chosen", "tolerated", ""]]
     rows += [_row(reach) for reach in feasible.reaches if not reach.part]
     yield from table(rows, 0)

@@ -123,7 +123,7 @@ async def read_plugin_inputs(
 
 
 async def _listed(client: Client, path: str) -> list[JsonObject] | None:
-    """All objects of a list; None if they may not be listed, or their kind is not served."""
+    """Return all objects of a list; None if they may not be listed, or their kind is not served."""
     try:
         return (await client.list(path, lambda each: each)).items
     except ClusterError as error:

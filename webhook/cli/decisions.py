@@ -186,7 +186,7 @@ def unlisted_classes(decided: Iterable[Replicas]) -> Iterator[str]:
 
 
 def depends_on_node(replicas: Replicas) -> bool:
-    """Whether the pods are admitted without a look at their node, which may exclude them.
+    """Return whether the pods are admitted without a look at their node, which may exclude them.
 
     Only pods of a DaemonSet: their controller has chosen the node.
     """

@@ -87,7 +87,7 @@ def warning_lines(warnings: Sequence[str]) -> Iterator[str]:
 
 
 def head(replicas: Replicas) -> list[list[str]]:
-    """Where the pods are from, who they are, and why they are rejected."""
+    """Return where the pods are from, who they are, and why they are rejected."""
     template, decision = replicas.template, replicas.decision
     place = template.source.place(template.path)
     if not template.is_pod:
@@ -112,7 +112,7 @@ def head(replicas: Replicas) -> list[list[str]]:
 
 
 def reasons(replicas: Replicas) -> Sequence[str]:
-    """Why the pods are not placed."""
+    """Return why the pods are not placed."""
     decision = replicas.decision
     own = [decision.reason] if decision.result in ("rejected", "not-sent") else []
     return [each.removeprefix("fairlead: ") for each in (*own, *replicas.refusals)]
@@ -140,7 +140,7 @@ def fields_title(decision: Decision) -> str:
 
 
 def field_rows(trace: Sequence[Entry]) -> list[list[str]]:
-    """One row per entry; entries of one field are grouped at the first of them."""
+    """Return one row per entry; entries of one field are grouped at the first of them."""
     order = {field: at for at, field in enumerate(dict.fromkeys(e.field for e in trace))}
     return [
         [

@@ -143,7 +143,7 @@ def _as_requested(decision: Decision) -> str:
 
 
 def cure(template: PodTemplate) -> str:
-    """How to make pods without a run part of one."""
+    """Return how to make pods without a run part of one."""
     if template.source.is_labelled and not template.is_pod:
         return (
             f"the label {names.RUN} is on the {template.source.kind} itself; put it into "

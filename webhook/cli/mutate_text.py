@@ -100,7 +100,7 @@ class Printer:
         print_result(output, json=lambda: as_one(kept), yaml=lambda: kept)
 
     def _is_whole(self, source: Object, groups: Sequence[Replicas]) -> bool:
-        """Whether all templates of an object were evaluated; else its error was printed."""
+        """Return whether all templates of an object were evaluated; else its error was printed."""
         decided = [each.template for each in groups]
         return all(
             template in decided for template in self._offline.templates if template.source is source

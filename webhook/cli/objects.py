@@ -37,7 +37,7 @@ _CLUSTER_KINDS: Final = ("Namespace", "PriorityClass", "RuntimeClass", "LimitRan
 
 
 def read_objects(paths: Iterable[Path], passed: list[str] | None = None) -> list[Object]:
-    """Every object of the files, in order; the items of a List are objects of their own.
+    """Return every object of the files, in order; the items of a List are objects of their own.
 
     `-` is standard input. Folders are read with all folders in them, files that end in .yaml, .yml
     or .json, by name. Raises UnreadableInput with every problem, each with its place; with `passed`

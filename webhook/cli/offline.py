@@ -322,7 +322,8 @@ def unknown_values(policies: PolicySet, pods: Iterable[tuple[str, JsonObject]]) 
 
 
 def _may_get_token(pod: JsonObject) -> bool:
-    """Whether the API server's plugin ServiceAccount may add the first such volume to the pod."""
+    """Return whether the API server's plugin ServiceAccount may add the first such volume to the
+    pod."""
     spec = pod.get("spec")
     if is_stored(pod) or not isinstance(spec, dict):
         return False
@@ -388,7 +389,7 @@ def _identity(
 
 
 def _has_fixed_kind(own: PodPlacement, sources: SourceTable) -> bool:
-    """Whether the pod's kind does not depend on its namespace."""
+    """Return whether the pod's kind does not depend on its namespace."""
     one, other = (
         _identity(own, {names.PLACE: names.PLACE_ALL, names.KIND: kind}, sources)
         for kind in names.KINDS[:2]

@@ -80,7 +80,7 @@ class _Runner:
         self._sets: dict[tuple[str, ...], tuple[PolicySet, frozenset[Place]]] = {}
 
     def run_file(self, file: str, content: bytes) -> FileReport:
-        """One test file."""
+        """Return one test file."""
         report = FileReport(file)
         try:
             documents = load_tests.parse(file, content)

@@ -208,7 +208,7 @@ def fails(
     decided: Sequence[Replicas],
     unknown: Iterable[str],
 ) -> bool:
-    """Whether something of these kinds was found; a rejection, and a refusal, always counts.
+    """Return whether something of these kinds was found; a rejection, and a refusal, always counts.
 
     `unknown` has lines about unknown facts. Pods without a node are named on stderr.
     """

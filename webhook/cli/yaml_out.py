@@ -34,7 +34,7 @@ _ANY_WIDTH = 2**31 - 1
 
 
 def yaml_text(value: Any) -> str:
-    """One document, keys in their order, each scalar on a line of its own."""
+    """Return one document, keys in their order, each scalar on a line of its own."""
     text: str = yaml.dump(
         value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_ANY_WIDTH
     )

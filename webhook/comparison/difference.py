@@ -112,7 +112,7 @@ def kind_of(old: Side, new: Side) -> Kind:
 
 
 def is_without_node(nodes: Nodes | None) -> bool:
-    """Whether no node admits the pod, and no autoscaled class could create one."""
+    """Return whether no node admits the pod, and no autoscaled class could create one."""
     return nodes is not None and nodes.admitted == 0 and not nodes.on_demand
 
 
@@ -149,7 +149,7 @@ def fields(placement: PodPlacement) -> dict[str, Any]:
 
 
 def gaps(has: PodPlacement, would: PodPlacement) -> list[Gap]:
-    """Every field in which the placements differ; the order of lists does not count."""
+    """Return every field in which the placements differ; the order of lists does not count."""
     one, other = fields(has), fields(would)
     return [
         Gap(field, one.get(field), other.get(field))
@@ -159,7 +159,7 @@ def gaps(has: PodPlacement, would: PodPlacement) -> list[Gap]:
 
 
 def same_placement(one: PodPlacement, other: PodPlacement) -> bool:
-    """Whether the placements differ at most in the order of lists."""
+    """Return whether the placements differ at most in the order of lists."""
     # Tolerations of one taint with different times are sorted.
     return one == other or not gaps(one, other)
 

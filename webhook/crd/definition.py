@@ -175,7 +175,8 @@ def _integer_or_text(node: Json) -> Json | None:
 
 
 def _alternatives(node: Json) -> Json | None:
-    """One of several enumerations of texts; or a value of several types, as one without a type."""
+    """Return one of several enumerations of texts; or a value of several types, as one without a
+    type."""
     each = node.get("anyOf")
     if not each or "type" in node:
         return None

@@ -164,7 +164,7 @@ def _by_node(every: Replicas, world: World, nodes: Sequence[Node]) -> list[Repli
 
 
 def _same(one: Decision, other: Decision) -> bool:
-    """Whether both decisions have the same result and reasons; identities may differ."""
+    """Return whether both decisions have the same result and reasons; identities may differ."""
     return (
         one.result == other.result
         and one.reason == other.reason

@@ -116,7 +116,7 @@ def _audited(policy: Policy, namespace: str) -> str:
 
 
 def _aside(at: int, decision: Decision, arrival: Arrival, policies: PolicySet) -> str:
-    """Why a policy that matches is not applied, in the order of the engine's steps."""
+    """Return why a policy that matches is not applied, in the order of the engine's steps."""
     if decision.result == "left-alone":
         return "it matches, but the pod is left alone"
     if not decision.allowed and not decision.trace:
@@ -129,7 +129,8 @@ def _aside(at: int, decision: Decision, arrival: Arrival, policies: PolicySet) -
 
 
 def exception_reasons(decision: Decision, policy: str, now: datetime | None) -> Iterator[str]:
-    """Why the policy takes no part, or that it would have taken none; nothing in most cases."""
+    """Yield why the policy takes no part, or that it would have taken none; nothing in most
+    cases."""
     for exception, policies in decision.set_aside.by:
         if policy in policies:
             yield describe_exception(exception, now)
@@ -139,7 +140,7 @@ def exception_reasons(decision: Decision, policy: str, now: datetime | None) -> 
 
 
 def period(exception: PolicyException, now: datetime | None) -> str:
-    """When it ends or has ended: `until 2026-12-01T18:00:00Z (in 3h)`, `ended 2d ago`."""
+    """Return when it ends or has ended: `until 2026-12-01T18:00:00Z (in 3h)`, `ended 2d ago`."""
     if now is None:
         return f"until {exception.end}"
     left = (exception.until - now).total_seconds()
@@ -290,7 +291,7 @@ def _survey(survey: Survey) -> dict[str, Any]:
 
 
 def _exceptions(decision: Decision) -> Iterator[ExceptionResult]:
-    """All of them, those in force first."""
+    """Yield all of them, those in force first."""
     for in_force, taken in ((True, decision.set_aside.by), (False, decision.set_aside.ended)):
         for exception, policies in taken:
             yield ExceptionResult(

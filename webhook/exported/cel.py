@@ -59,23 +59,23 @@ def var(name: str) -> str:
 
 
 def policy(position: int) -> str:
-    """Whether the policy at this position matches the pod."""
+    """Return whether the policy at this position matches the pod."""
     return var(f"p{position}")
 
 
 def every(conditions: Iterable[str]) -> str:
-    """All of them hold."""
+    """Return all of them hold."""
     return " && ".join(conditions) or "true"
 
 
 def some(conditions: Iterable[str]) -> str:
-    """One of them holds."""
+    """Return one of them holds."""
     found = list(conditions)
     return f"({' || '.join(found)})" if found else "false"
 
 
 def flat(lists: Iterable[str]) -> str:
-    """One list of several."""
+    """Return one list of several."""
     found = list(lists)
     return f"[{', '.join(found)}].flatten()" if found else "[]"
 

@@ -134,7 +134,7 @@ def _no_request(set_hash: str) -> Check:
 
 
 def _any_affinity(variables: Collection[str]) -> str:
-    """Whether some list of affinity gets longer, or required node affinity changes."""
+    """Return whether some list of affinity gets longer, or required node affinity changes."""
     wants = [f"size({cel.var(f'list{n}')}) > 0" for n in range(5) if f"list{n}" in variables]
     if "result" in variables:
         wants.append(f"({cel.var('apply')} && {cel.var('result')} != {cel.var('own_terms')})")
@@ -142,12 +142,13 @@ def _any_affinity(variables: Collection[str]) -> str:
 
 
 def _one(operations: Sequence[str]) -> str:
-    """One list of the lists, each on a line of its own."""
+    """Return one list of the lists, each on a line of its own."""
     return "[" + ",\n ".join(operations) + "].flatten()"
 
 
 def _opposed(one: PlacementSetting, other: PlacementSetting) -> bool:
-    """Whether two requirements contradict each other in a field where that cannot be seen later."""
+    """Return whether two requirements contradict each other in a field where that cannot be seen
+    later."""
     if isinstance(one, TolerationSetting) and isinstance(other, TolerationSetting):
         a, b = normal(one.toleration), normal(other.toleration)
         return a.reach == b.reach and a.seconds != b.seconds
@@ -234,7 +235,8 @@ def _selection(variables: Sequence[JsonObject]) -> JsonObject:
 def _bindings(
     kind: str, entries: Sequence[Mapping[str, Any]], more: Mapping[str, Any]
 ) -> list[JsonObject]:
-    """One binding for each entry of the webhook's configuration, with that entry's selectors."""
+    """Return one binding for each entry of the webhook's configuration, with that entry's
+    selectors."""
     return [
         {
             "apiVersion": _API_VERSION,

@@ -35,7 +35,7 @@ _EXACT: Final = 2**53
 def gaps(
     placed: Placed, settings: Sequence[PositionedSetting], seconds: Mapping[str, int]
 ) -> list[str]:
-    """One line for each problem: the policy, the field, the reason, and the cure."""
+    """Return one line for each problem: the policy, the field, the reason, and the cure."""
     found = list(_of_set(placed))
     for policy in placed.policies:
         found += _of_policy(policy)
@@ -125,7 +125,7 @@ def _of_nodes(placed: Placed, settings: Sequence[PositionedSetting]) -> Iterator
 
 
 def _alternatives(one: NodeSetting, other: NodeSetting) -> bool:
-    """Whether they are never applied together, or are equal."""
+    """Return whether they are never applied together, or are equal."""
     if isinstance(one, CapacitySetting) and isinstance(other, CapacitySetting):
         return one.capacity.name == other.capacity.name
     if isinstance(one, RequiredSetting) and isinstance(other, RequiredSetting):
@@ -134,7 +134,7 @@ def _alternatives(one: NodeSetting, other: NodeSetting) -> bool:
 
 
 def _harmless(one: NodeSetting, other: NodeSetting) -> bool:
-    """Whether both can always be met: other labels, or a value that every term admits."""
+    """Return whether both can always be met: other labels, or a value that every term admits."""
     if isinstance(one, MemberSetting):
         return _admits(condition_of(other), one)
     if isinstance(other, MemberSetting):

@@ -111,7 +111,7 @@ def with_parts_apart(placed: Placed) -> Placed:
 
 
 def positioned_settings(placed: Placed) -> list[PositionedSetting]:
-    """Every setting, in the order of folding: by part, then by policy."""
+    """Return every setting, in the order of folding: by part, then by policy."""
     return [
         PositionedSetting(at, setting)
         for part in PARTS
@@ -125,7 +125,8 @@ def standing(
     settings: Sequence[PositionedSetting],
     rivals: Callable[[PlacementSetting, PlacementSetting], bool],
 ) -> Iterable[tuple[PositionedSetting, str]]:
-    """Each setting that can be applied, with the CEL for when it is: the first of its rivals wins.
+    """Return each setting that can be applied, with the CEL for when it is: the first of its rivals
+    wins.
 
     `rivals(earlier, later)`: whether the later one is lost if the earlier one is applied; it must
     be transitive.

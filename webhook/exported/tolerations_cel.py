@@ -35,7 +35,7 @@ class Steps(NamedTuple):
 
 
 def covering(setting: PlacementSetting, other: PlacementSetting) -> bool:
-    """Whether the first, if it applies, leaves nothing for the second to add."""
+    """Return whether the first, if it applies, leaves nothing for the second to add."""
     return (
         isinstance(setting, TolerationSetting)
         and isinstance(other, TolerationSetting)
@@ -44,7 +44,8 @@ def covering(setting: PlacementSetting, other: PlacementSetting) -> bool:
 
 
 def is_specific(setting: PlacementSetting) -> bool:
-    """Whether it goes before what covers its taint: a NoExecute one that is not a default."""
+    """Return whether it goes before what covers its taint: a NoExecute one that is not a
+    default."""
     return (
         isinstance(setting, TolerationSetting)
         and not setting.is_default
@@ -107,7 +108,7 @@ def _tolerates(chosen: ConditionalCapacity) -> bool:
 
 
 def _covers(narrow: Toleration) -> str:
-    """Whether the pod's toleration `t` covers this one, as placement.tolerations.covers."""
+    """Return whether the pod's toleration `t` covers this one, as placement.tolerations.covers."""
     n = normal(narrow)
     operator = _OPERATOR.format("t")
     same = (
@@ -127,7 +128,8 @@ def _covers(narrow: Toleration) -> str:
 
 
 def _overlaps(setting: Toleration) -> str:
-    """Whether some taint is admitted by `t` and by this one, as placement.tolerations.overlaps."""
+    """Return whether some taint is admitted by `t` and by this one, as
+    placement.tolerations.overlaps."""
     n = normal(setting)
     operator = _OPERATOR.format("t")
     conditions = [f"{operator} in ['Exists', 'Equal']"]
@@ -141,7 +143,7 @@ def _overlaps(setting: Toleration) -> str:
 
 
 def _names(taints: Sequence[Taint]) -> str:
-    """Whether `t` names key and effect of one of the taints, and admits it."""
+    """Return whether `t` names key and effect of one of the taints, and admits it."""
     return cel.some(
         f"(t.?key.orValue('') == {text(taint['key'])} && "
         f"t.?effect.orValue('') == {text(taint.get('effect', ''))} && "
@@ -198,7 +200,8 @@ def _order(specific: Sequence[tuple[Toleration, str]]) -> Iterator[str]:
 
 
 def _filled_in(seconds: Mapping[str, int]) -> str:
-    """Whether `t` is what the DefaultTolerationSeconds admission plugin puts into every pod."""
+    """Return whether `t` is what the DefaultTolerationSeconds admission plugin puts into every
+    pod."""
     return cel.some(
         f"(t.?key.orValue('') == {text(key)} && t.?operator.orValue('') == 'Exists' && "
         f"t.?effect.orValue('') == {text(NO_EXECUTE)} && "
@@ -242,7 +245,7 @@ def _missing(
 
 
 def _added(setting: TolerationSetting, when: str) -> str:
-    """When the setting is in the result; one under IsNull may have stood back."""
+    """Return when the setting is in the result; one under IsNull may have stood back."""
     if not setting.if_null:
         return when
     return f"{when} && {var('untouched')}"

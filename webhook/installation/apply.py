@@ -103,7 +103,8 @@ async def list_guards(client: Client) -> dict[Key, Json]:
 
 
 async def ended(client: Client, key: Key) -> str:
-    """Why an object that is being deleted still exists; "" if it is gone, or is not deleted."""
+    """Return why an object that is being deleted still exists; "" if it is gone, or is not
+    deleted."""
     found = await get_object(client, key.path)
     if not found or not found["metadata"].get("deletionTimestamp"):
         return ""
@@ -113,16 +114,16 @@ async def ended(client: Client, key: Key) -> str:
 
 
 def applied(found: Mapping[str, Any]) -> bool:
-    """Whether `fairlead install` has applied it."""
+    """Return whether `fairlead install` has applied it."""
     managers = found["metadata"].get("managedFields") or ()
     return any(each.get("manager") == names.INSTALL_MANAGER for each in managers)
 
 
 def labelled(found: Mapping[str, Any]) -> bool:
-    """Whether it has the label of all objects in the manifests."""
+    """Return whether it has the label of all objects in the manifests."""
     return (found["metadata"].get("labels") or {}).get(NAME_LABEL) == names.MANAGER
 
 
 def applied_or_labelled(found: Mapping[str, Any]) -> bool:
-    """Whether `fairlead install` has applied it, or it has the label of the manifests."""
+    """Return whether `fairlead install` has applied it, or it has the label of the manifests."""
     return applied(found) or labelled(found)

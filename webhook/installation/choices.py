@@ -108,7 +108,7 @@ def adapted(choices: Choices) -> dict[Key, Json]:
 
 
 def is_stamp_guard(key: Key) -> bool:
-    """Whether this is part of the guard against pods without a stamp."""
+    """Return whether this is part of the guard against pods without a stamp."""
     return key.kind.name in (GUARD, GUARD_BINDING) and (
         key.name == names.STAMP_GUARD or key.name.startswith(f"{names.STAMP_GUARD}-")
     )

@@ -132,7 +132,8 @@ class Installer:
         return bool(patch)
 
     async def _keeps_config_map(self, objects: Mapping[Key, Json]) -> bool:
-        """Whether the policies of the ConfigMap stay, because they were edited in the cluster."""
+        """Return whether the policies of the ConfigMap stay, because they were edited in the
+        cluster."""
         live = await get_object(self._client, CONFIG_MAP.path) if CONFIG_MAP in objects else None
         if live is None or not changed_by_others(live, objects[CONFIG_MAP]):
             return False
@@ -144,7 +145,7 @@ class Installer:
         return True
 
     async def _is_upgrade(self, objects: Mapping[Key, Json]) -> bool:
-        """Whether the webhook that serves has another image than the one to install."""
+        """Return whether the webhook that serves has another image than the one to install."""
         live = await get_object(self._client, WEBHOOK.path)
         return live is not None and _images(live) != _images(objects[WEBHOOK])
 

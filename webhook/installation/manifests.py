@@ -90,7 +90,8 @@ def shipped_classes() -> list[Json]:
 
 @cache
 def every_key() -> frozenset[Key]:
-    """Every object of any overlay and component, except the ConfigMap: it has a user's policies."""
+    """Return every object of any overlay and component, except the ConfigMap: it has a user's
+    policies."""
     keys = {*render(overlays()), *render((), components())}
     return frozenset(keys - {CONFIG_MAP})
 

@@ -22,12 +22,13 @@ MAX_BYTES: Final = 1_000_000
 
 
 def has_argument(deployment: Mapping[str, Any], argument: str) -> bool:
-    """Whether one of its containers has exactly this argument; users may have added containers."""
+    """Return whether one of its containers has exactly this argument; users may have added
+    containers."""
     return argument in _arguments(deployment)
 
 
 def takes_files(deployment: Mapping[str, Any]) -> bool:
-    """Whether the webhook of this Deployment reads its policies from a folder."""
+    """Return whether the webhook of this Deployment reads its policies from a folder."""
     return any(each.partition("=")[0] == _FOLDER for each in _arguments(deployment))
 
 
@@ -102,7 +103,7 @@ def with_policies(config_map: Mapping[str, Any], files: Mapping[str, str]) -> Js
 
 
 def changed_by_others(live: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether another client wrote or changed the policies of the live ConfigMap.
+    """Return whether another client wrote or changed the policies of the live ConfigMap.
 
     Policies that are as they would be applied do not count.
     """

@@ -46,7 +46,7 @@ def of_files(files: Mapping[str, bytes]) -> list[Json]:
 
 
 def of_key(key: Key) -> bool:
-    """Whether this is a policy, a class or an exception."""
+    """Return whether this is a policy, a class or an exception."""
     return key.kind.name in POLICIES
 
 
@@ -57,7 +57,7 @@ def marked(wanted: Mapping[str, Any], origin: Origin) -> Json:
 
 
 def is_still(live: Mapping[str, Any], *origins: Origin) -> bool:
-    """Whether it is as an installation wrote it, with one of these origins."""
+    """Return whether it is as an installation wrote it, with one of these origins."""
     spec = normalized(live)
     return note_of(live) in [digest([origin, spec]) for origin in origins]
 
@@ -96,7 +96,8 @@ def ordered(policies: Iterable[Mapping[str, Any]]) -> dict[Key, Json]:
 
 
 async def read_policies(client: Client) -> dict[Key, Json]:
-    """Every policy, class and exception of the cluster. Kinds without a definition have none."""
+    """Return every policy, class and exception of the cluster. Kinds without a definition have
+    none."""
     found: list[Json] = []
     for kind in KINDS:
         if kind.name not in POLICIES:
@@ -147,7 +148,8 @@ def texts_of(objects: Mapping[Key, Json]) -> dict[str, bytes]:
 
 
 def is_read(name: str) -> bool:
-    """Whether the webhook reads a file of this name in a ConfigMap (webhook.server.folder)."""
+    """Return whether the webhook reads a file of this name in a ConfigMap
+    (webhook.server.folder)."""
     ending = name.endswith((".yaml", ".yml", ".json"))
     return ending and not name.endswith((".test.yaml", ".test.yml")) and not name.startswith(".")
 

@@ -155,7 +155,7 @@ def check(plan: Plan, live: Objects) -> None:
 
 
 def same_content(plan: Plan, live: Objects) -> bool:
-    """Whether the cluster's set has the content that the plan requires."""
+    """Return whether the cluster's set has the content that the plan requires."""
     return not plan.content or content_of(live) == plan.content
 
 

@@ -45,7 +45,8 @@ def missing(deployment: Json) -> str:
 
 
 def troubles(deployment: Json, pods: Iterable[Json]) -> Iterator[Trouble]:
-    """Why the rollout does not progress, each reason once; `pods` are those of its namespace."""
+    """Yield why the rollout does not progress, each reason once; `pods` are those of its
+    namespace."""
     name, namespace = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
     for condition in (deployment.get("status") or {}).get("conditions") or ():
         if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
@@ -64,7 +65,7 @@ def troubles(deployment: Json, pods: Iterable[Json]) -> Iterator[Trouble]:
 
 
 def is_ready(pod: Json) -> bool:
-    """Whether the kubelet reports the pod as ready."""
+    """Return whether the kubelet reports the pod as ready."""
     return _condition(pod, "Ready").get("status") == "True"
 
 

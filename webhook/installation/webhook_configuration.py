@@ -136,7 +136,7 @@ async def disable(client: Client, until: datetime) -> Disabled:
 
 
 def written_at(stored: Json) -> datetime | None:
-    """When the API server, by its own clock, stored our last change."""
+    """Return when the API server, by its own clock, stored our last change."""
     times = [
         each["time"]
         for each in stored["metadata"].get("managedFields") or ()

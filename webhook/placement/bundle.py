@@ -85,7 +85,7 @@ def condition_of(setting: PlacementSetting) -> tuple[Term, ...] | None:
 
 
 def limits_nodes(setting: PlacementSetting) -> bool:
-    """Whether the setting restricts a node's labels."""
+    """Return whether the setting restricts a node's labels."""
     if isinstance(setting, MemberSetting):
         return setting.map == "nodeSelector"
     return condition_of(setting) is not None

@@ -51,7 +51,7 @@ class Mode(StrEnum):
         """Whether the mode changes nothing, and only decides that no later policy does."""
 
     def compatible(self, other: Mode) -> bool:
-        """Whether both can apply to one class; Prevent is compatible only with itself."""
+        """Return whether both can apply to one class; Prevent is compatible only with itself."""
         if self is other or self.does_nothing or other.does_nothing:
             return True
         return not (self.excludes or other.excludes)
@@ -156,7 +156,7 @@ def complement(name: str, of: CapacityClass, *, autoscaled: bool = False) -> Cap
 
 
 def names_taint(toleration: Toleration, taints: Iterable[Taint]) -> bool:
-    """Whether the toleration names key and effect of one of the taints, and admits it.
+    """Return whether the toleration names key and effect of one of the taints, and admits it.
 
     A toleration without a key or an effect covers more than the taint, and does not name it.
     """

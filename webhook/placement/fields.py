@@ -207,5 +207,5 @@ STORED_NORMAL: Final = tuple(each for each in OF_PODS if each.shape in (Shape.LI
 
 
 def is_empty(value: Json) -> bool:
-    """Whether a value of a document or a pod counts as unset; 0 and false do not."""
+    """Return whether a value of a document or a pod counts as unset; 0 and false do not."""
     return value is None or value in ("", [], {})

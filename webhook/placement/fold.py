@@ -168,7 +168,7 @@ class _Folding:
         return None
 
     def _can_be_met(self, setting: PlacementSetting) -> bool:
-        """Whether a node can meet the setting and the accepted ones; if not, record it."""
+        """Return whether a node can meet the setting and the accepted ones; if not, record it."""
         if not limits_nodes(setting):
             return True
         if not _obstacle([*self.standing, setting]):
@@ -331,7 +331,7 @@ def _demand(settings: Sequence[PlacementSetting]) -> Demand:
 
 
 def _obstacle(settings: Sequence[PlacementSetting]) -> str:
-    """Why no node can meet the settings together, or why that is unknown; or nothing."""
+    """Return why no node can meet the settings together, or why that is unknown; or nothing."""
     try:
         if _demand(settings).possible:
             return ""

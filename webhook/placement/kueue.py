@@ -73,7 +73,7 @@ def settings(flavor: Flavor) -> tuple[MemberSetting, ...]:
 
 
 def contradicted(flavor: Flavor, bundle: Bundle) -> bool:
-    """Whether a requirement or override in the bundle leaves no node with the selector."""
+    """Return whether a requirement or override in the bundle leaves no node with the selector."""
     hard = bundle.hard
     return any(
         hard.selector.get(key, value) != value for key, value in flavor.selector.items()
@@ -83,7 +83,7 @@ def contradicted(flavor: Flavor, bundle: Bundle) -> bool:
 def overruled(
     flavor: Flavor, bundle: Bundle, selector: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Each field of the selector that overrides have changed or removed, with a message."""
+    """Yield each field of the selector that overrides have changed or removed, with a message."""
     members = {w.key: w for w in bundle.members.get("nodeSelector", ())}
     for key, value in flavor.selector.items():
         now = selector.get(key)

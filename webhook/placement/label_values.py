@@ -29,7 +29,7 @@ def int64(text: str) -> int | None:
 
 
 def holds(requirement: Requirement, value: str | None) -> bool:
-    """Whether one expression matches a node whose label has `value`; None: no such label.
+    """Return whether one expression matches a node whose label has `value`; None: no such label.
 
     An operator that Kubernetes does not know matches no node, as in the scheduler.
     """
@@ -59,7 +59,7 @@ def equal(key: str, value: str) -> Requirement:
 
 
 def satisfiable(requirements: Iterable[Requirement]) -> bool:
-    """Whether a value of one label, or its absence, meets all expressions on that label.
+    """Return whether a value of one label, or its absence, meets all expressions on that label.
 
     Expressions with an unknown operator count as satisfiable, and are kept. The work is linear in
     the number of values, because a pod's author chooses how many there are.

@@ -142,7 +142,8 @@ def _merge_tolerations(
 
 
 def _filled_in(toleration: Toleration, seconds: Mapping[str, int]) -> bool:
-    """Whether it is what the DefaultTolerationSeconds admission plugin puts into every pod."""
+    """Return whether it is what the DefaultTolerationSeconds admission plugin puts into every
+    pod."""
     key = toleration.get("key") or ""
     return (
         toleration.get("operator") == "Exists"

@@ -151,7 +151,7 @@ def _precedence_reason(
     named: frozenset[str],
     requested: Collection[str],
 ) -> str | None:
-    """Why the pod's own value takes precedence over a default, or None."""
+    """Return why the pod's own value takes precedence over a default, or None."""
     match setting:
         case MemberSetting():
             if setting.key in selector:
@@ -267,7 +267,7 @@ def _opposed(asked: Settled, of_class: Sequence[CapacitySetting]) -> CapacitySet
 
 
 def _overruled(asked: Settled, bundle: Bundle) -> bool:
-    """Whether overrides leave no node for the request; `judge` handles requirements."""
+    """Return whether overrides leave no node for the request; `judge` handles requirements."""
     terms = asked.condition
     return (
         terms is not None

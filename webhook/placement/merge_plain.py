@@ -87,7 +87,7 @@ def _applies(
     default_priority_class: str,
     ledger: Ledger,
 ) -> bool:
-    """Whether the pod's field is set to the setting's value."""
+    """Return whether the pod's field is set to the setting's value."""
     value: str | int = getattr(pod, field.attribute)
     if value == setting.value:
         ledger.note(setting, "kept", "the pod already has this value")
@@ -111,7 +111,7 @@ def _applies(
 
 
 def _lowers(field: Field, setting: ScalarSetting, own: int, value: int, ledger: Ledger) -> bool:
-    """Whether a maximum is set: the pod was sent with `own`, and has `value` now."""
+    """Return whether a maximum is set: the pod was sent with `own`, and has `value` now."""
     most = int(setting.value)
     if own > most and own not in field.unwritten(""):
         ledger.reject(setting, f"must be at most {most}; the pod has {own}")

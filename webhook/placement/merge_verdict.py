@@ -94,7 +94,7 @@ def judge_node(bundle: Bundle, pod: PodPlacement, node: Node | None, ledger: Led
 
 
 def is_about_nodes(setting: PlacementSetting) -> bool:
-    """Whether a scheduler enforces the setting: the pod stays Pending until it is met."""
+    """Return whether a scheduler enforces the setting: the pod stays Pending until it is met."""
     match setting:
         case ListSetting():
             return setting.name in REQUIRED_LISTS

@@ -71,7 +71,7 @@ def _requirements(terms: Sequence[Term]) -> int:
 
 
 def is_empty(term: Term) -> bool:
-    """Whether the term has no requirement at all, and so matches no node."""
+    """Return whether the term has no requirement at all, and so matches no node."""
     return not term.get("matchExpressions") and not term.get("matchFields")
 
 
@@ -96,7 +96,7 @@ def _union(
 
 
 def contains(term: Term, part: Term) -> bool:
-    """Whether `term` has every requirement of `part`, and so implies it."""
+    """Return whether `term` has every requirement of `part`, and so implies it."""
     return _subset(part.get("matchExpressions"), term.get("matchExpressions")) and _subset(
         part.get("matchFields"), term.get("matchFields")
     )
@@ -107,7 +107,7 @@ def _subset(small: Sequence[Requirement] | None, large: Sequence[Requirement] | 
 
 
 def implies(term: Term, condition: Sequence[Term]) -> bool:
-    """Whether `term` contains one of the condition's terms, and so implies the condition."""
+    """Return whether `term` contains one of the condition's terms, and so implies the condition."""
     return any(contains(term, part) for part in condition)
 
 
@@ -235,7 +235,8 @@ def contradiction(term: Term, selector: Mapping[str, str]) -> str | None:
 
 
 def satisfiable(terms: Sequence[Term] | None, selector: Mapping[str, str]) -> bool:
-    """Whether a node could meet the nodeSelector and one of the terms (None: no condition)."""
+    """Return whether a node could meet the nodeSelector and one of the terms (None: no
+    condition)."""
     return terms is None or any(contradiction(term, selector) is None for term in terms)
 
 
@@ -245,7 +246,7 @@ def pruned(terms: Sequence[Term], selector: Mapping[str, str]) -> list[Term]:
 
 
 def keys(terms: Iterable[Term]) -> frozenset[str]:
-    """Every label key that the terms name."""
+    """Return every label key that the terms name."""
     return frozenset(
         requirement.get("key", "")
         for term in terms
@@ -289,5 +290,5 @@ def failed(term: Term, labels: Mapping[str, str], name: str) -> Requirement | No
 
 
 def holds(terms: Iterable[Term], labels: Mapping[str, str], name: str) -> bool:
-    """Whether a node with these labels and this name meets one of the terms."""
+    """Return whether a node with these labels and this name meets one of the terms."""
     return any(not is_empty(term) and failed(term, labels, name) is None for term in terms)

@@ -293,7 +293,7 @@ def stay(pod: PodPlacement, node: Node) -> int | None:
 
 
 def is_cordon(taint: Taint) -> bool:
-    """Whether the taint is the taint of a cordon."""
+    """Return whether the taint is the taint of a cordon."""
     return taint.get("key") == CORDON["key"]
 
 

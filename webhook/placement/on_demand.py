@@ -71,7 +71,7 @@ def _could(pod: PodPlacement, capacity: CapacityClass, groups: NodeGroups) -> bo
 
 
 def _opens(capacity: CapacityClass, pod: PodPlacement) -> bool:
-    """Whether the pod tolerates a taint of the class.
+    """Return whether the pod tolerates a taint of the class.
 
     If a class has shapes of several providers, each with its taint, one is enough.
     """

@@ -234,7 +234,7 @@ def excess(pod: PodPlacement) -> str:
 
 
 def _is_small(pod: PodPlacement) -> bool:
-    """Whether the pod is within all limits, by a fast check."""
+    """Return whether the pod is within all limits, by a fast check."""
     if pod.lists or pod.topology_spread or len(pod.tolerations) > MAX_ENTRIES:
         return False
     for term in pod.required or ():

@@ -44,7 +44,7 @@ def credits_of(
 
 
 def holds(setting: PlacementSetting, final: PodPlacement) -> bool:
-    """Whether the pod has what the setting sets."""
+    """Return whether the pod has what the setting sets."""
     match setting:
         case MemberSetting():
             members = getattr(final, MAPS[setting.map].attribute)

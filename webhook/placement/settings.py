@@ -98,7 +98,7 @@ class ScalarSetting(PlacementSetting):
         return f"at most {self.value}" if self.is_maximum else quoted(self.value)
 
     def leaves_room(self, later: ScalarSetting) -> bool:
-        """Whether a later setting for the field is compatible: it is within this maximum."""
+        """Return whether a later setting for the field is compatible: it is within this maximum."""
         return self.is_maximum and (later.is_maximum or int(later.value) <= int(self.value))
 
 

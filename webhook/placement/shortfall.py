@@ -45,7 +45,7 @@ class Condition(NamedTuple):
         )
 
     def holds(self, node: Node) -> bool:
-        """Whether the node meets it."""
+        """Return whether the node meets it."""
         return node_affinity.holds(self.terms, node.labels, node.name)
 
 
@@ -63,7 +63,7 @@ def shortfall(
     groups: Collection[Alike],
     whole: Condition | None = None,
 ) -> Shortfall:
-    """Why none of the groups admits the pod; `conditions` are all its conditions on labels.
+    """Return why none of the groups admits the pod; `conditions` are all its conditions on labels.
 
     `whole` excludes nodes that meet all of these, but not `whole`.
 
@@ -113,14 +113,12 @@ def _meeting(condition: Condition, groups: Iterable[Alike]) -> set[int]:
     return found
 
 
-def _rarest(
-    conditions: Sequence[Condition], numbers: Sequence[int], most: int = _TOLD
-) -> tuple[Condition, ...]:
+def _rarest(conditions: Sequence[Condition], numbers: Sequence[int]) -> tuple[Condition, ...]:
     """Return the conditions that the fewest nodes meet; policies' conditions first among equals."""
     ranked = sorted(
         range(len(conditions)), key=lambda at: (numbers[at], not conditions[at].policy, at)
     )
-    return tuple(conditions[at] for at in sorted(ranked[:most]))
+    return tuple(conditions[at] for at in sorted(ranked[:_TOLD]))
 
 
 def _join_conditions(named: Sequence[Condition], total: int) -> str:
@@ -161,7 +159,7 @@ class _Reason(NamedTuple):
 def _closed(
     groups: Iterable[Alike], total: int, pod: PodPlacement, requests: Mapping[str, int]
 ) -> str:
-    """Why nodes with the right labels exclude the pod, most nodes first."""
+    """Return why nodes with the right labels exclude the pod, most nodes first."""
     counts: Counter[_Reason] = Counter()
     most: Counter[str] = Counter()
     for each in groups:

@@ -59,7 +59,7 @@ def normal(toleration: Toleration) -> Normal:
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether the toleration tolerates the taint."""
+    """Return whether the toleration tolerates the taint."""
     key, operator, value, effect, _ = normal(toleration)
     if effect and effect != taint.get("effect"):
         return False
@@ -71,7 +71,7 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def covers(broad: Toleration, narrow: Toleration) -> bool:
-    """Whether every taint that `narrow` admits is admitted by `broad` too, seconds aside."""
+    """Return whether every taint that `narrow` admits is admitted by `broad` too, seconds aside."""
     # Most pairs differ here already, and every decision asks for several.
     key, effect = broad.get("key"), broad.get("effect")
     if (key and key != narrow.get("key")) or (effect and effect != narrow.get("effect")):
@@ -85,12 +85,12 @@ def covers(broad: Toleration, narrow: Toleration) -> bool:
 
 
 def within(narrow: Toleration, broad: Toleration) -> bool:
-    """Whether `broad` admits every taint that `narrow` does, for the same time."""
+    """Return whether `broad` admits every taint that `narrow` does, for the same time."""
     return covers(broad, narrow) and normal(broad).seconds == normal(narrow).seconds
 
 
 def overlaps(one: Toleration, other: Toleration) -> bool:
-    """Whether both tolerate a common taint."""
+    """Return whether both tolerate a common taint."""
     a, b = normal(one), normal(other)
     if a.reach == b.reach:
         return True
@@ -104,7 +104,7 @@ def overlaps(one: Toleration, other: Toleration) -> bool:
 
 
 def meeting_points(toleration: Toleration) -> tuple[list[MeetingPoint], list[MeetingPoint]]:
-    """Where a toleration can be found, and where it looks for those that it overlaps.
+    """Return where a toleration can be found, and where it looks for those that it overlaps.
 
     Two tolerations overlap if and only if one can be found where the other looks. So a list of them
     is compared with another in one pass over each.
@@ -129,7 +129,7 @@ def meeting_points(toleration: Toleration) -> tuple[list[MeetingPoint], list[Mee
 
 
 def covered(toleration: Toleration, by: Iterable[Toleration]) -> bool:
-    """Whether one of `by` alone covers the toleration."""
+    """Return whether one of `by` alone covers the toleration."""
     return any(map(covers, by, repeat(toleration)))
 
 
@@ -143,7 +143,8 @@ def joined(first: Sequence[Toleration], then: Iterable[Toleration]) -> list[Tole
 
 
 def passing(taint: Taint) -> bool:
-    """Whether the taint comes and goes with a node's state: a cordon, pressure, an autoscaler's."""
+    """Return whether the taint comes and goes with a node's state: a cordon, pressure, an
+    autoscaler's."""
     return (taint.get("key") or "").startswith(_PASSING)
 
 

@@ -48,15 +48,16 @@ _LONGEST_PROFILE: Final = 4095
 _RELATIVE: Final = "want a path that does not begin with / and has no .. in it"
 
 
-def name_faults(metadata: Any, path: Path = ("metadata",)) -> Iterator[Fault]:
+def name_faults(metadata: Any) -> Iterator[Fault]:
     """Check an object's name, or its generateName."""
     given = metadata if isinstance(metadata, dict) else {}
     own, prefix = given.get("name"), given.get("generateName")
     if isinstance(own, str) and own:
         if not is_subdomain(own):
-            yield Fault((*path, "name"), f"{quoted(own)} is not a name: {_NAME}")
+            yield Fault(("metadata", "name"), f"{quoted(own)} is not a name: {_NAME}")
     elif isinstance(prefix, str) and prefix and not is_subdomain(f"{prefix[:_LONGEST_PREFIX]}a"):
-        yield Fault((*path, "generateName"), f"{quoted(prefix)} is not a name's beginning: {_NAME}")
+        text = f"{quoted(prefix)} is not a name's beginning: {_NAME}"
+        yield Fault(("metadata", "generateName"), text)
 
 
 def annotation_faults(

@@ -54,7 +54,7 @@ class Objects:
         now: datetime,
         classes: Mapping[str, Collection[str]] | None = None,
     ) -> SetJudgement:
-        """All findings about the objects; `classes` are those of judge_set."""
+        """Return all findings about the objects; `classes` are those of judge_set."""
         return judge_set(
             self.documents(objects),
             now=now,

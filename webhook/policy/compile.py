@@ -43,7 +43,8 @@ def capacity_class(document: CapacityClassDocument) -> CapacityClass:
 def settings(
     policy: PlacementPolicy, classes: Mapping[str, CapacityClass]
 ) -> tuple[PlacementSetting, ...]:
-    """Every setting of the policy. Raises KeyError for a class that `classes` does not hold."""
+    """Return every setting of the policy. Raises KeyError for a class that `classes` does not
+    hold."""
     result: list[PlacementSetting] = []
     for part, placement in policy.spec.parts():
         result.extend(_of_part(policy.name, part, placement, classes))

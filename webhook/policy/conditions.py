@@ -76,7 +76,7 @@ class MatchField(NamedTuple):
         return MAX_SUBDOMAIN if self.dotted else MAX_LABEL
 
     def is_name(self, text: str) -> bool:
-        """Whether the API server accepts the text as a name."""
+        """Return whether the API server accepts the text as a name."""
         return is_subdomain(text) if self.dotted else is_label(text)
 
     def parse_label(self, text: str) -> object:
@@ -199,7 +199,7 @@ class Block(NamedTuple):
     conditions: tuple[Condition, ...]
 
     def holds(self, subject: Subject) -> bool:
-        """Whether every condition holds."""
+        """Return whether every condition holds."""
         for condition in self.conditions:  # noqa: SIM110  a generator costs twice as much
             if not condition.holds(subject):
                 return False
@@ -281,7 +281,8 @@ _COMPILERS: Final[Mapping[Form, Callable[[MatchField, Any], Condition]]] = {
 
 
 def globs(patterns: Sequence[str]) -> re.Pattern[str]:
-    """One pattern that matches what any of the globs matches (`*` any text, `?` one character)."""
+    """Return one pattern that matches what any of the globs matches (`*` any text, `?` one
+    character)."""
     return _compiled("|".join(fnmatch.translate(pattern) for pattern in patterns))
 
 
@@ -292,5 +293,5 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def is_glob(pattern: str) -> bool:
-    """Whether it may match more than itself."""
+    """Return whether it may match more than itself."""
     return "*" in pattern or "?" in pattern

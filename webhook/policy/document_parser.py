@@ -40,7 +40,7 @@ _OWN_METADATA: Final = ("name", "labels", "annotations")
 
 
 def written_by_the_server(path: Path) -> bool:
-    """Whether the API server writes this path, where nulls and unknown fields are usual."""
+    """Return whether the API server writes this path, where nulls and unknown fields are usual."""
     return path[:1] == ("status",) or (
         path[:1] == ("metadata",) and len(path) > 1 and path[1] not in _OWN_METADATA
     )
@@ -165,7 +165,7 @@ def _unreadable(node: yaml_tree.Node, forms: Forms[M]) -> Iterator[Wrong]:
 
 
 def locate_error(line: ErrorDetails, node: yaml_tree.Node) -> Wrong:
-    """One error of pydantic's about the document of this tree, with its place."""
+    """Return one error of pydantic's about the document of this tree, with its place."""
     path = line["loc"]
     at_key = line["type"] == UNKNOWN_FIELD
     if path[-1:] == (_KEY,) and yaml_tree.find(node, path) is None:

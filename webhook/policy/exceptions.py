@@ -40,11 +40,11 @@ class PolicyException:
     tested: Mapping[str, frozenset[object]] = field(default_factory=dict, repr=False, compare=False)
 
     def covers(self, policy: str) -> bool:
-        """Whether it suspends the policy for the pods that it matches."""
+        """Return whether it suspends the policy for the pods that it matches."""
         return self.policies is None or policy in self.policies
 
     def in_force(self, now: datetime) -> bool:
-        """Whether it has not ended."""
+        """Return whether it has not ended."""
         return now < self.until
 
     @property
@@ -101,7 +101,7 @@ class Exceptions:
         return iter(self.by_name.values())
 
     def matching(self, subject: Subject) -> list[PolicyException]:
-        """Those that are for the pod, in force or not, by name."""
+        """Return those that are for the pod, in force or not, by name."""
         all_of_them = tuple(self.by_name.values())
         candidates = [all_of_them[at] for at in self._index.candidates(subject)]
         return [each for each in candidates if each.match.holds(subject)]

@@ -208,7 +208,7 @@ class _Judging:
         left: int,
         tolerations: Sequence[Toleration],
     ) -> Iterator[Concern]:
-        """Every node that the policy chooses has a taint that it does not tolerate."""
+        """Yield every node that the policy chooses has a taint that it does not tolerate."""
         taints = self._blocking_taints(left, tolerations)
         if taints:
             path = path_of(policy, limits[0]) if len(limits) == 1 else ("spec",)
@@ -268,7 +268,7 @@ def _concern(
 
 
 def path_of(policy: _PolicySettings, setting: PlacementSetting) -> Path:
-    """Where in its policy's document a setting that chooses nodes is written."""
+    """Return where in its policy's document a setting that chooses nodes is written."""
     match setting:
         case MemberSetting():
             return ("spec", setting.part, setting.map, setting.key)

@@ -98,7 +98,7 @@ def page_of(kind: str, whole: dict[str, Any]) -> str:
 
 
 def pages() -> dict[str, str]:
-    """Every page by the name of its file."""
+    """Return every page by the name of its file."""
     return {f"{kind.lower()}.md": page(kind) for kind in KNOWN}
 
 

@@ -77,7 +77,7 @@ def compiled(documents: Documents[PolicyDocument], compiler: Compiler | None = N
 def judge_documents(
     documents: Documents[PolicyDocument],
 ) -> tuple[dict[str, CapacityClass], list[Finding]]:
-    """Every class that compiles, by name, and all findings, ordered by place."""
+    """Return every class that compiles, by name, and all findings, ordered by place."""
     good = documents.documents
     # An invalid class is reported at the class, not where it is named.
     named = documents.broken | {(d.model.kind, d.model.name) for d in good}
@@ -115,7 +115,7 @@ def collisions(documents: Sequence[Document]) -> Iterator[Finding]:
 def compiled_classes(
     documents: Sequence[Document], known: Collection[str]
 ) -> tuple[dict[str, CapacityClass], list[Finding]]:
-    """Every capacity class that can be compiled, and what is wrong with the others.
+    """Return every capacity class that can be compiled, and what is wrong with the others.
 
     `known` are the names of all classes, including those whose documents have errors.
     """

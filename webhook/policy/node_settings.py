@@ -34,7 +34,7 @@ def of_class(capacity: CapacityClass, nodes: Iterable[Node]) -> list[Node]:
 
 
 def is_of(capacity: CapacityClass, node: Node) -> bool:
-    """Whether a node is of a capacity class."""
+    """Return whether a node is of a capacity class."""
     return _meets(capacity.inside, node)
 
 
@@ -64,7 +64,8 @@ def untolerated(node: Node, tolerations: Sequence[Toleration]) -> list[Taint]:
 
 
 def holds(setting: PlacementSetting, node: Node) -> bool:
-    """Whether a node's labels meet a setting; a setting without conditions on labels is met."""
+    """Return whether a node's labels meet a setting; a setting without conditions on labels is
+    met."""
     if isinstance(setting, MemberSetting):
         return setting.map != "nodeSelector" or bool(node.labels.get(setting.key) == setting.value)
     condition = condition_of(setting)

@@ -57,11 +57,11 @@ class Policy:
         return any(setting.part == "requirements" for setting in self.settings)
 
     def enforced_in(self, namespace: str) -> bool:
-        """Whether it is enforced in the namespace, and not only recorded."""
+        """Return whether it is enforced in the namespace, and not only recorded."""
         return self.enforced and (self.rollout is None or self.rollout.match(namespace) is not None)
 
     def matches(self, subject: Subject) -> bool:
-        """Whether the policy matches the pod."""
+        """Return whether the policy matches the pod."""
         if not self.match.holds(subject):
             return False
         return not (self.exclude and any(part.holds(subject) for part in self.exclude))
@@ -219,7 +219,7 @@ class Compiler:
 
 
 def _of_classes(policy: Policy, classes: Mapping[str, CapacityClass]) -> bool:
-    """Whether the policy was compiled with these class objects."""
+    """Return whether the policy was compiled with these class objects."""
     return all(
         setting.capacity is classes.get(setting.capacity.name)
         for setting in policy.settings

@@ -124,7 +124,7 @@ class _Reader(Generic[M]):
     foreign: list[Foreign] = field(default_factory=list)
 
     def result(self) -> Documents[M]:
-        """All that was read so far."""
+        """Return all that was read so far."""
         return Documents(
             tuple(self.documents),
             tuple(sorted(set(self.findings))),

@@ -58,7 +58,7 @@ class Key(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """One of the two."""
+        """Yield one of the two."""
         yield from _one_of(given, "label", "annotation")
 
 
@@ -73,7 +73,7 @@ class Mark(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """One of the two labels."""
+        """Yield one of the two labels."""
         yield from _one_of(given, "label", "namespaceLabel")
 
 
@@ -424,7 +424,7 @@ class Pods(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """One way to find a template."""
+        """Yield one way to find a template."""
         yield from _one_of(given, "template", "like", "build")
         when = given.get("when")
         for position, each in enumerate(when if isinstance(when, list) else ()):

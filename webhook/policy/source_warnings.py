@@ -79,7 +79,7 @@ def _whose(mark: Mark, model: RunSource, other: Source, order: Mapping[str, int]
 
 
 def _meet(one: Mark, other: Mark) -> bool:
-    """Whether some label is both marks."""
+    """Return whether some label is both marks."""
     same = one.value == other.value or None in (one.value, other.value)
     return one.key == other.key and not other.namespace and same
 

@@ -119,5 +119,5 @@ def _objects(value: Any) -> list[JsonObject]:
 
 
 def _some(amount: object) -> bool:
-    """Whether a quantity is above zero; "0", "0Gi" and "0e3" are zero."""
+    """Return whether a quantity is above zero; "0", "0Gi" and "0e3" are zero."""
     return _MORE_THAN_NOTHING.match(str(amount)) is not None

@@ -71,11 +71,11 @@ class Write(NamedTuple):
         return bool(content(self.old) == content(self.new))
 
     def before(self, objects: Mapping[str, bytes]) -> dict[str, bytes]:
-        """All objects without the write, whether or not it is already among them."""
+        """Return all objects without the write, whether or not it is already among them."""
         return _with_object(objects, self.place, self.old)
 
     def after(self, objects: Mapping[str, bytes]) -> dict[str, bytes]:
-        """All objects with the write."""
+        """Return all objects with the write."""
         return _with_object(objects, self.place, self.new)
 
 

@@ -60,7 +60,7 @@ class Tree(NamedTuple):
 
 
 def trees(text: str) -> Iterator[Tree]:
-    """Every document of the text in turn. Raises Unreadable where reading has to stop.
+    """Yield every document of the text in turn. Raises Unreadable where reading has to stop.
 
     Anchors, aliases and merge keys (`<<`) are followed, within limits. Tags are faults. JSON
     documents may follow each other without a separator, as kubectl reads them.
@@ -157,7 +157,7 @@ def _documents(text: str, origin: Place) -> Iterator[Tree]:
 
 
 def place_of(event: yaml.Event, origin: Place) -> Place:
-    """Where an event begins, in the text whose part begins at `origin`."""
+    """Return where an event begins, in the text whose part begins at `origin`."""
     mark = event.start_mark
     return _moved((mark.line + 1, mark.column + 1) if mark else _START, origin)
 

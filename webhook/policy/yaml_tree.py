@@ -99,7 +99,8 @@ def locate(node: Node, path: Path, *, at_key: bool = False) -> Place:
 
 
 def walk(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
-    """Every node from here down with its path; what an alias repeats comes once for each time."""
+    """Yield every node from here down with its path; what an alias repeats comes once for each
+    time."""
     yield path, node
     match node:
         case Sequence():

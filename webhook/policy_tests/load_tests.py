@@ -35,7 +35,7 @@ def parse(file: str, content: bytes) -> tuple[Document, ...]:
 
 
 def _in_a_pod(path: Path) -> bool:
-    """Whether a path is within a pod, which may be pasted from kubectl's output."""
+    """Return whether a path is within a pod, which may be pasted from kubectl's output."""
     return path[:1] == ("tests",) and path[2:3] == ("pod",)
 
 

@@ -77,7 +77,7 @@ class Place(NamedTuple):
 
 
 def policies_in(files: Mapping[str, bytes]) -> frozenset[Place]:
-    """Every valid policy in the files; errors are reported elsewhere."""
+    """Return every valid policy in the files; errors are reported elsewhere."""
     documents = policy_documents.parse(files).documents
     return frozenset(
         Place(document.file, document.model.name)
@@ -132,7 +132,7 @@ def lacks(expected: Lacking, pod: JsonObject) -> Iterator[Failure]:
 
 
 def holds(actual: Json, wanted: Json) -> bool:
-    """Whether `actual` contains `wanted`: members of maps, and for each item of a list one
+    """Return whether `actual` contains `wanted`: members of maps, and for each item of a list one
     that contains the item."""
     if isinstance(wanted, dict):
         return isinstance(actual, dict) and all(

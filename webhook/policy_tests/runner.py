@@ -38,7 +38,7 @@ _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
 def run_tests(document: Document, policies: PolicySet) -> tuple[Verdict, ...]:
-    """Every test of the document, in its order, run over the policy set."""
+    """Return every test of the document, in its order, run over the policy set."""
     model = document.model
     nodes = [_whole_node(each) for each in model.nodes] or None
     default = model.cluster and model.cluster.default_priority_class

@@ -101,7 +101,7 @@ class Api:
         return _accepted("DELETE", path, status, body)
 
     def ready(self) -> bool:
-        """Whether it reports that it is ready; False while it does not answer."""
+        """Return whether it reports that it is ready; False while it does not answer."""
         try:
             return self.call("GET", "/readyz")[0] == http.HTTPStatus.OK
         except OSError:
@@ -177,7 +177,7 @@ def wait_until(
 
 
 def is_ready(port: int, path: str = "/readyz") -> bool:
-    """Whether the process on 127.0.0.1:port answers the path, without TLS, with 200."""
+    """Return whether the process on 127.0.0.1:port answers the path, without TLS, with 200."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("GET", path)
@@ -189,12 +189,12 @@ def is_ready(port: int, path: str = "/readyz") -> bool:
 
 
 def accounts_ready(api: Api, namespace: str) -> bool:
-    """Whether pods can be created in the namespace: its default service account exists."""
+    """Return whether pods can be created in the namespace: its default service account exists."""
     return api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default") is not None
 
 
 def nodes_ready(api: Api, count: int) -> bool:
-    """Whether that many nodes are Ready, without the taint of new nodes."""
+    """Return whether that many nodes are Ready, without the taint of new nodes."""
     nodes = api.get("/api/v1/nodes")["items"] if count else []
     return sum(_ready(node) for node in nodes) >= count
 

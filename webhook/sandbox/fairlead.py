@@ -129,7 +129,7 @@ def stop_webhook(plane: ControlPlane, webhook: Webhook) -> None:
 
 
 def _listens(port: int, authority: Path) -> bool:
-    """Whether the server has a certificate of the authority in the file."""
+    """Return whether the server has a certificate of the authority in the file."""
     try:
         context = ssl.create_default_context(cafile=str(authority))
         with (
@@ -143,7 +143,7 @@ def _listens(port: int, authority: Path) -> bool:
 
 
 def _judges(api: Api) -> bool:
-    """Whether a policy for an unknown class is rejected. Nothing is stored."""
+    """Return whether a policy for an unknown class is rejected. Nothing is stored."""
     nowhere = {"capacity": [{"class": "fairlead-probe-of-no-class", "mode": MODES[0].value}]}
     policy = {
         "apiVersion": names.API_VERSION,
@@ -156,7 +156,7 @@ def _judges(api: Api) -> bool:
 
 
 def _in_effect(api: Api, namespace: str) -> bool:
-    """Whether a pod of a run gets a stamp, or is rejected by a policy. Nothing is stored."""
+    """Return whether a pod of a run gets a stamp, or is rejected by a policy. Nothing is stored."""
     pod: dict[str, Any] = {
         "metadata": {"name": "fairlead-probe", "labels": {names.RUN: "fairlead-probe"}},
         "spec": {"containers": [{"name": "main", "image": "example.invalid/none"}]},

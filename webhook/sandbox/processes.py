@@ -135,7 +135,7 @@ def recorded(directory: Path) -> dict[str, int]:
 
 
 def alive(pid: int, directory: Path) -> bool:
-    """Whether the process runs, and was started for the directory."""
+    """Return whether the process runs, and was started for the directory."""
     if _PROC.exists():
         # Not its command line, which is empty for a moment while a process starts.
         try:

@@ -89,7 +89,8 @@ def _pools(file: str, tree: Tree) -> list[Pool]:
 
 
 def node_manifests(pools: list[Pool]) -> list[dict[str, Any]]:
-    """Every pool's Nodes in order, named <pool>-<number>, with capacity but not yet Ready."""
+    """Return every pool's Nodes in order, named <pool>-<number>, with capacity but not yet
+    Ready."""
     return [_node(pool, number) for pool in pools for number in range(pool.count)]
 
 

@@ -71,7 +71,7 @@ def age(cache: Cache[Any]) -> float:
 
 
 def synced(cache: Cache[Any], reflector: Reflector[Any]) -> Condition:
-    """Whether a cache has been filled, and how old it is."""
+    """Return whether a cache has been filled, and how old it is."""
     # A cache that was synced once stays ready: old labels are mostly right. Another replica would
     # get no events either, and a restarted one would know nothing.
     error = f"; {reflector.last_error}" if reflector.last_error else ""

@@ -40,9 +40,7 @@ def group_of(source: Object) -> str:
     return str(source.value.get("apiVersion") or "").rpartition("/")[0]
 
 
-def templates_of_known_kind(
-    source: Object, sources: SourceTable = SHIPPED
-) -> list[PodTemplate] | None:
+def templates_of_known_kind(source: Object, sources: SourceTable) -> list[PodTemplate] | None:
     """Return the object's pod templates; None if its kind is not known.
 
     A missing template is left out.
@@ -54,7 +52,7 @@ def templates_of_known_kind(
     return [each for each in found if isinstance(each.template, dict)]
 
 
-def claim_names(source: Object, sources: SourceTable = SHIPPED) -> Iterator[str]:
+def claim_names(source: Object, sources: SourceTable) -> Iterator[str]:
     """Yield the names of the volumes that the object's controller adds to its pods."""
     known = _kind_in(source.value, sources)
     if known is None:
@@ -77,7 +75,7 @@ def _claim_name(claim: JsonObject) -> str:
     return name if isinstance(name, str) else ""
 
 
-def fields_not_read(source: Object, sources: SourceTable = SHIPPED) -> Iterator[Path]:
+def fields_not_read(source: Object, sources: SourceTable) -> Iterator[Path]:
     """Yield the paths of present fields that describe or change pods, and are not read."""
     known = _kind_in(source.value, sources)
     if known is None:

@@ -228,13 +228,13 @@ def _names(leaf: x509.Certificate) -> list[str]:
 
 
 def by_cert_manager(state: CertificateState) -> bool:
-    """Whether cert-manager manages the leaf: then Fairlead has no authority."""
+    """Return whether cert-manager manages the leaf: then Fairlead has no authority."""
     metadata = (state.serving.raw or {}).get("metadata") or {}
     return CERT_MANAGER in (metadata.get("annotations") or {})
 
 
 def problems(state: CertificateState, now: datetime) -> list[str]:
-    """All current problems. Objects that may not be read are not checked."""
+    """Return all current problems. Objects that may not be read are not checked."""
     return [*_authority_findings(state, now), *_leaf_findings(state, now), *_published(state)]
 
 

@@ -95,7 +95,7 @@ async def progress(
 
 
 def _done(before: CertificateState, now: CertificateState, *, authority: bool) -> bool:
-    """Whether the rotation is complete.
+    """Return whether the rotation is complete.
 
     If the authority may not be read, the leaf shows it: a new authority signs a new leaf.
     """

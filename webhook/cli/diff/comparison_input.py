@@ -156,7 +156,7 @@ def _picked(value: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _is_over(value: Mapping[str, Any]) -> bool:
-    """Whether it is being deleted, or has ended by its status.
+    """Return whether it is being deleted, or has ended by its status.
 
     The status has a phase (pods, Runs), a condition (Jobs and similar kinds), or Ray's field.
     """

@@ -245,12 +245,12 @@ def end_of(link: str, links: Mapping[str, str]) -> str:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether reading a folder skips it: a part of its path starts with a dot."""
+    """Return whether reading a folder skips it: a part of its path starts with a dot."""
     return any(part.startswith(".") for part in name.split("/"))
 
 
 def is_folder_in(name: str, entries: Collection[str]) -> bool:
-    """Whether it is a folder whose files are read anyway."""
+    """Return whether it is a folder whose files are read anyway."""
     return name == "." or (
         not is_hidden(name) and any(entry.startswith(f"{name}/") for entry in entries)
     )

@@ -66,7 +66,7 @@ def field_path(text: str) -> str:
 
 
 def unknown_field(path: str) -> str:
-    """Why no policy can set the field at the path, with the cure; empty if one can."""
+    """Return why no policy can set the field at the path, with the cure; empty if one can."""
     word, key = re.split(r"[.\[]", path, maxsplit=1)[0], path.partition("[")[2].removesuffix("]")
     known = PlacementSettings.outer_names()
     if word not in known:
@@ -94,12 +94,12 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def is_within(field: str, path: str) -> bool:
-    """Whether a field is the one at the path, or one below it."""
+    """Return whether a field is the one at the path, or one below it."""
     return field == path or field.startswith((f"{path}[", f"{path}."))
 
 
 def touched(field: str, path: str, policies: PolicySet) -> bool:
-    """Whether a policy that sets `field` sets what is at the path.
+    """Return whether a policy that sets `field` sets what is at the path.
 
     A capacity class sets the tolerations of its taints, and node affinity.
     """
@@ -111,7 +111,7 @@ def touched(field: str, path: str, policies: PolicySet) -> bool:
 
 
 def concerns_path(setting: PlacementSetting, path: str) -> bool:
-    """Whether a policy's setting sets what is at the path."""
+    """Return whether a policy's setting sets what is at the path."""
     if is_within(setting.field, path):
         return True
     if not isinstance(setting, CapacitySetting) or setting.mode.does_nothing:
@@ -143,7 +143,7 @@ class Focus(NamedTuple):
     field: str = ""
 
     def __bool__(self) -> bool:
-        """Whether it selects anything."""
+        """Return whether it selects anything."""
         return bool(self.policy or self.field)
 
     @property
@@ -153,21 +153,21 @@ class Focus(NamedTuple):
         return ", ".join(filter(None, (policy, self.field)))
 
     def entry(self, entry: Entry | FieldResult, policies: PolicySet) -> bool:
-        """Whether a line of the trace is about it."""
+        """Return whether a line of the trace is about it."""
         return self._policy(entry.policy) and self._field(entry.field, policies)
 
     def credited(self, policy: str, field: str, policies: PolicySet) -> bool:
-        """Whether a credit of a stamp is about it."""
+        """Return whether a credit of a stamp is about it."""
         return self._policy(policy) and self._field(field, policies)
 
     def difference(self, difference: Difference) -> bool:
-        """Whether a difference is about it."""
+        """Return whether a difference is about it."""
         who = (*difference.then, *difference.now)
         named = not self.policy or self.policy in who
         return named and (not self.field or is_within(difference.field, self.field))
 
     def has_say(self, policy: str, policies: PolicySet) -> bool:
-        """Whether it is the selected policy, or sets the selected field."""
+        """Return whether it is the selected policy, or sets the selected field."""
         if self.policy:
             return policy == self.policy
         settings = [

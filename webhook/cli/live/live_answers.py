@@ -116,7 +116,7 @@ def _today(found: Sequence[LivePod | LiveWorkload]) -> Iterator[Replicas]:
 def _templates_of(
     found: Sequence[LivePod | LiveWorkload],
 ) -> Iterator[tuple[str, PodTemplate]]:
-    """Every evaluated template, with its namespace."""
+    """Yield every evaluated template, with its namespace."""
     for each in found:
         if isinstance(each, LivePod):
             yield each.pod.namespace, each.today.template
@@ -222,7 +222,7 @@ class Reader:
         return True
 
     def unstamped(self, found: Sequence[LivePod | LiveWorkload]) -> Mapping[tuple[str, str], Why]:
-        """Why pods lack a stamp, by namespace and name."""
+        """Return why pods lack a stamp, by namespace and name."""
         pods = [
             pod
             for each in found
@@ -239,7 +239,7 @@ class Reader:
 
 
 def is_of_daemon_set(reference: Mapping[str, Any] | None) -> bool:
-    """Whether an owner reference, or an object, is a DaemonSet."""
+    """Return whether an owner reference, or an object, is a DaemonSet."""
     known = reference or {}
     return known.get("kind") == "DaemonSet" and str(known.get("apiVersion")).startswith("apps/")
 

@@ -256,7 +256,7 @@ async def maker_of(client: Client, discovery: Discovery, pod: Object) -> Object 
 
 
 def is_named(owner: Mapping[str, Any]) -> bool:
-    """Whether apiVersion and name are valid as parts of a path."""
+    """Return whether apiVersion and name are valid as parts of a path."""
     group, _, version = str(owner.get("apiVersion")).rpartition("/")
     return all(map(is_subdomain, (group or "core", version, str(owner.get("name")))))
 

@@ -139,7 +139,7 @@ def _differences(
 
 
 def _covered(gap: Gap, has: Sequence[Toleration], would: Sequence[Toleration]) -> bool:
-    """Whether each toleration is covered by a broader one on the other side.
+    """Return whether each toleration is covered by a broader one on the other side.
 
     The PodTolerationRestriction plugin keeps only the broader one.
     """
@@ -171,7 +171,7 @@ def _difference(gap: Gap, stamp: Stamp | None, today: Replicas, policies: Policy
 
 
 def _why(gone: Sequence[str], field: str, today: Replicas, policies: PolicySet) -> Iterator[str]:
-    """Why policies that set a field would not set it now."""
+    """Yield why policies that set a field would not set it now."""
     if today.decision.result == "not-sent":
         yield today.decision.reason
         return

@@ -131,7 +131,7 @@ class Owners:
         return found
 
     def is_unread(self, listed: ListedPod) -> bool:
-        """Whether the pod's owner is of a kind that may not be listed."""
+        """Return whether the pod's owner is of a kind that may not be listed."""
         owner = listed.owner or {}
         return (str(owner.get("apiVersion")), str(owner.get("kind"))) in self._unread
 

@@ -155,7 +155,8 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
 
 
 def _nothing_sent(reader: Reader) -> Unsent | None:
-    """Why no pod at all is sent to the webhook today; None if some are, or if it is unknown."""
+    """Return why no pod at all is sent to the webhook today; None if some are, or if it is
+    unknown."""
     configuration = reader.world.configuration
     return None if configuration is None else nothing_sent(configuration)
 

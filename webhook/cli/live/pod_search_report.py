@@ -79,7 +79,7 @@ def _pods(count: int) -> str:
 
 
 def _is_unknown(found: Found, kind: Kind) -> bool:
-    """Whether no pod could be judged for findings of this kind."""
+    """Return whether no pod could be judged for findings of this kind."""
     if kind == "no-node" and found.nodes is None:
         return True
     return kind == "otherwise" and bool(found.unjudged) and not found.judged
@@ -92,7 +92,7 @@ def _basis(found: Found, kind: str) -> str:
 
 
 def owner_lines(found: Found) -> Iterator[str]:
-    """Each owner once: its namespace, and its name in the form that kubectl takes."""
+    """Yield each owner once: its namespace, and its name in the form that kubectl takes."""
     yield from dict.fromkeys(one_line(f"{each.namespace} {each.owner}") for each in found.findings)
 
 

@@ -84,7 +84,7 @@ async def not_served(
 
 
 async def _serves_files(client: Client) -> bool:
-    """Whether pods are sent to a webhook, and writes of policies are not."""
+    """Return whether pods are sent to a webhook, and writes of policies are not."""
     if not await read_configuration(client):
         return False
     try:

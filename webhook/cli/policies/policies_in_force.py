@@ -126,7 +126,7 @@ class Row(NamedTuple):
 
 
 def for_whom(policy: PlacementPolicy) -> str:
-    """Which pods it matches: `roles worker; namespaces ml-*; but not kinds notebook`."""
+    """Return which pods it matches: `roles worker; namespaces ml-*; but not kinds notebook`."""
     match = policy.spec.match
     texts = _conditions(match) if match is not None else []
     but = [f"but not {' and '.join(_conditions(block))}" for block in policy.spec.exclude]
@@ -134,7 +134,8 @@ def for_whom(policy: PlacementPolicy) -> str:
 
 
 def where(policy: PlacementPolicy) -> str:
-    """Where it is enforced: everywhere, nowhere (audit), or in the namespaces of its rollout."""
+    """Return where it is enforced: everywhere, nowhere (audit), or in the namespaces of its
+    rollout."""
     if policy.spec.enforcement == "Audit":
         return "audit"
     rollout = policy.spec.rollout
@@ -194,7 +195,7 @@ def known_since(found: Sequence[Row]) -> str:
 
 
 def skew_of(gathered: PoliciesInForce) -> Skew | None:
-    """Whether replicas serve one set; None if unknown."""
+    """Return whether replicas serve one set; None if unknown."""
     if gathered.served is None:
         return None
     known = gathered.policies.hash[:HASH_LENGTH] if gathered.policies else ""

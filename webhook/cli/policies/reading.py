@@ -158,7 +158,7 @@ def _counts(
 
 
 async def _comparable(client: Client) -> bool:
-    """Whether the webhook reads its policies from the cluster, by its Deployment."""
+    """Return whether the webhook reads its policies from the cluster, by its Deployment."""
     try:
         deployment = await client.get(_DEPLOYMENT)
     except ClusterError as error:
@@ -246,7 +246,7 @@ class PolicyMatcher:
         return _Decided(found.arrival, decision, frozenset((*decision.policies, *audited)))
 
     def _explain(self, name: str, decided: _Decided) -> str:
-        """Why the policy does not apply to the pod; empty for an unknown policy."""
+        """Return why the policy does not apply to the pod; empty for an unknown policy."""
         arrival, decision = decided.arrival, decided.decision
         at = self._positions.get(name)
         if at is None or decision.identity is None:

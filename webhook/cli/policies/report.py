@@ -24,7 +24,7 @@ _HEAD: Final = [
 
 
 def listed(gathered: PoliciesInForce) -> Iterator[str]:
-    """All policies, in their order."""
+    """Yield all policies, in their order."""
     found = policy_rows(gathered)
     yield f"{_set_line(gathered)}; {_served(gathered)}"
     yield ""
@@ -86,7 +86,7 @@ def pods(found: PodsOf) -> Iterator[str]:
 
 
 def replicas(gathered: PoliciesInForce) -> Iterator[str]:
-    """Which set each replica serves, and whether that is one."""
+    """Yield which set each replica serves, and whether that is one."""
     found = skew_of(gathered)
     if found is None or gathered.served is None:
         yield "it is unknown what the replicas of the webhook serve"
@@ -113,7 +113,7 @@ def replicas(gathered: PoliciesInForce) -> Iterator[str]:
 
 
 def wrong(gathered: PoliciesInForce) -> Iterator[str]:
-    """Why there is no set."""
+    """Yield why there is no set."""
     yield click.style(f"{gathered.source}: the policies do not compile", fg="red") + (
         "; the webhook keeps the last good set:"
     )

@@ -199,7 +199,7 @@ def _world(
 
 
 def _rejected(shown: Sequence[tuple[Planned, Sequence[Group]]]) -> bool:
-    """Whether pods would be rejected; prints each with its reason on stderr."""
+    """Return whether pods would be rejected; prints each with its reason on stderr."""
     from webhook.cli.run.preview_report import subject
 
     found = False

@@ -115,7 +115,7 @@ class Group:
         return plan.replica_env(self.role, index) if plan else ReplicaEnv()
 
     def _patched(self, index: int) -> JsonObject:
-        """One of them with the patch applied, without labels whose values are unknown."""
+        """Return one of them with the patch applied, without labels whose values are unknown."""
         pod = self.replicas.template.pod(index)
         if self.decision:
             pod = self.replicas.evaluation.as_written(pod)
@@ -153,7 +153,7 @@ def lines(planned: Planned, groups: Sequence[Group]) -> Iterator[str]:
 
 
 def subject(group: Group) -> str:
-    """Which replicas they are: worker 0-1, 3-6."""
+    """Return which replicas they are: worker 0-1, 3-6."""
     if group.planned.run.spec.serving:
         return "the Deployment's pod"
     return f"{group.role} {ranges(group.indexes)}"
@@ -268,7 +268,7 @@ def _short(value: str) -> str:
 
 
 def manifests(planned: Planned, groups: Sequence[Group]) -> Iterator[JsonObject]:
-    """All objects with the patches applied, in the order of creation, without rejected pods.
+    """Yield all objects with the patches applied, in the order of creation, without rejected pods.
 
     The Secret is left out, because its keys are generated at creation. The object of a delegated
     Run is as the controller creates it; its pods have no names, which the engine chooses.
@@ -288,7 +288,8 @@ def manifests(planned: Planned, groups: Sequence[Group]) -> Iterator[JsonObject]
 
 
 def explanation(planned: Planned, groups: Sequence[Group]) -> dict[str, Any]:
-    """One run: its objects, and for each group of replicas the first pod and its decision."""
+    """Return one run: its objects, and for each group of replicas the first pod and its
+    decision."""
     run, plan = planned.run, planned.plan
     return {
         "run": run.name,

@@ -94,7 +94,8 @@ def replicas(
     raw_pods: Sequence[Mapping[str, Any]],
     nodes: Mapping[str, NodeSummary],
 ) -> list[Replica]:
-    """Every replica of the run by role, in the status's order, and by index; then other pods.
+    """Return every replica of the run by role, in the status's order, and by index; then other
+    pods.
 
     Of several pods of one replica the latest that lives counts. Some engines keep failed pods.
     """
@@ -156,7 +157,7 @@ def _state(pod: OwnedPod) -> str:
 
 
 def _notes(pod: OwnedPod) -> Iterator[str]:
-    """Why a pod is as it is, the reasons that people can do something about first."""
+    """Yield why a pod is as it is, the reasons that people can do something about first."""
     if pod.unscheduled:
         # The scheduler's further sentences are about preemption.
         yield pod.unscheduled.partition(". ")[0]
@@ -179,7 +180,7 @@ def _notes(pod: OwnedPod) -> Iterator[str]:
 
 
 def _restarts(raw: Mapping[str, Any]) -> int:
-    """How often a pod's containers restarted in place, as those of a Deployment do."""
+    """Return how often a pod's containers restarted in place, as those of a Deployment do."""
     statuses = (raw.get("status") or {}).get("containerStatuses") or ()
     return sum(each.get("restartCount") or 0 for each in statuses)
 

@@ -86,7 +86,7 @@ def certificates(state: ClusterState) -> Iterator[Finding]:
 
 @check("trust", ReadKind.POD_RULES, ReadKind.JUDGING, ReadKind.SERVING)
 def trust(state: ClusterState) -> Iterator[Finding]:
-    """All entries of the configurations have one caBundle, which verifies the certificate."""
+    """Yield all entries of the configurations have one caBundle, which verifies the certificate."""
     cures = _cures(state)
     entries = [*state.entries, *state.judging_entries]
     behind = [each for each in entries if "service" in each["clientConfig"]]

@@ -213,7 +213,7 @@ class Reader:
         return found and {name: text.encode() for name, text in files if is_read(name)}
 
     async def _refused_policies(self, judging: Json | None) -> str:
-        """Why a policy that is written now would not be validated, although it should be."""
+        """Return why a policy that is written now would not be validated, although it should be."""
         if not takes_policies_from_cluster({}, judging):
             return ""
         return await self._tried(ReadKind.JUDGED, probe_policy(self._client)) or ""

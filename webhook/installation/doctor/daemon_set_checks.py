@@ -74,7 +74,8 @@ def _policies(state: ClusterState) -> PolicySet | None:
 
 
 def _unmet(state: ClusterState, found: Json, policies: PolicySet) -> Iterator[str]:
-    """Why requirements would reject its pods, or on how many of its nodes they are not met."""
+    """Yield why requirements would reject its pods, or on how many of its nodes they are not
+    met."""
     whole = {"apiVersion": "apps/v1", "kind": "DaemonSet", **found}
     world = World(
         policies, Cluster(), state.namespaces, state.now, None, None, UNREAD, state.nodes, None

@@ -227,7 +227,7 @@ def _fields(entry: Json, state: ClusterState) -> Iterator[Finding]:
 
 
 def _both(entries: list[Json]) -> bool:
-    """Whether a pod in a namespace can match all of them."""
+    """Return whether a pod in a namespace can match all of them."""
     return all(
         _satisfiable([one for entry in entries for one in expressions(entry.get(selector) or {})])
         for selector in ("objectSelector", "namespaceSelector")

@@ -130,7 +130,7 @@ def guards(state: ClusterState) -> Iterator[Finding]:
 
 
 def _within(shipped: Any, live: Any) -> bool:
-    """Whether the live value has all that ships; the API server may have added fields."""
+    """Return whether the live value has all that ships; the API server may have added fields."""
     if isinstance(shipped, dict) and isinstance(live, dict):
         return all(key in live and _within(each, live[key]) for key, each in shipped.items())
     if isinstance(shipped, list) and isinstance(live, list):

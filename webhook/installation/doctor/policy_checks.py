@@ -143,7 +143,7 @@ def judgement(state: ClusterState) -> Iterator[Finding]:
 
 @check("policies left behind", ReadKind.DEPLOYMENTS, ReadKind.POLICIES, ReadKind.LEFT_FILES)
 def left_behind(state: ClusterState) -> Iterator[Finding]:
-    """Every policy of a ConfigMap that is not read any more is in the cluster."""
+    """Yield every policy of a ConfigMap that is not read any more is in the cluster."""
     if not state.policies_from_cluster or not state.left_files:
         return
     try:

@@ -94,7 +94,7 @@ def programs(state: ClusterState) -> Iterator[Finding]:
 
 @check("watches", ReadKind.DEPLOYMENTS, ReadKind.METRICS)
 def watches(state: ClusterState) -> Iterator[Finding]:
-    """Every replica of webhook and controller receives updates from the API server."""
+    """Yield every replica of webhook and controller receives updates from the API server."""
     for (replica, resource), seconds in sorted(state.silences.items()):
         if seconds > names.SILENT:
             since = f"for {seconds:.0f} s" if isfinite(seconds) else "since it started"
@@ -127,7 +127,7 @@ def endpoints(state: ClusterState) -> Iterator[Finding]:
 
 @check("leader", needs=ReadKind.LEASE)
 def leader(state: ClusterState) -> Iterator[Finding]:
-    """One controller is the leader."""
+    """Yield one controller is the leader."""
     if not state.leader and ReadKind.LEASE not in state.beyond:
         yield error(
             "no controller leads: Runs are not reconciled, certificates are not renewed, "

@@ -62,7 +62,7 @@ _form = re.compile(MOMENT_PATTERN, re.ASCII)
 
 
 def qualified_name_fault(text: str) -> str:
-    """Why `text` is not a qualified name (`name` or `prefix/name`); empty if it is one."""
+    """Return why `text` is not a qualified name (`name` or `prefix/name`); empty if it is one."""
     prefix, slash, name = text.rpartition("/")
     if slash and not is_subdomain(prefix):
         return (
@@ -79,7 +79,7 @@ def qualified_name_fault(text: str) -> str:
 
 
 def label_value_fault(text: str) -> str:
-    """Why `text` is not a label value; empty if it is one. The empty text is one."""
+    """Return why `text` is not a label value; empty if it is one. The empty text is one."""
     if not text or (len(text) <= MAX_NAME and _name.fullmatch(text)):
         return ""
     return (
@@ -189,7 +189,8 @@ ObjectName = Annotated[
 
 
 def long_lists(value: object, at: tuple[str | int, ...]) -> Iterator[Problem]:
-    """Every list of objects below `value` that has more than MAX_LISTED items; `at` is its path."""
+    """Yield every list of objects below `value` that has more than MAX_LISTED items; `at` is its
+    path."""
     if isinstance(value, dict):
         for key, child in value.items():
             yield from long_lists(child, (*at, key))
@@ -212,7 +213,7 @@ def crowded(value: object, at: tuple[str | int, ...]) -> Iterator[Problem]:
 
 
 def _below(value: object, at: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    """Each field of each mapping below `value`, with its path."""
+    """Yield each field of each mapping below `value`, with its path."""
     if isinstance(value, dict):
         for key, child in value.items():
             yield (*at, key), child

@@ -76,7 +76,8 @@ class Due(NamedTuple):
 
 
 def due(objects: Iterable[ObservedObject], known: Knowledge, now: Time) -> Iterator[Due]:
-    """Every status that differs. An object whose current version was not judged has to wait."""
+    """Yield every status that differs. An object whose current version was not judged has to
+    wait."""
     for each in objects:
         status = _status(each, known, now)
         urgency = None if status is None else _urgency(each.status, status)
@@ -156,7 +157,7 @@ def _intercepted(text: bytes, configuration: Mapping[str, Any] | None) -> Iterat
 
 
 def _end(text: bytes) -> Time:
-    """When an exception ends; "" if that cannot be read."""
+    """Return when an exception ends; "" if that cannot be read."""
     try:
         return to_second(datetime.fromisoformat(orjson.loads(text)["spec"]["until"]))
     except (ValueError, TypeError, KeyError):

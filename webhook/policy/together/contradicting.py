@@ -211,7 +211,7 @@ def _impossible(
 
 
 def _hint(setting: PlacementSetting) -> str:
-    """Why no label meets a bound that looks possible."""
+    """Return why no label meets a bound that looks possible."""
     requirements = (r for term in limits(setting) for r in term.get("matchExpressions") or ())
     below = (r for r in requirements if r.get("operator") == "Lt")
     if any((int64(value) or 0) <= 0 for r in below for value in r.get("values") or ()):
@@ -299,7 +299,7 @@ def _finding(fights: Sequence[_Fight]) -> Finding:
 
 
 def once_enforced(policies: Iterable[Policy]) -> str:
-    """When a finding about the policies comes true, if not now."""
+    """Return when a finding about the policies comes true, if not now."""
     names = [repr(each.name) for each in _audited(policies)]
     if not names:
         return ""

@@ -271,7 +271,7 @@ class _Unsure:
         }
 
     def has(self, setting: PlacementSetting) -> bool:
-        """Whether this one may."""
+        """Return whether this one may."""
         if isinstance(setting, CapacitySetting):
             return setting.field in self._classes
         return isinstance(setting, TolerationSetting) and any(
@@ -314,7 +314,7 @@ class _Cores:
                 yield tuple(rest)
 
     def contradict(self, some: Sequence[_Demand]) -> bool:
-        """Whether these contradict each other."""
+        """Return whether these contradict each other."""
         some = _in_order(some)
         found = self._known.get(some)
         if found is None:
@@ -353,7 +353,7 @@ def _connected(group: Sequence[_Demand]) -> list[list[_Demand]]:
 
 
 def _pairs(group: Sequence[_Demand]) -> Iterator[tuple[_Demand, _Demand]]:
-    """All pairs; of many policies, the first for a field with each other one."""
+    """Yield all pairs; of many policies, the first for a field with each other one."""
     if len(group) <= _MOST:
         yield from itertools.combinations(group, 2)
         return

@@ -50,14 +50,14 @@ class _Names:
         self.any = any(set(each) == {"*"} for each in listed)
 
     def cover(self, other: _Names) -> bool:
-        """Whether every name of the other's is one of these."""
+        """Return whether every name of the other's is one of these."""
         others = other.all - self.all
         return len(self.globs) * len(others) <= _MOST_PAIRS and all(
             any(includes(wide, each) for wide in self.globs) for each in others
         )
 
     def apart(self, other: _Names) -> bool:
-        """Whether no name matches both."""
+        """Return whether no name matches both."""
         if not self.literals.isdisjoint(other.literals):
             return False
         held = len(self.globs) * len(other.all) + len(other.globs) * len(self.literals)
@@ -151,7 +151,7 @@ class MatchedPods:
         return frozenset(map(literal, spaces.all)) if spaces else frozenset()
 
     def covers(self, other: MatchedPods) -> bool:
-        """Whether every pod that meets the other block meets this one."""
+        """Return whether every pod that meets the other block meets this one."""
         if self._coordinator is not None and self._coordinator != other._leads:
             return False
         for name, wanted in self._sets.items():
@@ -165,7 +165,7 @@ class MatchedPods:
         return all(_implied(self._labels[name], other._labels[name]) for name in _LABELS)
 
     def apart(self, other: MatchedPods) -> bool:
-        """Whether no pod meets both blocks."""
+        """Return whether no pod meets both blocks."""
         if {self._leads, other._leads} == {True, False}:
             return True
         for name in _VALUE:
@@ -178,7 +178,8 @@ class MatchedPods:
         return any(_never_both(self._labels[name], other._labels[name]) for name in _LABELS)
 
     def unmet(self) -> tuple[str, str] | None:
-        """Why certainly no pod meets the block: the field that excludes all, and the reason."""
+        """Return why certainly no pod meets the block: the field that excludes all, and the
+        reason."""
         for name, field in _LABELS.items():
             for group in self._labels[name].values():
                 if not label_values.satisfiable(group):
@@ -247,7 +248,7 @@ def _selector_guarantees(
 
 
 def includes(wide: str, narrow: str) -> bool:
-    """Whether a glob matches every name that another glob or name matches."""
+    """Return whether a glob matches every name that another glob or name matches."""
     if wide == narrow or not is_glob(wide):
         return wide == narrow
     # Each of a thousand policies is compared with each other: most differ at the start.
@@ -273,7 +274,7 @@ def shared(some: Sequence[str], others: Sequence[str]) -> Sequence[str]:
 
 
 def overlap(one: str, two: str) -> bool:
-    """Whether an object can have a name that two globs or names both match.
+    """Return whether an object can have a name that two globs or names both match.
 
     True also for a few pairs whose shared names would all be too long or begin with "-".
     """
@@ -293,7 +294,7 @@ def overlap(one: str, two: str) -> bool:
 
 
 def _is_possible(glob: str, longest: int) -> bool:
-    """Whether a name of at most `longest` characters can match it."""
+    """Return whether a name of at most `longest` characters can match it."""
     return len(glob.replace("*", "")) <= longest and overlap(glob, "*")
 
 
@@ -342,7 +343,7 @@ def _by_key(selector: LabelSelector | None) -> dict[str, list[Requirement]]:
 def _implied(
     wanted: Mapping[str, Sequence[Requirement]], given: Mapping[str, Sequence[Requirement]]
 ) -> bool:
-    """Whether labels that meet all given requirements meet all wanted ones."""
+    """Return whether labels that meet all given requirements meet all wanted ones."""
     # No condition holds for every value and for absence too: each wanted key has to be given.
     return wanted.keys() <= given.keys() and all(
         not label_values.satisfiable([*given[key], label_values.negated(each)])
@@ -367,7 +368,7 @@ class Unmatchable(NamedTuple):
 
 
 def unmatchable(match: Match, exclude: Sequence[Match] = ()) -> Unmatchable | None:
-    """Why no pod can match without being excluded; None if a pod can."""
+    """Return why no pod can match without being excluded; None if a pod can."""
     reach = MatchedPods(match)
     if unmet := reach.unmet():
         field, why = unmet

@@ -92,7 +92,7 @@ class _Search:
         self._groups = self._grouped(policies)
 
     def concerns(self) -> Iterator[Concern]:
-        """One finding for each policy, with those that leave no node together with it."""
+        """Yield one finding for each policy, with those that leave no node together with it."""
         found: dict[tuple[Policy, Policy | None, bool], list[tuple[Policy, ...]]] = {}
         for policies in self._nodeless():
             # The last first: the finding is reported there.
@@ -171,7 +171,7 @@ class _Search:
                 yield policies
 
     def _leave_none(self, policies: Sequence[Policy]) -> bool:
-        """Whether they leave no node after folding, where all of them match."""
+        """Return whether they leave no node after folding, where all of them match."""
         bundle = _bundle(policies)
         if bundle.contradictions:
             return False
@@ -183,7 +183,7 @@ class _Search:
         return not self._makers.makers_for(limits, tolerations)
 
     def _is_certain(self, one: Policy, policies: Sequence[Policy]) -> bool:
-        """Whether it holds for each pod of one of the policies, which is enforced itself.
+        """Return whether it holds for each pod of one of the policies, which is enforced itself.
 
         All the others are enforced for each of these pods, and no further policy restricts nodes
         for some of them, because that may override these settings, or allow nodes.

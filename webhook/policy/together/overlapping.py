@@ -63,7 +63,7 @@ def required(policies: Sequence[Policy]) -> Iterator[Required]:
 
 
 def possible(group: Iterable[Required]) -> bool:
-    """Whether a node may meet all requirements of a group."""
+    """Return whether a node may meet all requirements of a group."""
     conditions = (condition for each in group for condition in each.conditions)
     try:
         return node_affinity.satisfiable(node_affinity.conjunction(conditions), {})
@@ -155,7 +155,7 @@ class _Search:
             level = longer
 
     def _groups(self) -> Iterator[_Group]:
-        """Those that limit labels which the policy limits, by what they require."""
+        """Yield those that limit labels which the policy limits, by what they require."""
         (mine,) = self._mine.members
         found: dict[bytes, list[Required]] = {}
         for each in self._required:
@@ -189,7 +189,7 @@ class _Search:
         return left
 
     def _find_overlap(self, groups: Sequence[_Group]) -> Iterator[Overlap]:
-        """One choice of policies with these requirements, with a pod that they match."""
+        """Yield one choice of policies with these requirements, with a pod that they match."""
         if any(
             self._remaining_shapes([g for g in groups if g is not each]) == [] for each in groups
         ):
@@ -214,7 +214,7 @@ def _conditions(required: Required) -> list[list[Shape]]:
 
 
 def _is_nested(policies: Sequence[Policy]) -> bool:
-    """Whether all the others are enforced for each pod of one."""
+    """Return whether all the others are enforced for each pod of one."""
     return any(all(other.outruns(each) for other in policies) for each in policies)
 
 

@@ -143,7 +143,7 @@ class Policy:
         return [each for each in self.settings if each.setting.part in parts]
 
     def apart(self, other: Policy) -> bool:
-        """Whether certainly no pod gets settings of both."""
+        """Return whether certainly no pod gets settings of both."""
         systems = {each.system[1] for each in (self, other) if each.system}
         if len(systems) > 1 and not (
             self.of_parts("requirements") or other.of_parts("requirements")
@@ -161,13 +161,14 @@ class Policy:
         return self.model.spec.enforcement == "Enforce"
 
     def outruns(self, other: Policy) -> bool:
-        """Whether it certainly changes every pod that the other one may change."""
+        """Return whether it certainly changes every pod that the other one may change."""
         return self is other or (self.rollout is None and self.enforced_for(other.match, other))
 
     def enforced_for(
         self, pods: MatchedPods, of: Policy | None = None, *, required: bool = False
     ) -> bool:
-        """Whether it certainly changes or rejects all of these pods; `of` matches them, if any.
+        """Return whether it certainly changes or rejects all of these pods; `of` matches them, if
+        any.
 
         Of a policy for another operating system, only `required` parts apply to a pod.
         """

@@ -105,7 +105,7 @@ class Shadows:
         return None
 
     def _decides(self, rival: LocatedSetting, located: LocatedSetting) -> bool:
-        """Whether the setting never takes effect where the earlier rival applies."""
+        """Return whether the setting never takes effect where the earlier rival applies."""
         if (
             located.setting.part == "requirements"
             or self._ranks[id(rival)] > self._ranks[id(located)]
@@ -118,7 +118,8 @@ class Shadows:
         )
 
     def _loses(self, rival: LocatedSetting, located: LocatedSetting) -> bool:
-        """Whether a setting loses to this accepted one, or to the one that this one lost to."""
+        """Return whether a setting loses to this accepted one, or to the one that this one lost
+        to."""
         setting, before = located.setting, rival.setting
         match setting, before:
             case CapacitySetting(), CapacitySetting():
@@ -138,7 +139,7 @@ class Shadows:
         return True
 
     def _never_dropped(self, located: LocatedSetting) -> bool:
-        """Whether the setting is never dropped because it leaves no node.
+        """Return whether the setting is never dropped because it leaves no node.
 
         A requirement is not: the pod is rejected. Others are if an earlier one limits the same
         labels, or if all of them together make too many terms; and a pod that Kueue admitted may
@@ -171,7 +172,7 @@ def _in_order(policies: Sequence[Policy]) -> list[_Placed]:
 
 
 def _few(conditions: Iterable[Sequence[Term]]) -> bool:
-    """Whether no combination of the conditions makes too many terms."""
+    """Return whether no combination of the conditions makes too many terms."""
     listed = list(conditions)
     most = math.prod(min(len(terms), node_affinity.MAX_TERMS + 1) for terms in listed)
     longest = sum(
@@ -190,7 +191,7 @@ def _key(setting: PlacementSetting) -> Hashable:
 
 
 def _other(one: PlacementSetting, two: PlacementSetting) -> bool:
-    """Whether two settings for one key want different things."""
+    """Return whether two settings for one key want different things."""
     match one, two:
         case MemberSetting(), MemberSetting():
             return bool(one.value != two.value)

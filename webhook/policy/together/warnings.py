@@ -67,7 +67,7 @@ def classes_of(model: PlacementPolicy) -> list[str]:
 
 
 def warnings(policies: Sequence[Policy]) -> list[Finding]:
-    """All findings about the policies, given in their order."""
+    """Return all findings about the policies, given in their order."""
     return _findings(policies, policies, MOST_PAIRS)
 
 

@@ -93,7 +93,7 @@ def obtain_operators(
 
 
 def _locate(operator: Operator, cache: Path) -> BuiltOperator:
-    """Where the operator is in the cache, whether it is built or not."""
+    """Return where the operator is in the cache, whether it is built or not."""
     text = json.dumps(operator.kustomization, sort_keys=True)
     file = f"manifests-{hashlib.sha256(text.encode()).hexdigest()[:12]}.json"
     if program := operator.program:

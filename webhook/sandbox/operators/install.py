@@ -186,7 +186,8 @@ def _mount(api: Api, operator: Operator, certificates: Path, sign: Path | None) 
 
 
 def _accepts(api: Api, probes: Sequence[Json], refusals: list[str]) -> bool:
-    """Whether the API server accepts each object; what it answers otherwise goes to `refusals`.
+    """Return whether the API server accepts each object; what it answers otherwise goes to
+    `refusals`.
 
     Nothing is stored. An operator is ready when it listens, and the API server may not know by then
     whom to trust.
