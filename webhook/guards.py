@@ -219,7 +219,7 @@ _NODE_NAME_MESSAGE: Final = (
 def node_name_guard(
     entries: Sequence[Mapping[str, Any]], exempt: Collection[str] = ()
 ) -> list[JsonObject]:
-    """Return a pod of a run may not name its node.
+    """Return the guard by which a pod of a run may not name its node.
 
     Such a pod bypasses the scheduler, taints, and all defaults and overrides about nodes. Nodes are
     exempt, because they create mirror pods. Returns the policy, and a binding for each of the
@@ -277,7 +277,7 @@ _PAIR_MESSAGE: Final = (
 
 
 def run_author_guard(engines: Mapping[str, tuple[str, str]]) -> list[JsonObject]:
-    """Return a user who writes a Run's spec must have the right to create what the Run becomes.
+    """Return the guard by which a Run's author must have the right to create what it becomes.
 
     The controller creates pods, or the object of another engine, in the namespace of a Run, with
     its own rights. Without this policy, the right to create Runs would imply the right to create
@@ -345,7 +345,7 @@ def stamp_guard(
     deny: bool,
     configuration: str = names.WEBHOOK_CONFIGURATION,
 ) -> list[JsonObject]:
-    """Return a pod of a run must have Fairlead's stamp, for a webhook that fails open.
+    """Return the guard by which a pod of a run must have a stamp, for a webhook that fails open.
 
     With `failurePolicy: Ignore` a pod is created without placement while no replica answers. This
     policy checks the pod just before it is stored. It protects against outages, not against

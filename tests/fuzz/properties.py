@@ -179,7 +179,7 @@ def is_marked(pod: Json, namespace: str) -> bool:
 
 @contextmanager
 def depth() -> Iterator[None]:
-    """Space for deep values, for the tests' own decoders; the webhook has to do without it."""
+    """Room for deep values, for the tests' own decoders; the webhook has to do without it."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(20_000)
     try:

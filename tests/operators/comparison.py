@@ -16,7 +16,7 @@ from webhook import names
 GUIDE: Final = Path(__file__).parents[2] / "docs" / "guides" / "engines.md"
 # Seconds for which the pods of an ended run do not change before they count as left.
 STILL: Final = 2.0
-# Plays a live in a space with a backend, and yields what the Run reports after each step.
+# Begins a run in a space with a backend, and yields what the Run reports after each step.
 Story: TypeAlias = Callable[[Space, Shape, str], Iterator[str]]
 
 

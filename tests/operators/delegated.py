@@ -1,4 +1,4 @@
-"""Runs that real operators carry out, as live_runs of tests."""
+"""Runs that real operators carry out, one a test."""
 
 from __future__ import annotations
 

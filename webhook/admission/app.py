@@ -14,7 +14,7 @@ from webhook.admission.review import uid_in
 from webhook.interception import PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from starlette.types import Receive, Scope, Send
 
@@ -72,11 +72,7 @@ def admission_app(handlers: Mapping[str, Answers], observer: Observer) -> Starle
     # A plain ASGI endpoint: Starlette's Request and Response would take as long as a decision.
     app = Starlette(
         routes=[
-            Route(
-                path,
-                Endpoint(handler, observer, time.perf_counter, of_pods=path == PATH),
-                methods=["POST"],
-            )
+            Route(path, Endpoint(handler, observer, of_pods=path == PATH), methods=["POST"])
             for path, handler in handlers.items()
         ]
     )
@@ -92,22 +88,14 @@ class Endpoint:
     no failure policy can admit it.
     """
 
-    def __init__(
-        self,
-        handler: Answers,
-        observer: Observer,
-        clock: Callable[[], float],
-        *,
-        of_pods: bool = True,
-    ) -> None:
+    def __init__(self, handler: Answers, observer: Observer, *, of_pods: bool) -> None:
         self._handler = handler
         self._observer = observer
-        self._clock = clock
         self._of_pods = of_pods
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        began = self._clock()
+        began = time.perf_counter()
         reply = await self._reply(scope, receive)
         if reply is None:
             return
@@ -119,7 +107,7 @@ class Endpoint:
             headers.append(_RETRY)
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await send({"type": "http.response.body", "body": reply.body})
-        seconds = self._clock() - began if self._of_pods else None
+        seconds = time.perf_counter() - began if self._of_pods else None
         self._observer.request_answered(reply.result, reply.status, seconds)
 
     async def _reply(self, scope: Scope, receive: Receive) -> Reply | None:

@@ -113,7 +113,7 @@ async def _run(
 
 
 def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Yield findings, the most severe first; unknown checks; passed checks; the number of
+    """Yield the findings, the most severe first; unknown checks; passed checks; the number of
     findings."""
     made = document(outcomes)
     rows = [

@@ -147,8 +147,7 @@ def _kept_keywords(node: Json) -> Json:
 
 
 def _without_null(node: Json) -> Json:
-    """Return a field that may be left out is one that may be null in Python; an object has no
-    null."""
+    """Return the schema of a field without null, which in Python means that it is left out."""
     match node.get("anyOf"):
         case [value, {"type": "null"}]:
             outer = {key: node[key] for key in node if key not in ("anyOf", "default")}
@@ -175,8 +174,7 @@ def _integer_or_text(node: Json) -> Json | None:
 
 
 def _alternatives(node: Json) -> Json | None:
-    """Return one of several enumerations of texts; or a value of several types, as one without a
-    type."""
+    """Return the enumerations of texts as one; a value of several types as one without a type."""
     each = node.get("anyOf")
     if not each or "type" in node:
         return None

@@ -38,7 +38,7 @@ class Rule(NamedTuple):
 
 
 def formed(pattern: str, message: str) -> Rule:
-    """Return a text has the form of a pattern; the message says it in words.
+    """Return the rule that a text has the form of a pattern; the message says it in words.
 
     pattern: without a quote. The API server estimates the cost by the longest possible text, so
         the field needs a maxLength.

@@ -66,7 +66,7 @@ def _first(choices: Sequence[tuple[str, str]]) -> str:
 
 
 def _leaves_open(setting: CapacitySetting) -> str:
-    """Return the pod has none of the class's label keys."""
+    """Return CEL for whether the pod has none of the class's label keys."""
     keys = cel.texts(sorted(setting.capacity.keys))
     return f"!({keys}.exists(k, k in {var('free')} || k in {var('named')}))"
 

@@ -59,23 +59,23 @@ def var(name: str) -> str:
 
 
 def policy(position: int) -> str:
-    """Return whether the policy at this position matches the pod."""
+    """Return CEL for whether the policy at this position matches the pod."""
     return var(f"p{position}")
 
 
 def every(conditions: Iterable[str]) -> str:
-    """Return all of them hold."""
+    """Return CEL for whether all of the conditions hold."""
     return " && ".join(conditions) or "true"
 
 
 def some(conditions: Iterable[str]) -> str:
-    """Return one of them holds."""
+    """Return CEL for whether one of the conditions holds."""
     found = list(conditions)
     return f"({' || '.join(found)})" if found else "false"
 
 
 def flat(lists: Iterable[str]) -> str:
-    """Return one list of several."""
+    """Return CEL for one list of several."""
     found = list(lists)
     return f"[{', '.join(found)}].flatten()" if found else "[]"
 

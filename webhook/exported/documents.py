@@ -134,7 +134,7 @@ def _no_request(set_hash: str) -> Check:
 
 
 def _any_affinity(variables: Collection[str]) -> str:
-    """Return whether some list of affinity gets longer, or required node affinity changes."""
+    """Return CEL for whether a list of affinity gets longer, or required node affinity changes."""
     wants = [f"size({cel.var(f'list{n}')}) > 0" for n in range(5) if f"list{n}" in variables]
     if "result" in variables:
         wants.append(f"({cel.var('apply')} && {cel.var('result')} != {cel.var('own_terms')})")

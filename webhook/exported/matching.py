@@ -147,7 +147,7 @@ def _coordinator(sources: SourceTable) -> str:
 
 
 def _leads(rule: Leader) -> str:
-    """Return whether the pod leads, as a list of one; empty if the rule has no answer."""
+    """Return CEL for whether the pod leads, as a list of one; empty if the rule has no answer."""
     leads = cel.every(map(_holds, rule.only_if))
     return cel.list_if(cel.every(map(_holds, rule.when)), f"[{leads}]")
 
@@ -209,7 +209,7 @@ def policy_pieces(policies: Sequence[Enforced]) -> Piece:
 
 
 def block(match: Match) -> str:
-    """Return whether every condition of the block holds."""
+    """Return CEL for whether every condition of the block holds."""
     return every(_condition(field, value) for field, value in given_fields(match))
 
 
@@ -259,7 +259,7 @@ _VALUES: Final[Mapping[str, Callable[[Sequence[str]], str]]] = {
 
 
 def selected(selector: LabelSelector, labels: str) -> str:
-    """Return whether labels meet the selector."""
+    """Return CEL for whether labels meet the selector."""
     found = []
     for condition in compile_selector(selector).conditions:
         key = text(condition.key)

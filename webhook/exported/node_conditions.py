@@ -58,12 +58,12 @@ def _at_most(digits: str) -> str:
 
 
 def empty(term: str) -> str:
-    """Return whether the term has no requirement at all, and so matches no node."""
+    """Return CEL for whether the term has no requirement at all, and so matches no node."""
     return f"(size({_EXPRESSIONS.format(term)}) == 0 && size({_FIELDS.format(term)}) == 0)"
 
 
 def stays_unchanged(term: str, condition: str) -> str:
-    """Return whether the condition does not change the term: it is empty, or implies the
+    """Return CEL for whether the condition does not change the term: it is empty, or implies the
     condition."""
     own = _EXPRESSIONS.format(term)
     implied = f"{condition}.exists(h, h.matchExpressions.all(e, e in {own}))"
@@ -85,12 +85,12 @@ def narrowed(terms: str, condition: str) -> str:
 
 
 def satisfiable(terms: str, selector: str) -> str:
-    """Return whether a node could meet one of the terms and the nodeSelector (a map)."""
+    """Return CEL for whether a node could meet one of the terms and the nodeSelector (a map)."""
     return f"{terms}.exists(t, {possible('t', selector)})"
 
 
 def possible(term: str, selector: str) -> str:
-    """Return whether a node could meet the term and the nodeSelector."""
+    """Return CEL for whether a node could meet the term and the nodeSelector."""
     expressions, fields = _EXPRESSIONS.format(term), _FIELDS.format(term)
     same_key = f"{expressions}.filter(g, g.key == e.key)"
     labels = f"{expressions}.all(e, {_group(same_key, selector)})"
@@ -98,7 +98,7 @@ def possible(term: str, selector: str) -> str:
 
 
 def _group(group: str, selector: str) -> str:
-    """Return whether one label can meet all expressions on it; `e` is one of them."""
+    """Return CEL for whether one label can meet all expressions on it; `e` is one of them."""
     listed = f"{group}.filter(g, g.operator == 'In')"
     return (
         f"(e.key in {selector} ? {_all_hold(group, f'{selector}[e.key]')} : "
@@ -134,7 +134,7 @@ def _open(group: str) -> str:
 
 
 def _names(fields: str) -> str:
-    """Return whether a node's name, the only field, can meet the expressions on it."""
+    """Return CEL for whether a node's name, the only field, can meet the expressions on it."""
     listed = f"{fields}.filter(g, g.operator == 'In')"
     allowed = "(g.operator == 'In' ? n in g.values : !(n in g.values))"
     return f"(size({listed}) == 0 || {listed}[0].values.exists(n, {fields}.all(g, {allowed})))"

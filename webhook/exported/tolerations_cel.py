@@ -108,7 +108,7 @@ def _tolerates(chosen: ConditionalCapacity) -> bool:
 
 
 def _covers(narrow: Toleration) -> str:
-    """Return whether the pod's toleration `t` covers this one, as placement.tolerations.covers."""
+    """Return CEL for placement.tolerations.covers: the pod's toleration `t` covers this one."""
     n = normal(narrow)
     operator = _OPERATOR.format("t")
     same = (
@@ -128,8 +128,7 @@ def _covers(narrow: Toleration) -> str:
 
 
 def _overlaps(setting: Toleration) -> str:
-    """Return whether some taint is admitted by `t` and by this one, as
-    placement.tolerations.overlaps."""
+    """Return CEL for placement.tolerations.overlaps: a taint is admitted by `t` and by this one."""
     n = normal(setting)
     operator = _OPERATOR.format("t")
     conditions = [f"{operator} in ['Exists', 'Equal']"]
@@ -143,7 +142,7 @@ def _overlaps(setting: Toleration) -> str:
 
 
 def _names(taints: Sequence[Taint]) -> str:
-    """Return whether `t` names key and effect of one of the taints, and admits it."""
+    """Return CEL for whether `t` names key and effect of one of the taints, and admits it."""
     return cel.some(
         f"(t.?key.orValue('') == {text(taint['key'])} && "
         f"t.?effect.orValue('') == {text(taint.get('effect', ''))} && "
@@ -200,8 +199,7 @@ def _order(specific: Sequence[tuple[Toleration, str]]) -> Iterator[str]:
 
 
 def _filled_in(seconds: Mapping[str, int]) -> str:
-    """Return whether `t` is what the DefaultTolerationSeconds admission plugin puts into every
-    pod."""
+    """Return CEL for whether `t` is what DefaultTolerationSeconds puts into every pod."""
     return cel.some(
         f"(t.?key.orValue('') == {text(key)} && t.?operator.orValue('') == 'Exists' && "
         f"t.?effect.orValue('') == {text(NO_EXECUTE)} && "
@@ -245,7 +243,7 @@ def _missing(
 
 
 def _added(setting: TolerationSetting, when: str) -> str:
-    """Return when the setting is in the result; one under IsNull may have stood back."""
+    """Return CEL for whether the setting is in the result; one under IsNull may have stood back."""
     if not setting.if_null:
         return when
     return f"{when} && {var('untouched')}"

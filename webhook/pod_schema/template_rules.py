@@ -32,7 +32,7 @@ _LISTED: Final = 32
 
 
 def faults(spec: Any, *, volumes: Collection[str] = (), more_volumes: bool = False) -> list[Fault]:
-    """Yield the faults of a pod's spec, paths relative to it, at most 50.
+    """Return the faults of a pod's spec, paths relative to it, at most 50.
 
     `volumes`: names of volumes that its controller adds. `more_volumes`: the controller may add
     others and may set the image, so a mount without a volume is a warning.

@@ -91,7 +91,7 @@ def marks_of(model: RunSource) -> list[Mark]:
 
 
 def source_faults(documents: Sequence[Document]) -> Iterator[Finding]:
-    """Yield what a document RunSource may not say, by itself or beside the others."""
+    """Report what a document RunSource may not say, by itself or beside the others."""
     sources = sources_among(documents)
     described: dict[_Key, str] = {}
     made = _made_by(sources)

@@ -208,7 +208,7 @@ class _Judging:
         left: int,
         tolerations: Sequence[Toleration],
     ) -> Iterator[Concern]:
-        """Yield every node that the policy chooses has a taint that it does not tolerate."""
+        """Report that every node that the policy chooses has a taint that it does not tolerate."""
         taints = self._blocking_taints(left, tolerations)
         if taints:
             path = path_of(policy, limits[0]) if len(limits) == 1 else ("spec",)

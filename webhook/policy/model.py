@@ -216,7 +216,7 @@ class Shape(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Yield a shape needs a label or an expression, which can be required or negated."""
+        """Check that a shape has a label or an expression, which can be required or negated."""
         if not given.get("labels") and not given.get("matchExpressions"):
             yield Problem(
                 (),
@@ -254,7 +254,7 @@ class CapacityClassSpec(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Yield a class has nodes or complementOf, not both."""
+        """Check that a class has nodes or complementOf, not both."""
         yield from crowded(dict(given), ())
         shapes, other = given.get("nodes"), given.get("complementOf")
         if shapes is None and other is None:
@@ -281,7 +281,7 @@ class CapacityClass(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Yield a class is not its own complement."""
+        """Check that a class is not its own complement."""
         metadata, spec = given.get("metadata"), given.get("spec")
         if isinstance(metadata, dict) and isinstance(spec, dict):
             other = spec.get("complementOf")

@@ -58,7 +58,7 @@ class Key(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Yield one of the two."""
+        """Require one of the two."""
         yield from _one_of(given, "label", "annotation")
 
 
@@ -73,7 +73,7 @@ class Mark(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Yield one of the two labels."""
+        """Require one of the two labels."""
         yield from _one_of(given, "label", "namespaceLabel")
 
 
@@ -90,7 +90,7 @@ class Clause(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Yield a key, unless the rule always applies; and the names of its values."""
+        """Require a key, unless the rule always applies; and the names of its values."""
         if "always" not in given or "label" in given or "annotation" in given:
             yield from _one_of(given, "label", "annotation")
         if not {"always", "words", "ours"} & set(given):
@@ -329,7 +329,7 @@ class Like(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Yield a spec of a kind, or a whole object."""
+        """Require a spec of a kind, or a whole object."""
         yield from _one_of(given, "spec", "object")
         for name in ("group", "kind"):
             if ("spec" in given) != (name in given):
@@ -424,7 +424,7 @@ class Pods(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Yield one way to find a template."""
+        """Require one way to find a template."""
         yield from _one_of(given, "template", "like", "build")
         when = given.get("when")
         for position, each in enumerate(when if isinstance(when, list) else ()):

@@ -122,7 +122,7 @@ def _labels(expect: Expectation, unread: Sequence[str]) -> Iterator[Failure]:
 
 
 def _answer(expect: Expectation, decision: Decision, unread: Sequence[str]) -> Iterator[Failure]:
-    """Yield result, reason, and warnings."""
+    """Yield the failures of result, reason, and warnings."""
     given = [*decision.warnings, *unread]
     actual = decision.result + (f": {decision.reason}" if decision.reason else "")
     if expect.result is not None and expect.result != decision.result:

@@ -52,7 +52,7 @@ def _cures(state: ClusterState) -> _Cures:
 
 @check("certificates", needs=ReadKind.SERVING)
 def certificates(state: ClusterState) -> Iterator[Finding]:
-    """Yield the serving certificate can be read, has the right name, and is valid long enough."""
+    """Check that the serving certificate is readable, and valid for its name and long enough."""
     if not state.in_cluster:
         return
     cures = _cures(state)
@@ -86,7 +86,7 @@ def certificates(state: ClusterState) -> Iterator[Finding]:
 
 @check("trust", ReadKind.POD_RULES, ReadKind.JUDGING, ReadKind.SERVING)
 def trust(state: ClusterState) -> Iterator[Finding]:
-    """Yield all entries of the configurations have one caBundle, which verifies the certificate."""
+    """Check that all entries have one caBundle, which verifies the certificate."""
     cures = _cures(state)
     entries = [*state.entries, *state.judging_entries]
     behind = [each for each in entries if "service" in each["clientConfig"]]

@@ -33,7 +33,7 @@ _LONGEST: Final = 10
 
 @check("interception", ReadKind.POD_RULES, ReadKind.GUARDS)
 def interception(state: ClusterState) -> Iterator[Finding]:
-    """Yield the configuration exists, is in force, and has safe fields."""
+    """Check that the configuration exists, is in force, and has safe fields."""
     if state.configuration is None:
         if ReadKind.POD_RULES not in state.unread:
             yield error(
@@ -117,7 +117,7 @@ def _left_out(state: ClusterState) -> Iterator[Finding]:
 
 
 def _unsent_sources(state: ClusterState, intercepted: Sequence[str]) -> Iterator[Finding]:
-    """Yield added systems without an entry; of one with an entry, missing ones are reported by
+    """Report added systems without an entry; of one with an entry, missing ones are reported by
     name.
     """
     for row in state.sources.rows:

@@ -95,8 +95,7 @@ def permissions(state: ClusterState) -> Iterator[Finding]:
 
 @check("guards", needs=ReadKind.GUARDS)
 def guards(state: ClusterState) -> Iterator[Finding]:
-    """Yield the admission policies that enforce what the webhook cannot exist, and have
-    bindings."""
+    """Check that the admission policies for what the webhook cannot do exist, with bindings."""
     kinds = (GUARD, GUARD_BINDING)
     shipped = {key: each for key, each in state.expected.items() if key.kind.name in kinds}
     for key, each in shipped.items():

@@ -42,7 +42,7 @@ _WRITTEN: Final = {
 
 @check("end to end", ReadKind.POD_RULES)
 def end_to_end(state: ClusterState) -> Iterator[Finding]:
-    """Yield a pod of a run, created by dry run, comes back with a stamp."""
+    """Check that a pod of a run, created by dry run, comes back with a stamp."""
     probe = state.probe
     if probe is None or probe.stamped or state.configuration is None:
         return

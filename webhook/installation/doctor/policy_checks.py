@@ -76,7 +76,7 @@ def _in_config_map(state: ClusterState) -> _Place:
 
 @check("policies", ReadKind.DEPLOYMENTS, ReadKind.SERVED, needs=ReadKind.POLICIES)
 def policies(state: ClusterState) -> Iterator[Finding]:
-    """Yield the policies can be read and have no errors or warnings."""
+    """Check that the policies can be read and have no errors or warnings."""
     # Without the webhook it is unknown where it reads them.
     unknown = state.policies is None and names.WEBHOOK not in state.deployments
     if unknown or not (state.in_cluster or state.policies_from_cluster):
@@ -143,7 +143,7 @@ def judgement(state: ClusterState) -> Iterator[Finding]:
 
 @check("policies left behind", ReadKind.DEPLOYMENTS, ReadKind.POLICIES, ReadKind.LEFT_FILES)
 def left_behind(state: ClusterState) -> Iterator[Finding]:
-    """Yield every policy of a ConfigMap that is not read any more is in the cluster."""
+    """Check that every policy of a ConfigMap that is not read any more is in the cluster."""
     if not state.policies_from_cluster or not state.left_files:
         return
     try:

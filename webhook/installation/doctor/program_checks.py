@@ -23,7 +23,7 @@ _RELEASE: Final = re.compile(r"v?(\d+\.\d+\.\d+)")
 
 @check("versions", ReadKind.DEPLOYMENTS)
 def versions(state: ClusterState) -> Iterator[Finding]:
-    """Yield the cluster is new enough, and all parts of Fairlead have one version."""
+    """Check that the cluster is new enough, and all parts of Fairlead have one version."""
     if shortage := find_shortage(state.server):
         yield error(*shortage)
     else:
@@ -94,7 +94,7 @@ def programs(state: ClusterState) -> Iterator[Finding]:
 
 @check("watches", ReadKind.DEPLOYMENTS, ReadKind.METRICS)
 def watches(state: ClusterState) -> Iterator[Finding]:
-    """Yield every replica of webhook and controller receives updates from the API server."""
+    """Check that every replica of webhook and controller receives updates from the API server."""
     for (replica, resource), seconds in sorted(state.silences.items()):
         if seconds > names.SILENT:
             since = f"for {seconds:.0f} s" if isfinite(seconds) else "since it started"
@@ -107,7 +107,7 @@ def watches(state: ClusterState) -> Iterator[Finding]:
 
 @check("endpoints", ReadKind.POD_RULES, needs=ReadKind.ENDPOINTS)
 def endpoints(state: ClusterState) -> Iterator[Finding]:
-    """Yield the Service has ready endpoints."""
+    """Check that the Service has ready endpoints."""
     if not state.in_cluster or state.configuration is None:
         return
     ready = sum(state.endpoints)
@@ -127,7 +127,7 @@ def endpoints(state: ClusterState) -> Iterator[Finding]:
 
 @check("leader", needs=ReadKind.LEASE)
 def leader(state: ClusterState) -> Iterator[Finding]:
-    """Yield one controller is the leader."""
+    """Check that one controller is the leader."""
     if not state.leader and ReadKind.LEASE not in state.beyond:
         yield error(
             "no controller leads: Runs are not reconciled, certificates are not renewed, "

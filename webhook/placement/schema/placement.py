@@ -55,7 +55,7 @@ class CapacitySetting(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Yield a weight means nothing beside a mode that is not a preference."""
+        """Reject a weight beside a mode that is not a preference."""
         mode = given.get("mode")
         if given.get("weight") is not None and mode in MODES and not Mode(mode).prefers:
             yield Problem(("weight",), f"is valid with mode {Mode.PREFER} only; the mode is {mode}")

@@ -31,7 +31,7 @@ class SeccompProfile(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Yield the file goes with Localhost, and Localhost with a file."""
+        """Check that the file goes with Localhost, and Localhost with a file."""
         yield from _profile_problems(given)
 
 
@@ -47,7 +47,7 @@ class AppArmorProfile(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Yield the name goes with Localhost, and Localhost with a name."""
+        """Check that the name goes with Localhost, and Localhost with a name."""
         yield from _profile_problems(given)
 
 

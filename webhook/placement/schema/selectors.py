@@ -16,7 +16,7 @@ _NUMBER_OPERATORS = ("Gt", "Lt")
 
 
 def values_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield whether an expression's `values` are as its `operator` wants them."""
+    """Check whether an expression's `values` are as its `operator` wants them."""
     operator, values = given.get("operator"), given.get("values")
     count = len(values) if isinstance(values, list) else 0
     if operator in _LIST_OPERATORS and (values is None or values == []):
@@ -84,7 +84,7 @@ class NodeSelectorRequirement(Strict):
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Yield each operator has its own number of values."""
+        """Check that each operator has its own number of values."""
         yield from values_problems(given)
 
 
