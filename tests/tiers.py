@@ -20,19 +20,9 @@ TESTS: Final = Path(__file__).parent
 TIERS: Final[dict[str, tuple[str, ...]]] = {
     "unit": (
         *("admission", "bench", "certs", "cli", "comparison", "controller", "convert", "crd"),
-        "evaluation",
-        *(
-            "exported",
-            "frameworks",
-            "fuzz",
-            "installation",
-            "kube",
-            "laws",
-            "manifests",
-            "placement",
-        ),
-        *("pod_schema", "policy", "policy_tests", "run", "sandbox", "server", "tools"),
-        "workloads",
+        *("evaluation", "exported", "frameworks", "fuzz", "installation", "judgement", "kube"),
+        *("laws", "manifests", "placement", "pod_schema", "policy", "policy_tests", "run"),
+        *("sandbox", "server", "tools", "workloads"),
         "chaos/test_pieces.py",
         *(path.name for path in TESTS.glob("test_*.py")),
     ),

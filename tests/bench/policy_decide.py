@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from tests.bench import policy_arena
 from tests.bench.engine import answer, body_of, timed
 from tests.bench.policies import files
+from webhook.judgement.cluster_objects import Objects
 from webhook.kube.client import connect
 from webhook.kube.policy_objects import read_objects
-from webhook.policy.cluster_objects import Objects
 from webhook.policy.load import load
 
 if TYPE_CHECKING:

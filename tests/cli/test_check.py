@@ -15,8 +15,8 @@ from tests.wording import Wording, line_with, mentions
 from webhook.cli import check_report
 from webhook.cli.check import command
 from webhook.errors import UnreadableInput
+from webhook.judgement.set_judgement import load_served
 from webhook.policy.policy_documents import parse
-from webhook.policy.set_judgement import load_served
 
 WARNED = policy("wide", "defaults: {tolerations: [{operator: Exists}]}")
 LOST = policy("lost", "overrides: {nodeSelector: {pool: nowhere}}")

@@ -27,9 +27,9 @@ from webhook.installation.manifests import INTERCEPTION, every_key
 from webhook.installation.policy_objects import SHIPPED, marked
 from webhook.installation.waiting import NotInTime, Patience
 from webhook.installation.webhook_configuration import intercept
+from webhook.judgement.cluster_objects import load_objects
 from webhook.kube.client import connect
 from webhook.kube.policy_objects import read_objects
-from webhook.policy.cluster_objects import load_objects
 from webhook.policy.load import load
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.kubectl import Kubectl

@@ -11,8 +11,8 @@ from tests.fuzz.additions import GKE_SPOT, Addition, Json, at, fixed
 from tests.fuzz.pods import added
 from tests.laws.strategies import CLASSES, PREFERRED, REQUIRED, exceptions, one, policy_lists
 from webhook import names
+from webhook.judgement.set_judgement import load_served
 from webhook.policy.policy_documents import parse
-from webhook.policy.set_judgement import load_served
 
 RUNTIME_CLASS = "sandboxed"
 PARTS = ("defaults", "overrides", "requirements")

@@ -7,10 +7,10 @@ import pytest
 from tests.cli.test_added_source import POLICY, SOURCE
 from tests.wording import mentions
 from webhook.errors import InvalidDocuments
+from webhook.judgement.set_judgement import judge_set, load_served
 from webhook.policy.findings import Kind
 from webhook.policy.load import load
 from webhook.policy.policy_documents import parse
-from webhook.policy.set_judgement import judge_set, load_served
 from webhook.sources import SHIPPED
 
 LIKE = "    - like: {group: GROUP, kind: KIND, spec: spec, name: x}\n"

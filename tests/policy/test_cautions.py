@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tests.policy.test_cluster_objects import objects
-from tests.policy.together.test_matched_pods import holds, match, matches, subjects
-from tests.policy.together.test_warnings import policy
+from tests.judgement.test_cluster_objects import objects
+from tests.judgement.together.test_warnings import policy
+from tests.policy.test_matched_pods import holds, match, matches, subjects
 from tests.wording import Wording, mentions
-from webhook.policy.cluster_objects import Objects
+from webhook.judgement.cluster_objects import Objects
 from webhook.policy.findings import Finding, Kind
+from webhook.policy.matched_pods import unmatchable
 from webhook.policy.subject import Subject
-from webhook.policy.together.matched_pods import unmatchable
 
 Json = dict[str, Any]
 ROLE = "fairlead.dev/role"

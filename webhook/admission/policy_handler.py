@@ -15,16 +15,16 @@ from webhook.admission import review
 from webhook.admission.advice import fitting
 from webhook.admission.handler import Reply, problem
 from webhook.errors import ClusterError, InvalidReview, NotSynced
-from webhook.policy.set_judgement import MOST_BYTES, size_fault
-from webhook.policy.write_judge import Judgement, Write
+from webhook.judgement.set_judgement import MOST_BYTES, size_fault
+from webhook.judgement.write_judge import Judgement, Write
 from webhook.turns import Window
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
+    from webhook.judgement.write_judge import Judge
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
-    from webhook.policy.write_judge import Judge
 
 _logger = logging.getLogger(__name__)
 

@@ -14,11 +14,11 @@ from webhook.cli.layout import table
 from webhook.cli.offline import read_nodes
 from webhook.cli.options import CLUSTER
 from webhook.errors import UnreadableInput
+from webhook.judgement.cluster_objects import Objects
+from webhook.judgement.set_judgement import judge_set
 from webhook.policy import policy_documents
-from webhook.policy.cluster_objects import Objects
 from webhook.policy.findings import condensed
 from webhook.policy.refused_pods import named_classes
-from webhook.policy.set_judgement import judge_set
 from webhook.server.folder import read_folder
 from webhook.shortening import first_few
 

@@ -12,9 +12,9 @@ from webhook.cli.offline import namespaces_among
 from webhook.errors import ClusterError
 from webhook.evaluation.plugins import PluginInputs
 from webhook.evaluation.world import World
+from webhook.judgement.cluster_objects import load_objects
 from webhook.kube.namespaces import read_namespace
 from webhook.placement.nodes import by_name
-from webhook.policy.cluster_objects import load_objects
 from webhook.policy.refused_pods import PATHS
 from webhook.workloads.object import from_answer
 

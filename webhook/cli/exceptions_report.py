@@ -15,8 +15,8 @@ from webhook.cli.live.served_policies import differing
 from webhook.cli.offline import policy_files
 from webhook.errors import ClusterError, InvalidDocuments
 from webhook.evaluation.result import period
+from webhook.judgement.cluster_objects import Objects
 from webhook.policy import policy_documents
-from webhook.policy.cluster_objects import Objects
 from webhook.policy.conditions import describe_fields
 from webhook.policy.exceptions import compiled
 from webhook.policy.load import compiled as load_compiled

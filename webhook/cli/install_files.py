@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.errors import UnreadableInput
+from webhook.judgement.set_judgement import load_sound
 from webhook.policy.policy_documents import parse
-from webhook.policy.set_judgement import load_sound
 from webhook.server.folder import read_folder
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from webhook.errors import InvalidPod, InvalidRun, UnreadableInput
 from webhook.evaluation.plugins import UNREAD, merge_inputs
 from webhook.evaluation.world import World
 from webhook.identity import identify
+from webhook.judgement.set_judgement import load_sound
 from webhook.placement import nodes as nodes_of
 from webhook.placement import pod as pods
 from webhook.placement.kueue import flavor_of
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.set_judgement import load_sound
 from webhook.policy.subject import ADDED_VOLUME, volumes
 from webhook.run.backends.engine_object import delegated_object
 from webhook.run.backends.table import NATIVE

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webhook.errors import InvalidDocuments, UnreadableInput
+from webhook.judgement.set_judgement import load_sound
 from webhook.placement.trace import WITHOUT_EFFECT
-from webhook.policy.set_judgement import load_sound
 from webhook.policy_tests import load_tests, result
 from webhook.policy_tests.runner import run_tests
 from webhook.server.folder import is_test_file, read_folder

@@ -145,7 +145,7 @@ def up(
       1  it cannot be started; nothing is left behind
       2  wrong usage
     """
-    from webhook.policy.set_judgement import load_sound
+    from webhook.judgement.set_judgement import load_sound
     from webhook.sandbox import instances
     from webhook.sandbox.progress import Lines
     from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools

@@ -18,7 +18,7 @@ from webhook.placement.settings import (
     TolerationSetting,
 )
 from webhook.policy import operating_system
-from webhook.policy.together.matched_pods import MatchedPods
+from webhook.policy.matched_pods import MatchedPods
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

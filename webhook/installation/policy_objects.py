@@ -19,7 +19,8 @@ from webhook.installation.policy_files import (
     noted,
     takes_files,
 )
-from webhook.policy import cluster_objects, policy_documents
+from webhook.judgement import cluster_objects
+from webhook.policy import policy_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

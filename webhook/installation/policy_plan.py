@@ -26,7 +26,7 @@ from webhook.installation.policy_objects import (
     read_policies,
     texts_of,
 )
-from webhook.policy.cluster_objects import load_objects
+from webhook.judgement.cluster_objects import load_objects
 from webhook.policy.load import load
 from webhook.validating import POLICIES as JUDGING
 

@@ -9,9 +9,9 @@ from webhook.frameworks.table import FRAMEWORKS
 from webhook.pod_schema import text_rules
 from webhook.policy.findings import Caution, Kind
 from webhook.policy.match_model import Match
+from webhook.policy.matched_pods import MatchedPods, unmatchable
 from webhook.policy.model import CapacityClass, PlacementException, PlacementPolicy
 from webhook.policy.subject import ADDED_VOLUME
-from webhook.policy.together.matched_pods import MatchedPods, unmatchable
 from webhook.strict import guess, quoted
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.admission.policy_handler import PolicyHandler
 from webhook.errors import InvalidDocuments, ServingError
+from webhook.judgement.cluster_objects import Objects
+from webhook.judgement.set_judgement import Served, load_served
+from webhook.judgement.write_judge import Judge
 from webhook.policy import policy_documents
-from webhook.policy.cluster_objects import Objects
-from webhook.policy.set_judgement import Served, load_served
-from webhook.policy.write_judge import Judge
 from webhook.server.cluster_facts import age
 from webhook.server.folder import Folder
 from webhook.server.policies_from_cluster import PoliciesFromCluster, Snapshot

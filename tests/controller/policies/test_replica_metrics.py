@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from webhook.controller.policies.replica_metrics import report_of
-from webhook.policy.reporting.decision_counts import Count
+from webhook.judgement.reporting.decision_counts import Count
 from webhook.server.webhook_metrics import Metrics
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -15,7 +15,7 @@ from tests.kube import virtual_time
 from webhook import names
 from webhook.controller.policies.status_writer import PACES, SPACING, StatusWriter, stored
 from webhook.errors import ClusterError, NotLeading
-from webhook.policy.reporting.statuses import Due, Urgency
+from webhook.judgement.reporting.statuses import Due, Urgency
 from webhook.policy.status_model import PolicyStatus
 
 

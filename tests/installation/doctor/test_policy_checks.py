@@ -16,8 +16,8 @@ from tests.installation.doctor.cluster_states import (
     seen,
     text_of,
 )
+from tests.judgement.together.test_warnings import policy, pool
 from tests.policy.test_model import an_exception
-from tests.policy.together.test_warnings import policy, pool
 from tests.wording import Wording, mentions
 from webhook import names, validating
 from webhook.installation.doctor.certificate_checks import trust

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.errors import UnreadableInput
+from webhook.judgement.set_judgement import load_sound
 from webhook.policy.load import load
-from webhook.policy.set_judgement import load_sound
 from webhook.server.folder import MAX_FILE_BYTES, is_policy_file, read_folder
 
 if TYPE_CHECKING:

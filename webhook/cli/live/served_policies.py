@@ -20,9 +20,9 @@ from webhook.times import to_second
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from webhook.judgement.reporting.decision_counts import Report
     from webhook.kube.client import Client
     from webhook.policy.policy_set import PolicySet
-    from webhook.policy.reporting.decision_counts import Report
 
 
 class NotServed(ClusterError):

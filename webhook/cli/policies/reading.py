@@ -25,9 +25,9 @@ from webhook.errors import ClusterError, InvalidDocuments, InvalidPod
 from webhook.evaluation.result import answer_of
 from webhook.evaluation.sending import nothing_sent
 from webhook.installation.doctor.cluster_state import takes_policies_from_cluster
+from webhook.judgement.cluster_objects import Objects
 from webhook.placement import pod as pods
 from webhook.policy import policy_documents
-from webhook.policy.cluster_objects import Objects
 from webhook.policy.load import compiled
 from webhook.policy.model import PlacementPolicy
 from webhook.workloads.object import from_answer

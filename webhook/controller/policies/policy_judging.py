@@ -8,8 +8,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
-from webhook.policy.cluster_objects import Objects
-from webhook.policy.reporting.conditions import Acceptance, judge_objects, remembered, satisfaction
+from webhook.judgement.cluster_objects import Objects
+from webhook.judgement.reporting.conditions import (
+    Acceptance,
+    judge_objects,
+    remembered,
+    satisfaction,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -17,9 +22,9 @@ if TYPE_CHECKING:
 
     from webhook.controller.policies.status_writer import Stored, StoredObjects
     from webhook.crd.conditions import ConditionUpdate
+    from webhook.judgement.set_judgement import SetJudgement
     from webhook.kube.cache import Change
     from webhook.placement.nodes import Node
-    from webhook.policy.set_judgement import SetJudgement
     from webhook.policy.status_model import Version
 
 # Seconds to wait for related changes: `kubectl apply` writes an object every 10 to 20 ms.

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client.parser import text_string_to_metric_families
 
 from webhook.admission.stamp import HASH_LENGTH
+from webhook.judgement.reporting.decision_counts import Count, Report
 from webhook.metric_names import (
     DECISIONS,
     POLICY_LAST_MATCH,
     POLICY_REJECTIONS,
     POLICY_SET,
 )
-from webhook.policy.reporting.decision_counts import Count, Report
 from webhook.times import to_second
 
 if TYPE_CHECKING:

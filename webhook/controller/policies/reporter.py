@@ -17,10 +17,10 @@ from webhook.controller.policies.replica_metrics import report_of
 from webhook.controller.policies.report_writer import PodReports
 from webhook.controller.policies.status_writer import INTERVAL, StatusWriter, StoredObjects
 from webhook.errors import ClusterError
+from webhook.judgement.reporting.decision_counts import Ledger, counted, met
+from webhook.judgement.reporting.statuses import Due, Knowledge, due
 from webhook.kube.class_names import ClassNames
 from webhook.kube.node_view import NodeView
-from webhook.policy.reporting.decision_counts import Ledger, counted, met
-from webhook.policy.reporting.statuses import Due, Knowledge, due
 from webhook.policy.status_model import Served
 from webhook.times import to_second
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from webhook.controller.policies.report_writer import Writes
+    from webhook.judgement.reporting.decision_counts import Report
     from webhook.kube.client import Client
     from webhook.kube.webhook_replicas import Replica
-    from webhook.policy.reporting.decision_counts import Report
 
 _logger = logging.getLogger(__name__)
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import NoReturn
 
+    from webhook.judgement.reporting.statuses import Due, Urgency
     from webhook.kube.cache import Change
     from webhook.kube.client import Client
-    from webhook.policy.reporting.statuses import Due, Urgency
     from webhook.policy.status_model import ObjectStatus
 
 _logger = logging.getLogger(__name__)

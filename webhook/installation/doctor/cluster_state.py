@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from webhook import names, validating
 from webhook.installation.object_kinds import GUARD_BINDING
 from webhook.installation.policy_files import FROM_CLUSTER, has_argument
+from webhook.judgement.cluster_objects import Objects
 from webhook.policy import policy_documents
 from webhook.policy.added_sources import table_of
-from webhook.policy.cluster_objects import Objects
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from webhook.interception import (
     entry_name,
     webhooks,
 )
+from webhook.judgement.reporting.interception import cure_of, unsent_marks
 from webhook.placement.label_values import holds, satisfiable
-from webhook.policy.reporting.interception import cure_of, unsent_marks
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from webhook.errors import InvalidDocuments
 from webhook.installation.doctor.cluster_state import Finding, ReadKind, check, error, note, warning
 from webhook.installation.object_kinds import key
 from webhook.installation.policy_objects import of_files
+from webhook.judgement.cluster_objects import Objects
+from webhook.judgement.set_judgement import judge_set
 from webhook.policy import policy_documents
-from webhook.policy.cluster_objects import Objects
 from webhook.policy.findings import condensed
-from webhook.policy.set_judgement import judge_set
 from webhook.shortening import first_few
 
 if TYPE_CHECKING:

@@ -1,0 +1,223 @@
+"""Which objects are in force is said of each, and why the others are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.judgement.reporting.objects import (
+    ON_SPOT,
+    POOL,
+    SPOT,
+    by_place,
+    capacity_class,
+    judged_objects,
+    policy,
+)
+from tests.wording import Wording, mentions
+from webhook.judgement.cluster_objects import load_objects
+from webhook.judgement.reporting.conditions import (
+    Acceptance,
+    judge_objects,
+    remembered,
+    satisfaction,
+)
+from webhook.judgement.reporting.decision_counts import Ledger
+from webhook.judgement.reporting.statuses import Knowledge, due
+from webhook.placement.nodes import Node
+from webhook.policy.findings import Kind
+from webhook.policy.status_model import ObservedObject
+
+NOW = "2026-03-01T12:00:00Z"
+TAINT: Any = {"key": "spot", "value": "true", "effect": "NoSchedule"}
+NORMAL = Node("normal", {"pool": "a"}, [])
+CHEAP = Node("cheap", {"lifecycle": "spot"}, [])
+TAINTED = Node("tainted", {"lifecycle": "spot"}, [TAINT])
+POLICY, CLASS = "placementpolicies/p", "capacityclasses/spot"
+
+
+def judge(*objects: ObservedObject, before: Acceptance | None = None) -> Acceptance:
+    """What is said of these objects."""
+    return judge_objects(judged_objects, by_place(*objects), before or Acceptance())
+
+
+def said(acceptance: Acceptance) -> dict[str, tuple[str, str]]:
+    """Status and reason by name."""
+    return {
+        place.partition("/")[2]: (one.status, one.reason)
+        for place, (_, one) in acceptance.conditions.items()
+    }
+
+
+def message(acceptance: Acceptance, place: str) -> str:
+    """What is said of one object, for a person."""
+    return acceptance.conditions[place][1].message
+
+
+def test_a_set_that_compiles_is_accepted_whole() -> None:
+    """Each object, with the version that is in force."""
+    found = judge(capacity_class("spot"), policy("on-spot", ON_SPOT, generation=3))
+    assert said(found) == {"spot": ("True", "Accepted"), "on-spot": ("True", "Accepted")}
+    assert found.in_force["placementpolicies/on-spot"] == ("uid-on-spot", 3)
+    assert found.policies is not None
+    assert found.faulty == ()
+
+
+def test_each_fault_is_reported_for_its_object(wording: Wording) -> None:
+    """With the field, and a reason of one word."""
+    found = judge(
+        policy("on-spot", ON_SPOT),
+        policy("odd", {**POOL, "priority": "high"}),
+        capacity_class("both", {"nodes": [{"labels": {"a": "b"}}], "complementOf": "other"}),
+    )
+    assert said(found) == {
+        "on-spot": ("False", "UnknownClass"),
+        "odd": ("False", "InvalidPolicy"),
+        "both": ("False", "InvalidClass"),
+    }
+    mentions(message(found, "placementpolicies/odd"), "spec.priority:", "'high'", "last good set")
+    wording(message(found, "placementpolicies/odd"))
+    assert sorted(found.faulty) == [
+        "capacityclasses/both",
+        "placementpolicies/odd",
+        "placementpolicies/on-spot",
+    ]
+
+
+def test_with_an_error_the_last_good_set_stays_in_force(wording: Wording) -> None:
+    """New is an object, another version of one, and another object of the same name."""
+    good = judge(policy("same"), policy("changed"), policy("anew"), policy("edited"))
+    found = judge(
+        policy("same"),
+        policy("changed", generation=2),
+        policy("anew", uid="another"),
+        policy("late"),
+        policy("edited", {**POOL, "priority": "high"}, generation=2),
+        before=good,
+    )
+    held = ("False", "RefusedSet")
+    assert said(found) == {
+        "same": ("True", "Accepted"),
+        "changed": held,
+        "anew": held,
+        "late": held,
+        "edited": ("False", "InvalidPolicy"),
+    }
+    mentions(message(found, "placementpolicies/late"), "placementpolicies/edited")
+    wording(message(found, "placementpolicies/late"))
+    assert found.in_force == good.in_force
+    assert found.policies is good.policies
+
+
+def test_of_many_faults_three_are_named_to_the_others() -> None:
+    """And how many more there are."""
+    found = judge(*(policy(f"p{at}", ON_SPOT) for at in range(5)), policy("good"))
+    assert "p0, placementpolicies/p1, placementpolicies/p2 and 2 more" in message(
+        found, "placementpolicies/good"
+    )
+
+
+def test_a_new_leader_knows_from_the_statuses_what_is_in_force() -> None:
+    """What was accepted at the generation that the object still has."""
+    objects = [policy("same"), policy("edited")]
+    known = Knowledge(judge(*objects), {}, Ledger(), ())
+    written = [each.observed._replace(status=each.status) for each in due(objects, known, NOW)]
+    same, edited = written
+    now = (same, edited._replace(generation=2), policy("bad", ON_SPOT))
+    found = judge(*now, before=remembered(now))
+    assert said(found) == {
+        "same": ("True", "Accepted"),
+        "edited": ("False", "RefusedSet"),
+        "bad": ("False", "UnknownClass"),
+    }
+    assert found.policies is None
+
+
+def test_warnings_are_reported_with_what_is_accepted() -> None:
+    """They are no reason to refuse anything."""
+    one_node = {"defaults": {"nodeSelector": {"kubernetes.io/hostname": "n1"}}}
+    found = judge(policy("p", one_node))
+    assert said(found) == {"p": ("True", "Accepted")}
+    field = "spec.defaults.nodeSelector[kubernetes.io/hostname]"
+    assert message(found, "placementpolicies/p").startswith(f"{field}: ")
+
+
+def test_warnings_about_combined_policies_are_reported_too() -> None:
+    """Each at its object: all that `fairlead check` says of the same set."""
+    level = {"overrides": {"schedulerName": "a"}, "match": {"roles": ["worker"]}}
+    objects = by_place(
+        policy("a", level), policy("b", {**level, "overrides": {"schedulerName": "b"}, "match": {}})
+    )
+    found = judge_objects(judged_objects, objects, Acceptance())
+    texts = {place: each.text for place, each in objects.items()}
+    expected = judged_objects(texts).findings
+    assert {each.kind for each in expected} >= {Kind.EQUAL_PRIORITY, Kind.EMPTY_SETTING}
+    for each in expected:
+        assert each.text in message(found, each.file)
+
+
+def test_a_set_with_a_fault_is_in_force_and_says_so(wording: Wording) -> None:
+    """As one may be stored by a version that did not refuse it."""
+    zones = [{"requirements": {"nodeSelector": {"zone": zone}}} for zone in "ab"]
+    found = judge(policy("p1", zones[0]), policy("p2", zones[1]), policy("p3", POOL))
+    assert said(found) == {
+        "p1": ("True", "Accepted"),
+        "p2": ("True", "AcceptedWithErrors"),
+        "p3": ("True", "Accepted"),
+    }
+    text = message(found, "placementpolicies/p2")
+    mentions(text, "spec.requirements.nodeSelector.zone: ", "every run", "'a'", "'b'")
+    wording(text)
+    assert found.policies is not None
+    satisfied = satisfaction(found.policies, None, found.ready, found.faults)
+    assert satisfied["placementpolicies/p2"].status == "False"
+    assert satisfied["placementpolicies/p2"].reason == "EveryPodRejected"
+    assert satisfied["placementpolicies/p1"].status == "Unknown"
+
+
+def stated(
+    nodes: tuple[Node, ...] | None, spec: dict[str, Any], of_class: dict[str, Any] = SPOT
+) -> dict[str, tuple[str, str]]:
+    """Status and reason of a policy and of the class spot."""
+    objects = by_place(policy("p", spec), capacity_class("spot", of_class))
+    loaded = load_objects({place: each.text for place, each in objects.items()})
+    found = satisfaction(loaded.policies, nodes)
+    return {place: (each.status, each.reason) for place, each in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "of_policy", "of_class"),
+    [
+        (None, ("Unknown", "NodesNotKnown"), ("Unknown", "NodesNotKnown")),
+        ((), ("Unknown", "NoNodes"), ("Unknown", "NoNodes")),
+        ((NORMAL,), ("False", "NoNode"), ("False", "NoNode")),
+        ((NORMAL, CHEAP), ("True", "NodesFound"), ("True", "NodesFound")),
+        ((NORMAL, TAINTED), ("False", "TaintsNotTolerated"), ("True", "NodesFound")),
+    ],
+)
+def test_a_policy_that_wants_a_class_is_as_its_nodes(
+    nodes: tuple[Node, ...] | None, of_policy: tuple[str, str], of_class: tuple[str, str]
+) -> None:
+    """None known, none there, none of the class, one, or one that is closed to the policy."""
+    assert stated(nodes, ON_SPOT) == {POLICY: of_policy, CLASS: of_class}
+
+
+def test_a_policy_that_asks_nothing_of_nodes_is_satisfied() -> None:
+    """Whatever nodes there are."""
+    found = stated((CHEAP,), {"defaults": {"labels": {"team": "a"}}})
+    assert found[POLICY] == ("True", "AsksForNoNode")
+
+
+def test_nodes_that_are_made_on_demand_are_not_missed() -> None:
+    """Of the class, and of a policy that wants it."""
+    found = stated((NORMAL,), ON_SPOT, {**SPOT, "autoscaled": True})
+    assert found == {POLICY: ("True", "MadeOnDemand"), CLASS: ("True", "MadeOnDemand")}
+
+
+def test_messages_about_met_nodes_have_no_number() -> None:
+    """A node that comes or goes is not news of every policy."""
+    objects = by_place(policy("p", POOL))
+    loaded = load_objects({place: each.text for place, each in objects.items()})
+    more = Node("more", {"pool": "a"}, [])
+    assert satisfaction(loaded.policies, [NORMAL]) == satisfaction(loaded.policies, [NORMAL, more])

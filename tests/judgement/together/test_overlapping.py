@@ -1,0 +1,178 @@
+"""Policies that merely overlap and together leave no node: told with a pod that they all match."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from tests.judgement.together.test_everywhere import AB, AC, BC, within
+from tests.judgement.together.test_warnings import policies_of, policy, thorough, told
+from tests.judgement.together.test_witness import arrival, excluded
+from tests.laws.world import CLUSTER, policy_set
+from tests.wording import Wording, mentions
+from webhook.admission.engine import decide
+from webhook.judgement.together.overlapping import Overlap, overlapping, required
+from webhook.judgement.together.policy_view import Policy
+from webhook.judgement.together.warnings import of_policy
+
+Json = dict[str, Any]
+WORKERS, ML, VISION = (
+    {"roles": ["worker"]},
+    {"namespaces": ["ml-*"]},
+    {"podSelector": {"matchLabels": {"team": "vision"}}},
+)
+A = policy("a", match=WORKERS, requirements=AB)
+B = policy("b", match=ML, requirements=BC)
+C = policy("c", match=VISION, requirements=AC)
+
+
+def overlaps(ready: list[Policy], each: int = 10_000, most: int = 100_000) -> list[Overlap]:
+    """Those of all policies."""
+    return list(overlapping(list(required(ready)), frozenset(ready), each, most))
+
+
+def test_three_overlapping_policies_are_reported_with_a_pod(wording: Wording) -> None:
+    """At the last of them, though each is for pods that the others are not for."""
+    (line,) = told(A, B, C)
+    mentions(line, "placementpolicies/c: warning: spec.requirements:", "policies 'a', 'b'")
+    mentions(line, "rejected", "namespace ml-x", "fairlead.dev/role=worker, team=vision")
+    wording(line)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"requirements": within("b", "c")},
+        {"requirements": AC, "enforcement": "Audit"},
+        {"requirements": AC, "rollout": {"namespaces": ["ml-*"]}},
+        {"overrides": AC},
+        {"requirements": AC, "match": {"roles": ["master"]}},
+        {"requirements": AC, "match": {"coordinator": True, "roles": ["worker"],
+                                       "frameworks": ["mpi"]}},
+        {"requirements": AC, "exclude": [{"namespaces": ["ml-*"]}]},
+        {"requirements": AC, "match": {"namespaces": ["web"]}},
+    ],
+)  # fmt: skip
+def test_overlaps_that_leave_a_node_for_every_pod_are_not_reported(other: Json) -> None:
+    """Somebody leaves a node, is not enforced for sure, or has pods apart from one of the others.
+
+    Nor where a pod is found for each two of them alone.
+    """
+    assert told(A, B, policy("c", **{"match": VISION, **other})) == []
+
+
+def test_an_overlap_for_all_pods_of_a_policy_is_reported_as_such(wording: Wording) -> None:
+    """Once, and of every pod: that says more."""
+    (line,) = told(policy("a", requirements=AB), policy("b", requirements=BC), C)
+    mentions(line, "placementpolicies/c:", "policy a", "policy b", "every pod", "rejected")
+    wording(line)
+
+
+def test_two_that_contradict_need_no_third() -> None:
+    """Though a pod matches all of them."""
+    lines = told(policy("a", match=WORKERS, requirements=within("a")), B, C)
+    assert len(lines) == 1
+    mentions(lines[0], "contradicts", "policy 'a'")
+
+
+def test_four_that_leave_no_node_are_reported() -> None:
+    """Of which no three do."""
+    crowd = [
+        policy(f"p{at}", match=match, requirements=within(*"abcd".replace(left_out, "")))
+        for at, (left_out, match) in enumerate(
+            zip("abcd", ({"kinds": ["job"]}, WORKERS, ML, VISION), strict=True)
+        )
+    ]
+    (overlap,) = overlaps(policies_of(crowd))
+    assert [each.name for each in overlap.policies] == ["p0", "p1", "p2", "p3"]
+    assert overlaps(policies_of(crowd[:3])) == []
+
+
+def test_every_author_of_an_overlap_gets_a_warning() -> None:
+    """At the same policy, whichever it was."""
+    ready = policies_of([A, B, C, policy("d", requirements=within(*"abc"))])
+    for name in "abc":
+        (finding,) = of_policy(ready, name)
+        assert finding.file == "placementpolicies/c"
+    assert of_policy(ready, "d") == []
+
+
+def test_of_those_that_require_the_same_one_with_a_pod_is_named() -> None:
+    """Others of them may be for other pods."""
+    elsewhere = policy("b0", match={"namespaces": ["web"]}, requirements=BC)
+    (line,) = told(A, elsewhere, B, policy("c", match={**ML, **VISION}, requirements=AC))
+    assert "requirements of policies 'a', 'b'" in line
+
+
+def test_of_many_that_require_the_same_a_few_are_tried() -> None:
+    """They do not keep the others from being looked at."""
+    alike = [
+        policy(f"b{at}", match={"podSelector": {"matchLabels": {f"l{at}": "x"}}}, requirements=BC)
+        for at in range(60)
+    ]
+    assert len(overlaps(policies_of([A, *alike, C]), 150)) == 1
+
+
+def test_the_number_of_steps_is_limited() -> None:
+    """For one policy, and for all."""
+    ready = policies_of([A, B, C])
+    assert [len(overlaps(ready, each)) for each in (10, 200)] == [0, 1]
+    assert [len(overlaps(ready, 200, most)) for most in (10, 200)] == [0, 1]
+
+
+narrow = st.sampled_from(
+    [
+        {},
+        WORKERS,
+        ML,
+        VISION,
+        {"kinds": ["job", "service"]},
+        {"frameworks": ["jax"]},
+        {"replicaIndexes": [0, 1]},
+        {"coordinator": False},
+        {"coordinator": True},
+        {"resources": ["cpu", "nvidia.com/gpu"]},
+        {"volumes": ["nfs"], "namespaces": ["*-a", "web"]},
+        {"namespaceSelector": {"matchLabels": {"a": "1"}}},
+    ]
+)
+wanted = st.one_of(
+    *(st.sampled_from([AB, BC, AC]) for _ in range(4)),
+    st.lists(st.sampled_from("abcd"), min_size=3, max_size=3, unique=True).map(
+        lambda pools: within(*pools)
+    ),
+    st.sampled_from(
+        [
+            {"capacity": [{"class": "pool-b", "mode": "Constrain"}]},
+            {"capacity": [{"class": "pool-b", "mode": "Prevent"}]},
+            {"capacity": [{"class": "old", "mode": "Constrain"}]},
+            {"nodeSelector": {"zone": "c"}},
+            {"nodeSelector": {"kubernetes.io/os": "windows"}},
+        ]
+    ),
+)
+excludes = st.fixed_dictionaries({}, optional={"exclude": st.lists(excluded, max_size=1)})
+crowds = st.lists(st.tuples(narrow, wanted, excludes), min_size=4, max_size=6)
+
+
+@thorough
+@given(crowds)
+def test_the_pod_of_an_overlap_is_rejected_by_the_engine(crowd: list[Any]) -> None:
+    """All of the policies take part, and without any one of them it would be let in."""
+    documents = [
+        policy(f"p{at}", match=match, requirements=required_of_nodes, **more)
+        for at, (match, required_of_nodes, more) in enumerate(crowd)
+    ]
+    found = overlaps(policies_of(documents))
+    event(f"told: {bool(found)}")
+    for overlap in found:
+        named = {each.name for each in overlap.policies}
+        pod = arrival(overlap.pod)
+        decision = decide(pod, policy_set(documents), CLUSTER)
+        assert (decision.result, named <= set(decision.policies)) == ("rejected", True), overlap
+        for left_out in named:
+            few_of = [each for each in documents if each["metadata"]["name"] in named - {left_out}]
+            assert decide(pod, policy_set(few_of), CLUSTER).result != "rejected", overlap

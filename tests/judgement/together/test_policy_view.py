@@ -1,0 +1,62 @@
+"""The work of holding policies against each other is bounded, however large they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.judgement.together.test_warnings import policies_of, policy, pool
+from webhook.judgement.together.warnings import of_policy
+from webhook.policy.findings import Kind
+
+Json = dict[str, Any]
+
+TERMS = {
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    {"matchExpressions": [
+                        {"key": f"k{(at + more) % 20}", "operator": "In", "values": [f"v{at}", "w"]}
+                        for more in range(9)
+                    ]}
+                    for at in range(60)
+                ]
+            }
+        }
+    }
+}  # fmt: skip
+GLOBS = [f"*-{at}-*" for at in range(1_000)]
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        policy("large", requirements=TERMS),
+        policy("large", requirements={"tolerations": [{"key": f"t{at}"} for at in range(64)],
+                                      "nodeSelector": {f"k{at}": "v" for at in range(20)}}),
+        policy("large", match={"namespaces": GLOBS}, requirements=pool("a")),
+    ],
+)  # fmt: skip
+def test_a_large_policy_is_held_against_few_others(large: Json) -> None:
+    """And it is told that not all is checked."""
+    others = [
+        policy(f"p{at:04}", requirements={"nodeSelector": {f"k{at % 20}": "v", f"own{at}": "v"}})
+        for at in range(600)
+    ]
+    found = of_policy(policies_of([*others, large]), "large")
+    assert [each.kind for each in found] == [Kind.NOT_CHECKED]
+
+
+def test_of_a_thousand_small_policies_all_is_checked() -> None:
+    """As ten teams of a hundred policies each write them."""
+    crowd = [
+        policy(
+            f"p{at:04}",
+            match={"namespaces": [f"team-{at % 10}-*", f"lab-{at}"], "roles": ["worker"]},
+            requirements={"nodeSelector": {f"k{at % 7}": "v"}},
+        )
+        for at in range(1_000)
+    ]
+    assert of_policy(policies_of(crowd), "p0007") == []

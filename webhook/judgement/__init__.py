@@ -1,0 +1,1 @@
+"""Judge policy sets: alone, together, by trial, and each write of one."""

@@ -1,0 +1,236 @@
+"""Compute the conditions Accepted (the object is in force) and Satisfiable (a node meets it).
+
+A set is loaded whole (decision 29): one object with errors keeps all new objects out of force.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from webhook import names
+from webhook.crd.conditions import ConditionUpdate
+from webhook.judgement.set_judgement import MOST_LOOKS_AT_NODES
+from webhook.judgement.together.nodeless import nodeless
+from webhook.policy.feasibility import feasibility
+from webhook.policy.findings import Kind
+from webhook.shortening import cut, first_few
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from webhook.judgement.set_judgement import SetJudgement
+    from webhook.judgement.together.policy_view import Policy
+    from webhook.placement.nodes import Node
+    from webhook.policy.feasibility import Concern, MatchedNodes
+    from webhook.policy.findings import Finding
+    from webhook.policy.policy_set import PolicySet
+    from webhook.policy.status_model import ObservedObject, Version
+
+ACCEPTED: Final = "Accepted"
+# A message has to fit a terminal; the log of the webhook has all of it.
+_MOST_FINDINGS: Final = 5
+_MOST_NAMED: Final = 3
+_MOST_CHARACTERS: Final = 2000
+_REASONS: Final = {
+    names.PLACEMENT_POLICIES: "InvalidPolicy",
+    names.CAPACITY_CLASSES: "InvalidClass",
+    names.PLACEMENT_EXCEPTIONS: "InvalidException",
+    names.RUN_SOURCES: "InvalidSource",
+}
+SATISFIABLE: Final = "Satisfiable"
+_MOST_CONCERNS: Final = 5
+_NONE_YET: Final = "there is no node now; a class creates them on demand"
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """The condition of every object, by place, and the last compiled set.
+
+    conditions: each with the version that it describes
+    in_force: the versions in the last good set
+    policies: that set; None if unknown, although another process may have compiled one
+    faulty:   the places of the objects that keep the newest set from compiling
+    ready:    the policies of that set, prepared for checks against each other
+    faults:   the errors with which that set is in force
+    """
+
+    conditions: Mapping[str, tuple[Version, ConditionUpdate]] = field(default_factory=dict)
+    in_force: Mapping[str, Version] = field(default_factory=dict)
+    policies: PolicySet | None = None
+    faulty: tuple[str, ...] = ()
+    ready: Sequence[Policy] = ()
+    faults: Sequence[Finding] = ()
+
+
+def remembered(objects: Iterable[ObservedObject]) -> Acceptance:
+    """Return the last good set by the objects' own statuses, for a process that starts."""
+    in_force = {
+        each.place: each.version
+        for each in objects
+        for condition in each.status.conditions
+        if condition.type == ACCEPTED
+        and condition.status == "True"
+        and condition.observed_generation == each.generation
+    }
+    return Acceptance(in_force=in_force)
+
+
+def judge_objects(
+    judge: Callable[[Mapping[str, bytes]], SetJudgement],
+    objects: Mapping[str, ObservedObject],
+    before: Acceptance,
+) -> Acceptance:
+    """Judge the objects as they are now. `judge` is like Objects.judged."""
+    versions = {place: each.version for place, each in objects.items()}
+    found = judge({place: each.text for place, each in objects.items()})
+    findings = _by_place(found.findings)
+    if found.policies is None:
+        faulty = tuple(
+            place
+            for place, found in findings.items()
+            if place in objects and any(each.severity == "error" for each in found)
+        )
+        conditions = {
+            place: (each.version, _while_refused(each, findings.get(place, ()), faulty, before))
+            for place, each in objects.items()
+        }
+        return replace(before, conditions=conditions, faulty=faulty)
+    conditions = {
+        place: (each.version, _in_force(findings.get(place, ()))) for place, each in objects.items()
+    }
+    faults = [each for each in found.findings if each.is_fault]
+    return Acceptance(conditions, versions, found.policies, ready=found.ready, faults=faults)
+
+
+def _in_force(found: Sequence[Finding]) -> ConditionUpdate:
+    """Return the condition of an object that the webhook uses, errors first."""
+    faults = [each for each in found if each.is_fault]
+    others = [each for each in found if not each.is_fault]
+    reason = "AcceptedWithErrors" if faults else "Accepted"
+    return ConditionUpdate(ACCEPTED, "True", reason, _listed([*faults, *others]))
+
+
+def _while_refused(
+    observed: ObservedObject, found: Sequence[Finding], faulty: Sequence[str], before: Acceptance
+) -> ConditionUpdate:
+    errors = [each for each in found if each.severity == "error"]
+    if errors:
+        held = "; until this is fixed the last good set stays in force"
+        return ConditionUpdate(ACCEPTED, "False", _reason(observed, errors), _listed(errors) + held)
+    if before.in_force.get(observed.place) == observed.version:
+        return ConditionUpdate(ACCEPTED, "True", "Accepted", _listed(found))
+    return ConditionUpdate(
+        ACCEPTED,
+        "False",
+        "RefusedSet",
+        "it is valid, but not in force: the last good set stays in force until "
+        f"{first_few(faulty, _MOST_NAMED)} is fixed",
+    )
+
+
+def _reason(observed: ObservedObject, errors: Sequence[Finding]) -> str:
+    if all(each.path.endswith("].class") for each in errors):
+        return "UnknownClass"
+    return _REASONS[observed.resource]
+
+
+def _by_place(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
+    found: dict[str, list[Finding]] = {}
+    for each in findings:
+        found.setdefault(each.file, []).append(each)
+    return found
+
+
+def _listed(findings: Sequence[Finding]) -> str:
+    """Return the findings without their place, which is the object that has the status."""
+    texts = [each.text for each in findings[:_MOST_FINDINGS]]
+    more = len(findings) - len(texts)
+    text = "; ".join([*texts, f"and {more} more"] if more else texts)
+    return cut(text, _MOST_CHARACTERS)
+
+
+def satisfaction(
+    policies: PolicySet,
+    nodes: Sequence[Node] | None,
+    ready: Sequence[Policy] = (),
+    faults: Sequence[Finding] = (),
+) -> Mapping[str, ConditionUpdate]:
+    """Return the condition of each policy and class of a set, by place: `placementpolicies/spot`.
+
+    `nodes` is None if they are not known. The number of matching nodes is not reported, because it
+    changes with every node. `faults` do not depend on nodes. `ready` are the policies, to check
+    them together against the nodes.
+    """
+    return {**_by_nodes(policies, nodes, ready), **_by_faults(faults)}
+
+
+def _by_faults(faults: Sequence[Finding]) -> Mapping[str, ConditionUpdate]:
+    by_place: dict[str, list[Finding]] = {}
+    for each in faults:
+        if each.kind in (Kind.SHIPS_ALREADY, Kind.TOO_LARGE):
+            continue  # about objects, and not about nodes
+        by_place.setdefault(each.file, []).append(each)
+    return {
+        place: ConditionUpdate(
+            SATISFIABLE,
+            "False",
+            found[0].kind.title().replace("-", ""),
+            "; ".join(each.text for each in found[:_MOST_CONCERNS]),
+        )
+        for place, found in by_place.items()
+    }
+
+
+def _by_nodes(
+    policies: PolicySet, nodes: Sequence[Node] | None, ready: Sequence[Policy]
+) -> Mapping[str, ConditionUpdate]:
+    if not nodes:
+        return dict.fromkeys(_places(policies), _unknown(nodes))
+    found = feasibility(policies, nodes)
+    together = nodeless(ready, ready, policies.classes, nodes, MOST_LOOKS_AT_NODES)
+    concerns: dict[str, list[Concern]] = {}
+    for concern in (*found.concerns, *together):
+        concerns.setdefault(_place(concern.kind, concern.name), []).append(concern)
+    return {
+        _place(reach.kind, reach.name): _condition(
+            reach, concerns.get(_place(reach.kind, reach.name), [])
+        )
+        for reach in found.reaches
+        if not reach.part
+    }
+
+
+def _condition(reach: MatchedNodes, concerns: Sequence[Concern]) -> ConditionUpdate:
+    wrong = [each for each in concerns if each.severity == "error"]
+    message = "; ".join(each.message for each in (wrong or concerns)[:_MOST_CONCERNS])
+    found = any(each.about is not Kind.NOT_CHECKED for each in concerns)
+    if wrong or (reach.chosen == 0 and found):
+        kind = Kind.NO_NODE if reach.chosen == 0 else wrong[0].about
+        reason = "NoNode" if kind is Kind.NO_NODE else "TaintsNotTolerated"
+        return ConditionUpdate(SATISFIABLE, "False", reason, message)
+    if reach.chosen == 0:
+        # Who knows of the class knows that its nodes are made on demand.
+        return ConditionUpdate(SATISFIABLE, "True", "MadeOnDemand", _NONE_YET)
+    if reach.chosen is None:
+        return ConditionUpdate(SATISFIABLE, "True", "AsksForNoNode", message)
+    return ConditionUpdate(SATISFIABLE, "True", "NodesFound", message)
+
+
+def _unknown(nodes: Sequence[Node] | None) -> ConditionUpdate:
+    if nodes is None:
+        return ConditionUpdate(
+            SATISFIABLE, "Unknown", "NodesNotKnown", "the nodes could not be listed yet"
+        )
+    return ConditionUpdate(SATISFIABLE, "Unknown", "NoNodes", "there is no node in the cluster")
+
+
+def _places(policies: PolicySet) -> list[str]:
+    return [
+        *(_place(names.POLICY_KIND, each.name) for each in policies.policies),
+        *(_place(names.CLASS_KIND, name) for name in policies.classes),
+    ]
+
+
+def _place(kind: str, name: str) -> str:
+    return f"{names.POLICY_RESOURCES[kind]}/{name}"

@@ -1,0 +1,236 @@
+"""Compute the statuses of all objects, and which of them to write."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+
+import orjson
+
+from webhook import names
+from webhook.crd.conditions import ConditionUpdate, update_conditions
+from webhook.judgement.reporting.conditions import ACCEPTED
+from webhook.judgement.reporting.decision_counts import total
+from webhook.judgement.reporting.interception import interception
+from webhook.policy.status_model import PolicyStatus
+from webhook.shortening import first_few, fit
+from webhook.times import to_second
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from webhook.crd.conditions import Condition, Time
+    from webhook.judgement.reporting.conditions import Acceptance
+    from webhook.judgement.reporting.decision_counts import Ledger
+    from webhook.policy.status_model import ObjectStatus, ObservedObject, Served, Version
+
+# now:    what is true of the object itself has changed
+# soon:   what all objects have in common has, or a message that counts nodes
+# counts: pods were decided, and nothing else is new
+Urgency: TypeAlias = Literal["now", "soon", "counts"]
+# Whether every replica of the webhook serves a set with this version of the object.
+SERVED: Final = "Served"
+# Of an exception: whether it has not ended.
+IN_FORCE: Final = "InForce"
+_LONGEST_SUMMARY: Final = 120
+_MOST_NAMED: Final = 3
+
+
+class Knowledge(NamedTuple):
+    """The input of statuses.
+
+    satisfied: by place, for the version that was judged
+    served:    by the replicas' names, in order; None before they were read
+    configuration: the webhook configuration, {} if there is none; None if it is not known
+    unheard:   the names of replicas that did not answer the last time
+    """
+
+    acceptance: Acceptance
+    satisfied: Mapping[str, tuple[Version, ConditionUpdate]]
+    ledger: Ledger
+    served: tuple[Served, ...] | None
+    configuration: Mapping[str, Any] | None = None
+    unheard: tuple[str, ...] = ()
+
+    def serves(self) -> ConditionUpdate | None:
+        """Return whether all replicas serve the newest set; None if that is not known yet."""
+        policies = self.acceptance.policies
+        if policies is None or self.served is None:
+            return None
+        whole = policies.hash
+        others = [each.replica for each in self.served if not whole.startswith(each.hash)]
+        if silent := [*others, *(each for each in self.unheard if each not in others)]:
+            which = first_few(silent, _MOST_NAMED)
+            return ConditionUpdate(SERVED, "False", "NotByAll", f"not known to serve it: {which}")
+        if not self.served:
+            return ConditionUpdate(SERVED, "False", "NoReplica", "the webhook has no replica")
+        return ConditionUpdate(SERVED, "True", "ByAllReplicas")
+
+
+class Due(NamedTuple):
+    """A status that differs from the one that the object has."""
+
+    observed: ObservedObject
+    status: ObjectStatus
+    urgency: Urgency
+
+
+def due(objects: Iterable[ObservedObject], known: Knowledge, now: Time) -> Iterator[Due]:
+    """Yield every status that differs. An object whose current version was not judged has to
+    wait."""
+    for each in objects:
+        status = _status(each, known, now)
+        urgency = None if status is None else _urgency(each.status, status)
+        if status is not None and urgency is not None:
+            yield Due(each, status, urgency)
+
+
+def _status(observed: ObservedObject, known: Knowledge, now: Time) -> ObjectStatus | None:
+    accepted = known.acceptance.conditions.get(observed.place)
+    if accepted is None or accepted[0] != observed.version:
+        return None
+    conditions = [accepted[1]]
+    satisfied = known.satisfied.get(observed.place)
+    if satisfied is not None and satisfied[0] == observed.version:
+        conditions.append(satisfied[1])
+    conditions += _in_force(observed, known.acceptance, now)
+    if observed.resource == names.RUN_SOURCES:
+        conditions += _intercepted(observed.text, known.configuration)
+    conditions += _served(observed, known)
+    before = observed.status
+    fields: dict[str, object] = {
+        "observed_generation": observed.generation,
+        "conditions": update_conditions(before.conditions, conditions, observed.generation, now),
+        "served_hashes": before.served_hashes if known.served is None else known.served,
+        "summary": summary(observed.resource, observed.text),
+    }
+    if isinstance(before, PolicyStatus) and observed.uid in known.ledger.bases:
+        since, count = total(known.ledger, observed.uid, observed.name)
+        fields |= {
+            # The previous leader may have written a higher count.
+            "pods_decided": max(count.decided, before.pods_decided),
+            "pods_rejected": max(count.rejected, before.pods_rejected),
+            "since": since,
+            "last_match": max(count.last_match, before.last_match or "") or None,
+        }
+    return before.model_copy(update=fields)
+
+
+def _served(observed: ObservedObject, known: Knowledge) -> Iterator[ConditionUpdate]:
+    """Yield a set that all replicas serve has the version; sets after it have it too."""
+    if any(
+        (each.type, each.status, each.observed_generation) == (SERVED, "True", observed.generation)
+        for each in observed.status.conditions
+    ):
+        return
+    if known.acceptance.in_force.get(observed.place) != observed.version:
+        yield ConditionUpdate(SERVED, "False", "NotAccepted")
+    elif found := known.serves():
+        yield found
+
+
+def _in_force(
+    observed: ObservedObject, acceptance: Acceptance, now: Time
+) -> Iterator[ConditionUpdate]:
+    """For an exception that the webhook uses: whether it still suspends policies."""
+    if observed.resource != names.PLACEMENT_EXCEPTIONS:
+        return
+    if acceptance.in_force.get(observed.place) == observed.version:
+        # Only for this version; a new leader may not have loaded a set that contains it yet.
+        end = _end(observed.text)
+        if not end:
+            return
+        if now < end:
+            yield ConditionUpdate(IN_FORCE, "True", "NotEnded", f"until {end}")
+        else:
+            yield ConditionUpdate(
+                IN_FORCE, "False", "Ended", f"ended at {end}: it has no effect any more"
+            )
+
+
+def _intercepted(text: bytes, configuration: Mapping[str, Any] | None) -> Iterator[ConditionUpdate]:
+    try:
+        yield from interception(text, configuration)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        # Another version may have written it; Accepted reports what is wrong.
+        return
+
+
+def _end(text: bytes) -> Time:
+    """Return when an exception ends; "" if that cannot be read."""
+    try:
+        return to_second(datetime.fromisoformat(orjson.loads(text)["spec"]["until"]))
+    except (ValueError, TypeError, KeyError):
+        # Statuses decide what counts as accepted, and another client may have written them.
+        return ""
+
+
+def summary(resource: str, text: bytes) -> str:
+    """Return what a line has room for of the lists in a spec; `text` is the object as JSON.
+
+    For a class, the labels that identify its nodes: lifecycle=spot. Empty if there is nothing,
+    or if the spec cannot be read: another version may have written it.
+    """
+    try:
+        spec = orjson.loads(text)["spec"]
+        if resource == names.PLACEMENT_POLICIES:
+            shown = ", ".join((spec.get("rollout") or {}).get("namespaces") or ())
+        elif resource == names.PLACEMENT_EXCEPTIONS:
+            shown = ", ".join(spec["policies"])
+        elif resource == names.RUN_SOURCES:
+            shown = _source(spec)
+        else:
+            shown = " or ".join(map(_shape, spec.get("nodes") or ()))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return ""
+    return fit(shown, _LONGEST_SUMMARY)
+
+
+def _shape(shape: Mapping[str, Any]) -> str:
+    labels = [f"{key}={value}" for key, value in (shape.get("labels") or {}).items()]
+    expressions = [
+        f"{each['key']} {each['operator']}"
+        + (f" [{', '.join(each['values'])}]" if each.get("values") else "")
+        for each in shape.get("matchExpressions") or ()
+    ]
+    return ", ".join(labels + expressions)
+
+
+def _source(spec: Mapping[str, Any]) -> str:
+    """Return the labels that mark the pods of a system; without any, the kinds that it
+    describes."""
+    marks = (spec.get("identity") or {}).get("marks") or ()
+    labels = [
+        f"{each['label']}={each['value']}" if "value" in each else each["label"] for each in marks
+    ]
+    return ", ".join(labels or [each["kind"] for each in spec.get("kinds") or ()])
+
+
+def _urgency(before: ObjectStatus, after: ObjectStatus) -> Urgency | None:
+    if before == after:
+        return None
+    if before.observed_generation != after.observed_generation:
+        return "now"
+    if _truth(before.conditions) != _truth(after.conditions):
+        return "now"
+    if before.summary != after.summary:
+        return "soon"  # a controller of before wrote none
+    if (before.conditions, before.served_hashes) != (after.conditions, after.served_hashes):
+        return "soon"
+    return "counts"
+
+
+def _truth(conditions: Iterable[Condition]) -> list[tuple[object, ...]]:
+    """Return what is written at once if it changes. Of messages: that of Accepted, which has
+    errors.
+    """
+    return [
+        (
+            each.type,
+            each.status,
+            each.reason,
+            each.observed_generation,
+            each.message if each.type == ACCEPTED else "",
+        )
+        for each in conditions
+    ]

@@ -1,0 +1,272 @@
+"""Find a pod that several policies match.
+
+The run's kind, framework, role and index are given by Fairlead's own labels, which are valid for a
+pod of any system (see `webhook.identity`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook import names
+from webhook.frameworks.table import WORKER_ZERO_LEADS
+from webhook.identity import identify
+from webhook.interception import EXCLUDED_NAMESPACES
+from webhook.placement import label_values
+from webhook.policy import conditions
+from webhook.policy.match_model import Match
+from webhook.policy.matched_pods import requirements
+from webhook.policy.subject import Subject
+from webhook.shortening import first_few
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from webhook.judgement.together.policy_view import Policy
+    from webhook.placement.shapes import Requirement
+    from webhook.policy.conditions import MatchField
+
+_NAME_LABEL: Final = "kubernetes.io/metadata.name"
+_USUAL_NAMES: Final = ("default", "example", "other")
+# The limits of the search: names for one pod, and pods for one question.
+_MOST_NAMES: Final = 100
+_MOST_PODS: Final = 12
+_NAMED: Final = 5
+
+
+class Witness(NamedTuple):
+    """A pod, and its operating system (empty: none)."""
+
+    subject: Subject
+    system: str
+
+    def __str__(self) -> str:
+        pod = self.subject
+        parts = [f"in namespace {pod.namespace}"]
+        if spaces := _pairs(pod.namespace_labels, _NAME_LABEL):
+            parts[0] += f" ({spaces})"
+        if labels := _pairs(pod.labels, names.RUN):
+            parts.append(f"with {labels}")
+        for field in conditions.FIELDS:
+            value = attrgetter(field.subject)(pod)
+            if field.phrase and value != Subject._field_defaults[field.subject]:
+                values = [value] if field.form == "name" else sorted(value)
+                parts.append(f"{field.phrase} {first_few(values, _NAMED)}")
+        if self.system:
+            parts.append(f"for {self.system}")
+        return ", ".join(parts)
+
+
+def _pairs(labels: Mapping[str, str], but: str) -> str:
+    return first_few([f"{k}={v}" for k, v in sorted(labels.items()) if k != but], _NAMED)
+
+
+class _Conditions(NamedTuple):
+    """Conditions that must all hold.
+
+    one_of:  fields, each with a list of which the pod must match or have one
+    none_of: fields, each with a list of which the pod must match or have none
+    labels:  fields of selectors, each with a condition on one label
+    coordinator: the conditions on whether the pod leads
+    """
+
+    one_of: tuple[tuple[str, Sequence[str]], ...] = ()
+    none_of: tuple[tuple[str, Sequence[str]], ...] = ()
+    labels: tuple[tuple[str, Requirement], ...] = ()
+    coordinator: tuple[bool, ...] = ()
+
+    def beside(self, other: _Conditions) -> _Conditions:
+        """Return the conditions of both."""
+        return _Conditions._make(one + two for one, two in zip(self, other, strict=True))
+
+
+def _want_label(key: str, operator: str, values: Iterable[object]) -> _Conditions:
+    """Return a condition on a label of the pod."""
+    requirement: Requirement = {"key": key, "operator": operator, "values": [*map(str, values)]}
+    return _Conditions(labels=(("pod_selector", requirement),))
+
+
+def find(policies: Sequence[Policy]) -> Witness | None:
+    """Return a pod of a run that all of the policies match, and none of them excludes; None: not
+    found.
+
+    A pod that is found is proved: the policies' conditions were tested on it. There may be such a
+    pod even if none is found.
+    """
+    systems = {each.system[1] for each in policies if each.system}
+    if len(systems) > 1:
+        return None
+    specs = [each.model.spec for each in policies]
+    matches = [spec.match or Match() for spec in specs]
+    excludes = [block for spec in specs for block in spec.exclude]
+    left = [_collect_conditions(matches)]
+    for _ in range(_MOST_PODS):
+        if not left:
+            return None
+        wanted = left.pop()
+        leads = set(wanted.coordinator)
+        if len(leads) == 1:
+            rest = wanted._replace(coordinator=())
+            left += reversed([rest.beside(way) for way in _list_ways_to_lead(*leads)])
+            continue
+        pod = None if leads else _build_subject(wanted)
+        if pod is None or not all(conditions.block(each).holds(pod) for each in matches):
+            continue
+        shut = next((each for each in excludes if conditions.block(each).holds(pod)), None)
+        if shut is None:
+            return Witness(pod, next(iter(systems), ""))
+        left += reversed([wanted.beside(way) for way in _list_ways_around(shut)])
+    return None
+
+
+def _collect_conditions(blocks: Iterable[Match]) -> _Conditions:
+    """Return what a pod needs to meet every block."""
+    wanted = _Conditions()
+    for block in blocks:
+        for field, value in conditions.given_fields(block):
+            wanted = wanted.beside(_translate_field(field, value))
+    return wanted
+
+
+def _translate_field(field: MatchField, value: Any) -> _Conditions:
+    match field.form:
+        case "labels":
+            return _Conditions(labels=tuple((field.name, each) for each in requirements(value)))
+        case "value":
+            return _want_label(field.label, "In", value)
+        case "flag":
+            return _Conditions(coordinator=(value,))
+    return _Conditions(one_of=((field.name, value),))
+
+
+def _list_ways_around(block: Match) -> Iterator[_Conditions]:
+    """Conditions, each of which prevents a match of the block."""
+    for field, value in conditions.given_fields(block):
+        match field.form:
+            case "labels":
+                for each in requirements(value):
+                    yield _Conditions(labels=((field.name, label_values.negated(each)),))
+            case "value" if field.always:
+                # Without a label the pod still has one of the values.
+                yield _want_label(field.label, "In", [w for w in field.words if w not in value])
+            case "value":
+                yield _want_label(field.label, "NotIn", value)
+            case "flag":
+                yield _Conditions(coordinator=(not value,))
+            case _:
+                yield _Conditions(none_of=((field.name, value),))
+
+
+def _list_ways_to_lead(leads: bool) -> Iterator[_Conditions]:
+    """Label conditions, each of which makes a pod lead its run, or not lead."""
+    first = (
+        (names.REPLICA_INDEX, ["0"]),
+        (names.FRAMEWORK, sorted(WORKER_ZERO_LEADS)),
+        (names.ROLE, ["worker"]),
+    )
+    if leads:
+        yield _want_label(names.ROLE, "In", sorted(names.COORDINATOR_ROLES))
+        wanted = _Conditions()
+        for key, values in first:
+            wanted = wanted.beside(_want_label(key, "In", values))
+        yield wanted
+        return
+    no_role = _want_label(names.ROLE, "NotIn", names.COORDINATOR_ROLES)
+    for key, values in first:
+        yield no_role.beside(_want_label(key, "NotIn", values))
+
+
+def _build_subject(wanted: _Conditions) -> Subject | None:
+    """Return a pod of a run that meets all conditions; None if none is found."""
+    found: dict[str, Any] = {}
+    for field in conditions.FIELDS:
+        lists = [listed for name, listed in wanted.one_of if name == field.name]
+        others = [each for name, listed in wanted.none_of if name == field.name for each in listed]
+        if field.form == "name" and (lists or others or field.name == "namespaces"):
+            found[field.subject] = _choose_name(field, wanted, lists, others)
+        elif field.form == "values":
+            found[field.subject] = _choose_each(lists, others)
+        elif field.form == "labels":
+            named = field.name == "namespace_selector" and found["namespace"]
+            parts = [each for name, each in wanted.labels if name == field.name]
+            found[field.subject] = _labels(parts, {_NAME_LABEL: named} if named else {})
+    if None in found.values():
+        return None
+    if not any(
+        each == "pod_selector" and parts["key"] == names.RUN for each, parts in wanted.labels
+    ):
+        found["labels"][names.RUN] = "example"
+    identity = identify(found["labels"], {}, found["namespace_labels"])
+    return Subject(identity=identity, **found) if identity else None
+
+
+def _choose_each(lists: Sequence[Sequence[str]], but: Sequence[str]) -> frozenset[str] | None:
+    chosen = [next((value for value in values if value not in but), None) for values in lists]
+    found = frozenset(each for each in chosen if each is not None)
+    return None if None in chosen else found
+
+
+def _labels(wanted: Sequence[Requirement], given: Mapping[str, str]) -> dict[str, str] | None:
+    """Labels that meet all conditions, including the given labels; None if there are none."""
+    by_key: dict[str, list[Requirement]] = {}
+    for each in wanted:
+        by_key.setdefault(each["key"], []).append(each)
+    found = dict(given)
+    for key, group in by_key.items():
+        choices: Iterator[str | None] = iter([found[key]]) if key in found else _values(group)
+        fitting = (each for each in choices if _holds(group, each))
+        try:
+            value = next(fitting)
+        except StopIteration:
+            return None
+        if value is not None:
+            found[key] = value
+    return found
+
+
+def _holds(group: Sequence[Requirement], value: str | None) -> bool:
+    return all(label_values.holds(each, value) for each in group)
+
+
+def _values(group: Sequence[Requirement]) -> Iterator[str | None]:
+    """Candidates: no label, the values in the conditions, and another value."""
+    yield None
+    listed = [value for each in group for value in each.get("values") or ()]
+    yield from dict.fromkeys(listed)
+    yield next(text for at in itertools.count() if (text := f"any{at or ''}") not in listed)
+
+
+def _choose_name(
+    field: MatchField, wanted: _Conditions, lists: Sequence[Sequence[str]], others: Sequence[str]
+) -> str | None:
+    patterns = [conditions.globs(each) for each in lists]
+    is_space = field.name == "namespaces"
+    shut = conditions.globs([*others, *(EXCLUDED_NAMESPACES if is_space else ())])
+    spoken = [
+        value
+        for name, each in wanted.labels
+        if is_space and name == "namespace_selector" and each["key"] == _NAME_LABEL
+        for value in each.get("values") or ()
+    ]
+    for name in itertools.islice(_names(lists, spoken), _MOST_NAMES):
+        if (
+            field.is_name(name)
+            and all(pattern.match(name) for pattern in patterns)
+            and not ((others or is_space) and shut.match(name))
+        ):
+            return name
+    return None
+
+
+def _names(lists: Sequence[Sequence[str]], spoken: Sequence[str]) -> Iterator[str]:
+    """Candidate names: those in the conditions, some that match the globs, then others."""
+    yield from spoken
+    listed = [each for globs in lists for each in globs]
+    globs = [each for each in listed if conditions.is_glob(each)]
+    yield from (each for each in listed if not conditions.is_glob(each))
+    fillers = ["", "x", *(each.replace("*", "").replace("?", "x") for each in globs)]
+    for filler, glob in itertools.product(fillers, globs):
+        yield glob.replace("*", filler).replace("?", "x")
+    yield from _USUAL_NAMES

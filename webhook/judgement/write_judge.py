@@ -1,0 +1,294 @@
+"""Validate writes of policy objects as changes of the whole set.
+
+An error that existed before the write does not reject it. So a broken set can be fixed object by
+object, in any order.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import orjson
+
+from webhook import names
+from webhook.judgement.cluster_objects import Objects
+from webhook.judgement.set_judgement import placed
+from webhook.judgement.together.nodeless import nodeless
+from webhook.judgement.together.warnings import Memory, of_classes, of_policy
+from webhook.policy import exceptions, feasibility
+from webhook.policy.added_sources import ship_already
+from webhook.policy.findings import FAULTS, Kind, condensed
+from webhook.policy.load import UNKNOWN_CLASS, judge_documents
+from webhook.policy.model import CapacityClass as CapacityClassDocument
+from webhook.policy.refused_pods import missing_classes
+from webhook.shortening import first_few
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from webhook.judgement.together.policy_view import Policy
+    from webhook.placement.capacity import CapacityClass
+    from webhook.placement.nodes import Node
+    from webhook.policy.feasibility import Concern
+    from webhook.policy.findings import Finding
+    from webhook.policy.policy_documents import Document
+
+_NAMED: Final = 3
+# How many combinations of policies are tested for nodes while a client waits.
+_MOST_LOOKS: Final = 2_000
+_MOST: Final = 20
+_MOST_USERS: Final = 5
+_INDEX: Final = re.compile(r"\[\d+\]")
+# The names of kinds in messages, by resource.
+_CALLED: Final = {
+    names.PLACEMENT_POLICIES: "policy",
+    names.CAPACITY_CLASSES: "class",
+    names.PLACEMENT_EXCEPTIONS: "exception",
+    names.RUN_SOURCES: "source",
+}
+
+
+class Write(NamedTuple):
+    """A write. `place` is resource and name, as in `placementpolicies/spot`.
+
+    old: the object's text as it is stored, None if it is created
+    new: its text as it shall be, None if it is deleted
+    """
+
+    place: str
+    old: bytes | None
+    new: bytes | None
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether the set does not change: labels and finalizers of an object are not part of
+        it."""
+        if self.old is None or self.new is None:
+            return self.old is self.new
+        return bool(content(self.old) == content(self.new))
+
+    def before(self, objects: Mapping[str, bytes]) -> dict[str, bytes]:
+        """Return all objects without the write, whether or not it is already among them."""
+        return _with_object(objects, self.place, self.old)
+
+    def after(self, objects: Mapping[str, bytes]) -> dict[str, bytes]:
+        """Return all objects with the write."""
+        return _with_object(objects, self.place, self.new)
+
+
+class Judgement(NamedTuple):
+    """Reasons to reject the write, if any, and warnings for its author; a line for each."""
+
+    refusals: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def content(text: bytes) -> Any:
+    """Return the content of an object, without metadata and status."""
+    content: dict[str, Any] = orjson.loads(text)
+    return {key: value for key, value in content.items() if key not in ("metadata", "status")}
+
+
+def called(place: str) -> str:
+    """Return the name of an object in messages: `policy 'spot'`.
+
+    >>> called("capacityclasses/spot")
+    "class 'spot'"
+    """
+    resource, _, name = place.partition("/")
+    return f"{_CALLED.get(resource, resource)} {name!r}"
+
+
+def _with_object(objects: Mapping[str, bytes], place: str, text: bytes | None) -> dict[str, bytes]:
+    result = {each: content for each, content in objects.items() if each != place}
+    return result if text is None else {**result, place: text}
+
+
+class _Set(NamedTuple):
+    objects: Mapping[str, bytes]
+    documents: Sequence[Document]
+    classes: Mapping[str, CapacityClass]
+    findings: Sequence[Finding]
+    policies: Sequence[Policy]
+
+
+class Judge:
+    """Judges one write after the other. `reader` may be shared with a compiler of the same objects.
+
+    Not for several threads at once.
+    """
+
+    def __init__(self, reader: Objects | None = None) -> None:
+        self._reader = Objects() if reader is None else reader
+        self._memory = Memory()
+        # Most writes find the set that the write before left, or found if it was rejected.
+        self._last: tuple[_Set, ...] = ()
+
+    def judge(
+        self,
+        objects: Mapping[str, bytes],
+        write: Write,
+        *,
+        nodes: Sequence[Node] | None = None,
+        classes: Mapping[str, Collection[str]] | None = None,
+        now: datetime | None = None,
+    ) -> Judgement:
+        """Return the judgement of a write to objects that are given as JSON text, by resource and
+        name.
+
+        `nodes`, and names of `classes` by kind, are the cluster's at this moment, None if they are
+        not known: they may change, so findings about them are warnings. Without `now`, there are
+        no findings that depend on the time.
+        """
+        if write.changes_nothing:
+            return Judgement()
+        before = self._set(write.before(objects), now)
+        after = self._set(write.after(objects), now)
+        found = added(after.findings, before.findings)
+        errors = [each for each in found if each.severity == "error"]
+        if not errors:
+            # With errors in a document, findings about other policies may be wrong.
+            together = self._together(write, before, after)
+            errors = [each for each in together if each.severity == "error"]
+            found += together
+        if errors:
+            return Judgement(refusals=_refusals(write, errors))
+        if classes:
+            found += added(_of_classes(write, after, classes), _of_classes(write, before, classes))
+        if nodes:
+            found += added(_of_nodes(write, after, nodes), _of_nodes(write, before, nodes))
+        return Judgement(warnings=tuple(_lines(write, condensed(found, same_words=False))))
+
+    def _set(self, objects: Mapping[str, bytes], now: datetime | None) -> _Set:
+        found = next((each for each in self._last if each.objects == objects), None)
+        if found is None:
+            read = self._reader.documents(objects)
+            classes, findings = judge_documents(read)
+            policies = self._memory.policies(read.documents, classes)
+            findings += ship_already(read.documents)
+            found = _Set(objects, read.documents, classes, findings, policies)
+        self._last = (*self._last[-1:], found)
+        if now is None:
+            return found
+        of_time = exceptions.of_time(found.documents, now)
+        return found._replace(findings=[*found.findings, *of_time])
+
+    def _together(self, write: Write, before: _Set, after: _Set) -> list[Finding]:
+        """Return findings about policies with each other after the write."""
+        resource, _, name = write.place.partition("/")
+        if write.new is None:
+            return []
+        if resource == names.PLACEMENT_POLICIES:
+            return added(of_policy(after.policies, name), of_policy(before.policies, name))
+        if resource == names.CAPACITY_CLASSES:
+            classes = {name, *_complements(name, after.documents)}
+            return added(of_classes(after.policies, classes), of_classes(before.policies, classes))
+        return []
+
+
+def _of_classes(write: Write, of: _Set, classes: Mapping[str, Collection[str]]) -> list[Finding]:
+    written = [each for each in of.documents if each.file == write.place]
+    return [replace(each, severity="warning") for each in missing_classes(written, classes)]
+
+
+def _of_nodes(write: Write, of: _Set, nodes: Sequence[Node]) -> list[Finding]:
+    """Return findings about the written object with these nodes: warnings, because nodes may
+    change.
+    """
+    name = write.place.partition("/")[2]
+    document = next((each for each in of.documents if each.file == write.place), None)
+    concerns: list[Concern] = []
+    if document and isinstance(document.model, CapacityClassDocument) and name in of.classes:
+        concerns += feasibility.of_class(of.classes[name], nodes)
+    chosen = [each for each in of.policies if document and each.document is document]
+    for each in chosen:
+        settings = [located.setting for located in each.settings]
+        concerns += feasibility.of_policy(name, settings, of.classes.values(), nodes)
+    concerns += nodeless(of.policies, chosen, of.classes, nodes, _MOST_LOOKS) if chosen else ()
+    found = placed(concerns, of.documents)
+    return [replace(each, severity="warning") for each in found]
+
+
+def _complements(name: str, documents: Sequence[Document]) -> Iterator[str]:
+    for document in documents:
+        model = document.model
+        if isinstance(model, CapacityClassDocument) and model.spec.complement_of == name:
+            yield model.name
+
+
+def _lines(write: Write, warnings: Sequence[Finding]) -> Iterator[str]:
+    """Yield a line for each warning; one for all objects with the same warning."""
+    files: dict[tuple[str, str], list[str]] = {}
+    for each in warnings:
+        files.setdefault((each.path, each.message), []).append(each.file)
+    for (path, message), said_of in files.items():
+        others = [called(file) for file in said_of if file != write.place]
+        if len(others) < len(said_of):
+            yield f"{called(write.place)}: {path}: {message}"
+        if others:
+            yield f"{first_few(others, _NAMED)}: {path}: {message}"
+
+
+def _refusals(write: Write, errors: Sequence[Finding]) -> tuple[str, ...]:
+    """Return a line for each error; one for all objects that name a deleted class."""
+    resource, _, name = write.place.partition("/")
+    gone = write.new is None and resource == names.CAPACITY_CLASSES
+    orphans = [each for each in errors if gone and _misses(each, name)]
+    result = [_still_named(name, orphans)] if orphans else []
+    result += [_line(write, each) for each in errors if each not in orphans]
+    more = len(result) - _MOST
+    return (*result[:_MOST], f"and {more} more errors") if more > 0 else tuple(result)
+
+
+def _misses(error: Finding, name: str) -> bool:
+    return error.about == name and error.message.startswith(UNKNOWN_CLASS)
+
+
+def _still_named(name: str, orphans: Sequence[Finding]) -> str:
+    who = list(dict.fromkeys(called(each.file) for each in orphans))
+    first = orphans[0]
+    return (
+        f"class {name!r} is used by {first_few(who, _MOST_USERS)} ({first.file}: "
+        f"{first.path}): change or delete {'that' if len(who) == 1 else 'those'} first"
+    )
+
+
+def _line(write: Write, error: Finding) -> str:
+    where = "" if error.file == write.place else f"{called(error.file)}: "
+    return f"{where}{error.path}: {error.message}" if error.path else f"{where}{error.message}"
+
+
+def added(after: Sequence[Finding], before: Iterable[Finding]) -> list[Finding]:
+    """Return the findings that are new, not only moved or worded differently.
+
+    That not all was checked is always reported. A rejection by several policies is not new if some
+    of them rejected the pods before.
+    """
+    before = list(before)
+    known = {_identity(each) for each in before}
+    rejected = [set(each.about.split()) for each in before if _rejects_all(each)]
+    return [
+        each
+        for each in after
+        if each.kind is Kind.NOT_CHECKED
+        or not (
+            _identity(each) in known
+            or (_rejects_all(each) and any(some <= set(each.about.split()) for some in rejected))
+        )
+    ]
+
+
+def _rejects_all(finding: Finding) -> bool:
+    return finding.is_fault and finding.kind is Kind.EVERY_POD_REJECTED
+
+
+def _identity(finding: Finding) -> tuple[str, str, str, str]:
+    if finding.kind in FAULTS:
+        # It may be reported at another of the policies that cause it.
+        return finding.severity, finding.kind, finding.about, ""
+    # When an item is removed, all that follow move up.
+    path = _INDEX.sub("[]", finding.path)
+    return finding.severity, finding.file, path, finding.about or finding.message
