@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.errors import InvalidDocuments
-from webhook.judgement.together.nodeless import nodeless
 from webhook.judgement.together.warnings import Memory, faults, warnings
 from webhook.policy import policy_documents
 from webhook.policy.added_sources import ship_already
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from webhook.judgement.together.policy_view import Policy
+    from webhook.judgement.together.warnings import Prepared
     from webhook.placement.nodes import Node
     from webhook.policy.feasibility import Concern, Feasibility
     from webhook.policy.kinds import PolicyDocument
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from webhook.policy.policy_set import Compiler, PolicySet
     from webhook.policy.reader import Documents
 
-# How often it is asked which nodes some policies leave; each takes some microseconds.
-MOST_LOOKS_AT_NODES: Final = 20_000
 # Bytes of an object as the policy set reads it. An object with an error in every part takes a
 # second and a hundred times its bytes per 20,000 bytes; the largest shipped one has 3,000.
 MOST_BYTES: Final = 64 * 1024
@@ -42,13 +39,13 @@ class SetJudgement(NamedTuple):
     """The findings, ordered by place.
 
     policies:    None if the documents do not compile
-    ready:       the policies, prepared for checks against each other
+    ready:       the policies, prepared for checks against each other; None without a set
     feasibility: None without nodes, or without a set
     """
 
     policies: PolicySet | None
     findings: tuple[Finding, ...]
-    ready: Sequence[Policy] = ()
+    ready: Prepared | None = None
     feasibility: Feasibility | None = None
 
 
@@ -71,16 +68,15 @@ def judge_set(
         policies, found = compiled(documents, compiler)
     except InvalidDocuments as error:
         return SetJudgement(None, tuple(e for e in error.findings if isinstance(e, Finding)))
-    ready = (memory or Memory()).policies(documents.documents, policies.classes)
-    findings = [*found, *warnings(ready), *_faults_of_documents(documents.documents)]
+    ready = (memory or Memory()).prepare(documents.documents, policies.classes)
+    findings = [*found, *warnings(ready, nodes), *_faults_of_documents(documents.documents)]
     findings += missing_classes(documents.documents, classes or {})
     if now is not None:
         findings += of_time(documents.documents, now)
     if nodes is None:
         return SetJudgement(policies, tuple(sorted(findings)), ready)
     feasible = feasibility(policies, nodes)
-    together = nodeless(ready, ready, policies.classes, nodes, MOST_LOOKS_AT_NODES)
-    findings += placed([*feasible.concerns, *together], documents.documents)
+    findings += placed(feasible.concerns, documents.documents)
     return SetJudgement(policies, tuple(sorted(findings)), ready, feasible)
 
 
@@ -133,8 +129,8 @@ def load_served(
 ) -> Served:
     """Return the set of the documents. Raises InvalidDocuments, though not for faults."""
     loaded = compiled(documents, compiler)
-    ready = (memory or Memory()).policies(documents.documents, loaded.policies.classes)
-    found = [*faults(ready), *_faults_of_documents(documents.documents)]
+    ready = (memory or Memory()).prepare(documents.documents, loaded.policies.classes)
+    found = [*faults(ready.policies), *_faults_of_documents(documents.documents)]
     return Served(loaded.policies, loaded.warnings, tuple(sorted(found)))
 
 

@@ -15,7 +15,6 @@ import orjson
 from webhook import names
 from webhook.judgement.cluster_objects import Objects
 from webhook.judgement.set_judgement import placed
-from webhook.judgement.together.nodeless import nodeless
 from webhook.judgement.together.warnings import Memory, of_classes, of_policy
 from webhook.policy import exceptions, feasibility
 from webhook.policy.added_sources import ship_already
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from webhook.judgement.together.policy_view import Policy
+    from webhook.judgement.together.warnings import Prepared
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node
     from webhook.policy.feasibility import Concern
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from webhook.policy.policy_documents import Document
 
 _NAMED: Final = 3
-# How many combinations of policies are tested for nodes while a client waits.
-_MOST_LOOKS: Final = 2_000
 _MOST: Final = 20
 _MOST_USERS: Final = 5
 _INDEX: Final = re.compile(r"\[\d+\]")
@@ -112,7 +109,7 @@ class _Set(NamedTuple):
     documents: Sequence[Document]
     classes: Mapping[str, CapacityClass]
     findings: Sequence[Finding]
-    policies: Sequence[Policy]
+    ready: Prepared
 
 
 class Judge:
@@ -151,7 +148,7 @@ class Judge:
         errors = [each for each in found if each.severity == "error"]
         if not errors:
             # With errors in a document, findings about other policies may be wrong.
-            together = self._together(write, before, after)
+            together = _together(write, before, after, nodes)
             errors = [each for each in together if each.severity == "error"]
             found += together
         if errors:
@@ -167,26 +164,36 @@ class Judge:
         if found is None:
             read = self._reader.documents(objects)
             classes, findings = judge_documents(read)
-            policies = self._memory.policies(read.documents, classes)
+            ready = self._memory.prepare(read.documents, classes)
             findings += ship_already(read.documents)
-            found = _Set(objects, read.documents, classes, findings, policies)
+            found = _Set(objects, read.documents, classes, findings, ready)
         self._last = (*self._last[-1:], found)
         if now is None:
             return found
         of_time = exceptions.of_time(found.documents, now)
         return found._replace(findings=[*found.findings, *of_time])
 
-    def _together(self, write: Write, before: _Set, after: _Set) -> list[Finding]:
-        """Return findings about policies with each other after the write."""
-        resource, _, name = write.place.partition("/")
-        if write.new is None:
-            return []
-        if resource == names.PLACEMENT_POLICIES:
-            return added(of_policy(after.policies, name), of_policy(before.policies, name))
-        if resource == names.CAPACITY_CLASSES:
-            classes = {name, *_complements(name, after.documents)}
-            return added(of_classes(after.policies, classes), of_classes(before.policies, classes))
+
+def _together(
+    write: Write, before: _Set, after: _Set, nodes: Sequence[Node] | None
+) -> list[Finding]:
+    """Return findings about policies with each other after the write.
+
+    Those that depend on the nodes are warnings, because nodes may change.
+    """
+    resource, _, name = write.place.partition("/")
+    if write.new is None:
         return []
+    if resource == names.PLACEMENT_POLICIES:
+        found = added(of_policy(after.ready, name, nodes), of_policy(before.ready, name, nodes))
+        return [
+            replace(each, severity="warning") if each.kind is Kind.NO_NODE else each
+            for each in found
+        ]
+    if resource == names.CAPACITY_CLASSES:
+        classes = {name, *_complements(name, after.documents)}
+        return added(of_classes(after.ready, classes), of_classes(before.ready, classes))
+    return []
 
 
 def _of_classes(write: Write, of: _Set, classes: Mapping[str, Collection[str]]) -> list[Finding]:
@@ -203,11 +210,10 @@ def _of_nodes(write: Write, of: _Set, nodes: Sequence[Node]) -> list[Finding]:
     concerns: list[Concern] = []
     if document and isinstance(document.model, CapacityClassDocument) and name in of.classes:
         concerns += feasibility.of_class(of.classes[name], nodes)
-    chosen = [each for each in of.policies if document and each.document is document]
+    chosen = [each for each in of.ready.policies if document and each.document is document]
     for each in chosen:
         settings = [located.setting for located in each.settings]
         concerns += feasibility.of_policy(name, settings, of.classes.values(), nodes)
-    concerns += nodeless(of.policies, chosen, of.classes, nodes, _MOST_LOOKS) if chosen else ()
     found = placed(concerns, of.documents)
     return [replace(each, severity="warning") for each in found]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import orjson
@@ -111,11 +111,7 @@ class PolicySet:
         compiler = compiler or Compiler()
         classes = compiler.classes(classes)
         self.policies: tuple[Policy, ...] = compiler.policies(ordered, classes)
-        self.systems = {
-            at: system
-            for at, policy in enumerate(self.policies)
-            if (system := operating_system.required_system(policy.settings)) is not None
-        }
+        self.systems = _systems(self.policies)
         self.classes = dict(classes)
         self.sources = sources
         self.exceptions = Exceptions(exceptions)
@@ -133,6 +129,18 @@ class PolicySet:
         made.exceptions = other.exceptions
         # At least all fields of the exceptions; more do no harm.
         made.tested = conditions.merge_tested((made.tested, other.tested))
+        return made
+
+    def only(self, positions: Sequence[int]) -> PolicySet:
+        """Return a set of the policies at these positions, all of them enforced, without
+        exceptions."""
+        made = copy(self)
+        some = [self.policies[at] for at in sorted(positions)]
+        made.policies = tuple([replace(each, enforced=True, rollout=None) for each in some])
+        made.systems = _systems(made.policies)
+        made.exceptions = Exceptions(())
+        made._index = Index([Match()] * len(some))  # noqa: SLF001  of this class
+        made._bundles = {}  # noqa: SLF001
         return made
 
     def matching(self, subject: Subject) -> tuple[int, ...]:
@@ -178,6 +186,14 @@ class PolicySet:
             if setting.part == "requirements" or at not in requiring
         ]
         return fold([self.policies[at].name for at in positions], settings, ahead)
+
+
+def _systems(policies: Sequence[Policy]) -> dict[int, tuple[int, str]]:
+    return {
+        at: system
+        for at, policy in enumerate(policies)
+        if (system := operating_system.required_system(policy.settings)) is not None
+    }
 
 
 class Compiler:

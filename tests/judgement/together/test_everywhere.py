@@ -9,7 +9,14 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from tests.judgement.together.test_warnings import policies_of, policy, pool, spot, thorough
+from tests.judgement.together.test_warnings import (
+    policies_of,
+    policy,
+    pool,
+    prepared,
+    spot,
+    thorough,
+)
 from tests.laws.strategies import pods
 from tests.laws.world import decided, policy_set
 from tests.wording import Wording, mentions
@@ -60,7 +67,7 @@ def for_seconds(seconds: int) -> Json:
 
 def found_in(*documents: Json) -> list[tuple[str, str, str]]:
     """File, severity and kind of each finding."""
-    found = warnings(policies_of(list(documents)))
+    found = warnings(prepared(list(documents)), None)
     return [(each.file.partition("/")[2], each.severity, each.kind) for each in found]
 
 
@@ -161,7 +168,7 @@ def test_requirements_that_reject_every_pod_are_an_error(
     documents: list[Json], facts: tuple[str, ...], wording: Wording
 ) -> None:
     """Told once, with the pods that they reject and with what each policy requires."""
-    (finding,) = warnings(policies_of(documents))
+    (finding,) = warnings(prepared(documents), None)
     assert (finding.severity, finding.kind) == ("error", Kind.EVERY_POD_REJECTED)
     mentions(str(finding), *facts)
     wording(str(finding))
@@ -184,7 +191,7 @@ def test_requirements_that_reject_every_pod_are_an_error(
 )  # fmt: skip
 def test_where_some_pods_pass_it_is_a_warning(documents: list[Json]) -> None:
     """Policies that merely overlap, or of which one is not enforced."""
-    found = warnings(policies_of(documents))
+    found = warnings(prepared(documents), None)
     assert found
     assert {each.severity for each in found} == {"warning"}
 
@@ -213,7 +220,7 @@ def test_where_some_pods_pass_it_is_a_warning(documents: list[Json]) -> None:
 )  # fmt: skip
 def test_requirements_that_a_pod_meets_are_not_an_error(documents: list[Json]) -> None:
     """Or of which one takes no part."""
-    assert not [each for each in warnings(policies_of(documents)) if each.is_fault]
+    assert not [each for each in warnings(prepared(documents), None) if each.is_fault]
 
 
 def test_a_requirement_that_may_give_way_is_not_counted() -> None:
@@ -224,7 +231,8 @@ def test_a_requirement_that_may_give_way_is_not_counted() -> None:
         policy("c", requirements=_either({"pool": "c"}, {"spot": "false"})),
     ]
     assert found_in(*crowd) == [("c", "error", Kind.EVERY_POD_REJECTED)]
-    assert found_in(*crowd, policy("d", match=ML, requirements=spot("None"))) == []
+    others = found_in(*crowd, policy("d", match=ML, requirements=spot("None")))
+    assert others == [("c", "warning", Kind.SOME_PODS_REJECTED)]
 
 
 def _either(*terms: dict[str, str]) -> Json:
@@ -247,13 +255,13 @@ def test_each_contradicting_pair_is_reported_as_a_pair() -> None:
 
 def test_every_author_of_a_contradiction_gets_a_warning() -> None:
     """Wherever it is said."""
-    ready = policies_of(
+    ready = prepared(
         [A, B, policy("c", match=ML, requirements=AC), policy("d", requirements=within(*"abc"))]
     )
     for name in "abc":
-        (finding,) = of_policy(ready, name)
+        (finding,) = of_policy(ready, name, None)
         assert finding.about == "a b c"
-    assert of_policy(ready, "d") == []
+    assert of_policy(ready, "d", None) == []
 
 
 def test_of_very_many_those_that_want_one_key_are_reported() -> None:
@@ -276,11 +284,10 @@ def test_an_incomplete_check_is_reported(monkeypatch: pytest.MonkeyPatch) -> Non
     """Nobody takes silence for an answer."""
     monkeypatch.setattr("webhook.judgement.together.warnings.MOST_LOOKS", 2)
     monkeypatch.setattr("webhook.judgement.together.warnings.MOST_LOOKS_OF_ALL", 2)
-    ready = policies_of([A, B, policy("c", requirements=AC)])
-    for found in (warnings(ready), of_policy(ready, "c")):
-        assert [(each.file.partition("/")[2], each.severity, each.kind) for each in found] == [
-            ("c", "warning", Kind.NOT_CHECKED)
-        ]
+    ready = prepared([A, B, policy("c", requirements=AC)])
+    for found in (warnings(ready, None), of_policy(ready, "c", None)):
+        assert {each.severity for each in found} == {"warning"}
+        assert {each.kind for each in found} == {Kind.NOT_CHECKED, Kind.SOME_PODS_REJECTED}
 
 
 few_pools = st.lists(st.sampled_from("abcd"), min_size=2, max_size=3, unique=True)
@@ -300,7 +307,7 @@ def test_every_pod_of_such_a_policy_is_rejected(
         policy(f"p{at}", match=match, requirements=wanted)
         for at, (match, wanted) in enumerate(crowd)
     ]
-    found = [each for each in warnings(policies_of(documents)) if each.is_fault]
+    found = [each for each in warnings(prepared(documents), None) if each.is_fault]
     event(f"told: {bool(found)}")
     for finding in found:
         for pod in some:
@@ -344,7 +351,7 @@ def everybody() -> list[Arrival]:
 def test_no_policy_without_an_error_rejects_all_of_its_pods(specs: list[Json]) -> None:
     """Each that changes any pod at all leaves one in, by the engine itself."""
     documents = [policy(f"p{at}", **each) for at, each in enumerate(specs)]
-    if any(each.is_fault for each in warnings(policies_of(documents))):
+    if any(each.is_fault for each in warnings(prepared(documents), None)):
         event("told")
         return
     policies = policy_set(documents)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.judgement.together.test_warnings import policies_of, policy, pool
+from tests.judgement.together.test_warnings import policy, pool, prepared
 from webhook.judgement.together.warnings import of_policy
 from webhook.policy.findings import Kind
 
@@ -45,7 +45,7 @@ def test_a_large_policy_is_held_against_few_others(large: Json) -> None:
         policy(f"p{at:04}", requirements={"nodeSelector": {f"k{at % 20}": "v", f"own{at}": "v"}})
         for at in range(600)
     ]
-    found = of_policy(policies_of([*others, large]), "large")
+    found = of_policy(prepared([*others, large]), "large", None)
     assert [each.kind for each in found] == [Kind.NOT_CHECKED]
 
 
@@ -59,4 +59,4 @@ def test_of_a_thousand_small_policies_all_is_checked() -> None:
         )
         for at in range(1_000)
     ]
-    assert of_policy(policies_of(crowd), "p0007") == []
+    assert of_policy(prepared(crowd), "p0007", None) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +18,9 @@ from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.decision import Decision
 from webhook.judgement.cluster_objects import Objects
-from webhook.judgement.together.contradicting import Pairs
 from webhook.judgement.together.policy_view import Policy
 from webhook.judgement.together.shadowed import Shadows
-from webhook.judgement.together.warnings import Memory, of_policy, warnings
+from webhook.judgement.together.warnings import Memory, Prepared, of_policy, warnings
 from webhook.policy.findings import Finding, Kind, path_text
 from webhook.policy.load import judge_documents
 from webhook.policy.policy_set import PolicySet
@@ -33,17 +33,22 @@ thorough = settings(
 )
 
 
-def policies_of(documents: list[Json]) -> list[Policy]:
+def prepared(documents: list[Json]) -> Prepared:
     """The policies made ready, beside the classes of the laws."""
     read = Objects().documents(objects(*documents, *CLASSES))
     classes, found = judge_documents(read)
     assert not [each for each in found if each.severity == "error"]
-    return Memory().policies(read.documents, classes)
+    return Memory().prepare(read.documents, classes)
+
+
+def policies_of(documents: list[Json]) -> Sequence[Policy]:
+    """The policies alone."""
+    return prepared(documents).policies
 
 
 def told(*documents: Json) -> list[str]:
     """The warnings of a set, as printed."""
-    return [str(each) for each in warnings(policies_of(list(documents)))]
+    return [str(each) for each in warnings(prepared(list(documents)), None)]
 
 
 def policy(name: str, **spec: Any) -> Json:
@@ -66,7 +71,7 @@ def spot(mode: str) -> Json:
     return {"capacity": [{"class": "spot", "mode": mode}]}
 
 
-def without(policies: PolicySet, name: str, path: str, documents: list[Policy]) -> PolicySet:
+def without(policies: PolicySet, name: str, path: str, documents: Sequence[Policy]) -> PolicySet:
     """The same set without what one policy says at a path."""
     (ready,) = (each for each in documents if each.name == name)
     (said,) = (each for each in ready.settings if path_text(each.path) == path)
@@ -95,13 +100,13 @@ def test_a_setting_that_is_called_dead_never_reaches_a_pod(
     documents: list[Json], some: list[Json], kueue: bool
 ) -> None:
     """Whatever else matches: without the setting every pod comes out the same."""
-    ready = policies_of(documents)
+    ready = prepared(documents)
     never = (Kind.NEVER_APPLIED, Kind.IMPOSSIBLE_SETTING)
-    dead = [each for each in warnings(ready) if each.kind in never]
+    dead = [each for each in warnings(ready, None) if each.kind in never]
     event(f"dead: {bool(dead)}")
     for finding in dead:
         name = finding.file.partition("/")[2]
-        reduced = without(policy_set(documents), name, finding.path, ready)
+        reduced = without(policy_set(documents), name, finding.path, ready.policies)
         for pod in some:
             full = decided(pod, policy_set(documents), kueue=kueue)
             assert outcome(full) == outcome(decided(pod, reduced, kueue=kueue)), finding
@@ -113,7 +118,7 @@ def test_a_pod_that_both_match_is_rejected_where_two_contradict(
     documents: list[Json], some: list[Json]
 ) -> None:
     """Were there only the two, and both enforced."""
-    for finding in warnings(policies_of(documents)):
+    for finding in warnings(prepared(documents), None):
         if finding.kind is Kind.SOME_PODS_REJECTED and finding.about == finding.kind:
             other = finding.message.split("'")[1]
             names_of_both = (finding.file.partition("/")[2], other)
@@ -129,9 +134,9 @@ def test_a_pod_that_both_match_is_rejected_where_two_contradict(
 @given(policy_lists(most=4))
 def test_findings_of_one_policy_are_among_those_of_the_set(documents: list[Json]) -> None:
     """Nothing is lost if all are chosen in turn, and nothing new is said of what may live."""
-    ready = policies_of(documents)
-    whole = {_stem(each) for each in warnings(ready)}
-    one_by_one = {_stem(f) for each in ready for f in of_policy(ready, each.name)}
+    ready = prepared(documents)
+    whole = {_stem(each) for each in warnings(ready, None)}
+    one_by_one = {_stem(f) for each in ready.policies for f in of_policy(ready, each.name, None)}
     assert whole <= one_by_one
     # Why another policy's setting is dead for a third one's sake, the first may tell.
     dead = {(file, path) for file, path, kind in whole if kind is Kind.NEVER_APPLIED}
@@ -328,20 +333,13 @@ def test_of_many_others_three_are_named(wording: Wording) -> None:
     wording(line)
 
 
-def test_the_number_of_pairs_has_an_end() -> None:
-    """Policies of one mind may be very many."""
-    ready = policies_of([policy(f"p{at}", requirements=pool(str(at))) for at in range(4)])
-    assert len(list(Pairs(ready, 1).findings(ready))) == 1
-    assert len(list(Pairs(ready, 100).findings(ready))) == 3
-
-
 def test_a_memory_makes_only_what_changed_ready_again() -> None:
     """The others are the very same objects."""
     memory, reader = Memory(), Objects()
     first = objects(policy("a", overrides=pool("a")), policy("b", overrides=pool("b")))
-    before = memory.policies(reader.documents(first).documents, {})
+    before = memory.prepare(reader.documents(first).documents, {}).policies
     second = {**first, **objects(policy("b", overrides=pool("c")))}
-    after = memory.policies(reader.documents(second).documents, {})
+    after = memory.prepare(reader.documents(second).documents, {}).policies
     assert [one is two for one, two in zip(before, after, strict=True)] == [True, False]
     assert not list(Shadows(after).over(after[0]))
 
@@ -356,5 +354,5 @@ def test_a_policy_that_contradicts_itself_is_not_reported_as_without_effect() ->
         },
     )
     documents = [own, policy("first", overrides={"nodeSelector": {"spot": "false"}})]
-    kinds = {each.path: each.kind for each in warnings(policies_of(documents))}
+    kinds = {each.path: each.kind for each in warnings(prepared(documents), None)}
     assert kinds["spec.defaults.capacity[0]"] is Kind.CONTRADICTS_ITSELF

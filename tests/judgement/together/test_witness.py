@@ -22,18 +22,8 @@ PLACE: Json = {"requirements": {"nodeSelector": {"pool": "a"}}}
 
 def arrival(witness: Witness) -> Arrival:
     """The pod as it would come."""
-    asked = dict.fromkeys(sorted(witness.subject.resources), "1")
-    spec: Json = {
-        "containers": [{"name": "main", "image": "i", "resources": {"requests": asked}}],
-        "volumes": [
-            {"name": f"v-{kind.lower()}", kind: {}} for kind in sorted(witness.subject.volumes)
-        ],
-        "serviceAccountName": witness.subject.service_account,
-    }
-    if witness.system:
-        spec["os"] = {"name": witness.system}
-    pod = {"metadata": {"name": "p", "labels": dict(witness.subject.labels)}, "spec": spec}
-    return Arrival(pod, witness.subject.namespace, witness.subject.namespace_labels, "somebody")
+    space = witness.subject.namespace
+    return Arrival(witness.manifest(), space, witness.subject.namespace_labels, "somebody")
 
 
 def found(*specs: Json) -> Witness | None:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from webhook import names
 from webhook.crd.conditions import ConditionUpdate
-from webhook.judgement.set_judgement import MOST_LOOKS_AT_NODES
-from webhook.judgement.together.nodeless import nodeless
-from webhook.policy.feasibility import feasibility
+from webhook.judgement.together.warnings import of_nodes
+from webhook.policy.feasibility import Concern, feasibility
 from webhook.policy.findings import Kind
 from webhook.shortening import cut, first_few
 
@@ -20,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from webhook.judgement.set_judgement import SetJudgement
-    from webhook.judgement.together.policy_view import Policy
+    from webhook.judgement.together.warnings import Prepared
     from webhook.placement.nodes import Node
-    from webhook.policy.feasibility import Concern, MatchedNodes
+    from webhook.policy.feasibility import MatchedNodes
     from webhook.policy.findings import Finding
     from webhook.policy.policy_set import PolicySet
     from webhook.policy.status_model import ObservedObject, Version
@@ -59,7 +58,7 @@ class Acceptance:
     in_force: Mapping[str, Version] = field(default_factory=dict)
     policies: PolicySet | None = None
     faulty: tuple[str, ...] = ()
-    ready: Sequence[Policy] = ()
+    ready: Prepared | None = None
     faults: Sequence[Finding] = ()
 
 
@@ -153,7 +152,7 @@ def _listed(findings: Sequence[Finding]) -> str:
 def satisfaction(
     policies: PolicySet,
     nodes: Sequence[Node] | None,
-    ready: Sequence[Policy] = (),
+    ready: Prepared | None = None,
     faults: Sequence[Finding] = (),
 ) -> Mapping[str, ConditionUpdate]:
     """Return the condition of each policy and class of a set, by place: `placementpolicies/spot`.
@@ -183,15 +182,18 @@ def _by_faults(faults: Sequence[Finding]) -> Mapping[str, ConditionUpdate]:
 
 
 def _by_nodes(
-    policies: PolicySet, nodes: Sequence[Node] | None, ready: Sequence[Policy]
+    policies: PolicySet, nodes: Sequence[Node] | None, ready: Prepared | None
 ) -> Mapping[str, ConditionUpdate]:
     if not nodes:
         return dict.fromkeys(_places(policies), _unknown(nodes))
     found = feasibility(policies, nodes)
-    together = nodeless(ready, ready, policies.classes, nodes, MOST_LOOKS_AT_NODES)
     concerns: dict[str, list[Concern]] = {}
-    for concern in (*found.concerns, *together):
+    for concern in found.concerns:
         concerns.setdefault(_place(concern.kind, concern.name), []).append(concern)
+    for each in of_nodes(ready, nodes) if ready else ():
+        name = each.file.partition("/")[2]
+        concern = Concern(names.POLICY_KIND, name, (), each.message, each.severity, each.kind)
+        concerns.setdefault(each.file, []).append(concern)
     return {
         _place(reach.kind, reach.name): _condition(
             reach, concerns.get(_place(reach.kind, reach.name), [])

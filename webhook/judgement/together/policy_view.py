@@ -24,6 +24,7 @@ from webhook.policy import operating_system
 from webhook.policy.findings import Kind
 from webhook.policy.match_model import Match
 from webhook.policy.matched_pods import MatchedPods, shared, unmatchable
+from webhook.policy.node_settings import tolerations_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -101,8 +102,8 @@ class Policy:
     """One policy. `order`: higher priority first, then by name.
 
     settings: all of its settings
-    hard: those of requirements and overrides; `mind`: a text that is equal if they are
-    sure: requirements that limit nodes, if it is enforced everywhere; else none
+    hard: those of requirements and overrides
+    mind: a text that is equal if all settings are
     rollout: the pods for which it is enforced, if not all
     bound: its match within its rollout; its match alone if that leaves no pod
     contradictory: whether its own requirements reject every pod
@@ -116,7 +117,6 @@ class Policy:
     settings: tuple[LocatedSetting, ...]
     hard: tuple[LocatedSetting, ...]
     mind: bytes
-    sure: tuple[LocatedSetting, ...]
     required_none: frozenset[str]
     match: MatchedPods
     exclude: tuple[MatchedPods, ...]
@@ -137,6 +137,12 @@ class Policy:
     def order(self) -> tuple[int, str]:
         """The sort key of policies."""
         return -self.model.spec.priority, self.model.name
+
+    @property
+    def concerns_nodes(self) -> bool:
+        """Whether it limits nodes, or tolerates taints."""
+        settings = [each.setting for each in self.settings]
+        return any(each.limits for each in self.settings) or any(tolerations_of(settings))
 
     def of_parts(self, *parts: str) -> list[LocatedSetting]:
         """Return the settings of these parts."""
@@ -196,9 +202,8 @@ def policy(
     settings = compiling.settings(model, classes)
     located = tuple(_located(settings))
     spec = model.spec
-    everywhere = spec.enforcement == "Enforce" and spec.rollout is None
     required = [each for each in located if each.setting.part == "requirements"]
-    parts = (spec.requirements, spec.overrides)
+    parts = (spec.requirements, spec.overrides, spec.defaults)
     match = spec.match or Match()
     blocks = (match, *spec.exclude)
     texts = [part.model_dump_json(exclude_none=True) if part else "" for part in parts]
@@ -208,7 +213,6 @@ def policy(
         located,
         tuple(each for each in located if not each.setting.is_default),
         "\n".join(texts).encode(),
-        tuple(each for each in required if everywhere and each.limits),
         frozenset(each.setting.field for each in required if _is_none(each.setting)),
         MatchedPods(match),
         tuple(MatchedPods(block) for block in spec.exclude),

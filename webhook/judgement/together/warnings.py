@@ -1,36 +1,43 @@
-"""All warnings about a set of policies, or about some of them."""
+"""All findings about policies beside each other, of a whole set or of some of them."""
 
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.judgement.together import contradicting
+from webhook.judgement.together import alone
 from webhook.judgement.together.everywhere import rejecting
-from webhook.judgement.together.overlapping import overlapping, required
 from webhook.judgement.together.policy_view import Effort, Policy, policy, unfinished
 from webhook.judgement.together.shadowed import Shadows
+from webhook.judgement.together.trial import Trial
+from webhook.policy.findings import Kind
 from webhook.policy.model import PlacementPolicy
+from webhook.policy.policy_set import Compiler, PolicySet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from webhook.placement.capacity import CapacityClass
+    from webhook.placement.nodes import Node
     from webhook.policy.findings import Finding
     from webhook.policy.policy_documents import Document
 
-# Pairs that are checked, for a whole set and while a client waits; each takes some 50 µs.
-MOST_PAIRS: Final = 20_000
-MOST_WRITTEN: Final = 1_000
-# Steps of the search for policies that reject whole sets of pods. Each takes some 5 µs.
+# Steps of the proofs and of the trials, for a whole set and while a client waits. Each takes some
+# 5 µs.
 MOST_LOOKS: Final = 50_000
 MOST_LOOKS_OF_ALL: Final = 250_000
-# Steps of the search for three or more that overlap: for one policy, for several while a client
-# waits, and for a whole set. Each takes some 5 µs.
-MOST_STEPS: Final = 500
-MOST_STEPS_WRITTEN: Final = 2_000
-MOST_STEPS_OF_ALL: Final = 40_000
+MOST_TRIED: Final = 40_000
+MOST_TRIED_OF_ALL: Final = 400_000
+# What depends on the nodes.
+_OF_NODES: Final = frozenset({Kind.NO_NODE, Kind.NOT_CHECKED})
+
+
+class Prepared(NamedTuple):
+    """Policies in their order, prepared for checks against each other, and the set of them."""
+
+    policies: Sequence[Policy]
+    whole: PolicySet
 
 
 class Memory:
@@ -38,11 +45,12 @@ class Memory:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Document, list[CapacityClass], Policy]] = {}
+        self._compiler = Compiler()
 
-    def policies(
+    def prepare(
         self, documents: Sequence[Document], classes: Mapping[str, CapacityClass]
-    ) -> list[Policy]:
-        """Return the policies of the documents in their order, without those of unknown classes."""
+    ) -> Prepared:
+        """Return the policies of the documents, without those of unknown classes."""
         known, found = self._known, {}
         for document in documents:
             model = document.model
@@ -58,7 +66,9 @@ class Memory:
             else:
                 found[model.name] = (document, named, policy(document, model, classes))
         self._known = found
-        return sorted((each for _, _, each in found.values()), key=lambda each: each.order)
+        ready = sorted((each for _, _, each in found.values()), key=lambda each: each.order)
+        models = [each.model for each in ready]
+        return Prepared(ready, PolicySet(models, classes, "", compiler=self._compiler))
 
 
 def classes_of(model: PlacementPolicy) -> list[str]:
@@ -66,57 +76,72 @@ def classes_of(model: PlacementPolicy) -> list[str]:
     return list(dict.fromkeys(setting.class_name for _, setting in model.capacity_settings()))
 
 
-def warnings(policies: Sequence[Policy]) -> list[Finding]:
-    """Return all findings about the policies, given in their order."""
-    return _findings(policies, policies, MOST_PAIRS)
+def warnings(given: Prepared, nodes: Sequence[Node] | None) -> list[Finding]:
+    """Return all findings about the policies; `nodes` is None if they are unknown."""
+    return _findings(given, given.policies, nodes)
 
 
 def faults(policies: Sequence[Policy]) -> list[Finding]:
-    """Only the errors with which a stored set still serves."""
-    found = [each for policy in policies for each in contradicting.alone(policy)]
+    """Return only the errors with which a stored set still serves."""
+    found = [each for policy in policies for each in alone.findings(policy)]
     sound = [each for each in policies if not each.contradictory]
     effort = Effort(MOST_LOOKS_OF_ALL)
     found += [each.finding() for each in rejecting(sound, frozenset(policies), effort)]
     return sorted(each for each in found if each.is_fault)
 
 
-def of_policy(policies: Sequence[Policy], name: str) -> list[Finding]:
+def of_policy(given: Prepared, name: str, nodes: Sequence[Node] | None) -> list[Finding]:
     """Return findings about one of the policies, and about others because of it."""
-    chosen = [each for each in policies if each.name == name]
-    return _findings(policies, chosen, MOST_WRITTEN, others=True)
+    chosen = [each for each in given.policies if each.name == name]
+    return _findings(given, chosen, nodes, others=True)
 
 
-def of_classes(policies: Sequence[Policy], classes: AbstractSet[str]) -> list[Finding]:
+def of_classes(given: Prepared, classes: AbstractSet[str]) -> list[Finding]:
     """Return findings about policies that name one of the classes, and may depend on it."""
-    chosen = [each for each in policies if not classes.isdisjoint(classes_of(each.model))]
-    pairs = contradicting.Pairs(policies, MOST_WRITTEN)
-    found = {found for each in chosen for found in contradicting.alone(each)}
-    reported, groups = _groups(policies, chosen, MOST_STEPS_WRITTEN)
-    return sorted(found.union(groups, pairs.findings(chosen, level=False, reported=reported)))
+    chosen = [each for each in given.policies if not classes.isdisjoint(classes_of(each.model))]
+    found = {found for each in chosen for found in alone.findings(each)}
+    reported, everywhere = _rejected(given.policies, chosen)
+    trial = Trial(given.policies, given.whole, None, Effort(MOST_TRIED))
+    return sorted(found.union(everywhere, trial.findings(chosen, level=False, reported=reported)))
+
+
+def of_nodes(given: Prepared, nodes: Sequence[Node]) -> Iterator[Finding]:
+    """Yield what depends on the nodes of the findings about all policies."""
+    trial = Trial(given.policies, given.whole, nodes, Effort(MOST_TRIED_OF_ALL))
+    return (each for each in trial.findings(given.policies) if each.kind in _OF_NODES)
 
 
 def _findings(
-    policies: Sequence[Policy], chosen: Sequence[Policy], most: int, *, others: bool = False
+    given: Prepared,
+    chosen: Sequence[Policy],
+    nodes: Sequence[Node] | None,
+    *,
+    others: bool = False,
 ) -> list[Finding]:
-    shadows, pairs = Shadows(policies), contradicting.Pairs(policies, most)
-    found = {
-        found for each in chosen for found in (*contradicting.alone(each), *shadows.over(each))
-    }
+    policies = given.policies
+    shadows = Shadows(policies)
+    found = {found for each in chosen for found in (*alone.findings(each), *shadows.over(each))}
     if others:
         found.update(found for each in chosen for found in shadows.under(each))
     # A setting that reaches no pod has no further findings.
     dead = {(each.file, each.path) for each in found}
-    reported, groups = _groups(policies, chosen, MOST_STEPS if others else MOST_STEPS_OF_ALL)
-    beside = pairs.findings(chosen, reported=reported)
-    found.update(each for each in beside if (each.file, each.path) not in dead)
-    return sorted(found.union(groups))
+    reported, everywhere = _rejected(policies, chosen)
+    effort = Effort(MOST_TRIED if others else MOST_TRIED_OF_ALL)
+    tried = Trial(policies, given.whole, nodes, effort).findings(chosen, reported=reported)
+    refused = {each.file for each in found if each.kind is Kind.REFUSED_PODS}
+    found.update(
+        each
+        for each in tried
+        if (each.file, each.path) not in dead
+        and not (each.kind is Kind.REFUSED_PODS and each.file in refused)
+    )
+    return sorted(found.union(everywhere))
 
 
-def _groups(
-    policies: Sequence[Policy], chosen: Sequence[Policy], steps: int
+def _rejected(
+    policies: Sequence[Policy], chosen: Sequence[Policy]
 ) -> tuple[set[frozenset[Policy]], list[Finding]]:
-    """Return groups of policies that reject all pods of a set; findings about them, and about
-    overlaps.
+    """Return groups of policies that reject all pods of a set, and the findings about them.
 
     A policy that contradicts itself is left out: it rejects all of its pods without any other.
     """
@@ -126,9 +151,7 @@ def _groups(
     everywhere = list(rejecting(sound, some, effort))
     reported = {each.policies for each in everywhere}
     reported |= {frozenset(two) for each in everywhere for two in combinations(each.policies, 2)}
-    overlaps = overlapping(list(required(sound)), some, MOST_STEPS, steps)
     found = [each.finding() for each in everywhere]
-    found += [each.finding() for each in overlaps if frozenset(each.policies) not in reported]
     if effort.is_over:
         found.append(unfinished(chosen[-1]))
     return reported, found

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.judgement.together.policy_view import Policy
-    from webhook.placement.shapes import Requirement
+    from webhook.placement.shapes import JsonObject, Requirement
     from webhook.policy.conditions import MatchField
 
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
@@ -57,6 +57,24 @@ class Witness(NamedTuple):
         if self.system:
             parts.append(f"for {self.system}")
         return ", ".join(parts)
+
+    def manifest(self) -> JsonObject:
+        """Return it as a v1.Pod."""
+        pod = self.subject
+        asked = dict.fromkeys(sorted(pod.resources), "1")
+        spec: JsonObject = {
+            "containers": [{"name": "main", "image": "i", "resources": {"requests": asked}}],
+            "volumes": [{"name": f"v-{kind.lower()}", kind: {}} for kind in sorted(pod.volumes)],
+            "serviceAccountName": pod.service_account,
+        }
+        if self.system:
+            spec["os"] = {"name": self.system}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "labels": dict(pod.labels)},
+            "spec": spec,
+        }
 
 
 def _pairs(labels: Mapping[str, str], but: str) -> str:

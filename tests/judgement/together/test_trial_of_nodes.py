@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.judgement.test_cluster_objects import objects
 from tests.judgement.together.test_everywhere import ML, within
-from tests.judgement.together.test_overlapping import VISION
+from tests.judgement.together.test_trial import VISION
 from tests.judgement.together.test_warnings import policy, pool, spot, thorough
 from tests.laws.strategies import CLASSES, pods
 from tests.laws.world import decided, policy_set
@@ -79,7 +79,7 @@ def test_it_is_certain_for_every_pod_of_any_of_them() -> None:
 
 def test_an_incomplete_check_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """And it makes no policy unsatisfiable."""
-    monkeypatch.setattr("webhook.judgement.set_judgement.MOST_LOOKS_AT_NODES", 0)
+    monkeypatch.setattr("webhook.judgement.together.warnings.MOST_TRIED_OF_ALL", 0)
     read = Objects().documents(objects(NOTEBOOKS, GPUS, *CLASSES[:1]))
     judged = judge_set(read, nodes=NODES)
     told = [each for each in judged.findings if each.kind is Kind.NOT_CHECKED]

@@ -9,14 +9,15 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.judgement.together.test_everywhere import AB, AC, BC, within
-from tests.judgement.together.test_warnings import policies_of, policy, thorough, told
+from tests.judgement.together.test_warnings import policy, prepared, thorough, told
 from tests.judgement.together.test_witness import arrival, excluded
 from tests.laws.world import CLUSTER, policy_set
 from tests.wording import Wording, mentions
 from webhook.admission.engine import decide
-from webhook.judgement.together.overlapping import Overlap, overlapping, required
-from webhook.judgement.together.policy_view import Policy
-from webhook.judgement.together.warnings import of_policy
+from webhook.judgement.together.policy_view import Effort
+from webhook.judgement.together.trial import Conflict, Trial
+from webhook.judgement.together.warnings import Prepared, of_policy
+from webhook.policy.findings import Kind
 
 Json = dict[str, Any]
 WORKERS, ML, VISION = (
@@ -29,9 +30,10 @@ B = policy("b", match=ML, requirements=BC)
 C = policy("c", match=VISION, requirements=AC)
 
 
-def overlaps(ready: list[Policy], each: int = 10_000, most: int = 100_000) -> list[Overlap]:
-    """Those of all policies."""
-    return list(overlapping(list(required(ready)), frozenset(ready), each, most))
+def conflicts(ready: Prepared, steps: int = 400_000) -> list[Conflict]:
+    """What pods are rejected for, of all policies."""
+    found = Trial(ready.policies, ready.whole, None, Effort(steps)).conflicts(ready.policies)
+    return [each for each in found if each.kind is Kind.SOME_PODS_REJECTED]
 
 
 def test_three_overlapping_policies_are_reported_with_a_pod(wording: Wording) -> None:
@@ -46,8 +48,6 @@ def test_three_overlapping_policies_are_reported_with_a_pod(wording: Wording) ->
     "other",
     [
         {"requirements": within("b", "c")},
-        {"requirements": AC, "enforcement": "Audit"},
-        {"requirements": AC, "rollout": {"namespaces": ["ml-*"]}},
         {"overrides": AC},
         {"requirements": AC, "match": {"roles": ["master"]}},
         {"requirements": AC, "match": {"coordinator": True, "roles": ["worker"],
@@ -62,6 +62,19 @@ def test_overlaps_that_leave_a_node_for_every_pod_are_not_reported(other: Json) 
     Nor where a pod is found for each two of them alone.
     """
     assert told(A, B, policy("c", **{"match": VISION, **other})) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "when"),
+    [
+        ({"enforcement": "Audit"}, ", once 'c' is enforced"),
+        ({"rollout": {"namespaces": ["x"]}}, ""),
+    ],
+)
+def test_what_is_not_enforced_yet_is_reported_too(more: Json, when: str) -> None:
+    """As of two policies: with who has to be enforced for it."""
+    (line,) = told(A, B, policy("c", match=VISION, requirements=AC, **more))
+    mentions(line, f"is rejected{when}, such as")
 
 
 def test_an_overlap_for_all_pods_of_a_policy_is_reported_as_such(wording: Wording) -> None:
@@ -86,25 +99,25 @@ def test_four_that_leave_no_node_are_reported() -> None:
             zip("abcd", ({"kinds": ["job"]}, WORKERS, ML, VISION), strict=True)
         )
     ]
-    (overlap,) = overlaps(policies_of(crowd))
-    assert [each.name for each in overlap.policies] == ["p0", "p1", "p2", "p3"]
-    assert overlaps(policies_of(crowd[:3])) == []
+    (conflict,) = conflicts(prepared(crowd))
+    assert [each.name for each in (*conflict.others, conflict.policy)] == ["p0", "p1", "p2", "p3"]
+    assert conflicts(prepared(crowd[:3])) == []
 
 
 def test_every_author_of_an_overlap_gets_a_warning() -> None:
     """At the same policy, whichever it was."""
-    ready = policies_of([A, B, C, policy("d", requirements=within(*"abc"))])
+    ready = prepared([A, B, C, policy("d", requirements=within(*"abc"))])
     for name in "abc":
-        (finding,) = of_policy(ready, name)
+        (finding,) = of_policy(ready, name, None)
         assert finding.file == "placementpolicies/c"
-    assert of_policy(ready, "d") == []
+    assert of_policy(ready, "d", None) == []
 
 
 def test_of_those_that_require_the_same_one_with_a_pod_is_named() -> None:
     """Others of them may be for other pods."""
     elsewhere = policy("b0", match={"namespaces": ["web"]}, requirements=BC)
     (line,) = told(A, elsewhere, B, policy("c", match={**ML, **VISION}, requirements=AC))
-    assert "requirements of policies 'a', 'b'" in line
+    mentions(line, "policies 'a', 'b'")
 
 
 def test_of_many_that_require_the_same_a_few_are_tried() -> None:
@@ -113,14 +126,25 @@ def test_of_many_that_require_the_same_a_few_are_tried() -> None:
         policy(f"b{at}", match={"podSelector": {"matchLabels": {f"l{at}": "x"}}}, requirements=BC)
         for at in range(60)
     ]
-    assert len(overlaps(policies_of([A, *alike, C]), 150)) == 1
+    assert len(conflicts(prepared([A, *alike, C]), 100_000)) == 1
 
 
 def test_the_number_of_steps_is_limited() -> None:
-    """For one policy, and for all."""
-    ready = policies_of([A, B, C])
-    assert [len(overlaps(ready, each)) for each in (10, 200)] == [0, 1]
-    assert [len(overlaps(ready, 200, most)) for most in (10, 200)] == [0, 1]
+    """And it is said that not all is checked."""
+    ready = prepared([A, B, C])
+    assert [len(conflicts(ready, steps)) for steps in (100, 10_000)] == [0, 1]
+    found = Trial(ready.policies, ready.whole, None, Effort(100)).findings(ready.policies)
+    assert [each.kind for each in found] == [Kind.NOT_CHECKED]
+
+
+def test_a_pod_that_the_api_server_refuses_is_reported_with_the_setting() -> None:
+    """By the rules of the pod schema, to which the evaluation holds each pod."""
+    cost = {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "high"}}
+    ready = prepared([policy("cost", match=WORKERS, defaults=cost)])
+    found = Trial(ready.policies, ready.whole, None, Effort(10_000)).findings(ready.policies)
+    (finding,) = found
+    assert (finding.severity, finding.kind) == ("error", Kind.REFUSED_PODS)
+    mentions(finding.message, "fairlead.dev/role=worker", "pod-deletion-cost", "policy cost sets")
 
 
 narrow = st.sampled_from(
@@ -160,19 +184,19 @@ crowds = st.lists(st.tuples(narrow, wanted, excludes), min_size=4, max_size=6)
 
 @thorough
 @given(crowds)
-def test_the_pod_of_an_overlap_is_rejected_by_the_engine(crowd: list[Any]) -> None:
-    """All of the policies take part, and without any one of them it would be let in."""
+def test_what_a_trial_reports_is_so_by_the_engine(crowd: list[Any]) -> None:
+    """All of the policies take part, and without any one of them the pod would be let in."""
     documents = [
         policy(f"p{at}", match=match, requirements=required_of_nodes, **more)
         for at, (match, required_of_nodes, more) in enumerate(crowd)
     ]
-    found = overlaps(policies_of(documents))
-    event(f"told: {bool(found)}")
-    for overlap in found:
-        named = {each.name for each in overlap.policies}
-        pod = arrival(overlap.pod)
+    found = conflicts(prepared(documents))
+    event(f"told: {bool(found)}, of three: {any(len(each.others) > 1 for each in found)}")
+    for conflict in found:
+        named = {each.name for each in (conflict.policy, *conflict.others)}
+        pod = arrival(conflict.pod)
         decision = decide(pod, policy_set(documents), CLUSTER)
-        assert (decision.result, named <= set(decision.policies)) == ("rejected", True), overlap
+        assert (decision.result, named <= set(decision.policies)) == ("rejected", True), conflict
         for left_out in named:
             few_of = [each for each in documents if each["metadata"]["name"] in named - {left_out}]
-            assert decide(pod, policy_set(few_of), CLUSTER).result != "rejected", overlap
+            assert decide(pod, policy_set(few_of), CLUSTER).result != "rejected", conflict

@@ -1,0 +1,109 @@
+"""Findings about one policy by itself, and when a finding comes true."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from webhook.judgement.together.policy_view import limits
+from webhook.placement.fold import fold
+from webhook.placement.label_values import int64
+from webhook.placement.settings import CapacitySetting
+from webhook.policy.findings import Kind
+from webhook.policy.load import later_marks_written
+from webhook.policy.refused_pods import refused_settings
+from webhook.shortening import first_few
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from webhook.judgement.together.policy_view import LocatedSetting, Policy
+    from webhook.placement.bundle import Bundle
+    from webhook.placement.settings import PlacementSetting
+    from webhook.policy.findings import Finding, Path, Severity
+
+_NAMED: Final = 3
+
+
+def findings(policy: Policy) -> Iterator[Finding]:
+    """Yield settings of a policy that the API server rejects, or that contradict its other
+    settings.
+    """
+    yield from refused_settings(policy.document)
+    yield from later_marks_written(policy.document)
+    required = policy.of_parts("requirements")
+    if policy.contradictory:
+        why = _fold(policy, required).contradictions[0]
+        what = f"every pod that it matches is rejected: {why}"
+        severity: Severity = "error" if policy.enforced else "warning"
+        yield policy.document.finding(
+            _first_rejected(policy, required),
+            what + once_enforced([policy]),
+            severity,
+            about=policy.name,
+            kind=Kind.EVERY_POD_REJECTED,
+        )
+        return
+    # Of a class another policy's requirement may come first.
+    sure = [located for located in required if not isinstance(located.setting, CapacitySetting)]
+    for part in ("overrides", "defaults"):
+        before: list[LocatedSetting] = []
+        for located in policy.of_parts(part):
+            if not located.limits:
+                continue
+            if _is_dropped(policy, [], located):
+                value = f"{located.setting.describe_value}{_hint(located.setting)}"
+                what = f"no pod gets it: no node can meet {value}"
+                yield _impossible(policy, located, what)
+            elif _is_dropped(policy, sure, located):
+                what = "no pod gets it: no node meets both it and the policy's own requirements"
+                yield policy.document.finding(
+                    located.path, what, "warning", kind=Kind.NEVER_APPLIED
+                )
+            elif _is_dropped(policy, before, located):
+                # Pods for which another policy decides those settings do get this one.
+                what = f"no node meets both it and the other {part} of the policy"
+                yield _impossible(policy, located, what, Kind.CONTRADICTS_ITSELF)
+            else:
+                before.append(located)
+
+
+def _impossible(
+    policy: Policy, located: LocatedSetting, what: str, kind: Kind = Kind.IMPOSSIBLE_SETTING
+) -> Finding:
+    about = f"{policy.name} {located.setting.part} {located.setting.field}"
+    return policy.document.finding(located.path, what, about=about, kind=kind)
+
+
+def _hint(setting: PlacementSetting) -> str:
+    """Return why no label meets a bound that looks possible."""
+    requirements = (r for term in limits(setting) for r in term.get("matchExpressions") or ())
+    below = (r for r in requirements if r.get("operator") == "Lt")
+    if any((int64(value) or 0) <= 0 for r in below for value in r.get("values") or ()):
+        return ", for no label is a negative number"
+    return ""
+
+
+def _fold(policy: Policy, some: Iterable[LocatedSetting]) -> Bundle:
+    return fold((policy.name,), [located.setting for located in some])
+
+
+def _first_rejected(policy: Policy, required: Sequence[LocatedSetting]) -> Path:
+    rejected = {e.field for e in _fold(policy, required).trace if e.outcome == "rejected"}
+    return next(located.path for located in required if located.setting.field in rejected)
+
+
+def _is_dropped(policy: Policy, before: Sequence[LocatedSetting], located: LocatedSetting) -> bool:
+    trace = _fold(policy, [*before, located]).trace
+    return any((line.outcome, line.field) == ("dropped", located.setting.field) for line in trace)
+
+
+def once_enforced(policies: Iterable[Policy]) -> str:
+    """Return when a finding about the policies comes true, if not now."""
+    names = [repr(each.name) for each in _audited(policies)]
+    if not names:
+        return ""
+    return f", once {first_few(names, _NAMED)} {'is' if len(names) == 1 else 'are'} enforced"
+
+
+def _audited(policies: Iterable[Policy]) -> list[Policy]:
+    return [each for each in dict.fromkeys(policies) if each.model.spec.enforcement == "Audit"]

@@ -1,0 +1,491 @@
+"""What policies do to one pod together: the evaluation decides representative pods of a set.
+
+A pod of each policy, of each two that may conflict, and of more that limit nodes. These policies
+are tried alone, as if enforced. That pods are rejected, or have no node, is reported if it is so
+beside all others that are enforced, too. Exceptions do not count, because they end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from webhook.admission.arrival import Cluster
+from webhook.evaluation.plugins import UNREAD
+from webhook.evaluation.world import World
+from webhook.judgement.together.alone import once_enforced
+from webhook.judgement.together.policy_view import unfinished
+from webhook.judgement.together.witness import find
+from webhook.placement.settings import MemberSetting, TolerationSetting
+from webhook.policy.findings import Kind
+from webhook.shortening import first_few
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from webhook.judgement.together.policy_view import Effort, LocatedSetting, Policy
+    from webhook.judgement.together.witness import Witness
+    from webhook.placement.nodes import Node
+    from webhook.placement.trace import Outcome
+    from webhook.policy.findings import Finding, Path
+    from webhook.policy.policy_set import PolicySet
+
+# Policies that are put together; of those with equal settings, how many are tried.
+_MOST: Final = 5
+_MOST_ALIKE: Final = 4
+_NAMED: Final = 3
+# Steps of an effort: for the evaluation of a pod, the search for one, and two matches compared.
+_EVALUATION, _SEARCH, _LOOK = 80, 12, 1
+_REJECTED: Final = "rejected"
+_NO_NODE: Final = "no node"
+# What two policies have in common if both limit nodes, and the nodes are known.
+_NODES: Final = "/nodes"
+_KINDS: Final[Mapping[Outcome, Kind]] = {
+    "rejected": Kind.SOME_PODS_REJECTED,
+    "dropped": Kind.DROPPED_BESIDE,
+    "lost": Kind.EQUAL_PRIORITY,
+}
+# {others}: "policy 'a'" or "policies 'a', 'b'", which {require}; {both}: who match the pod; {once}:
+# from when on it is so, if not now.
+_TEXTS: Final[Mapping[Kind, str]] = {
+    Kind.SOME_PODS_REJECTED: "contradicts what {others} {require}: a pod that {both} match is "
+    "rejected{once}, such as one {pod}",
+    Kind.DROPPED_BESIDE: "is dropped from pods that {others} {match} too{once}, such as one {pod}: "
+    "no node meets both",
+    Kind.EQUAL_PRIORITY: "{others} {override} it too, with equal priority: the order of names "
+    "decides{once}, as for a pod {pod}",
+    Kind.REFUSED_PODS: "the API server refuses a pod that {both} match{once}, such as one {pod}: "
+    "{why}",
+    Kind.NO_NODE: "leaves none of the {why} nodes together with {others}: {pending}",
+}
+
+
+class _Outcome(NamedTuple):
+    """What happens to a pod: what becomes of each setting, and what is wrong with it: refusals by
+    the API server, `_REJECTED`, `_NO_NODE`."""
+
+    lines: frozenset[tuple[str, str, str, Outcome]]
+    faults: frozenset[str]
+
+    @property
+    def refusals(self) -> frozenset[str]:
+        """Why the API server refuses it."""
+        return self.faults - {_REJECTED, _NO_NODE}
+
+
+class _Effect(NamedTuple):
+    """What two policies do together: which settings of which of the two (0: the first) are without
+    effect or reject the pod, and what else is wrong with it."""
+
+    settings: tuple[tuple[int, int, Kind], ...] = ()
+    faults: frozenset[str] = frozenset()
+
+
+_NOTHING: Final = _Effect()
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """What policies do together, and none of them without the others.
+
+    policy:  the one that is to be changed; `path`: where it says so
+    certain: the policy all of whose pods it concerns; None if not known
+    """
+
+    policy: Policy
+    path: Path
+    kind: Kind
+    others: tuple[Policy, ...]
+    pod: Witness
+    why: str = ""
+    certain: Policy | None = None
+
+    @property
+    def alike(self) -> tuple[object, ...]:
+        """What conflicts have in common that are one finding."""
+        future = bool(once_enforced((self.policy, *self.others)))
+        several = len(self.others) > 1 and self.others
+        return self.policy.name, self.path, self.kind, self.why, future, several, self.certain
+
+
+class Trial:
+    """Tries the policies, which are given in their order; `whole` is the set of all of them."""
+
+    def __init__(
+        self,
+        policies: Sequence[Policy],
+        whole: PolicySet,
+        nodes: Sequence[Node] | None,
+        effort: Effort,
+    ) -> None:
+        self._policies = policies
+        self._whole = whole
+        self._total = len(nodes or ())
+        self._nodes = _different(nodes, policies, whole) if nodes else None
+        self._effort = effort
+        self._places = {each.name: at for at, each in enumerate(whole.policies)}
+        self._large: dict[tuple[int, ...], PolicySet] = {}
+        self._alone: dict[str, _Outcome] = {}
+        self._pairs: dict[tuple[bytes, bytes], _Effect] = {}
+        self._by_token: dict[str, list[int]] = {}
+        for at, policy in enumerate(policies):
+            for token in self._tokens(policy):
+                self._by_token.setdefault(token, []).append(at)
+
+    def findings(
+        self,
+        chosen: Sequence[Policy],
+        *,
+        level: bool = True,
+        reported: Collection[frozenset[Policy]] = (),
+    ) -> Iterator[Finding]:
+        """Yield findings that involve the chosen policies.
+
+        Without `level`, overrides of equal priority are not reported. Groups in `reported` are
+        already known to reject pods.
+        """
+        found: dict[tuple[object, ...], list[Conflict]] = {}
+        for each in self.conflicts(chosen):
+            known = frozenset((each.policy, *each.others)) in reported
+            if not (known and each.kind is Kind.SOME_PODS_REJECTED) and (
+                level or each.kind is not Kind.EQUAL_PRIORITY
+            ):
+                found.setdefault(each.alike, []).append(each)
+        for alike in found.values():
+            yield self._finding(sorted(alike, key=lambda each: [e.order for e in each.others]))
+        if self._effort.is_over and chosen:
+            yield unfinished(chosen[-1])
+
+    def conflicts(self, chosen: Sequence[Policy]) -> Iterator[Conflict]:
+        """Yield what the chosen policies do together with others, and refusals of their own
+        pods."""
+        done: set[str] = set()
+        for policy in chosen:
+            done.add(policy.name)
+            pod = find((policy,))
+            if pod is not None and (seen := self._own(policy, pod)):
+                for why in sorted(seen.refusals):
+                    yield Conflict(policy, ("spec",), Kind.REFUSED_PODS, (), pod, why, policy)
+                yield from self._as_served(policy, pod, seen)
+            for other in self._near(policy):
+                one, two = (policy, other) if policy.order < other.order else (other, policy)
+                known = self._pairs.get((one.mind, two.mind))
+                if other.name not in done and known != _NOTHING and self._meet(one, two):
+                    yield from self._pair(one, two)
+        told: set[str] = set()
+        for policy in chosen:
+            for conflict in self._groups(policy):
+                if conflict.policy.name not in told:
+                    told.add(conflict.policy.name)
+                    yield conflict
+
+    def _near(self, policy: Policy) -> Iterator[Policy]:
+        """Yield the policies of other settings that may conflict with it, in their order."""
+        near = {at for token in self._tokens(policy) for at in self._by_token[token]}
+        for at in sorted(near):
+            if self._policies[at].mind != policy.mind:
+                yield self._policies[at]
+
+    def _meet(self, one: Policy, two: Policy) -> bool:
+        """Return whether a pod may get settings of both; False, if there is no time."""
+        look = _LOOK * max(one.work_to_match, two.work_to_match)
+        return self._effort.spend(look) and not one.apart(two)
+
+    def _pair(self, one: Policy, two: Policy) -> Iterator[Conflict]:
+        both, key = (one, two), (one.mind, two.mind)
+        pod = self._find(both)
+        if pod is None:
+            return
+        if key not in self._pairs:
+            self._pairs[key] = self._effect(both, pod)
+        effect = self._pairs[key]
+        for at, setting, kind in effect.settings:
+            policy, other = both if at == 0 else (two, one)
+            level = one.model.spec.priority == two.model.spec.priority
+            if kind is Kind.EQUAL_PRIORITY and not level:
+                continue
+            if kind is not Kind.SOME_PODS_REJECTED or self._is_so(both, pod):
+                yield Conflict(policy, policy.hard[setting].path, kind, (other,), pod)
+        for fault in sorted(effect.faults):
+            yield from self._of_group(both, pod, fault)
+
+    def _effect(self, both: tuple[Policy, Policy], pod: Witness) -> _Effect:
+        """Return what two policies do together, and neither does alone."""
+        seen = self._evaluated(both, pod)
+        if seen is None:
+            return _NOTHING
+        own = [each for policy in both if (each := self._own(policy, pod))]
+        lines = seen.lines.difference(*(each.lines for each in own))
+        settings = [
+            (at, setting, kind)
+            for at, policy in enumerate(both)
+            for setting, located in enumerate(policy.hard)
+            if (kind := _kind(located, lines, policy, both[1 - at]))
+        ]
+        faults = (each for each in seen.faults - {_REJECTED} if self._needs_all(both, pod, each))
+        return _Effect(tuple(settings), frozenset(faults))
+
+    def _as_served(self, policy: Policy, pod: Witness, alone: _Outcome) -> Iterator[Conflict]:
+        """Yield why the API server refuses the policy's pod beside all policies that match it."""
+        group = self._served_with((policy,), pod)
+        seen = self._evaluated(group, pod)
+        for fault in sorted(seen.refusals - alone.refusals) if seen else ():
+            least = self._least(group, pod, fault)
+            if policy in least:
+                yield from self._of_group(least, pod, fault)
+
+    def _served_with(self, group: Sequence[Policy], pod: Witness) -> list[Policy]:
+        """Return the group, and the others that match the pod and are enforced."""
+        matching = {self._whole.policies[at].name for at in self._whole.matching(pod.subject)}
+        return [
+            each
+            for each in self._policies
+            if each in group or (each.name in matching and each.enforced)
+        ]
+
+    def _groups(self, policy: Policy) -> Iterator[Conflict]:
+        """Yield minimal groups of three and more that leave no node, the policy among them."""
+        if not self._leaves_some(policy):
+            return
+        # Of policies with equal settings, a few are tried.
+        alike: dict[bytes, list[Policy]] = {}
+        rivals = []
+        for each in self._near(policy):
+            tried = alike.setdefault(each.mind, [])
+            if len(tried) < _MOST_ALIKE and self._leaves_some(each) and self._meet(policy, each):
+                tried.append(each)
+                rivals.append(each)
+        covered: set[str] = set()
+        for first in rivals:
+            if first.name not in covered:
+                yield from self._grown(policy, first, rivals, covered)
+
+    def _grown(
+        self, policy: Policy, first: Policy, rivals: Sequence[Policy], covered: set[str]
+    ) -> Iterator[Conflict]:
+        """Put rivals to the two as long as a node is left; yield what leaves none."""
+        group: tuple[Policy, ...] = (policy, first)
+        for other in rivals:
+            if len(group) == _MOST:
+                return
+            if any(each.mind == other.mind or not self._meet(each, other) for each in group):
+                continue
+            larger = (*group, other)
+            pod = self._find(larger)
+            seen = pod and self._evaluated(larger, pod)
+            if not seen or not pod:
+                continue
+            fault = next((each for each in (_REJECTED, _NO_NODE) if each in seen.faults), None)
+            if fault is None:
+                group = larger
+                covered.add(other.name)
+                continue
+            least = self._least(larger, pod, fault)
+            if len(least) > 2 and policy in least:
+                covered.add(other.name)
+                yield from self._of_group(least, pod, fault)
+
+    def _of_group(self, group: Sequence[Policy], pod: Witness, fault: str) -> Iterator[Conflict]:
+        *others, last = group = sorted(group, key=lambda each: each.order)
+        pod = find(group) or pod
+        if fault not in (_REJECTED, _NO_NODE):
+            yield Conflict(last, ("spec",), Kind.REFUSED_PODS, tuple(others), pod, fault)
+        elif not self._is_so(group, pod):
+            return
+        elif fault == _REJECTED:
+            path = ("spec", "requirements")
+            yield Conflict(last, path, Kind.SOME_PODS_REJECTED, tuple(others), pod)
+        else:
+            yield self._without_node(group, pod)
+
+    def _without_node(self, group: Sequence[Policy], pod: Witness) -> Conflict:
+        *others, last = group
+        # The last first: the finding is reported there.
+        certain = next((each for each in reversed(group) if self._is_certain(each, group)), None)
+        paths = [located.path for located in last.settings if located.limits]
+        path = paths[0] if len(paths) == 1 else ("spec",)
+        why = str(self._total)
+        return Conflict(last, path, Kind.NO_NODE, tuple(others), pod, why, certain)
+
+    def _least(self, group: Sequence[Policy], pod: Witness, fault: str) -> list[Policy]:
+        """Return a part of the group with the same fault, and of which none may be left out."""
+        left = list(group)
+        for each in group:
+            fewer = [other for other in left if other is not each]
+            seen = self._evaluated(fewer, pod) if fewer else None
+            if seen and fault in seen.faults:
+                left = fewer
+        return [] if self._effort.is_over else left
+
+    def _needs_all(self, group: Sequence[Policy], pod: Witness, fault: str) -> bool:
+        return len(self._least(group, pod, fault)) == len(group)
+
+    def _is_so(self, group: Sequence[Policy], pod: Witness) -> bool:
+        """Return whether the pod is rejected or has no node beside all that is enforced, too."""
+        found = self._evaluated(self._served_with(group, pod), pod, of=group)
+        return found is None or bool(found.faults & {_REJECTED, _NO_NODE})
+
+    def _is_certain(self, one: Policy, policies: Sequence[Policy]) -> bool:
+        """Return whether it holds for each pod of one of the policies, which is enforced itself.
+
+        All the others are enforced for each of these pods, and no further policy restricts nodes
+        for some of them, because that may override these settings, or allow nodes.
+        """
+        if not one.enforced or not all(each.outruns(one) for each in policies):
+            return False
+        beside = (each for each in self._policies if each not in policies and not each.apart(one))
+        return not any(each.concerns_nodes for each in beside)
+
+    def _find(self, policies: Sequence[Policy]) -> Witness | None:
+        work = max(each.work_to_match for each in policies)
+        return find(policies) if self._effort.spend(_SEARCH * work) else None
+
+    def _own(self, policy: Policy, pod: Witness) -> _Outcome | None:
+        if policy.name not in self._alone:
+            found = self._evaluated((policy,), pod)
+            if found is None:
+                return None
+            self._alone[policy.name] = found
+        return self._alone[policy.name]
+
+    def _evaluated(
+        self, group: Sequence[Policy], pod: Witness, of: Sequence[Policy] = ()
+    ) -> _Outcome | None:
+        """Return what happens to the pod with these policies alone; None if they, or those in `of`,
+        do not all take part, or if there is no time."""
+        work = max(each.work for each in group) * (_EVALUATION + len(group))
+        if not self._effort.spend(work):
+            return None
+        space = pod.subject.namespace
+        world = World(
+            policies=self._set_of(group),
+            cluster=Cluster(),
+            namespaces={space: pod.subject.namespace_labels},
+            now=None,
+            configuration=None,
+            classes=None,
+            plugins=UNREAD,
+            nodes=self._nodes,
+            server=None,
+        )
+        found = world.evaluate(pod.manifest(), space, led=False)
+        decision = found.decision
+        if not {each.name for each in of or group} <= {*decision.policies}:
+            return None
+        faults = set(found.refusals)
+        if not decision.allowed:
+            faults = {_REJECTED}
+        elif self._nodes and any(map(self._limiting, group)):
+            faults |= {_NO_NODE} if found.nodes and found.nodes.none_left else set()
+        return _Outcome(
+            frozenset((e.policy, e.part, e.field, e.outcome) for e in decision.trace),
+            frozenset(faults),
+        )
+
+    def _set_of(self, group: Sequence[Policy]) -> PolicySet:
+        places = tuple([self._places[each.name] for each in group])
+        if len(places) <= _MOST:
+            return self._whole.only(places)
+        if places not in self._large:
+            self._large[places] = self._whole.only(places)
+        return self._large[places]
+
+    def _leaves_some(self, policy: Policy) -> bool:
+        """Return whether the policy limits nodes, and by itself leaves some, as far as known."""
+        alone = self._alone.get(policy.name)
+        return self._limiting(policy) and not (alone and _NO_NODE in alone.faults)
+
+    def _limiting(self, policy: Policy) -> bool:
+        settings = policy.settings if self._nodes else policy.of_parts("requirements")
+        return any(each.limits for each in settings)
+
+    def _tokens(self, policy: Policy) -> set[str]:
+        """Return what two policies must have in common to conflict."""
+        found = {_NODES} if self._nodes and policy.concerns_nodes else set[str]()
+        for located in policy.hard:
+            setting = located.setting
+            found.update(f"node {key}" for key in located.rivals)
+            if isinstance(setting, TolerationSetting):
+                found.add(f"toleration {setting.toleration.get('key') or ''}")
+            elif not (isinstance(setting, MemberSetting) and setting.map == "nodeSelector"):
+                found.add(setting.field)
+        return found
+
+    def _finding(self, alike: Sequence[Conflict]) -> Finding:
+        first = alike[0]
+        policy, kind = first.policy, first.kind
+        others = list(dict.fromkeys(other for each in alike for other in each.others))
+        once = once_enforced([policy, *others])
+        text = _TEXTS[kind].format(
+            others=_listed(others, together=len(first.others) > 1, each=kind is Kind.NO_NODE),
+            require="requires" if len(others) == 1 else "require",
+            match="matches" if len(others) == 1 else "match",
+            override="overrides" if len(others) == 1 else "override",
+            both=("it", "both", "all of them")[min(len(first.others), 2)],
+            pod=first.pod,
+            why=first.why,
+            pending=_pending(first, once),
+            once=once,
+        )
+        if not first.others:
+            text = text.replace("that it match,", "that it matches,")
+        certain = first.certain is not None
+        return policy.document.finding(
+            first.path,
+            text,
+            "error" if certain and policy.enforced else "warning",
+            about=kind if kind is not Kind.REFUSED_PODS else f"{policy.name} {first.why}",
+            kind=kind,
+        )
+
+
+def _kind(
+    located: LocatedSetting,
+    lines: Collection[tuple[str, str, str, Outcome]],
+    policy: Policy,
+    other: Policy,
+) -> Kind | None:
+    """Return what becomes of a policy's setting beside the other policy; None for its effect."""
+    setting = located.setting
+    for outcome, kind in _KINDS.items():
+        if (policy.name, setting.part, setting.field, outcome) in lines:
+            if outcome != "lost":
+                return kind
+            rivals = {each.setting.field for each in other.of_parts("overrides")}
+            if setting.part == "overrides" and setting.field in rivals:
+                return kind
+    return None
+
+
+def _listed(others: Sequence[Policy], *, together: bool, each: bool) -> str:
+    names = first_few([repr(other.name) for other in others], _NAMED)
+    if len(others) == 1:
+        return f"policy {names}"
+    if together:
+        return f"policies {names} together" if not each else f"policies {names}"
+    return f"any of policies {names}" if each else f"policies {names}"
+
+
+def _pending(conflict: Conflict, once: str) -> str:
+    if conflict.certain:
+        of = conflict.certain
+        which = "it" if of is conflict.policy else f"policy {of.name!r}"
+        return f"every pod that {which} matches stays Pending{once}"
+    both = "both" if len(conflict.others) == 1 else "all of them"
+    return f"a pod that {both} match stays Pending{once}, such as one {conflict.pod}"
+
+
+def _different(nodes: Sequence[Node], policies: Sequence[Policy], whole: PolicySet) -> list[Node]:
+    """Return one of all nodes that no policy and no class can tell apart."""
+    keys = frozenset[str]().union(
+        *(located.limits for policy in policies for located in policy.settings),
+        *(each.keys for each in whole.classes.values()),
+    )
+    # A field has a slash before its name.
+    named = any(key.startswith("/") for key in keys)
+    listed = sorted(keys)
+    found = {
+        repr(([node.labels.get(key) for key in listed], named and node.name, *node[2:])): node
+        for node in reversed(nodes)
+    }
+    return list(found.values())
