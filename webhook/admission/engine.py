@@ -151,14 +151,6 @@ def merged_if_held(received: ReceivedPod, policies: PolicySet, cluster: Cluster)
     return evaluate(held, part_in(held, policies), policies, cluster, audit=False).merged
 
 
-def rejections_if_held(
-    received: ReceivedPod, policies: PolicySet, cluster: Cluster
-) -> Sequence[str]:
-    """Return why requirements would reject a DaemonSet's pod that is left alone, else nothing."""
-    merged = merged_if_held(received, policies, cluster)
-    return merged.rejections if merged else ()
-
-
 def _node(own: PodPlacement, cluster: Cluster) -> Node | None:
     """Return the only node that the pod can run on (nodeName or affinity), if it is known."""
     name = own.node_name or node_affinity.only_node(own.required)

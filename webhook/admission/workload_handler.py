@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from webhook import names
 from webhook.admission import review
-from webhook.admission.advice import warnings
-from webhook.admission.arrival import OF_DAEMON_SET, Arrival
-from webhook.admission.engine import decide_received, receive_pod, rejections_if_held
+from webhook.admission.arrival import OF_DAEMON_SET
+from webhook.admission.engine import receive_pod
 from webhook.admission.handler import Reply, problem
 from webhook.admission.shape import Shapes
 from webhook.admission.workload_warnings import (
@@ -26,6 +25,8 @@ from webhook.admission.workload_warnings import (
 )
 from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN
 from webhook.errors import ClusterError, InvalidPod, InvalidReview, InvalidRun, NotSynced
+from webhook.evaluation.plugins import UNREAD
+from webhook.evaluation.world import World
 from webhook.identity import misread, unknown_keys
 from webhook.placement.daemon import held_off
 from webhook.placement.nodes import work
@@ -36,9 +37,8 @@ from webhook.workloads.object import ANSWERED, Object
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
-    from datetime import datetime
 
-    from webhook.admission.arrival import Cluster, DecisionInputs
+    from webhook.admission.arrival import DecisionInputs
     from webhook.admission.decision import ReceivedPod
     from webhook.admission.workload_warnings import Group
     from webhook.placement.shapes import JsonObject
@@ -61,6 +61,8 @@ MOST_ASKED: Final = 6
 # the object twice (new and old). A larger workload is not checked, and its author gets a warning:
 # a Run with twice as many values blocks the event loop for half a second.
 MOST_VALUES: Final = 32_768
+# Bytes of a review whose pods are held against the pod schema as decided, at some 10 µs per KB.
+MOST_BYTES: Final = 65_536
 # Limit on the size of a DaemonSet's template times the number of nodes, as it is checked per node.
 _MOST_WORK: Final = 200_000
 # An empty user would mean "offline", where the engine trusts the pod's own metadata. The future
@@ -98,11 +100,12 @@ class _About(NamedTuple):
 
 
 class _Workload(NamedTuple):
-    """The review: `old` is the object to be replaced, None for a creation."""
+    """The review of `size` bytes: `old` is the object to be replaced, None for a creation."""
 
     about: _About
     new: JsonObject
     old: JsonObject | None
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +113,16 @@ class _Facts:
     """The inputs for one workload.
 
     `unmarked` are the warnings for its pods without a run; `reached`: the webhook gets other ones.
+    `small`: its pods are held against the pod schema as they are decided.
     """
 
-    policies: PolicySet
+    world: World
     shapes: Shapes
-    cluster: Cluster
     namespace: str
     labels: Mapping[str, str]
     controller: str
-    now: datetime
     unmarked: tuple[str, ...]
+    small: bool
     reached: bool
 
 
@@ -265,15 +268,26 @@ class WorkloadHandler:
         policies = self._inputs.serving()
         if self._shapes is None or self._shapes[0] is not policies:
             self._shapes = policies, Shapes(policies)
+        namespace = workload.about.namespace
+        world = World(
+            policies=policies,
+            cluster=self._inputs.cluster(),
+            namespaces={namespace: labels},
+            now=self._inputs.now(),
+            configuration=None,
+            classes=None,
+            plugins=UNREAD,
+            nodes=None,
+            server=None,
+        )
         return _Facts(
-            policies,
+            world,
             self._shapes[1],
-            self._inputs.cluster(),
-            workload.about.namespace,
+            namespace,
             labels,
             _CONTROLLERS.get(workload.about.kind, _CONTROLLER),
-            self._inputs.now(),
             _unmarked(workload),
+            workload.size <= MOST_BYTES,
             doubtful and any(self._reached(each, labels) for each in templates),
         )
 
@@ -284,10 +298,8 @@ class WorkloadHandler:
     def _outcome(
         self, facts: _Facts, known: _Known, pods: PodTemplate, pod: JsonObject
     ) -> PodOutcome:
-        arrival = Arrival(
-            pod, facts.namespace, facts.labels, facts.controller, facts.now, led=pods.led
-        )
-        received = receive_pod(arrival, facts.policies.sources)
+        arrival = facts.world.arrival(pod, facts.namespace, led=pods.led, user=facts.controller)
+        received = receive_pod(arrival, facts.world.policies.sources)
         if received is None:
             metadata = pod["metadata"]
             keys = metadata.get("labels") or {}, metadata.get("annotations") or {}
@@ -307,13 +319,8 @@ class WorkloadHandler:
         return known[alike]
 
     def _judge_pod(self, received: ReceivedPod, facts: _Facts) -> PodOutcome:
-        decision = decide_received(received, facts.policies, facts.cluster)
-        pod = received.arrival.pod
-        texts = warnings(pod, decision)
-        texts += [
-            warning(f"left alone, but does not meet a requirement: {reason}")
-            for reason in rejections_if_held(received, facts.policies, facts.cluster)
-        ]
+        found = facts.world.decided(received.arrival)
+        decision, pod, texts = found.decision, received.arrival.pod, [*found.warnings]
         nodes = self._inputs.nodes()
         final = decision.placement
         effort = work(final) * len(nodes) if nodes and final else 0
@@ -324,9 +331,11 @@ class WorkloadHandler:
         # The API server adds what the RuntimeClass has to the pods, not to the template.
         spec = {key: value for key, value in pod["spec"].items() if key != "runtimeClassName"}
         template = {**pod, "spec": spec}
-        if no_node := self._inputs.unplaceable(template, decision, facts.policies):
+        if no_node := self._inputs.unplaceable(template, decision, facts.world.policies):
             texts.append(no_node)
-        return PodOutcome("" if decision.allowed else decision.reason, tuple(texts))
+        refusals = found.refusals if facts.small and decision.allowed else ()
+        rejection = "; ".join(refusals) if decision.allowed else decision.reason
+        return PodOutcome(rejection, tuple(texts))
 
 
 def _parse_workload(body: bytes) -> _Workload:
@@ -341,7 +350,7 @@ def _parse_workload(body: bytes) -> _Workload:
         kind=str(new.get("kind"))[:MAX_LABEL],
         name=(name or Object(ANSWERED, new).name)[:MAX_SUBDOMAIN],
     )
-    return _Workload(about, new, old if isinstance(old, dict) else None)
+    return _Workload(about, new, old if isinstance(old, dict) else None, len(body))
 
 
 def _marked(workload: JsonObject) -> bool:

@@ -102,9 +102,24 @@ class World:
 
         Raises InvalidPod if a placement field of the pod has a wrong type.
         """
+        return self.decided(self.arrival(pod, namespace, led=led, user=user, groups=groups))
+
+    def arrival(
+        self,
+        pod: JsonObject,
+        namespace: str,
+        *,
+        led: bool,
+        user: str = "",
+        groups: Collection[str] = (),
+    ) -> Arrival:
+        """Return a new v1.Pod as the webhook gets it; the arguments are those of `evaluate`."""
         labels = labels_of(namespace, self.namespaces)
         pod = admit(pod, namespace, self.plugins, self.cluster.node)
-        arrival = Arrival(pod, namespace, labels, user, self.now, groups, led)
+        return Arrival(pod, namespace, labels, user, self.now, groups, led)
+
+    def decided(self, arrival: Arrival) -> Evaluation:
+        """Return what happens to a pod that the webhook gets. Raises as `evaluate` does."""
         return Evaluation(self, arrival, self._sent(arrival))
 
     def _sent(self, arrival: Arrival) -> Decision:
