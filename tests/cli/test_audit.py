@@ -10,13 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
-from tests.test_audited import REFUSED, event, exposed
-from tests.wording import Wording, line_with, mentions
+from tests.test_audited import exposed
+from tests.wording import mentions
 from webhook.cli.audit import command, read_metrics
 from webhook.errors import ClusterError
 from webhook.server.webhook_metrics import Metrics
-
-STRICT = {"policies": ["strict"], "differs": True, "rejections": [REFUSED]}
 
 
 def metrics_of(outcome: str) -> str:
@@ -24,28 +22,6 @@ def metrics_of(outcome: str) -> str:
     metrics = Metrics()
     metrics.audited("strict", "research", outcome)
     return exposed(metrics)
-
-
-def test_the_audit_log_tells_pods_and_messages(tmp_path: Path) -> None:
-    """The exit code says that somebody would have been rejected."""
-    log = tmp_path / "audit.log"
-    log.write_bytes(event(STRICT, name="mnist-0") + event({"policies": ["a"], "differs": False}))
-    result = CliRunner().invoke(command, ["--audit-log", str(log)])
-    assert result.exit_code == 1
-    lines = [" ".join(line.split()) for line in result.output.splitlines()]
-    assert lines[2:4] == ["research strict 1 0 0", "research a 0 0 1"]
-    subject = line_with(lines, "strict in research", "(mnist-0)")
-    assert " ".join(lines[lines.index(subject) + 1 :]) == REFUSED
-
-
-def test_what_pods_are_called_does_not_steer_a_terminal(tmp_path: Path) -> None:
-    """The API server records a pod before it looks at its name, which its author has chosen."""
-    log = tmp_path / "audit.log"
-    log.write_bytes(event({**STRICT, "rejections": [f"{REFUSED}\x1b[2J"]}, name="m\x1b]0;x\x07\na"))
-    result = CliRunner().invoke(command, ["--audit-log", str(log)], color=True)
-    assert "strict in research (m\\x1b]0;x\\x07 a):" in result.output
-    assert "\\x1b[2J" in result.output
-    assert {text[:2] for text in result.output.split("\x1b")[1:]} == {"[3", "[0"}
 
 
 def test_a_missing_answer_is_not_a_rejection(tmp_path: Path) -> None:
@@ -67,102 +43,27 @@ def test_metrics_of_all_replicas_are_one_sum(tmp_path: Path) -> None:
     (row,) = json.loads(result.output)["rows"]
     assert (row["namespace"], row["policy"]) == ("research", "strict")
     assert (row["rejects"], row["changes"], row["same"]) == (0, 2, 1)
+    assert row["now"] == {"rejects": 0, "changes": 0, "same": 0}
 
 
-def test_a_missing_match_is_reported(wording: Wording) -> None:
-    """Of pods that were decided on; standard input will do."""
-    result = CliRunner().invoke(command, ["--audit-log", "-"], input=decided())
-    assert result.exit_code == 0
-    mentions(result.output, "created in the log: 1", "by Fairlead: 1", "No policy under Audit")
-    wording(result.output)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        event(STRICT)[:-10],
-        event(STRICT).strip() + event(STRICT),
-        b'{"metadata":\n',
-        json.dumps(
-            {
-                **json.loads(event(STRICT)),
-                "annotations": {"pods-0.fairlead.dev/audit": '{"policies":["b"],"differs":tr'},
-            }
-        ).encode(),
-    ],
-    ids=["cut", "two in one", "over several lines", "annotation"],
-)
-def test_lines_that_cannot_be_read_are_counted(
-    tmp_path: Path, line: bytes, wording: Wording
-) -> None:
-    """What they say of rejections nobody knows: that there were none is no answer."""
-    log = tmp_path / "audit.log"
-    log.write_bytes(decided() + line.strip() + b"\n")
-    result = CliRunner().invoke(command, ["--audit-log", str(log)])
-    assert result.exit_code == 2
-    told = line_with(result.output.splitlines(), "1 line ", f"{log}:2", "not counted")
-    wording(told, {tmp_path: "TMP"})
-
-
-@pytest.mark.parametrize("option", ["--audit-log", "--metrics"])
-def test_a_file_that_is_given_twice_would_count_twice(tmp_path: Path, option: str) -> None:
+def test_a_file_that_is_given_twice_would_count_twice(tmp_path: Path) -> None:
     """So it is wrong usage."""
     file = tmp_path / "f"
     file.write_text("")
-    result = CliRunner().invoke(command, [option, str(file), option, str(file)])
+    result = CliRunner().invoke(command, ["--metrics", str(file), "--metrics", str(file)])
     assert result.exit_code == 2
     mentions(result.output, str(file), "given twice")
 
 
-def decided() -> bytes:
-    """A pod of a run that no policy under Audit matches."""
-    line = json.loads(event({"policies": []}))
-    line["annotations"] = {"pods-0.fairlead.dev/result": "unchanged"}
-    return json.dumps(line).encode() + b"\n"
-
-
-@pytest.mark.parametrize("option", ["--audit-log", "--metrics"])
-def test_a_file_of_another_kind_is_an_error(tmp_path: Path, option: str) -> None:
+def test_a_file_of_another_kind_is_an_error(tmp_path: Path) -> None:
     """Named, and with exit code 2: nobody was asked what policies would do."""
     readme = tmp_path / "README.md"
     readme.write_text("# Fairlead\n\nPlaces runs.\n")
     for file, text in ((readme, readme.read_text()), (tmp_path / "empty", "")):
         file.write_text(text)
-        result = CliRunner().invoke(command, [option, str(file)])
+        result = CliRunner().invoke(command, ["--metrics", str(file)])
         assert (result.exit_code, result.stdout) == (2, ""), result.output
         assert str(file) in result.stderr
-
-
-def test_pods_without_an_answer_are_reported(tmp_path: Path, wording: Wording) -> None:
-    """What would have become of them is unknown: exit code 2, unless a rejection is known."""
-    open_line = json.loads(decided())
-    key = "failed-open.mutation.webhook.admission.k8s.io/round_0_index_0"
-    open_line["annotations"] = {key: "pods-0.fairlead.dev"}
-    log = tmp_path / "audit.log"
-    log.write_bytes(decided() + json.dumps(open_line).encode() + b"\n")
-    result = CliRunner().invoke(command, ["--audit-log", str(log)])
-    assert result.exit_code == 2
-    mentions(result.stdout, "failed open: 1")
-    wording(result.stdout)
-    whole = CliRunner().invoke(command, ["--audit-log", str(log), "-o", "json"])
-    pods = {"created": 2, "decided": 1, "failedOpen": 1, "unreadLines": 0} | {
-        "unanswered": {"pods": 0, "names": []}
-    }
-    assert json.loads(whole.stdout)["log"] == pods
-    with log.open("ab") as file:
-        file.write(event(STRICT))
-    assert CliRunner().invoke(command, ["--audit-log", str(log)]).exit_code == 1
-
-
-def test_two_ways_to_count_the_same_pods_are_refused(tmp_path: Path, wording: Wording) -> None:
-    """They would be counted twice."""
-    file = tmp_path / "file"
-    file.write_text("")
-    result = CliRunner().invoke(command, ["--audit-log", str(file), "--metrics", str(file)])
-    assert result.exit_code == 2
-    error = result.output.partition("Error: ")[2]
-    mentions(error, "--audit-log", "--metrics", "same pods")
-    wording(error)
 
 
 def replica(name: str, phase: str = "Running") -> dict[str, object]:

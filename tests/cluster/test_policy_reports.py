@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.cluster.kyverno import policy_report_definition
-from tests.cluster.manifests import pod
+from tests.cluster.manifests import pod, template
 from tests.cluster.paths import home
 from tests.cluster.policy_rule_cases import path_of
 from tests.cluster.spaces import Json, Space
@@ -21,6 +21,8 @@ from tests.eventually import eventually
 from tests.server.serving import readiness
 from tests.wording import mentions
 from webhook import names
+from webhook.audited import Record
+from webhook.cli.audit import records_of_cluster
 from webhook.cli.install import reports_notes
 from webhook.controller.policies.report_documents import OWNER, collection
 from webhook.installation.manifests import render
@@ -193,6 +195,32 @@ def test_a_report_has_every_kind_of_result(site: Site) -> None:
     assert {each["source"] for each in report["results"]} == {"fairlead"}
     shown = " ".join(site.kubectl("get", "polr", "-A").split())
     mentions(shown, "PASS FAIL WARN ERROR SKIP", "research fairlead", "1 2 1 0 1")
+
+
+def test_the_audit_command_says_the_same_of_pods_now(site: Site) -> None:
+    """Also of those that a workload will create, by its template."""
+    space = site.space("audited")
+    space.create(pod("refused", labels={**WORKER, "want": "strict"}))
+    made = template(labels={**WORKER, "want": "tier"}, restartPolicy="Never")
+    space.create(
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "train"},
+            "spec": {"parallelism": 3, "completions": 3, "template": made},
+        }
+    )
+
+    async def evaluated() -> list[Record]:
+        async with connect(site.plane.kubeconfig) as client:
+            found = await records_of_cluster(client, [])
+        assert found is not None
+        return [each for each in found if each.namespace == "audited"]
+
+    strict, tier = sorted(asyncio.run(evaluated()), key=lambda each: each.policy)
+    assert strict[:5] == ("audited", "strict", "rejects", 1, "Pod/refused")
+    mentions(strict.reason, POOL, "gpu")
+    assert tier[:5] == ("audited", "tier", "changes", 3, "Job/train")
 
 
 def test_a_pod_that_came_through_unplaced_is_a_failure(site: Site) -> None:
