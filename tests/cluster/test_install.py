@@ -27,10 +27,7 @@ from webhook.installation.manifests import INTERCEPTION, every_key
 from webhook.installation.policy_objects import SHIPPED, marked
 from webhook.installation.waiting import NotInTime, Patience
 from webhook.installation.webhook_configuration import intercept
-from webhook.judgement.cluster_objects import load_objects
 from webhook.kube.client import connect
-from webhook.kube.policy_objects import read_objects
-from webhook.policy.load import load
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
@@ -294,56 +291,32 @@ def uninstall_all_but_definitions(site: Site) -> None:
         site.plane.api.delete(path(resource))
 
 
-def test_policies_of_before_become_objects_every_one(installed: Site, tmp_path: Path) -> None:
-    """An installation from files, by kubectl, whose ConfigMap its admin has changed."""
+def test_policies_go_from_files_to_objects_and_back(installed: Site, tmp_path: Path) -> None:
+    """Whoever installs has to say what the policies are from now on."""
     site = installed
     uninstall_all_but_definitions(site)
     (tmp_path / "mine.yaml").write_text(POLICY)
+    (tmp_path / "spot.yaml").write_text(LABELLED_SPOT)
     from_files = ("--policies-from-files", "--policies", str(tmp_path))
-    shown = site.run("install", "--dry-run", *from_files, *site.at_its_address).stdout
-    others = [each for each in parsed(shown) if each["kind"] != "CustomResourceDefinition"]
-    site.kubectl("apply", "-f", "-", stdin=listed(others))
-    files = {"mine.yaml": POLICY, "spot.yaml": LABELLED_SPOT, "setting.yaml": SETTING}
-    config_map = ("configmap", names.POLICIES_CONFIG_MAP, "-n", NAMESPACE)
-    site.kubectl("patch", *config_map, "--type=merge", "-p", json.dumps({"data": files}))
+    site.install(*from_files)
     before = site.kubectl.json("get", "deployment", names.WEBHOOK, "-n", NAMESPACE)["spec"]
-    # One that nobody went by until now would be in force.
-    assert site.apply(yaml.safe_load(POLICY.replace("name: mine", "name: new"))) == ""
-    with pytest.raises(InstallationError, match="other policies too: PlacementPolicy new"):
+    with pytest.raises(InstallationError, match=r"ConfigMap .*fairlead-policies.*--policies DIR"):
         site.install()
     after = site.kubectl.json("get", "deployment", names.WEBHOOK, "-n", NAMESPACE)["spec"]
     assert after == before
-    site.kubectl("delete", "placementpolicy", "new")
-    done = site.install()
-    line_with(done.stderr, "3 policies and classes", "ConfigMap fairlead-system/fairlead-policies")
-    wanted = load({name: text.encode() for name, text in files.items()}).policies.hash
-
-    async def content() -> str:
-        async with connect(site.plane.kubeconfig) as client:
-            return load_objects(await read_objects(client)).policies.hash
-
-    assert asyncio.run(content()) == wanted
+    done = site.install("--policies", str(tmp_path))
+    line_with(done.stderr, "take the place of files", "ConfigMap fairlead-system/fairlead-policies")
+    assert site.kubectl("get", "placementpolicy", "-o", "name").split()
     pod = site.kubectl.json("get", "deployment", names.WEBHOOK, "-n", NAMESPACE)["spec"]["template"]
     assert "configMap" not in json.dumps(pod)
     assert "--policies-from-cluster" in pod["spec"]["containers"][0]["args"]
-    # It is nobody's any more, and says so.
-    assert site.kubectl.json("get", *config_map)["data"] == files
-    notes = [each["what"] for each in site.findings() if each["check"] == "policies left behind"]
-    (note,) = notes
-    mentions(note, "is not read:", "objects of the cluster")
-    again = results(site)
-    assert {name for name, result in again.items() if result != "unchanged"} == {
-        "CapacityClass spot"
-    }
-    assert again["CapacityClass spot"] == "kept"
     # And the way back, which needs to be told what the files are.
-    with pytest.raises(InstallationError, match=r"3 objects.*--policies DIR"):
+    with pytest.raises(InstallationError, match=r"2 objects.*--policies DIR"):
         site.install("--policies-from-files")
     back = results(site, *from_files)
     assert back["ValidatingWebhookConfiguration fairlead"] == "changed"
     judging = site.configuration("validatingwebhookconfiguration")
     assert [each["name"] for each in judging["webhooks"]] == [validating.WORKLOADS]
-    assert site.kubectl.json("get", *config_map)["data"] == {"mine.yaml": POLICY}
     uninstall_all_but_definitions(site)
 
 

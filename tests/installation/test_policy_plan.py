@@ -12,7 +12,7 @@ from webhook import names
 from webhook.errors import InstallationError
 from webhook.installation.object_kinds import Key, in_order, key_of
 from webhook.installation.policy_objects import GIVEN, SHIPPED, is_still, marked
-from webhook.installation.policy_plan import check, plan_writes, same_content, taken_over
+from webhook.installation.policy_plan import check, plan_writes
 
 Json = dict[str, Any]
 SHIPS = [capacity_class("spot"), capacity_class("on-demand", complementOf="spot")]
@@ -39,11 +39,6 @@ def at(name: str) -> Key:
 def stored(*objects: Json) -> dict[Key, Json]:
     """Objects as a cluster has them."""
     return in_order(objects)
-
-
-def config_map(**files: str) -> Json:
-    """The ConfigMap of an installation of before."""
-    return {"metadata": {"name": "fairlead-policies"}, "data": files}
 
 
 def test_classes_that_ship_come_into_a_cluster_without_any() -> None:
@@ -91,53 +86,6 @@ def test_policies_that_are_given_replace_what_an_installation_put_there() -> Non
     plan = plan_writes([marked(other, GIVEN)], stored(SHIPS[0]))
     assert plan.writes == {}
     assert "it was changed" in plan.kept[at("spot")]
-
-
-def test_every_document_of_a_config_map_becomes_an_object() -> None:
-    """The set has the same content; files that the webhook does not read are none."""
-    files = {"a.yaml": SPOT, "b.yml": POLICY, "c.txt": "no", "d.test.yaml": "no", ".e.yaml": "no"}
-    plan = taken_over(config_map(**files), SHIPS, {})
-    assert [key.name for key in plan.writes] == ["spot", "mine"]
-    check(plan, {})
-    # What says the same as what ships is brought up to date by later versions.
-    spot, mine = plan.writes.values()
-    assert is_still(spot, SHIPPED)
-    assert is_still(mine, GIVEN)
-    assert not same_content(plan, {})
-    assert same_content(plan, plan.writes)
-    assert not same_content(plan, {**plan.writes, at("another"): capacity_class("another")})
-
-
-def test_a_migration_that_was_broken_off_goes_on() -> None:
-    """What is there already and says the same is left."""
-    whole = taken_over(config_map(a=SPOT, **{"b.yaml": SPOT + "---" + POLICY}), (), {})
-    live = {at("spot"): whole.writes[at("spot")]}
-    again = taken_over(config_map(**{"b.yaml": SPOT + "---" + POLICY}), (), live)
-    assert [key.name for key in again.writes] == ["mine"]
-    assert again.same == [at("spot")]
-    check(again, live)
-
-
-@pytest.mark.parametrize(
-    "live",
-    [capacity_class("spot", nodes=[{"labels": {"other": "yes"}}]), capacity_class("another")],
-)
-def test_objects_that_are_not_in_force_now_stay_out_of_it(live: Json, wording: Wording) -> None:
-    """One that says something else, or one more, would change what becomes of pods."""
-    with pytest.raises(InstallationError) as refused:
-        taken_over(config_map(**{"a.yaml": SPOT}), SHIPS, stored(live))
-    mentions(str(refused.value), "cluster", f"CapacityClass {live['metadata']['name']}")
-    wording(str(refused.value))
-
-
-def test_what_cannot_be_read_is_not_taken_over(wording: Wording) -> None:
-    """Errors are told with their places."""
-    with pytest.raises(InstallationError) as refused:
-        taken_over(config_map(**{"b.yaml": POLICY.replace("spec:", "spek:")}), SHIPS, {})
-    mentions(str(refused.value), "b.yaml:5:", "spek", "Fix")
-    wording(str(refused.value))
-    with pytest.raises(InstallationError, match="binaryData"):
-        taken_over({**config_map(), "binaryData": {"a.yaml": "e30="}}, SHIPS, {})
 
 
 def test_what_makes_no_set_is_not_written(wording: Wording) -> None:

@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
-from webhook.errors import InstallationError
 from webhook.installation import policy_plan, rollout
 from webhook.installation.apply import (
     Result,
@@ -26,7 +25,7 @@ from webhook.installation.policy_files import (
     without_foreign_files,
     without_mount,
 )
-from webhook.installation.policy_objects import of_key, read_policies
+from webhook.installation.policy_objects import of_key
 from webhook.installation.probe import ANSWERS, probe, probe_policy
 from webhook.installation.server_version import check_server
 from webhook.installation.waiting import Patience
@@ -153,8 +152,7 @@ class Installer:
         """Write the policies; return those that no webhook could validate yet.
 
         If the webhook does not answer, the rest of the installation fixes it. On an upgrade the
-        same goes for a webhook that rejects what it does not know yet. If the policies come from
-        files, all of them must be written first.
+        same goes for a webhook that rejects what it does not know yet.
         """
         for key in plan.same:
             self._done[key] = "unchanged"
@@ -166,7 +164,7 @@ class Installer:
             try:
                 self._done[key] = await policy_plan.write(self._client, key, wanted)
             except policy_plan.NotAccepted as error:
-                if plan.content or (error.answered and not upgrade):
+                if error.answered and not upgrade:
                     raise
                 left[key] = wanted
                 if error.answered:
@@ -174,11 +172,6 @@ class Installer:
                         f"{key} is refused by the webhook that serves now, which is of another "
                         "version: it is written after the rollout"
                     )
-        if not policy_plan.same_content(plan, await read_policies(self._client)):
-            raise InstallationError(
-                "policies were changed meanwhile. The webhook is not changed; run the same "
-                "command again"
-            )
         return left
 
     async def _bring_late(self, unwritten: Mapping[Key, Json]) -> None:

@@ -11,28 +11,24 @@ from webhook import names
 from webhook.errors import ClusterError, InstallationError, InvalidDocuments
 from webhook.installation.apply import Result, apply, get_object
 from webhook.installation.manifests import CONFIG_MAP, WEBHOOK
-from webhook.installation.object_kinds import Key, key
 from webhook.installation.policy_files import mounted_config_map, takes_files
 from webhook.installation.policy_objects import (
     GIVEN,
     SHIPPED,
-    is_read,
     is_still,
-    marked,
     normalized,
-    of_files,
     of_key,
     ordered,
     read_policies,
     texts_of,
 )
 from webhook.judgement.cluster_objects import load_objects
-from webhook.policy.load import load
 from webhook.validating import POLICIES as JUDGING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from webhook.installation.object_kinds import Key
     from webhook.kube.client import Client
 
     Json = dict[str, Any]
@@ -50,14 +46,12 @@ _REFUSED: Final = f'admission webhook "{JUDGING}" denied the request'
 class Plan(NamedTuple):
     """What is written, in this order; what is already right; and what is kept, with the reason.
 
-    content: the hash that the set must have before the webhook may use it; "" if any may.
     notes: messages for the user who installs.
     """
 
     writes: Mapping[Key, Json]
     same: Sequence[Key]
     kept: Mapping[Key, str]
-    content: str = ""
     notes: Sequence[str] = ()
 
 
@@ -87,49 +81,6 @@ def plan_writes(wanted: Iterable[Json], live: Objects) -> Plan:
     return Plan(writes, same, kept)
 
 
-def taken_over(config_map: Mapping[str, Any], ships: Iterable[Json], live: Objects) -> Plan:
-    """Return the documents of the ConfigMap that the webhook has read until now, as objects.
-
-    None is lost or changed: the set has the same content afterwards. Raises InstallationError, with
-    the cure, if that is not possible: a file has errors, or an object in the cluster differs or
-    would come into force.
-    """
-    files = {name: text.encode() for name, text in (config_map.get("data") or {}).items()}
-    files = {name: text for name, text in files.items() if is_read(name)}
-    where = str(CONFIG_MAP)
-    try:
-        content = load(files).policies.hash
-        documents = of_files(files)
-    except InvalidDocuments as error:
-        raise InstallationError(
-            f"the policies in {where} cannot be taken over, because they have errors: "
-            f"{_some(error.findings)}. Fix them there, or give others: --policies DIR"
-        ) from None
-    if config_map.get("binaryData"):
-        raise InstallationError(
-            f"{where} has binaryData, which is not read. Take it out, or give the policies: "
-            "--policies DIR"
-        )
-    known = {key(each): each for each in ships}
-    objects = ordered(
-        marked(each, SHIPPED if _is_same_policy(each, known.get(key(each))) else GIVEN)
-        for each in documents
-    )
-    differ = [at for at, each in live.items() if not _is_same_policy(each, objects.get(at))]
-    if differ:
-        raise InstallationError(
-            f"the webhook's policies are those of {where}, and the cluster has other "
-            f"policies too: {_some(differ)}. To take over the ConfigMap's, delete those "
-            "objects; if they are what you mean, delete the ConfigMap (kubectl -n "
-            f"{names.NAMESPACE} delete configmap {CONFIG_MAP.name}); or give the policies: "
-            "--policies DIR"
-        )
-    count = f"{len(objects)} policies and classes of {where} become objects of the cluster"
-    after = f"{where} is not read any more; it is left as it is"
-    writes = {at: each for at, each in objects.items() if at not in live}
-    return Plan(writes, [at for at in objects if at in live], {}, content, (count, after))
-
-
 def check(plan: Plan, live: Objects) -> None:
     """Raise InstallationError if the set would not compile with what is to be written.
 
@@ -139,24 +90,14 @@ def check(plan: Plan, live: Objects) -> None:
     if not plan.writes:
         return
     try:
-        content = content_of({**live, **plan.writes})
+        content_of({**live, **plan.writes})
     except InvalidDocuments as error:
-        if not plan.content and not _compiles(live):
+        if not _compiles(live):
             return
         raise InstallationError(
             "with the policies that are in the cluster these do not compile: "
             f"{_some(error.findings)}. Nothing has been changed"
         ) from None
-    if plan.content and content != plan.content:
-        raise InstallationError(
-            f"the policies of {CONFIG_MAP} would not be the same as objects: this is a bug. "
-            "Nothing has been changed; give them: --policies DIR"
-        )
-
-
-def same_content(plan: Plan, live: Objects) -> bool:
-    """Return whether the cluster's set has the content that the plan requires."""
-    return not plan.content or content_of(live) == plan.content
 
 
 def content_of(objects: Objects) -> str:
@@ -206,7 +147,7 @@ async def plan_policies(client: Client, objects: Objects, *, given: bool) -> Pla
                 "take their place: name them by --policies DIR"
             )
         return Plan({}, (), {})
-    plan = await _plan(client, wanted, live, before, given=given)
+    plan = _plan(wanted, live, before, given=given)
     check(plan, live)
     return plan
 
@@ -231,27 +172,17 @@ async def write(client: Client, key: Key, wanted: Json) -> Result:
     return result
 
 
-async def _plan(
-    client: Client, wanted: list[Json], live: Objects, before: Json | None, *, given: bool
-) -> Plan:
+def _plan(wanted: list[Json], live: Objects, before: Json | None, *, given: bool) -> Plan:
+    plan = plan_writes(wanted, live)
     if before is None or not takes_files(before):
-        return plan_writes(wanted, live)
-    if given:
-        plan = plan_writes(wanted, live)
-        given_up = f"those in {CONFIG_MAP}, which is not read any more"
-        return plan._replace(notes=(f"the policies given take the place of {given_up}",))
+        return plan
     name = mounted_config_map(before)
-    if not name:
+    where = str(CONFIG_MAP._replace(name=name)) if name else "not in a ConfigMap"
+    if not given:
         raise InstallationError(
-            f"the policies of {WEBHOOK} are files that are not in a ConfigMap, and so not to be "
-            "seen from here: give them by --policies DIR, and they become objects of the cluster"
+            f"the webhook's policies are files ({where}), and objects of the cluster would take "
+            "their place: give the files, and they become objects: --policies DIR; or keep them: "
+            "--policies-from-files"
         )
-    config_map = await get_object(client, CONFIG_MAP._replace(name=name).path)
-    if config_map is None:
-        return plan_writes(wanted, live)
-    if any(each["kind"] == names.SOURCE_KIND for each in wanted):
-        raise InstallationError(
-            f"the policies of {CONFIG_MAP} become objects first: run the same command without "
-            "--source FILE, and then with it. Nothing has been changed"
-        )
-    return taken_over(config_map, wanted, live)
+    note = f"the policies given take the place of files ({where}), which are not read any more"
+    return plan._replace(notes=(note,))

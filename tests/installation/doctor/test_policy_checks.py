@@ -23,7 +23,7 @@ from webhook import names, validating
 from webhook.installation.doctor.certificate_checks import trust
 from webhook.installation.doctor.cluster_state import ClusterState, Finding, ReadKind
 from webhook.installation.doctor.diagnose import diagnose
-from webhook.installation.doctor.policy_checks import judgement, left_behind, policies
+from webhook.installation.doctor.policy_checks import judgement, policies
 from webhook.interception import webhooks
 from webhook.times import to_second
 
@@ -188,19 +188,3 @@ def test_its_entries_need_the_bundle_too(wording: Wording) -> None:
     assert finding.severity == "error"
     mentions(finding.what, validating.POLICIES, "no caBundle")
     wording(text_of(finding))
-
-
-def test_policies_that_were_left_in_the_config_map_are_missed(wording: Wording) -> None:
-    """Those that are objects are not; that it is not read any more is worth knowing."""
-    files = {"left_files": {"a.yaml": CLASS.encode()}}
-    (finding,) = left_behind(from_cluster(**files))
-    assert finding.severity == "warning"
-    mentions(finding.what, "CapacityClass spot", "ConfigMap")
-    wording(text_of(finding))
-    there = {f"{names.CAPACITY_CLASSES}/spot": b"{}"}
-    (known,) = left_behind(from_cluster(**files, policies=there))
-    assert known.severity == "note"
-    garbled = {"left_files": {"a.yaml": b"kind: none"}}
-    assert [each.severity for each in left_behind(from_cluster(**garbled))] == ["note"]
-    assert list(left_behind(seen(**files))) == []
-    assert list(left_behind(from_cluster())) == []

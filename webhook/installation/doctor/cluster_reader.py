@@ -87,7 +87,6 @@ class Reader:
             if ReadKind.DEPLOYMENTS in self._unread:
                 self._unread[what] = f"its source is unknown without {ReadKind.DEPLOYMENTS}"
         from_cluster = takes_policies_from_cluster(deployments, judging)
-        files = await self._files(ReadKind.LEFT_FILES if from_cluster else ReadKind.POLICIES)
         known = await self._namespaces(namespaces)
         daemon_sets = [
             each
@@ -121,8 +120,7 @@ class Reader:
             unplaced=await self._tried(ReadKind.PODS_OF_RUNS, unplaced) or (),
             policies=await self._tried(ReadKind.POLICIES, read_objects(self._client))
             if from_cluster
-            else files,
-            left_files=(files or {}) if from_cluster else {},
+            else await self._files(),
             missing_rights=await self._missing_rights(deployments, expected),
             probe=await probe(self._client, namespaces[0] if namespaces else "default"),
             unread=self._unread,
@@ -206,9 +204,9 @@ class Reader:
             found = [*await self._list(ReadKind.NAMESPACES, "/api/v1/namespaces")]
         return {_name(each): each["metadata"].get("labels") or {} for each in found if each}
 
-    async def _files(self, what: ReadKind) -> dict[str, bytes] | None:
+    async def _files(self) -> dict[str, bytes] | None:
         """Return the files of the ConfigMap that a webhook reads."""
-        found = await self._object(what, CONFIG_MAP.path)
+        found = await self._object(ReadKind.POLICIES, CONFIG_MAP.path)
         files = ((found or {}).get("data") or {}).items()
         return found and {name: text.encode() for name, text in files if is_read(name)}
 

@@ -49,7 +49,6 @@ class ReadKind(StrEnum):
     NODES = "the cluster's nodes"
     POLICIES = "the policies"
     SERVED = "the policies of a webhook outside of the cluster"
-    LEFT_FILES = "the ConfigMap of before"
     JUDGED = "whether policies are judged"
     OWN_RIGHTS = "your own rights"
     PROGRAMS_RIGHTS = "the programs' rights"
@@ -102,7 +101,6 @@ class ClusterState:
     nodes: the cluster's nodes, if there is such a DaemonSet.
     unplaced: pods of runs without a stamp that have not finished.
     policies: what the webhook reads: the ConfigMap's files, or objects by resource and name.
-    left_files: the ConfigMap's files, if the webhook does not read them.
     missing_rights: each with the ServiceAccount that lacks it; empty: the caller.
     unread: what could not be read, and why.
     """
@@ -127,7 +125,6 @@ class ClusterState:
     nodes: Sequence[Node] = ()
     unplaced: Sequence[Unplaced] = ()
     policies: Mapping[str, bytes] | None = None
-    left_files: Mapping[str, bytes] = field(default_factory=dict)
     missing_rights: Sequence[tuple[str, Right]] = ()
     probe: Probe | None = None
     unread: Mapping[ReadKind, str] = field(default_factory=dict)

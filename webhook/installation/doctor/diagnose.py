@@ -45,7 +45,6 @@ CHECKS: Final[tuple[Check, ...]] = (
     program_checks.leader,
     policy_checks.policies,
     policy_checks.judgement,
-    policy_checks.left_behind,
     pod_checks.unplaced,
     interception_checks.marked_namespaces,
     daemon_set_checks.agents,

@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names, validating
-from webhook.errors import InvalidDocuments
 from webhook.installation.doctor.cluster_state import Finding, ReadKind, check, error, note, warning
-from webhook.installation.object_kinds import key
-from webhook.installation.policy_objects import of_files
 from webhook.judgement.cluster_objects import Objects
 from webhook.judgement.set_judgement import judge_set
 from webhook.policy import policy_documents
@@ -139,32 +136,6 @@ def judgement(state: ClusterState) -> Iterator[Finding]:
             "own from files: none can be written",
             f"{state.reinstall('--policies-from-files')} takes the entry away",
         )
-
-
-@check("policies left behind", ReadKind.DEPLOYMENTS, ReadKind.POLICIES, ReadKind.LEFT_FILES)
-def left_behind(state: ClusterState) -> Iterator[Finding]:
-    """Check that every policy of a ConfigMap that is not read any more is in the cluster."""
-    if not state.policies_from_cluster or not state.left_files:
-        return
-    try:
-        documents = of_files(state.left_files)
-    except InvalidDocuments:
-        documents = []
-    keys = [key(each) for each in documents]
-    there = state.policies or {}
-    lost = [str(each) for each in keys if f"{each.kind.resource}/{each.name}" not in there]
-    write = "kubectl apply -f FILE"
-    if not state.helm_release:
-        write = f"{state.reinstall('--policies DIR')}, or {write}"
-    if lost and state.policies is not None:
-        yield warning(
-            f"{', '.join(lost)} of {_CONFIG_MAP}: not in the cluster, and so not in force",
-            f"write it: {write}; if it is not "
-            f"wanted any more, kubectl -n {names.NAMESPACE} delete configmap "
-            f"{names.POLICIES_CONFIG_MAP}",
-        )
-    else:
-        yield note(f"{_CONFIG_MAP} is not read: the policies are objects of the cluster")
 
 
 def _expected_webhooks(state: ClusterState) -> list[dict[str, Any]]:
