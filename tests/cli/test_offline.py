@@ -184,18 +184,19 @@ def test_objects_that_make_no_pods_are_an_error(tmp_path: Path) -> None:
             read(tmp_path, text)
 
 
-def test_a_run_is_another_commands_to_show(tmp_path: Path, wording: Wording) -> None:
-    """Its template is not its pods': by its shape it would pass for one of no run."""
-    run = "apiVersion: fairlead.dev/v1alpha1\nkind: Run\nmetadata: {name: mnist}\nspec: {}\n"
-    beside = read(tmp_path, f"{POD}---\n{run}")
-    (problem,) = beside.problems
+def test_a_run_has_the_pods_of_its_plan(tmp_path: Path) -> None:
+    """What is wrong with one is among the problems."""
+    run = (
+        "apiVersion: fairlead.dev/v1alpha1\nkind: Run\nmetadata: {name: mnist}\nspec:\n"
+        "  framework: pytorch\n  template: {spec: {containers: [{name: main, image: i}]}}\n"
+        "  replicas: {master: {count: 1}, worker: {count: 2}}\n"
+    )
+    found = read(tmp_path, run)
+    assert [(each.part, each.count) for each in found.templates] == [("master", 1), ("worker", 2)]
+    beside = read(tmp_path, f"{POD}---\n{run.replace('framework', 'framwork')}")
     assert [each.source.kind for each in beside.templates] == ["Pod"]
-    assert [each.kind for each in beside.objects] == ["Pod"]
-    mentions(problem, "Run/mnist: ", "`fairlead run preview -f ")
-    wording(problem, {tmp_path: "TMP"})
-    with pytest.raises(UnreadableInput, match="fairlead run preview"):
-        read(tmp_path, run)
-    assert read(tmp_path, f"{POD}---\n{run.replace('fairlead.dev', 'other.dev')}").templates
+    (problem,) = beside.problems
+    mentions(problem, "Run/mnist: ", "framwork")
 
 
 def test_a_delegated_run_is_the_object_that_it_becomes(tmp_path: Path) -> None:

@@ -23,9 +23,9 @@ from webhook.cli.layout import table
 from webhook.cli.output import as_one, print_json, print_result, say
 from webhook.cli.yaml_out import yaml_text
 from webhook.evaluation.result import result_of
+from webhook.evaluation.templates import templates_of
 from webhook.policy.findings import path_text
 from webhook.workloads.object import Object
-from webhook.workloads.template_search import pod_templates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -123,7 +123,8 @@ class Printer:
         if isinstance(metadata := value.get("metadata"), dict):
             value["metadata"] = _visible_metadata(metadata)
         printed = Object(source.file, value)
-        templates = pod_templates(printed, self._offline.objects, self._offline.policies.sources)
+        sources, there = self._offline.policies.sources, self._offline.objects
+        templates = templates_of(printed, there, sources, namespace=self._offline.namespace)
         again = decisions(replace(self._offline, objects=[printed], templates=templates))
         changed = [each for each in again if each.decision.result in ("placed", "rejected")]
         if changed:

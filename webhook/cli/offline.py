@@ -17,6 +17,7 @@ from webhook.cli.objects import (
 )
 from webhook.errors import InvalidPod, InvalidRun, UnreadableInput
 from webhook.evaluation.plugins import UNREAD, merge_inputs
+from webhook.evaluation.templates import templates_of
 from webhook.evaluation.world import World
 from webhook.identity import identify
 from webhook.judgement.set_judgement import load_sound
@@ -26,14 +27,13 @@ from webhook.placement.kueue import flavor_of
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.subject import ADDED_VOLUME, volumes
 from webhook.run.backends.engine_object import delegated_object
-from webhook.run.backends.table import NATIVE
 from webhook.run.run_documents import run_of
 from webhook.server.folder import read_folder
 from webhook.shortening import first_few, one_line
 from webhook.workloads.object import ANSWERED
 from webhook.workloads.stored_pod import is_stored
 from webhook.workloads.template import find_unknown_labels
-from webhook.workloads.template_search import pod_templates, unread
+from webhook.workloads.template_search import unread
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -134,15 +134,19 @@ def read_offline(
     """Read everything; `policies` is a set, or the paths of its files.
 
     Namespaces and PriorityClasses among the objects count as they would in the cluster, and go
-    before those of the file `namespaces`. What cannot be read is among the problems, and so are
-    Runs. Raises UnreadableInput if nothing else makes pods, and InvalidDocuments.
+    before those of the file `namespaces`. What cannot be read is among the problems. Raises
+    UnreadableInput if nothing else makes pods, and InvalidDocuments.
     """
     policy_set = policies if isinstance(policies, PolicySet) else read_policies(policies)
     sources = policy_set.sources
     problems: list[str] = []
     found = read_objects(objects, problems)
     found = [made for each in found for made in _made_of(each, namespace, problems)]
-    templates = [template for each in found for template in pod_templates(each, found, sources)]
+    templates = [
+        template
+        for each in found
+        for template in templates_of(each, found, sources, namespace=namespace)
+    ]
     not_read = unread(found, sources)
     if not templates:
         there = f"only {counted(found)}" if found else "nothing"
@@ -218,22 +222,19 @@ def read_nodes(path: Path) -> list[Node]:
 def _made_of(source: Object, namespace: str, problems: list[str]) -> Iterator[Object]:
     """Yield the object itself; for a delegated Run, the object that it becomes, at the Run's place.
 
-    A Run whose pods Fairlead's controller creates has no pod template, and is among the problems.
+    A Run that is not valid is among the problems.
     """
     if not source.is_own_run:
         yield source
         return
-    where = f"{source.place()}: {source.title}"
-    spec = source.value.get("spec")
-    if not isinstance(spec, dict) or spec.get("backend") in (None, NATIVE):
-        problems.append(
-            f"{where}: `fairlead run preview -f {source.file}` shows its pods, and who places "
-            "them; leave it out here"
-        )
-        return
     try:
-        yield replace(source, value=delegated_object(run_of(source.value, namespace)))
+        run = run_of(source.value, source.namespace or namespace)
+        if run.spec.delegated:
+            yield replace(source, value=delegated_object(run))
+        elif templates_of(source, namespace=namespace):
+            yield source
     except InvalidRun as error:
+        where = f"{source.place()}: {source.title}"
         problems += [f"{where}: {line}" for line in error.problems]
 
 
