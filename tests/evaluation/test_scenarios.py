@@ -9,14 +9,22 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from jsonpatch import apply_patch
 from jsonschema import Draft202012Validator
 
+from tests.admission.test_workload_handler import Webhook
 from tests.scenarios import Json, Scenario, each_scenario
+from webhook.admission.arrival import Cluster
+from webhook.admission.prospects import Prospects
 from webhook.cli import fairlead
-from webhook.evaluation.plugins import READ_BY_PLUGINS
+from webhook.controller.policies.pod_results import NO_NODE, judge_pod
+from webhook.evaluation.plugins import READ_BY_PLUGINS, admit, inputs_among
 from webhook.evaluation.result import schema
+from webhook.evaluation.world import World
 from webhook.names import PLACEMENT
-from webhook.placement.nodes import CORDON
+from webhook.placement.node_groups import NodeGroups
+from webhook.placement.nodes import CORDON, by_name, parse_node
+from webhook.policy.load import load
 
 
 def ask(scenario: Scenario, *words: str) -> Result:
@@ -177,3 +185,60 @@ def test_the_pod_of_a_run_gets_the_same_answer(scenario: Scenario) -> None:
     if nodes := replicas["nodes"]:
         assert (nodes["after"] or nodes["before"])["admitted"] == scenario.admitted
         assert nodes["evicting"] == scenario.evicting
+
+
+@each_scenario
+def test_the_author_of_a_workload_is_told_the_same(scenario: Scenario) -> None:
+    """By the webhook, of a Job whose pod it is: a refusal, or that no node admits it.
+
+    It may not read LimitRanges.
+    """
+    if any(each["kind"] == "LimitRange" for each in scenario.objects):
+        return
+    policies = load({"p.yaml": scenario.policies.encode()}).policies
+    nodes = [parse_node(node) for node in scenario.nodes or ()]
+    webhook = Webhook(
+        policies,
+        unplaceable=Prospects(NodeGroups(nodes)).unplaceable if nodes else lambda *_: "",
+        nodes=nodes or None,
+        plugins=lambda: inputs_among(scenario.objects),
+    )
+    pod = {"metadata": scenario.pod["metadata"], "spec": scenario.pod["spec"]}
+    made = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": pod}}
+    made["metadata"] = {"name": "train", "namespace": "ml-team", "uid": "u"}
+    told = " ".join(webhook.told(made))
+    assert all(text in told for text in scenario.refused), told
+    assert ("would be rejected" in told) == bool(scenario.refused), told
+    named = "nodeName" in scenario.pod["spec"]
+    assert ("0 of " in told) == (scenario.admitted == [] and not named), told
+
+
+@each_scenario
+def test_a_policy_report_says_the_same_of_the_stored_pod(scenario: Scenario) -> None:
+    """That no node admits it, and nothing else is wrong with it."""
+    if scenario.refused:
+        return
+    (patch,) = json.loads(decide(scenario, "mutate", "patch").stdout)
+    policies = load({"p.yaml": scenario.policies.encode()}).policies
+    nodes = [parse_node(node) for node in scenario.nodes or ()]
+    inputs = inputs_among(scenario.objects)
+    pod = {"apiVersion": "v1", "kind": "Pod", **scenario.pod}
+    stored = admit(pod, "default", inputs, by_name(nodes))
+    stored = admit(apply_patch(stored, patch["patch"]), "default", inputs, by_name(nodes))
+    stored["metadata"] |= {"namespace": "default", "uid": "u"}
+    world = World(
+        policies=policies,
+        cluster=Cluster(),
+        namespaces={},
+        now=datetime.now(UTC),
+        configuration=None,
+        classes=None,
+        plugins=inputs,
+        nodes=nodes,
+        server=None,
+    )
+    judged = judge_pod(stored, world, Prospects(NodeGroups(nodes)) if nodes else None)
+    assert judged is not None
+    found = {each.policy for each in judged.results if each.result == "fail"}
+    tried = {each.policy for each in judged.results if each.rule == "audit"}
+    assert found - tried == ({NO_NODE} if scenario.admitted == [] else set()), judged

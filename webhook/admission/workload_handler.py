@@ -30,6 +30,7 @@ from webhook.evaluation.world import World
 from webhook.identity import misread, unknown_keys
 from webhook.placement.daemon import held_off
 from webhook.placement.nodes import work
+from webhook.placement.pod import parse_pod
 from webhook.placement.pod_requests import requests
 from webhook.placement.trace import warning
 from webhook.turns import Window
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from webhook.admission.arrival import DecisionInputs
     from webhook.admission.decision import ReceivedPod
     from webhook.admission.workload_warnings import Group
+    from webhook.evaluation.plugins import PluginInputs
+    from webhook.evaluation.world import Evaluation
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
@@ -134,7 +137,8 @@ class WorkloadHandler:
     the pod schema in its templates. `refers_to` returns the path in the API of an object that the
     pods depend on, else nothing; `read` reads it and raises ClusterError, and the other functions
     get it after the table of systems. `reaches` takes a pod's labels and its namespace's, and
-    returns whether the API server would send such a pod to the webhook.
+    returns whether the API server would send such a pod to the webhook. `plugins` returns what the
+    API server's plugins read, as far as it is known.
     """
 
     def __init__(
@@ -147,6 +151,7 @@ class WorkloadHandler:
         refers_to: Callable[[JsonObject], str] = lambda _workload: "",
         read: Callable[[str], Awaitable[JsonObject]] | None = None,
         reaches: Callable[[Mapping[str, str], Mapping[str, str]], bool] = lambda _pod, _space: True,
+        plugins: Callable[[], PluginInputs] = lambda: UNREAD,
         clock: Callable[[], float] = time.perf_counter,
         budget: float = BUDGET,
     ) -> None:
@@ -157,6 +162,7 @@ class WorkloadHandler:
         self._refers_to = refers_to
         self._read = read
         self._reaches = reaches
+        self._plugins = plugins
         self._clock = clock
         self._budget = budget
         self._shapes: tuple[PolicySet, Shapes] | None = None
@@ -276,7 +282,7 @@ class WorkloadHandler:
             now=self._inputs.now(),
             configuration=None,
             classes=None,
-            plugins=UNREAD,
+            plugins=self._plugins(),
             nodes=None,
             server=None,
         )
@@ -320,7 +326,7 @@ class WorkloadHandler:
 
     def _judge_pod(self, received: ReceivedPod, facts: _Facts) -> PodOutcome:
         found = facts.world.decided(received.arrival)
-        decision, pod, texts = found.decision, received.arrival.pod, [*found.warnings]
+        decision, texts = found.decision, [*found.warnings]
         nodes = self._inputs.nodes()
         final = decision.placement
         effort = work(final) * len(nodes) if nodes and final else 0
@@ -328,14 +334,26 @@ class WorkloadHandler:
             off = held_off(received.own, final, nodes)
             if off.nodes:
                 texts.append(warning(f"its pods would be rejected {off}"))
-        # The API server adds what the RuntimeClass has to the pods, not to the template.
-        spec = {key: value for key, value in pod["spec"].items() if key != "runtimeClassName"}
-        template = {**pod, "spec": spec}
-        if no_node := self._inputs.unplaceable(template, decision, facts.world.policies):
+        if no_node := self._no_node(found):
             texts.append(no_node)
         refusals = found.refusals if facts.small and decision.allowed else ()
         rejection = "; ".join(refusals) if decision.allowed else decision.reason
         return PodOutcome(rejection, tuple(texts))
+
+    def _no_node(self, found: Evaluation) -> str:
+        """Return why no node admits the pod, as the API server stores it; empty if one does."""
+        pod, decision, world = found.arrival.pod, found.decision, found.world
+        name = decision.placement.runtime_class_name if decision.placement else ""
+        if name and name in world.plugins.runtime_classes and decision.allowed:
+            stored = found.stored()
+            decision = decision._replace(placement=parse_pod(stored))
+            merged = {key: stored["spec"].get(key) for key in ("runtimeClassName", "overhead")}
+            pod = {**pod, "spec": {**pod["spec"], **merged}}
+        else:
+            # An unknown class may add tolerations.
+            spec = {key: value for key, value in pod["spec"].items() if key != "runtimeClassName"}
+            pod = {**pod, "spec": spec}
+        return self._inputs.unplaceable(pod, decision, world.policies)
 
 
 def _parse_workload(body: bytes) -> _Workload:

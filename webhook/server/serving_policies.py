@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.admission.policy_handler import PolicyHandler
 from webhook.errors import InvalidDocuments, ServingError
+from webhook.evaluation.plugins import UNREAD, PluginInputs
 from webhook.judgement.cluster_objects import Objects
 from webhook.judgement.set_judgement import Served, load_served
 from webhook.judgement.write_judge import Judge
@@ -39,7 +40,8 @@ class Policies:
     """The current set, if there is one, its condition, and the tasks that keep it current.
 
     `origin` is for the log: the folder, or the resources. `written` answers reviews of writes of
-    policies; None for files.
+    policies; None for files. `plugins`: what the API server's plugins read, which only a webhook
+    with policies from the cluster may read.
     """
 
     current: Callable[[], PolicySet | None]
@@ -47,6 +49,7 @@ class Policies:
     background: Background
     origin: Mapping[str, str]
     written: PolicyHandler | None = None
+    plugins: Callable[[], PluginInputs] = lambda: UNREAD
 
 
 class _Objects:
@@ -112,13 +115,13 @@ def policies_of(
 def _from_cluster(
     client: Client, metrics: Metrics, nodes: Callable[[], Sequence[Node] | None]
 ) -> Policies:
-    from webhook.kube.class_names import ClassNames
+    from webhook.kube.cluster_classes import ClusterClasses
     from webhook.kube.policy_objects import KINDS, PolicyObjects, text_of
 
     watched, snapshot = PolicyObjects(client, text_of), Snapshot()
     for resource, cache in watched.caches.items():
         metrics.watch_cache(resource, partial(age, cache))
-    reader, classes = Objects(), ClassNames(client)
+    reader, classes = Objects(), ClusterClasses(client)
     reloader = _reloader(snapshot, reader.served, "the cluster", metrics)
     kept = PoliciesFromCluster(watched, snapshot, reloader)
     return Policies(
@@ -133,8 +136,9 @@ def _from_cluster(
             judge=Judge(reader),
             observer=metrics,
             nodes=nodes,
-            classes=classes.names,
+            classes=classes.by_kind,
         ),
+        lambda: PluginInputs(classes.by_kind().get("RuntimeClass", {}), None),
     )
 
 

@@ -127,6 +127,7 @@ async def _run(
             refers_to=refers_to,
             read=home.client.get if home else None,
             reaches=handshakes.takes,
+            plugins=policies.plugins,
         )
         allow_descriptors(settings.max_connections)
         limiter = ConnectionLimiter(settings.max_connections, on_ended=metrics.connection_ended)

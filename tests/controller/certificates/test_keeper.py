@@ -9,10 +9,12 @@ from datetime import timedelta
 from typing import NoReturn
 
 import pytest
+from cryptography import x509
 
 from certs.authority import new_authority
 from certs.issue import issue_server
 from certs.kept import Authority, Serving
+from certs.life import renewal_time
 from certs.rotation import KeepAuthority, KeepServing, Observed, Publish
 from tests.controller.certificates.memory import (
     AUTHORITY,
@@ -67,7 +69,9 @@ def test_it_makes_everything_by_single_writes_and_then_waits() -> None:
         assert writes == [1, 2, 3, 4, 4]
         assert rest.wakes
         assert keeper.reason.startswith("steady: ")
-        assert ", until 2026-03-2" in keeper.reason
+        leaf = x509.load_pem_x509_certificate(data_of(begun.memory.objects[SERVING])["tls.crt"])
+        due = renewal_time(leaf).isoformat(timespec="seconds")
+        assert keeper.reason.endswith(f", until {due}")
 
     virtual_time.run(work())
     assert begun.memory.writes == [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -47,9 +48,9 @@ class Classes:
         self.known: dict[str, Sequence[str]] = known
         self.listeners: list[Callable[[], None]] = []
 
-    def names(self) -> Mapping[str, Sequence[str]]:
-        """Their names."""
-        return self.known
+    def by_kind(self) -> Mapping[str, Mapping[str, Any]]:
+        """They have names, and nothing else."""
+        return {kind: {name: {} for name in names} for kind, names in self.known.items()}
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Remember whom to call."""

@@ -6,7 +6,7 @@ import asyncio
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.judgement.cluster_objects import Objects
 from webhook.judgement.reporting.conditions import (
@@ -17,7 +17,7 @@ from webhook.judgement.reporting.conditions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import NoReturn
 
     from webhook.controller.policies.status_writer import Stored, StoredObjects
@@ -52,10 +52,10 @@ class Nodes(Protocol):
 
 
 class Classes(Protocol):
-    """The required methods of kube.class_names.ClassNames."""
+    """The required methods of kube.cluster_classes.ClusterClasses."""
 
-    def names(self) -> Mapping[str, Collection[str]]:
-        """Return the names by kind, as far as they are known."""
+    def by_kind(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the objects by kind and name, as far as they are known."""
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call `listener` after each change."""
@@ -113,7 +113,7 @@ class Judging:
             await asyncio.sleep(SETTLE)
 
     def _judge(self, objects: Mapping[str, bytes]) -> SetJudgement:
-        return self._reader.judge(objects, self._clock(), self._classes.names())
+        return self._reader.judge(objects, self._clock(), self._classes.by_kind())
 
     async def survey(self) -> NoReturn:
         """Match the policies against the nodes until cancelled."""

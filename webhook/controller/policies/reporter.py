@@ -19,7 +19,7 @@ from webhook.controller.policies.status_writer import INTERVAL, StatusWriter, St
 from webhook.errors import ClusterError
 from webhook.judgement.reporting.decision_counts import Ledger, counted, met
 from webhook.judgement.reporting.statuses import Due, Knowledge, due
-from webhook.kube.class_names import ClassNames
+from webhook.kube.cluster_classes import ClusterClasses
 from webhook.kube.node_view import NodeView
 from webhook.policy.status_model import Served
 from webhook.times import to_second
@@ -118,7 +118,7 @@ class _Tenure:
         self._clock = clock
         self._objects = StoredObjects(client)
         self._nodes = NodeView(client)
-        self._classes = ClassNames(client)
+        self._classes = ClusterClasses(client)
         self._statuses = StatusWriter(writer, self._objects, self._due, interval=interval)
         self._judging = Judging(
             self._objects, self._nodes, self._classes, self._note_judgement, clock
