@@ -1,12 +1,13 @@
-"""`python -m tests.reference_pages`: write docs/reference/commands.md and metrics.md.
+"""`python -m tests.reference_pages`: write docs/reference/commands.md, metrics.md and scenarios.md.
 
-Both are made from the programs themselves: from click's parameters and from what the webhook and
-the controller expose. tests/test_docs.py compares them.
+They are made from the programs themselves, from click's parameters and from what the webhook and
+the controller expose, and from the scenarios. tests/test_docs.py compares them.
 """
 
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,7 @@ from typing import Final
 import click
 from prometheus_client import CollectorRegistry
 
+from tests.scenarios import SCENARIOS
 from tests.test_metric_names import controllers, webhooks
 from webhook.cli import fairlead
 
@@ -88,10 +90,38 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
+def scenarios() -> str:
+    """Return the page of all scenarios: what stands in the comment above each."""
+    lines = [
+        "# Scenarios",
+        "",
+        (
+            "Each scenario is a pod, policies, and what else is in the cluster. The tests ask "
+            "every command that decides on pods about each of them, in every format: `mutate`, "
+            "`explain`, `diff`, `test` and `run preview` of files, the webhook's warnings to the "
+            "author of a Job, the policy reports, and of live pods `explain`, `policies` and "
+            "`pods --no-node`. All have to agree with each other, and with what a real API server "
+            "and a real scheduler do. [What an answer promises](answers.md) has what is not "
+            "checked."
+        ),
+        "",
+        "| scenario | what meets |",
+        "|---|---|",
+    ]
+    for path in SCENARIOS:
+        comment = itertools.takewhile(lambda line: line[:1] == "#", path.read_text().splitlines())
+        text = " ".join(line.removeprefix("#").strip() for line in comment)
+        lines.append(f"| {path.stem.replace('-', ' ')} | {_cell(text)} |")
+    return "\n".join(lines) + "\n"
+
+
+PAGES: Final = {"commands": commands, "metrics": metrics, "scenarios": scenarios}
+
+
 def main() -> None:
-    """Write both pages."""
-    (FOLDER / "commands.md").write_text(commands())
-    (FOLDER / "metrics.md").write_text(metrics())
+    """Write the pages."""
+    for name, make in PAGES.items():
+        (FOLDER / f"{name}.md").write_text(make())
 
 
 if __name__ == "__main__":
