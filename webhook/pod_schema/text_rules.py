@@ -7,7 +7,6 @@ webhook.pod_schema.field_checks reports them.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,13 +33,9 @@ _MOST_ANNOTATED: Final = 256 * 1024
 # Finalizers without a domain that the API server allows.
 _FINALIZERS: Final = ("orphan", "foregroundDeletion", "kubernetes")
 _INT32: Final = re.compile(r"0|-?[1-9][0-9]{0,9}", re.ASCII)
-_TOLERATIONS: Final = "scheduler.alpha.kubernetes.io/tolerations"
 _LOCALHOST: Final = "localhost/"
-# Keys of annotations, or their part before a container's name; and the values allowed in addition
-# to localhost/NAME.
-_SECCOMP_OF_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"
-_SECCOMP: Final = "container.seccomp.security.alpha.kubernetes.io/"
-_SECCOMP_WORDS: Final = ("runtime/default", "docker/default", "unconfined")
+# The part of an annotation's key before a container's name; the values allowed in addition to
+# localhost/NAME.
 _APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 _APP_ARMOR_WORDS: Final = ("", "runtime/default", "unconfined")
 # Bytes: PATH_MAX without the terminating null.
@@ -100,14 +95,10 @@ def _why(key: str, value: str, containers: Collection[str] | None, *, bound: boo
         return "is valid with nodeName only, because a mirror pod belongs to its node; remove it"
     if key == _DELETION_COST and not _is_int32(value):
         return f"{quoted(value)} is not a 32-bit whole number without a plus sign or leading zeros"
-    if key == _TOLERATIONS and value and not _is_list(value):
-        return "is not a list of tolerations in JSON; write spec.tolerations instead"
-    if key == _SECCOMP_OF_POD or key.startswith(_SECCOMP):
-        return _profile_fault(value, _SECCOMP_WORDS, descending=True)
     if container := confined_container(key):
         if containers is not None and container not in containers:
             return f"the pod has no container {quoted(container)}"
-        return _profile_fault(value, _APP_ARMOR_WORDS, descending=False)
+        return _profile_fault(value)
     return ""
 
 
@@ -115,21 +106,11 @@ def _is_int32(value: str) -> bool:
     return _INT32.fullmatch(value) is not None and -(2**31) <= int(value) < 2**31
 
 
-def _is_list(value: str) -> bool:
-    try:
-        return isinstance(json.loads(value), list | None)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _profile_fault(value: str, words: Collection[str], *, descending: bool) -> str:
-    if value in words:
+def _profile_fault(value: str) -> str:
+    if value in _APP_ARMOR_WORDS or value.startswith(_LOCALHOST):
         return ""
-    if not value.startswith(_LOCALHOST):
-        known = ", ".join(filter(None, words))
-        return f"{quoted(value)} is not one of {known}, or {_LOCALHOST} with a profile's name"
-    rest = value.removeprefix(_LOCALHOST)
-    return f"{quoted(rest)} is not a profile: {_RELATIVE}" if descending and below(rest) else ""
+    known = ", ".join(filter(None, _APP_ARMOR_WORDS))
+    return f"{quoted(value)} is not one of {known}, or {_LOCALHOST} with a profile's name"
 
 
 def profile_faults(context: Any, path: Path) -> Iterator[Fault]:

@@ -6,8 +6,6 @@ webhook.pod_schema.field_checks reports them.
 
 from __future__ import annotations
 
-import ipaddress
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -18,13 +16,6 @@ from webhook.pod_schema.object_rules import RULES
 from webhook.strict import quoted
 
 _Check: TypeAlias = Callable[[str], str]
-
-_LONGEST_KEY: Final = 253
-_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+", re.ASCII)
-_MAX_MODE: Final = 0o777
-_DIVIDED: Final = re.compile(
-    r"(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-.+)", re.ASCII
-)
 
 
 def _subdomain(text: str) -> str:
@@ -40,48 +31,17 @@ def _variable(text: str) -> str:
     return "" if plain else "want printable ASCII without '='"
 
 
-def _config_key(text: str) -> str:
-    fits = len(text) <= _LONGEST_KEY and _KEY.fullmatch(text) and text != "."
-    return _not_reserved(text) if fits else "want letters, digits, '-', '_' and '.'"
-
-
-def _not_reserved(text: str) -> str:
-    return "must not begin with .." if text.startswith("..") else ""
-
-
 def below(text: str) -> str:
     """Return why a path leads out of its folder; empty if not (validateLocalDescendingPath)."""
     return "want a path that does not begin with /" if text.startswith("/") else _no_step_up(text)
-
-
-def _key_path(text: str) -> str:
-    return below(text) or _not_reserved(text)
 
 
 def _no_step_up(text: str) -> str:
     return "want a path without .." if ".." in text.split("/") else ""
 
 
-def _absolute(text: str) -> str:
-    return "" if text.startswith("/") else "want a path that begins with /"
-
-
-def _address(text: str) -> str:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return "want an IP address"
-    return ""
-
-
 def _trimmed(text: str) -> str:
     return "" if text == text.strip() else "has blanks at an end; remove them"
-
-
-def _divided(text: str) -> str:
-    if _DIVIDED.fullmatch(text):
-        return ""
-    return "want limits. or requests., and cpu, memory, ephemeral-storage or hugepages-SIZE"
 
 
 def _one_of(*words: str) -> _Check:
@@ -92,32 +52,16 @@ def _one_of(*words: str) -> _Check:
 _TEXTS: Final[Mapping[tuple[str, str], _Check]] = {
     ("Container", "image"): _trimmed,
     ("Container", "restartPolicy"): _one_of("Always", "Never", "OnFailure"),
-    ("ContainerResizePolicy", "resourceName"): _one_of("cpu", "memory"),
-    ("ConfigMapKeySelector", "key"): _config_key,
-    ("ConfigMapKeySelector", "name"): _subdomain,
-    ("DownwardAPIVolumeFile", "path"): _key_path,
-    ("EnvFromSource", "prefix"): _variable,
     ("EnvVar", "name"): _variable,
-    ("HostAlias", "hostnames"): _subdomain,
-    ("HostAlias", "ip"): _address,
-    ("HostPathVolumeSource", "path"): _no_step_up,
-    ("KeyToPath", "path"): _key_path,
-    ("NFSVolumeSource", "path"): _absolute,
     ("PodAffinityTerm", "namespaces"): _label,
-    ("PodDNSConfig", "nameservers"): _address,
     ("PodOS", "name"): _one_of("linux", "windows"),
-    ("PodReadinessGate", "conditionType"): qualified_name_fault,
     ("PodSchedulingGate", "name"): qualified_name_fault,
     ("PodSpec", "hostname"): _label,
-    ("PodSpec", "hostnameOverride"): _subdomain,
     ("PodSpec", "nodeName"): _subdomain,
     ("PodSpec", "priorityClassName"): _subdomain,
     ("PodSpec", "runtimeClassName"): _subdomain,
     ("PodSpec", "serviceAccountName"): _subdomain,
     ("PodSpec", "subdomain"): _label,
-    ("ResourceFieldSelector", "resource"): _divided,
-    ("SecretKeySelector", "key"): _config_key,
-    ("SecretKeySelector", "name"): _subdomain,
     ("Sysctl", "name"): sysctl_fault,
     ("VolumeMount", "subPath"): below,
     ("VolumeMount", "subPathExpr"): below,
@@ -135,44 +79,19 @@ _NUMBERS: Final[Mapping[tuple[str, str], tuple[int, int | None]]] = {
         ),
         (0, None),
     ),
-    **dict.fromkeys(
-        (
-            ("ConfigMapVolumeSource", "defaultMode"),
-            ("DownwardAPIVolumeFile", "mode"),
-            ("DownwardAPIVolumeSource", "defaultMode"),
-            ("KeyToPath", "mode"),
-            ("ProjectedVolumeSource", "defaultMode"),
-            ("SecretVolumeSource", "defaultMode"),
-        ),
-        (0, _MAX_MODE),
-    ),
     ("PreferredSchedulingTerm", "weight"): (1, 100),
     ("Probe", "terminationGracePeriodSeconds"): (1, None),
-    ("ServiceAccountTokenProjection", "expirationSeconds"): (600, None),
     ("TopologySpreadConstraint", "minDomains"): (1, None),
     ("WeightedPodAffinityTerm", "weight"): (1, 100),
 }
 # Fields that may not be empty, by type.
 _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
-    "ConfigMapEnvSource": ("name",),
-    "ConfigMapKeySelector": ("key", "name"),
-    "ConfigMapProjection": ("name",),
     "ConfigMapVolumeSource": ("name",),
     "EnvVar": ("name",),
-    "EphemeralVolumeSource": ("volumeClaimTemplate",),
     "ExecAction": ("command",),
-    "GitRepoVolumeSource": ("repository",),
-    "HostPathVolumeSource": ("path",),
-    "ImageVolumeSource": ("reference",),
-    "KeyToPath": ("key", "path"),
-    "NFSVolumeSource": ("path", "server"),
     "PersistentVolumeClaimVolumeSource": ("claimName",),
     "PodAffinityTerm": ("topologyKey",),
-    "SecretEnvSource": ("name",),
-    "SecretKeySelector": ("key", "name"),
-    "SecretProjection": ("name",),
     "SecretVolumeSource": ("secretName",),
-    "VolumeDevice": ("devicePath",),
     "VolumeMount": ("mountPath",),
 }
 # Fields of which exactly one must be set.
@@ -182,12 +101,10 @@ _EITHER: Final[Mapping[str, tuple[str, ...]]] = {
         "configMapKeyRef", "fieldRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef",
     ),
     "LifecycleHandler": ("exec", "httpGet", "sleep", "tcpSocket"),
-    "PodResourceClaim": ("resourceClaimName", "resourceClaimTemplateName"),
     "Probe": ("exec", "grpc", "httpGet", "tcpSocket"),
 }  # fmt: skip
 # Lists of objects that must differ in these fields.
 _DISTINCT: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
-    ("PodSpec", "resourceClaims"): ("name",),
     ("PodSpec", "schedulingGates"): ("name",),
     ("PodSpec", "topologySpreadConstraints"): ("topologyKey", "whenUnsatisfiable"),
 }
