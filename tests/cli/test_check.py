@@ -6,6 +6,7 @@ import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -273,7 +274,10 @@ def test_a_class_that_the_cluster_does_not_have_is_an_error(wording: Wording) ->
     """At its place, with the one that may be meant."""
     text = policy("low", "overrides: {priorityClassName: lwo, runtimeClassName: gvisor}")
     documents = parse({"low.yaml": text.encode()})
-    there = {"PriorityClass": {"low", "high"}, "RuntimeClass": {"gvisor"}}
+    there: dict[str, dict[str, Any]] = {
+        "PriorityClass": {"low": {}, "high": {}},
+        "RuntimeClass": {"gvisor": {}},
+    }
     given = check_report.CheckInput(["low.yaml"], documents, None, there)
     checked = check_report.check(given, datetime.now(UTC))
     assert checked is not None

@@ -111,7 +111,7 @@ def test_a_class_that_is_not_there_is_an_error_of_check(
             file.write_text(policy("names-one", f"defaults: {{{settings}}}"))
             where = ("--nodes", "cluster", "--kubeconfig", str(control_plane.kubeconfig))
             done = CliRunner().invoke(check, [str(file), *where, "-o", "json"])
-            # What a RuntimeClass asks of nodes is not read, and reported.
+            # What an unknown RuntimeClass asks of nodes is reported as unknown.
             assert bool(done.stderr) == (field == "runtimeClassName" and name == missing)
             found = json.loads(done.stdout)
             assert (found["errors"], done.exit_code) == (errors, errors)

@@ -427,7 +427,7 @@ def test_any_set_can_be_taken_apart_policies_first(start: list[Json], data: st.D
 def test_a_class_that_the_cluster_does_not_have_is_a_warning() -> None:
     """It may be created later; an update that names it as before says nothing new."""
     new = policy("p", defaults={"priorityClassName": "urgent", "runtimeClassName": "kata"})
-    classes = {"PriorityClass": ["other"], "RuntimeClass": ["kata"]}
+    classes: Json = {"PriorityClass": {"other": {}}, "RuntimeClass": {"kata": {}}}
     found = judge([], new, classes=classes)
     assert not found.refusals
     (line,) = found.warnings

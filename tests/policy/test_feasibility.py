@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -47,10 +49,13 @@ WORLD = [
 ]
 
 
-def judged(spec: str, world: list[Node] = WORLD) -> Feasibility:
+def judged(
+    spec: str, world: list[Node] = WORLD, runtime_classes: Mapping[str, Json] = MappingProxyType({})
+) -> Feasibility:
     """The nodes and the two classes, and one policy p with this spec in flow style."""
     policy = f"{HEAD}kind: PlacementPolicy\nmetadata: {{name: p}}\nspec: {{{spec}}}\n"
-    return feasibility(load({"f.yaml": (CLASSES + policy).encode()}).policies, world)
+    policies = load({"f.yaml": (CLASSES + policy).encode()}).policies
+    return feasibility(policies, world, runtime_classes)
 
 
 def only(spec: str, world: list[Node] = WORLD) -> Concern:
@@ -74,6 +79,18 @@ def test_a_runtime_class_may_tolerate_what_the_policy_does_not() -> None:
     none = judged("overrides: {nodeSelector: {pool: none}, runtimeClassName: gvisor}")
     assert len(none.concerns) == 1
     assert MatchedNodes("PlacementPolicy", "p", "", 0, 0) in none.reaches
+
+
+@pytest.mark.parametrize(("pool", "left"), [("spot", 2), ("none", 0)])
+def test_a_runtime_class_that_is_known_adds_its_selector_and_tolerations(
+    pool: str, left: int
+) -> None:
+    """As the API server merges them into each pod."""
+    scheduling = {"nodeSelector": {"pool": pool}, "tolerations": [{"operator": "Exists"}]}
+    known = {"gvisor": {"scheduling": scheduling}}
+    found = judged("overrides: {runtimeClassName: gvisor}", runtime_classes=known)
+    assert MatchedNodes("PlacementPolicy", "p", "", left, left) in found.reaches
+    assert [each.path for each in found.concerns] == [("spec",)] * (left == 0)
 
 
 def test_a_class_without_nodes_is_a_warning(wording: Wording) -> None:
@@ -183,7 +200,7 @@ def test_every_node_that_a_part_leaves_is_one_that_the_scheduler_would_take(
     policies: list[Json], world: list[Json]
 ) -> None:
     """The count of each part without capacity is that of an independent model."""
-    found = feasibility(policy_set(policies), [nodes.parse_node(each) for each in world])
+    found = feasibility(policy_set(policies), [nodes.parse_node(each) for each in world], {})
     for policy in policies:
         for part in ("requirements", "overrides", "defaults"):
             placement = policy["spec"].get(part)
@@ -205,7 +222,7 @@ CONSTRAIN = "overrides: {capacity: [{class: spot, mode: Constrain}]}"
 
 def of_autoscaled(spec: str, world: list[Node], classes: str = AUTOSCALED) -> Feasibility:
     policy = f"{HEAD}kind: PlacementPolicy\nmetadata: {{name: p}}\nspec: {{{spec}}}\n"
-    return feasibility(load({"f.yaml": (classes + policy).encode()}).policies, world)
+    return feasibility(load({"f.yaml": (classes + policy).encode()}).policies, world, {})
 
 
 def test_missing_nodes_on_demand_produce_no_warning() -> None:

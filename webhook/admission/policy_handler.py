@@ -176,7 +176,7 @@ class PolicyHandler:
         judge: Judge,
         observer: Observer,
         nodes: Callable[[], Sequence[Node] | None] = lambda: None,
-        classes: Callable[[], Mapping[str, Collection[str]]] = dict,
+        classes: Callable[[], Mapping[str, Mapping[str, JsonObject]]] = dict,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         patience: float = PATIENCE,
         read_pause: float = READ_PAUSE,

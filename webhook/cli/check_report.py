@@ -23,7 +23,7 @@ from webhook.server.folder import read_folder
 from webhook.shortening import first_few
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from webhook.cli.options import Where
@@ -72,7 +72,7 @@ class CheckInput(NamedTuple):
     places: Sequence[str]
     documents: Documents[PolicyDocument]
     nodes: Sequence[Node] | None
-    there: Mapping[str, Collection[str]]
+    there: Mapping[str, Mapping[str, Any]]
 
 
 def read_input(
@@ -110,7 +110,7 @@ def read_input(
 class _ClusterFacts(NamedTuple):
     objects: Mapping[str, bytes] = {}
     nodes: Sequence[Node] | None = None
-    there: Mapping[str, Collection[str]] = {}
+    there: Mapping[str, Mapping[str, Any]] = {}
 
 
 async def _read_cluster(

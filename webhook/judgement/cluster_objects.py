@@ -16,10 +16,11 @@ from webhook.policy.reader import Documents
 from webhook.policy.yaml_text import MAX_DEPTH
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
     from datetime import datetime
 
     from webhook.judgement.set_judgement import Served, SetJudgement
+    from webhook.placement.shapes import JsonObject
     from webhook.policy.kinds import PolicyDocument
 
 _Read: TypeAlias = "tuple[bytes, Documents[PolicyDocument]]"
@@ -52,7 +53,7 @@ class Objects:
         self,
         objects: Mapping[str, bytes],
         now: datetime,
-        classes: Mapping[str, Collection[str]] | None = None,
+        classes: Mapping[str, Mapping[str, JsonObject]] | None = None,
     ) -> SetJudgement:
         """Return all findings about the objects; `classes` are those of judge_set."""
         return judge_set(

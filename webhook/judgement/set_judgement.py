@@ -19,11 +19,12 @@ from webhook.policy.load import compiled
 from webhook.policy.refused_pods import missing_classes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from webhook.judgement.together.warnings import Prepared
     from webhook.placement.nodes import Node
+    from webhook.placement.shapes import JsonObject
     from webhook.policy.feasibility import Concern, Feasibility
     from webhook.policy.kinds import PolicyDocument
     from webhook.policy.policy_documents import Document
@@ -54,28 +55,30 @@ def judge_set(
     *,
     now: datetime | None = None,
     nodes: Sequence[Node] | None = None,
-    classes: Mapping[str, Collection[str]] | None = None,
+    classes: Mapping[str, Mapping[str, JsonObject]] | None = None,
     compiler: Compiler | None = None,
     memory: Memory | None = None,
 ) -> SetJudgement:
     """Return all findings about the documents.
 
     Without `now` there are no findings that depend on the time, without `nodes` none about nodes.
-    `classes` are the names of the cluster's objects by kind, for `missing_classes`.
+    `classes` are objects of the cluster by kind and name: PriorityClasses, for `missing_classes`,
+    and RuntimeClasses.
     `compiler` and `memory` may remember what they made of the set before this one.
     """
     try:
         policies, found = compiled(documents, compiler)
     except InvalidDocuments as error:
         return SetJudgement(None, tuple(e for e in error.findings if isinstance(e, Finding)))
-    ready = (memory or Memory()).prepare(documents.documents, policies.classes)
+    runtime = (classes or {}).get("RuntimeClass", {})
+    ready = (memory or Memory()).prepare(documents.documents, policies.classes, runtime)
     findings = [*found, *warnings(ready, nodes), *_faults_of_documents(documents.documents)]
     findings += missing_classes(documents.documents, classes or {})
     if now is not None:
         findings += of_time(documents.documents, now)
     if nodes is None:
         return SetJudgement(policies, tuple(sorted(findings)), ready)
-    feasible = feasibility(policies, nodes)
+    feasible = feasibility(policies, nodes, runtime)
     findings += placed(feasible.concerns, documents.documents)
     return SetJudgement(policies, tuple(sorted(findings)), ready, feasible)
 
@@ -129,7 +132,7 @@ def load_served(
 ) -> Served:
     """Return the set of the documents. Raises InvalidDocuments, though not for faults."""
     loaded = compiled(documents, compiler)
-    ready = (memory or Memory()).prepare(documents.documents, loaded.policies.classes)
+    ready = (memory or Memory()).prepare(documents.documents, loaded.policies.classes, {})
     found = [*faults(ready.policies), *_faults_of_documents(documents.documents)]
     return Served(loaded.policies, loaded.warnings, tuple(sorted(found)))
 

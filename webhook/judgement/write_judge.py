@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from webhook.judgement.together.warnings import Prepared
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node
+    from webhook.placement.shapes import JsonObject
     from webhook.policy.feasibility import Concern
     from webhook.policy.findings import Finding
     from webhook.policy.policy_documents import Document
@@ -130,20 +131,22 @@ class Judge:
         write: Write,
         *,
         nodes: Sequence[Node] | None = None,
-        classes: Mapping[str, Collection[str]] | None = None,
+        classes: Mapping[str, Mapping[str, JsonObject]] | None = None,
         now: datetime | None = None,
     ) -> Judgement:
         """Return the judgement of a write to objects that are given as JSON text, by resource and
         name.
 
-        `nodes`, and names of `classes` by kind, are the cluster's at this moment, None if they are
+        `nodes`, and `classes` by kind and name, are the cluster's at this moment, None if they are
         not known: they may change, so findings about them are warnings. Without `now`, there are
         no findings that depend on the time.
         """
         if write.changes_nothing:
             return Judgement()
-        before = self._set(write.before(objects), now)
-        after = self._set(write.after(objects), now)
+        runtime = (classes or {}).get("RuntimeClass", {})
+        before, after = (
+            self._set(each, now, runtime) for each in (write.before(objects), write.after(objects))
+        )
         found = added(after.findings, before.findings)
         errors = [each for each in found if each.severity == "error"]
         if not errors:
@@ -159,15 +162,21 @@ class Judge:
             found += added(_of_nodes(write, after, nodes), _of_nodes(write, before, nodes))
         return Judgement(warnings=tuple(_lines(write, condensed(found, same_words=False))))
 
-    def _set(self, objects: Mapping[str, bytes], now: datetime | None) -> _Set:
+    def _set(
+        self,
+        objects: Mapping[str, bytes],
+        now: datetime | None,
+        runtime: Mapping[str, JsonObject],
+    ) -> _Set:
         found = next((each for each in self._last if each.objects == objects), None)
         if found is None:
             read = self._reader.documents(objects)
             classes, findings = judge_documents(read)
-            ready = self._memory.prepare(read.documents, classes)
+            ready = self._memory.prepare(read.documents, classes, runtime)
             findings += ship_already(read.documents)
             found = _Set(objects, read.documents, classes, findings, ready)
         self._last = (*self._last[-1:], found)
+        found = found._replace(ready=found.ready._replace(runtime_classes=runtime))
         if now is None:
             return found
         of_time = exceptions.of_time(found.documents, now)
@@ -213,7 +222,9 @@ def _of_nodes(write: Write, of: _Set, nodes: Sequence[Node]) -> list[Finding]:
     chosen = [each for each in of.ready.policies if document and each.document is document]
     for each in chosen:
         settings = [located.setting for located in each.settings]
-        concerns += feasibility.of_policy(name, settings, of.classes.values(), nodes)
+        concerns += feasibility.of_policy(
+            name, settings, of.classes.values(), nodes, of.ready.runtime_classes
+        )
     found = placed(concerns, of.documents)
     return [replace(each, severity="warning") for each in found]
 

@@ -23,16 +23,16 @@ from webhook.placement.settings import (
     ScalarSetting,
 )
 from webhook.policy.findings import Kind
-from webhook.policy.node_settings import Makers, NodeMasks, tolerations_of
+from webhook.policy.node_settings import Makers, NodeMasks, tolerations_of, with_runtime_class
 from webhook.shortening import first_few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.bundle import Bundle
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node
-    from webhook.placement.shapes import Toleration
+    from webhook.placement.shapes import JsonObject, Toleration
     from webhook.policy.findings import Path, Severity
     from webhook.policy.policy_set import PolicySet
 
@@ -58,7 +58,7 @@ class MatchedNodes(NamedTuple):
     tolerated: of those chosen (of all, if none is chosen) the nodes whose taints it tolerates;
                None if a RuntimeClass decides that
     on_demand: if none is tolerated, the autoscaled classes that could make such a node
-    unread:    the RuntimeClass that decides; its node labels and tolerations are not read
+    unread:    the RuntimeClass that decides, if it is not known
     """
 
     kind: str
@@ -79,10 +79,15 @@ class Feasibility:
     concerns: tuple[Concern, ...]
 
 
-def feasibility(policies: PolicySet, nodes: Sequence[Node]) -> Feasibility:
-    """Check every class, then every policy, each part by itself and all parts together."""
+def feasibility(
+    policies: PolicySet, nodes: Sequence[Node], runtime_classes: Mapping[str, JsonObject]
+) -> Feasibility:
+    """Check every class, then every policy, each part by itself and all parts together.
+
+    `runtime_classes` are the RuntimeClasses by name, as far as they are known.
+    """
     makers = Makers(policies.classes.values(), nodes)
-    judging = _Judging(len(nodes), NodeMasks(nodes), makers)
+    judging = _Judging(len(nodes), NodeMasks(nodes), makers, runtime_classes)
     for name in sorted(policies.classes):
         judging.capacity_class(policies.classes[name])
     for at, policy in enumerate(policies.policies):
@@ -97,16 +102,18 @@ def of_policy(
     settings: Sequence[PlacementSetting],
     classes: Iterable[CapacityClass],
     nodes: Sequence[Node],
+    runtime_classes: Mapping[str, JsonObject],
 ) -> tuple[Concern, ...]:
-    """Return the problems of one policy with these nodes; `classes` are all classes of its set."""
-    judging = _Judging(len(nodes), NodeMasks(nodes), Makers(classes, nodes))
+    """Return the problems of one policy with these nodes; `classes` are all classes of its set, and
+    `runtime_classes` those of `feasibility`."""
+    judging = _Judging(len(nodes), NodeMasks(nodes), Makers(classes, nodes), runtime_classes)
     judging.policy(_PolicySettings(name, settings), _standing(fold((name,), settings)))
     return tuple(judging.concerns)
 
 
 def of_class(capacity: CapacityClass, nodes: Sequence[Node]) -> tuple[Concern, ...]:
     """Return the problems of one class with these nodes."""
-    judging = _Judging(len(nodes), NodeMasks(nodes), Makers((), nodes))
+    judging = _Judging(len(nodes), NodeMasks(nodes), Makers((), nodes), {})
     judging.capacity_class(capacity)
     return tuple(judging.concerns)
 
@@ -129,6 +136,7 @@ class _Judging:
     total: int
     nodes: NodeMasks
     makers: Makers
+    runtime_classes: Mapping[str, JsonObject]
     reaches: list[MatchedNodes] = field(default_factory=list)
     concerns: list[Concern] = field(default_factory=list)
 
@@ -147,6 +155,7 @@ class _Judging:
 
     def policy(self, policy: _PolicySettings, standing: Sequence[PlacementSetting]) -> None:
         """Check one policy; `standing` are its settings that are left after folding."""
+        standing = list(with_runtime_class(standing, self.runtime_classes))
         tolerations = list(tolerations_of(standing))
         empty = False
         for part in PARTS:
@@ -182,6 +191,8 @@ class _Judging:
         count = left.bit_count() if limits else None
         made = () if tolerated else self.makers.makers_for(limits, tolerations)
         unread = _runtime_class(policy.settings) if left else ""
+        if unread in self.runtime_classes:
+            unread = ""
         of_taints = None if unread else tolerated
         self.reaches.append(
             MatchedNodes("PlacementPolicy", policy.name, part, count, of_taints, made, unread)
@@ -211,7 +222,8 @@ class _Judging:
         """Report that every node that the policy chooses has a taint that it does not tolerate."""
         taints = self._blocking_taints(left, tolerations)
         if taints:
-            path = path_of(policy, limits[0]) if len(limits) == 1 else ("spec",)
+            alone = len(limits) == 1 and limits[0] in policy.settings
+            path = path_of(policy, limits[0]) if alone else ("spec",)
             what = (
                 f"tolerates none of the chosen nodes' taints ({left.bit_count()} of {self.total} "
                 f"nodes chosen): {taints}; only pods with tolerations of their own can run there"

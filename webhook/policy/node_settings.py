@@ -21,11 +21,11 @@ from webhook.placement.settings import (
 from webhook.placement.tolerations import EXCLUDING_EFFECTS, passing, tolerates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node
-    from webhook.placement.shapes import Taint, Term, Toleration
+    from webhook.placement.shapes import JsonObject, Taint, Term, Toleration
 
 
 def of_class(capacity: CapacityClass, nodes: Iterable[Node]) -> list[Node]:
@@ -41,7 +41,7 @@ def is_of(capacity: CapacityClass, node: Node) -> bool:
 def tolerations_of(settings: Iterable[PlacementSetting]) -> Iterator[Toleration]:
     """Yield the tolerations of the settings, including those of capacity classes.
 
-    A RuntimeClass is not read, and may tolerate every taint.
+    A RuntimeClass among them is not known, and may tolerate every taint.
     """
     for setting in settings:
         if isinstance(setting, TolerationSetting):
@@ -50,6 +50,27 @@ def tolerations_of(settings: Iterable[PlacementSetting]) -> Iterator[Toleration]
             yield from setting.capacity.tolerations
         elif isinstance(setting, ScalarSetting) and setting.name == runtime_class.FIELD:
             yield runtime_class.EVERY_TAINT
+
+
+def with_runtime_class(
+    settings: Iterable[PlacementSetting], known: Mapping[str, JsonObject]
+) -> Iterator[PlacementSetting]:
+    """Yield the settings, with what the API server merges of a RuntimeClass in its place.
+
+    `known` are node.k8s.io/v1 RuntimeClasses by name; of another class its name stays.
+    """
+    for setting in settings:
+        of_class = isinstance(setting, ScalarSetting) and setting.name == runtime_class.FIELD
+        found = known.get(str(setting.value)) if isinstance(setting, ScalarSetting) else None
+        if not of_class or found is None:
+            yield setting
+            continue
+        scheduling = found.get("scheduling") or {}
+        policy, part = setting.policy, setting.part
+        for key, value in (scheduling.get("nodeSelector") or {}).items():
+            yield MemberSetting(policy=policy, part=part, map="nodeSelector", key=key, value=value)
+        for each in scheduling.get("tolerations") or ():
+            yield TolerationSetting(policy=policy, part=part, toleration=each)
 
 
 def untolerated(node: Node, tolerations: Sequence[Toleration]) -> list[Taint]:

@@ -32,7 +32,7 @@ C = policy("c", match=VISION, requirements=AC)
 
 def conflicts(ready: Prepared, steps: int = 400_000) -> list[Conflict]:
     """What pods are rejected for, of all policies."""
-    found = Trial(ready.policies, ready.whole, None, Effort(steps)).conflicts(ready.policies)
+    found = Trial(ready, None, Effort(steps)).conflicts(ready.policies)
     return [each for each in found if each.kind is Kind.SOME_PODS_REJECTED]
 
 
@@ -133,7 +133,7 @@ def test_the_number_of_steps_is_limited() -> None:
     """And it is said that not all is checked."""
     ready = prepared([A, B, C])
     assert [len(conflicts(ready, steps)) for steps in (100, 10_000)] == [0, 1]
-    found = Trial(ready.policies, ready.whole, None, Effort(100)).findings(ready.policies)
+    found = Trial(ready, None, Effort(100)).findings(ready.policies)
     assert [each.kind for each in found] == [Kind.NOT_CHECKED]
 
 
@@ -141,7 +141,7 @@ def test_a_pod_that_the_api_server_refuses_is_reported_with_the_setting() -> Non
     """By the rules of the pod schema, to which the evaluation holds each pod."""
     cost = {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "high"}}
     ready = prepared([policy("cost", match=WORKERS, defaults=cost)])
-    found = Trial(ready.policies, ready.whole, None, Effort(10_000)).findings(ready.policies)
+    found = Trial(ready, None, Effort(10_000)).findings(ready.policies)
     (finding,) = found
     assert (finding.severity, finding.kind) == ("error", Kind.REFUSED_PODS)
     mentions(finding.message, "fairlead.dev/role=worker", "pod-deletion-cost", "policy cost sets")

@@ -38,7 +38,7 @@ def prepared(documents: list[Json]) -> Prepared:
     read = Objects().documents(objects(*documents, *CLASSES))
     classes, found = judge_documents(read)
     assert not [each for each in found if each.severity == "error"]
-    return Memory().prepare(read.documents, classes)
+    return Memory().prepare(read.documents, classes, {})
 
 
 def policies_of(documents: list[Json]) -> Sequence[Policy]:
@@ -337,9 +337,9 @@ def test_a_memory_makes_only_what_changed_ready_again() -> None:
     """The others are the very same objects."""
     memory, reader = Memory(), Objects()
     first = objects(policy("a", overrides=pool("a")), policy("b", overrides=pool("b")))
-    before = memory.prepare(reader.documents(first).documents, {}).policies
+    before = memory.prepare(reader.documents(first).documents, {}, {}).policies
     second = {**first, **objects(policy("b", overrides=pool("c")))}
-    after = memory.prepare(reader.documents(second).documents, {}).policies
+    after = memory.prepare(reader.documents(second).documents, {}, {}).policies
     assert [one is two for one, two in zip(before, after, strict=True)] == [True, False]
     assert not list(Shadows(after).over(after[0]))
 

@@ -186,7 +186,7 @@ def _by_nodes(
 ) -> Mapping[str, ConditionUpdate]:
     if not nodes:
         return dict.fromkeys(_places(policies), _unknown(nodes))
-    found = feasibility(policies, nodes)
+    found = feasibility(policies, nodes, ready.runtime_classes if ready else {})
     concerns: dict[str, list[Concern]] = {}
     for concern in found.concerns:
         concerns.setdefault(_place(concern.kind, concern.name), []).append(concern)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.admission.arrival import Cluster
-from webhook.evaluation.plugins import UNREAD
+from webhook.evaluation.plugins import PluginInputs
 from webhook.evaluation.world import World
 from webhook.judgement.together.alone import once_enforced
 from webhook.judgement.together.policy_view import unfinished
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from webhook.judgement.together.policy_view import Effort, LocatedSetting, Policy
+    from webhook.judgement.together.warnings import Prepared
     from webhook.judgement.together.witness import Witness
     from webhook.placement.nodes import Node
     from webhook.placement.trace import Outcome
@@ -109,17 +110,13 @@ class Conflict:
 
 
 class Trial:
-    """Tries the policies, which are given in their order; `whole` is the set of all of them."""
+    """Tries policies that are prepared, on nodes if they are known."""
 
-    def __init__(
-        self,
-        policies: Sequence[Policy],
-        whole: PolicySet,
-        nodes: Sequence[Node] | None,
-        effort: Effort,
-    ) -> None:
+    def __init__(self, given: Prepared, nodes: Sequence[Node] | None, effort: Effort) -> None:
+        policies, whole = given.policies, given.whole
         self._policies = policies
         self._whole = whole
+        self._plugins = PluginInputs(given.runtime_classes, None)
         self._total = len(nodes or ())
         self._nodes = _different(nodes, policies, whole) if nodes else None
         self._effort = effort
@@ -364,7 +361,7 @@ class Trial:
             now=None,
             configuration=None,
             classes=None,
-            plugins=UNREAD,
+            plugins=self._plugins,
             nodes=self._nodes,
             server=None,
         )

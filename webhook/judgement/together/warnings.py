@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.nodes import Node
+    from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Finding
     from webhook.policy.policy_documents import Document
 
@@ -34,10 +35,14 @@ _OF_NODES: Final = frozenset({Kind.NO_NODE, Kind.NOT_CHECKED})
 
 
 class Prepared(NamedTuple):
-    """Policies in their order, prepared for checks against each other, and the set of them."""
+    """Policies in their order, prepared for checks against each other, and the set of them.
+
+    `runtime_classes` are the cluster's by name, as far as they are known.
+    """
 
     policies: Sequence[Policy]
     whole: PolicySet
+    runtime_classes: Mapping[str, JsonObject]
 
 
 class Memory:
@@ -48,7 +53,10 @@ class Memory:
         self._compiler = Compiler()
 
     def prepare(
-        self, documents: Sequence[Document], classes: Mapping[str, CapacityClass]
+        self,
+        documents: Sequence[Document],
+        classes: Mapping[str, CapacityClass],
+        runtime_classes: Mapping[str, JsonObject],
     ) -> Prepared:
         """Return the policies of the documents, without those of unknown classes."""
         known, found = self._known, {}
@@ -68,7 +76,8 @@ class Memory:
         self._known = found
         ready = sorted((each for _, _, each in found.values()), key=lambda each: each.order)
         models = [each.model for each in ready]
-        return Prepared(ready, PolicySet(models, classes, "", compiler=self._compiler))
+        whole = PolicySet(models, classes, "", compiler=self._compiler)
+        return Prepared(ready, whole, runtime_classes)
 
 
 def classes_of(model: PlacementPolicy) -> list[str]:
@@ -101,13 +110,13 @@ def of_classes(given: Prepared, classes: AbstractSet[str]) -> list[Finding]:
     chosen = [each for each in given.policies if not classes.isdisjoint(classes_of(each.model))]
     found = {found for each in chosen for found in alone.findings(each)}
     reported, everywhere = _rejected(given.policies, chosen)
-    trial = Trial(given.policies, given.whole, None, Effort(MOST_TRIED))
+    trial = Trial(given, None, Effort(MOST_TRIED))
     return sorted(found.union(everywhere, trial.findings(chosen, level=False, reported=reported)))
 
 
 def of_nodes(given: Prepared, nodes: Sequence[Node]) -> Iterator[Finding]:
     """Yield what depends on the nodes of the findings about all policies."""
-    trial = Trial(given.policies, given.whole, nodes, Effort(MOST_TRIED_OF_ALL))
+    trial = Trial(given, nodes, Effort(MOST_TRIED_OF_ALL))
     return (each for each in trial.findings(given.policies) if each.kind in _OF_NODES)
 
 
@@ -127,7 +136,7 @@ def _findings(
     dead = {(each.file, each.path) for each in found}
     reported, everywhere = _rejected(policies, chosen)
     effort = Effort(MOST_TRIED if others else MOST_TRIED_OF_ALL)
-    tried = Trial(policies, given.whole, nodes, effort).findings(chosen, reported=reported)
+    tried = Trial(given, nodes, effort).findings(chosen, reported=reported)
     refused = {each.file for each in found if each.kind is Kind.REFUSED_PODS}
     found.update(
         each
