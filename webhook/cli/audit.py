@@ -62,26 +62,30 @@ def command(
     Exit codes:
       0  no pod would have been rejected, and none would be now
       1  some would
-      2  not known: wrong usage, a file without the webhook's metrics, the cluster did not answer,
-         or its policies cannot be read
+      2  not known: wrong usage, a file without the webhook's metrics, no replica runs, or the
+         cluster did not answer, or its policies cannot be read
     """
     from webhook.audited import tally
 
     if twice := next((each for each in metrics if metrics.count(each) > 1), None):
         raise click.UsageError(f"{twice}: given twice; its pods would be counted twice")
     notes: list[str] = []
+    counted: list[Record] | None
     now: list[Record] | None = []
     with errors_exit(UNKNOWN):
         if metrics:
             counted = list(_from_metrics(metrics))
         else:
             counted, now = asyncio.run(_from_cluster(kubeconfig, context, notes))
-    rows = tally([*counted, *(now or ())])
+    rows = tally([*(counted or ()), *(now or ())])
     print_notes(notes)
-    print_result(output, json=lambda: document(rows), text=lambda: lines(rows))
+    known = counted is not None
+    print_result(
+        output, json=lambda: document(rows, counted=known), text=lambda: lines(rows, counted=known)
+    )
     if any(row.rejects for row in rows):
         ctx.exit(FAILED)
-    ctx.exit(UNKNOWN if now is None else DONE)
+    ctx.exit(UNKNOWN if counted is None or now is None else DONE)
 
 
 def _from_metrics(paths: Sequence[Path]) -> Iterator[Record]:
@@ -97,12 +101,18 @@ def _from_metrics(paths: Sequence[Path]) -> Iterator[Record]:
 
 async def _from_cluster(
     kubeconfig: Path | None, context: str, notes: list[str]
-) -> tuple[list[Record], list[Record] | None]:
+) -> tuple[list[Record] | None, list[Record] | None]:
+    """Return what was counted, and what is evaluated now; None, with a note, if it is not known."""
     from webhook.audited import records_of_metrics
+    from webhook.kube.webhook_replicas import NoReplica
 
     async with client_of(kubeconfig, context) as client:
-        texts = await read_metrics(client)
-        counted = [record for text in texts for record in records_of_metrics(text)]
+        counted: list[Record] | None = None
+        try:
+            texts = await read_metrics(client)
+            counted = [record for text in texts for record in records_of_metrics(text)]
+        except NoReplica as error:
+            notes.append(f"what the webhook has decided so far is unknown: {error}")
         return counted, await records_of_cluster(client, notes)
 
 
@@ -145,8 +155,11 @@ async def read_metrics(client: Client) -> Sequence[str]:
     return [*(await read_by_replica(client)).values()]
 
 
-def lines(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a table, and below it which pods would be rejected now, and why."""
+def lines(rows: Sequence[Row], *, counted: bool) -> Iterator[str]:
+    """Yield a table, and below it which pods would be rejected now, and why.
+
+    `counted`: False if it is unknown what the replicas counted.
+    """
     if not rows:
         yield "No policy under Audit has matched a pod."
         return
@@ -155,9 +168,11 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
         (
             one_line(row.namespace),
             one_line(row.policy),
-            _red(row.counted.rejects),
-            str(row.counted.changes),
-            str(row.counted.same),
+            *(
+                (_red(row.counted.rejects), str(row.counted.changes), str(row.counted.same))
+                if counted
+                else "???"
+            ),
             f"{_red(row.now.rejects)}, {row.now.changes}, {row.now.same}",
             "",
         )
@@ -175,14 +190,14 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
                 yield from (f"  {line}" for line in wrapped(harmless(reason), 2))
 
 
-def document(rows: Sequence[Row]) -> dict[str, object]:
-    """Return the same as JSON."""
+def document(rows: Sequence[Row], *, counted: bool) -> dict[str, object]:
+    """Return the same as JSON; what is not known is null."""
     return {
         "rows": [
             {
                 "namespace": row.namespace,
                 "policy": row.policy,
-                **asdict(row.counted),
+                **(asdict(row.counted) if counted else dict.fromkeys(asdict(row.counted))),
                 "now": asdict(row.now),
                 "objects": row.objects,
                 "reasons": row.reasons,

@@ -169,7 +169,9 @@ class _Judging:
         if made:
             return
         if limits and not left and not empty:
-            what = f"its parts together leave none of the {self.total} nodes"
+            name = _runtime_class(policy.settings)
+            beside = f" and RuntimeClass {name}" if name in self.runtime_classes else ""
+            what = f"its parts{beside} together leave none of the {self.total} nodes"
             self.concerns.append(_concern(policy, ("spec",), what))
         elif limits:
             self.concerns += self._tainted(policy, limits, left, tolerations)

@@ -142,6 +142,21 @@ def test_nodes_that_are_made_on_demand_are_not_missed() -> None:
     assert found_in(NOTEBOOKS, zoned, made) == []
 
 
+def test_a_runtime_class_that_leaves_none_by_itself_is_reported_alone() -> None:
+    """Of whoever names it, and of nobody beside it; with another policy, if only that does it."""
+    documents = [
+        policy("sandboxed", match={"kinds": ["notebook"]}, defaults={"runtimeClassName": "k"}),
+        policy("placed", match=ML, overrides={"nodeSelector": {"zone": "b"}}),
+    ]
+    read = Objects().documents(objects(*documents, *CLASSES[:1]))
+    for selected, severities in (("nowhere", ["error"]), ("a", ["warning"]), ("b", [])):
+        runtime = {"k": {"scheduling": {"nodeSelector": {"pool": selected}}}}
+        found = judge_set(read, nodes=NODES, classes={"RuntimeClass": runtime}).findings
+        told = [each for each in found if each.kind is Kind.NO_NODE and "policies/" in each.file]
+        assert {each.file.partition("/")[2] for each in told} <= {"sandboxed"}
+        assert [each.severity for each in told] == severities
+
+
 def test_under_audit_it_is_reported_as_a_future_effect() -> None:
     """A warning that names who has to be enforced."""
     (finding,) = found_in({**GPUS, "spec": {**GPUS["spec"], "enforcement": "Audit"}}, NOTEBOOKS)

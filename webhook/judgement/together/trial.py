@@ -370,9 +370,11 @@ class Trial:
         if not {each.name for each in of or group} <= {*decision.policies}:
             return None
         faults = set(found.refusals)
+        # What a RuntimeClass selects is no setting of a policy.
+        classed = decision.placement and decision.placement.runtime_class_name
         if not decision.allowed:
             faults = {_REJECTED}
-        elif self._nodes and any(map(self._limiting, group)):
+        elif self._nodes and (any(map(self._limiting, group)) or classed):
             faults |= {_NO_NODE} if found.nodes and found.nodes.none_left else set()
         return _Outcome(
             frozenset((e.policy, e.part, e.field, e.outcome) for e in decision.trace),
