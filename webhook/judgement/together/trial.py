@@ -7,18 +7,16 @@ beside all others that are enforced, too. Exceptions do not count, because they 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.admission.arrival import Cluster
 from webhook.evaluation.plugins import PluginInputs
 from webhook.evaluation.world import World
-from webhook.judgement.together.alone import once_enforced
+from webhook.judgement.together.conflict import Conflict, finding
 from webhook.judgement.together.policy_view import unfinished
 from webhook.judgement.together.witness import find
 from webhook.placement.settings import MemberSetting, TolerationSetting
 from webhook.policy.findings import Kind
-from webhook.shortening import first_few
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -28,13 +26,12 @@ if TYPE_CHECKING:
     from webhook.judgement.together.witness import Witness
     from webhook.placement.nodes import Node
     from webhook.placement.trace import Outcome
-    from webhook.policy.findings import Finding, Path
+    from webhook.policy.findings import Finding
     from webhook.policy.policy_set import PolicySet
 
 # Policies that are put together; of those with equal settings, how many are tried.
 _MOST: Final = 5
 _MOST_ALIKE: Final = 4
-_NAMED: Final = 3
 # Steps of an effort: for the evaluation of a pod, the search for one, and two matches compared.
 _EVALUATION, _SEARCH, _LOOK = 80, 12, 1
 _REJECTED: Final = "rejected"
@@ -45,19 +42,6 @@ _KINDS: Final[Mapping[Outcome, Kind]] = {
     "rejected": Kind.SOME_PODS_REJECTED,
     "dropped": Kind.DROPPED_BESIDE,
     "lost": Kind.EQUAL_PRIORITY,
-}
-# {others}: "policy 'a'" or "policies 'a', 'b'", which {require}; {both}: who match the pod; {once}:
-# from when on it is so, if not now.
-_TEXTS: Final[Mapping[Kind, str]] = {
-    Kind.SOME_PODS_REJECTED: "contradicts what {others} {require}: a pod that {both} match is "
-    "rejected{once}, such as one {pod}",
-    Kind.DROPPED_BESIDE: "is dropped from pods that {others} {match} too{once}, such as one {pod}: "
-    "no node meets both",
-    Kind.EQUAL_PRIORITY: "{others} {override} it too, with equal priority: the order of names "
-    "decides{once}, as for a pod {pod}",
-    Kind.REFUSED_PODS: "the API server refuses a pod that {both} match{once}, such as one {pod}: "
-    "{why}",
-    Kind.NO_NODE: "leaves none of the {why} nodes together with {others}: {pending}",
 }
 
 
@@ -83,30 +67,6 @@ class _Effect(NamedTuple):
 
 
 _NOTHING: Final = _Effect()
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """What policies do together, and none of them without the others.
-
-    policy:  the one that is to be changed; `path`: where it says so
-    certain: the policy all of whose pods it concerns; None if not known
-    """
-
-    policy: Policy
-    path: Path
-    kind: Kind
-    others: tuple[Policy, ...]
-    pod: Witness
-    why: str = ""
-    certain: Policy | None = None
-
-    @property
-    def alike(self) -> tuple[object, ...]:
-        """What conflicts have in common that are one finding."""
-        future = bool(once_enforced((self.policy, *self.others)))
-        several = len(self.others) > 1 and self.others
-        return self.policy.name, self.path, self.kind, self.why, future, several, self.certain
 
 
 class Trial:
@@ -149,7 +109,7 @@ class Trial:
             ):
                 found.setdefault(each.alike, []).append(each)
         for alike in found.values():
-            yield self._finding(sorted(alike, key=lambda each: [e.order for e in each.others]))
+            yield finding(sorted(alike, key=lambda each: [e.order for e in each.others]))
         if self._effort.is_over and chosen:
             yield unfinished(chosen[-1])
 
@@ -350,8 +310,9 @@ class Trial:
     ) -> _Outcome | None:
         """Return what happens to the pod with these policies alone; None if they, or those in `of`,
         do not all take part, or if there is no time."""
+        limiting = any(map(self._limiting, group))
         work = max(each.work for each in group) * (_EVALUATION + len(group))
-        if not self._effort.spend(work):
+        if not self._effort.spend(work + len(self._nodes or ()) * limiting):
             return None
         space = pod.subject.namespace
         world = World(
@@ -374,7 +335,7 @@ class Trial:
         classed = decision.placement and decision.placement.runtime_class_name
         if not decision.allowed:
             faults = {_REJECTED}
-        elif self._nodes and (any(map(self._limiting, group)) or classed):
+        elif self._nodes and (limiting or classed):
             faults |= {_NO_NODE} if found.nodes and found.nodes.none_left else set()
         return _Outcome(
             frozenset((e.policy, e.part, e.field, e.outcome) for e in decision.trace),
@@ -410,33 +371,6 @@ class Trial:
                 found.add(setting.field)
         return found
 
-    def _finding(self, alike: Sequence[Conflict]) -> Finding:
-        first = alike[0]
-        policy, kind = first.policy, first.kind
-        others = list(dict.fromkeys(other for each in alike for other in each.others))
-        once = once_enforced([policy, *others])
-        text = _TEXTS[kind].format(
-            others=_listed(others, together=len(first.others) > 1, each=kind is Kind.NO_NODE),
-            require="requires" if len(others) == 1 else "require",
-            match="matches" if len(others) == 1 else "match",
-            override="overrides" if len(others) == 1 else "override",
-            both=("it", "both", "all of them")[min(len(first.others), 2)],
-            pod=first.pod,
-            why=first.why,
-            pending=_pending(first, once),
-            once=once,
-        )
-        if not first.others:
-            text = text.replace("that it match,", "that it matches,")
-        certain = first.certain is not None
-        return policy.document.finding(
-            first.path,
-            text,
-            "error" if certain and policy.enforced else "warning",
-            about=kind if kind is not Kind.REFUSED_PODS else f"{policy.name} {first.why}",
-            kind=kind,
-        )
-
 
 def _kind(
     located: LocatedSetting,
@@ -454,24 +388,6 @@ def _kind(
             if setting.part == "overrides" and setting.field in rivals:
                 return kind
     return None
-
-
-def _listed(others: Sequence[Policy], *, together: bool, each: bool) -> str:
-    names = first_few([repr(other.name) for other in others], _NAMED)
-    if len(others) == 1:
-        return f"policy {names}"
-    if together:
-        return f"policies {names} together" if not each else f"policies {names}"
-    return f"any of policies {names}" if each else f"policies {names}"
-
-
-def _pending(conflict: Conflict, once: str) -> str:
-    if conflict.certain:
-        of = conflict.certain
-        which = "it" if of is conflict.policy else f"policy {of.name!r}"
-        return f"every pod that {which} matches stays Pending{once}"
-    both = "both" if len(conflict.others) == 1 else "all of them"
-    return f"a pod that {both} match stays Pending{once}, such as one {conflict.pod}"
 
 
 def _different(nodes: Sequence[Node], policies: Sequence[Policy], whole: PolicySet) -> list[Node]:
