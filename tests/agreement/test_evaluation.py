@@ -120,9 +120,9 @@ def told(pod: Json) -> Json:
         "selector": placement.node_selector,
         "required": placement.required,
         "class": placement.runtime_class_name,
-        # The API server drops what is empty.
+        # The API server drops what is empty; Equal is the default.
         "tolerations": [
-            {key: value for key, value in each.items() if value not in ("", None)}
+            {key: value for key, value in each.items() if value not in ("", None, "Equal")}
             for each in placement.tolerations
             if each.get("key") not in EVERY
         ],

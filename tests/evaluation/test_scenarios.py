@@ -237,7 +237,7 @@ def test_a_policy_report_says_the_same_of_the_stored_pod(scenario: Scenario) -> 
         nodes=nodes,
         server=None,
     )
-    judged = judge_pod(stored, world, Prospects(NodeGroups(nodes)) if nodes else None)
+    judged = judge_pod(stored, world, Prospects(NodeGroups(nodes)) if nodes else None, led=False)
     assert judged is not None
     found = {each.policy for each in judged.results if each.result == "fail"}
     tried = {each.policy for each in judged.results if each.rule == "audit"}

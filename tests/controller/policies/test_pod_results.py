@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from webhook import names
 from webhook.admission.arrival import Cluster
-from webhook.controller.policies.pod_results import UNPLACED, UNREADABLE, judge_pod
+from webhook.controller.policies.pod_results import UNPLACED, UNREADABLE, PodJudge, judge_pod
 from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.world import World
 from webhook.policy.load import load
@@ -39,10 +40,10 @@ def pod(**metadata: Any) -> dict[str, Any]:
 
 def test_a_pod_without_a_stamp_is_a_failure() -> None:
     """But not in a namespace whose pods no installation places."""
-    judged = judge_pod(pod(), WORLD, None)
+    judged = judge_pod(pod(), WORLD, None, led=False)
     assert judged is not None
     assert [each.policy for each in judged.results] == [UNPLACED]
-    system = judge_pod(pod(namespace="kube-system"), WORLD, None)
+    system = judge_pod(pod(namespace="kube-system"), WORLD, None, led=False)
     assert system is not None
     assert system.results == ()
 
@@ -59,13 +60,46 @@ def test_a_pod_without_a_stamp_is_a_failure() -> None:
 )
 def test_other_pods_are_in_no_report(other: dict[str, Any]) -> None:
     """Nothing can be done about them, or policies do not apply to them."""
-    assert judge_pod(other, WORLD, None) is None
+    assert judge_pod(other, WORLD, None, led=False) is None
 
 
 def test_a_pod_that_cannot_be_judged_is_an_error() -> None:
     """And does not end the pass."""
     broken = pod()
     broken["spec"]["tolerations"] = "all"
-    judged = judge_pod(broken, WORLD, None)
+    judged = judge_pod(broken, WORLD, None, led=False)
     assert judged is not None
     assert [(each.policy, each.result) for each in judged.results] == [(UNREADABLE, "error")]
+
+
+LEADERS = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: leaders}
+spec: {enforcement: Audit, match: {coordinator: true}, requirements: {nodeSelector: {pool: a}}}
+"""
+
+
+def replica(role: str) -> dict[str, Any]:
+    """The first pod of a PaddleJob's role, as its operator labels it."""
+    labels = {
+        "training.kubeflow.org/job-name": "paddle",
+        "training.kubeflow.org/operator-name": "paddlejob-controller",
+        "training.kubeflow.org/replica-type": role,
+        "training.kubeflow.org/replica-index": "0",
+    }
+    return pod(name=f"paddle-{role}-0", labels=labels)
+
+
+@pytest.mark.parametrize("order", [("worker", "master"), ("master", "worker"), ("worker",)])
+def test_the_first_worker_leads_where_no_pod_leads_by_its_role(order: tuple[str, ...]) -> None:
+    """Whichever of them is read first."""
+    judge = PodJudge(replace(WORLD, policies=load({"p.yaml": LEADERS.encode()}).policies), None)
+    found = [*judge.judge([replica(role) for role in order]), *judge.judge_rest()]
+    tried = {
+        each.name: [result.result for result in each.results if result.policy == "leaders"]
+        for each in found
+    }
+    leader = "paddle-master-0" if "master" in order else "paddle-worker-0"
+    assert {name for name, results in tried.items() if results == ["warn"]} == {leader}
+    assert len(tried) == len(order)

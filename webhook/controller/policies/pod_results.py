@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 from webhook import names
 from webhook.admission import audit, stamp
 from webhook.errors import InvalidPod
+from webhook.evaluation.world import labels_of
+from webhook.identity import identify, leader_ref
 from webhook.interception import exclusion_reason
 from webhook.shortening import fit
 from webhook.workloads.stored_pod import as_admitted, is_over
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from webhook.admission.decision import Decision
     from webhook.admission.prospects import Prospects
@@ -49,10 +51,40 @@ class JudgedPod(NamedTuple):
     results: tuple[PodResult, ...]
 
 
-def judge_pod(pod: JsonObject, world: World, prospects: Prospects | None) -> JudgedPod | None:
+class _Leadership(NamedTuple):
+    """What a pod says of who leads its run.
+
+    run:      namespace and name of the run
+    leads:    it leads by its role
+    in_doubt: it leads by its labels, unless another pod leads by its role
+    """
+
+    run: tuple[str, str]
+    leads: bool = False
+    in_doubt: bool = False
+
+
+def _leadership(pod: JsonObject, world: World) -> _Leadership:
+    """Return what a stored pod says of who leads its run."""
+    metadata, sources = pod["metadata"], world.policies.sources
+    namespace = metadata["namespace"]
+    own = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    identity = identify(*own, labels_of(namespace, world.namespaces), sources)
+    if identity is None:
+        return _Leadership((namespace, ""))
+    return _Leadership(
+        (namespace, identity.run),
+        identity.role in names.COORDINATOR_ROLES,
+        leader_ref(identity, *own, sources) is not None,
+    )
+
+
+def judge_pod(
+    pod: JsonObject, world: World, prospects: Prospects | None, *, led: bool
+) -> JudgedPod | None:
     """Return the results of a stored pod; None if it belongs to no run, has ended or is deleted.
 
-    `prospects` is None if the nodes are not known.
+    `prospects` is None if the nodes are not known. `led`: a pod of its run leads by its role.
 
     The pod is judged as it is stored: an enforced policy that changed since its creation is no
     result here, but `fairlead pods --otherwise` finds it.
@@ -64,13 +96,44 @@ def judge_pod(pod: JsonObject, world: World, prospects: Prospects | None) -> Jud
     namespace = metadata["namespace"]
     found: tuple[PodResult, ...]
     try:
-        decision = world.evaluate(as_admitted(pod), namespace, led=False).decision
+        decision = world.evaluate(as_admitted(pod), namespace, led=led).decision
         if decision.identity is None:
             return None
         found = tuple(_results(pod, decision, world.policies, prospects))
     except InvalidPod as error:
         found = (_result(UNREADABLE, "read", "error", "medium", str(error)),)
     return JudgedPod(namespace, metadata["name"], metadata["uid"], found)
+
+
+class PodJudge:
+    """Judges the pods of one pass. Those in doubt of leading wait for all others of their run."""
+
+    def __init__(self, world: World, prospects: Prospects | None) -> None:
+        self._world = world
+        self._prospects = prospects
+        self._led: set[tuple[str, str]] = set()
+        self._waiting: list[tuple[tuple[str, str], JsonObject]] = []
+
+    def judge(self, pods: Sequence[JsonObject]) -> list[JudgedPod]:
+        """Judge some pods."""
+        found = []
+        for pod in pods:
+            leader = _leadership(pod, self._world)
+            if leader.leads:
+                self._led.add(leader.run)
+            if leader.in_doubt:
+                self._waiting.append((leader.run, pod))
+            else:
+                found.append(self._judged(pod, led=False))
+        return [each for each in found if each is not None]
+
+    def judge_rest(self) -> list[JudgedPod]:
+        """Judge those that have waited, once all others were seen."""
+        found = [self._judged(pod, led=run in self._led) for run, pod in self._waiting]
+        return [each for each in found if each is not None]
+
+    def _judged(self, pod: JsonObject, *, led: bool) -> JudgedPod | None:
+        return judge_pod(pod, self._world, self._prospects, led=led)
 
 
 def _results(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from webhook.admission.arrival import Cluster
 from webhook.admission.prospects import Prospects
-from webhook.controller.policies.pod_results import JudgedPod, judge_pod
+from webhook.controller.policies.pod_results import JudgedPod, PodJudge
 from webhook.controller.policies.report_documents import (
     NAME,
     NO_DEFINITION,
@@ -32,7 +32,7 @@ from webhook.placement.node_groups import NodeGroups
 from webhook.policy.refused_pods import PATHS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from typing import NoReturn
 
     from webhook.controller.policies.policy_judging import Nodes
@@ -243,24 +243,24 @@ class PodReports:
         self, world: World, prospects: Prospects | None
     ) -> dict[str, list[JudgedPod]]:
         found: dict[str, list[JudgedPod]] = defaultdict(list)
+        judging = PodJudge(world, prospects)
         query = {"limit": _PAGE}
         while True:
             page = await self._client.get(_PODS, query=query)
-            for pod in await asyncio.to_thread(_judge, page.get("items") or (), world, prospects):
+            for pod in await asyncio.to_thread(judging.judge, page.get("items") or ()):
                 found[pod.namespace].append(pod)
             position = (page.get("metadata") or {}).get("continue")
             if not position:
-                return dict(found)
+                break
             query = {"limit": _PAGE, "continue": position}
+        for pod in await asyncio.to_thread(judging.judge_rest):
+            found[pod.namespace].append(pod)
+        return dict(found)
 
     def _note(self, trouble: str) -> None:
         if trouble and trouble != self.trouble:
             _logger.warning("policy reports: %s", trouble)
         self.trouble = trouble
-
-
-def _judge(items: Sequence[Json], world: World, prospects: Prospects | None) -> list[JudgedPod]:
-    return [found for pod in items if (found := judge_pod(pod, world, prospects)) is not None]
 
 
 def _onto(wanted: Json, before: Mapping[str, Any]) -> Json:
