@@ -120,9 +120,9 @@ def told(pod: Json) -> Json:
         "selector": placement.node_selector,
         "required": placement.required,
         "class": placement.runtime_class_name,
-        # The API server drops what is empty; Equal is the default.
+        # The API server drops what is empty.
         "tolerations": [
-            {key: value for key, value in each.items() if value not in ("", None, "Equal")}
+            {key: value for key, value in each.items() if value not in ("", None)}
             for each in placement.tolerations
             if each.get("key") not in EVERY
         ],
@@ -169,5 +169,5 @@ def test_an_evaluation_says_what_the_api_server_does(
     running = Running(start_webhook(plane, folder, namespaces=tuple(WITH), options=options), folder)
     with capsys.disabled():
         became = examined(cases(plane, running, pods))
-    for result in ("placed", "rejected", "refused"):
+    for result in ("placed", "rejected"):
         assert became[result], became

@@ -24,6 +24,7 @@ from webhook.cli.output import as_one, print_json, print_result, say
 from webhook.cli.yaml_out import yaml_text
 from webhook.evaluation.result import result_of
 from webhook.evaluation.templates import templates_of
+from webhook.placement.pod import parse_pod
 from webhook.policy.findings import path_text
 from webhook.workloads.object import Object
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from webhook.cli.offline import Offline
     from webhook.evaluation.replicas import Replicas
     from webhook.evaluation.world import Surveys
+    from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject
 
 # Set by the API server: irrelevant in a diff, and rejected when applied.
@@ -110,7 +112,8 @@ class Printer:
         """Return the object with the templates of its changed pods; None after an error was
         printed.
 
-        The result is evaluated again: an object that the webhook would change is not printed.
+        The result is evaluated again: an object of which the webhook would make something else is
+        not printed.
         """
         value = copy.deepcopy(source.value)
         for template in self._offline.templates:
@@ -126,7 +129,13 @@ class Printer:
         sources, there = self._offline.policies.sources, self._offline.objects
         templates = templates_of(printed, there, sources, namespace=self._offline.namespace)
         again = decisions(replace(self._offline, objects=[printed], templates=templates))
-        changed = [each for each in again if each.decision.result in ("placed", "rejected")]
+        wanted = [_stored(each) for each in groups]
+        changed = [
+            each
+            for each in again
+            if each.decision.result == "rejected"
+            or (each.decision.result == "placed" and _stored(each) not in wanted)
+        ]
         if changed:
             self._withhold(source, changed)
         return None if changed else value
@@ -157,6 +166,11 @@ class Printer:
             say("refused", f"{replicas.subject}: {line}")
         if not replicas.decision.allowed:
             say("rejected", f"{replicas.subject}: {replicas.decision.reason}")
+
+
+def _stored(replicas: Replicas) -> PodPlacement:
+    """Return the placement that is stored in the end, without what says who set it."""
+    return parse_pod(replicas.evaluation.stored())._replace(annotations={})
 
 
 def _remaining_nodes(nodes: Surveys) -> str:

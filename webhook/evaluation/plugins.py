@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.placement.tolerations import NO_EXECUTE, covers
+from webhook.placement.tolerations import NO_EXECUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -175,21 +175,40 @@ def _class_of(spec: JsonObject, known: Mapping[str, JsonObject]) -> JsonObject |
 
 
 def _merged(tolerations: Sequence[Toleration]) -> list[Toleration]:
-    """Return the tolerations without those that another one covers (MergeTolerations)."""
+    """Return the tolerations without those that another one covers.
+
+    Source: MergeTolerations of k8s.io/kubernetes/pkg/util/tolerations.
+    """
     found: list[Toleration] = []
     for at, each in enumerate(tolerations):
-        later = (other for other in tolerations[at + 1 :] if other != each)
+        later = (other for other in tolerations[at + 1 :] if _given(other) != _given(each))
         if not any(_is_superset(other, each) for other in (*found, *later)):
             found.append(each)
     return found
 
 
 def _is_superset(broad: Toleration, narrow: Toleration) -> bool:
-    longest, seconds = broad.get("tolerationSeconds"), narrow.get("tolerationSeconds")
-    shorter = broad.get("effect") == NO_EXECUTE and longest is not None
-    return covers(broad, narrow) and (
-        not shorter or (seconds is not None and seconds <= (longest or 0))
-    )
+    """Return what isSuperset in the same file does: an empty operator covers Equal as Equal does,
+    and is not covered by it."""
+    b, n = _given(broad), _given(narrow)
+    if b == n:
+        return True
+    operator = b.get("operator", "")
+    if b.get("key") != n.get("key") and ("key" in b or operator != "Exists"):
+        return False
+    if b.get("effect") not in (None, n.get("effect")):
+        return False
+    seconds = b.get("tolerationSeconds")
+    if b.get("effect") == NO_EXECUTE and seconds is not None:
+        own = n.get("tolerationSeconds")
+        if own is None or own > seconds:
+            return False
+    equal = n.get("operator") == "Equal" and b.get("value") == n.get("value")
+    return operator == "Exists" or (operator in ("", "Equal") and equal)
+
+
+def _given(toleration: Toleration) -> dict[str, Any]:
+    return {key: value for key, value in toleration.items() if value not in ("", None)}
 
 
 def _object(value: Any) -> JsonObject:

@@ -231,7 +231,11 @@ class Evaluation:
             for field, why in refusals(placement, self.world.classes or {})
         ]
         known = placement.runtime_class_name in self.world.plugins.runtime_classes
-        conflicting = self._conflicts(setters) if known else ()
+        conflicting = [*self._conflicts(setters)] if known else []
+        again = self.second[1] if self.second and not conflicting else None
+        if again and not again.allowed:
+            what = "after plugins of the API server changed the pod again"
+            conflicting = [f"{again.reason.removeprefix('fairlead: ')}, {what}"]
         return (*missing, *conflicting, *self._faults(), *self._refused())
 
     @cached_property
@@ -299,10 +303,28 @@ class Evaluation:
         classes = self.world.policies.classes.values()
         return found._replace(on_demand=tuple(on_demand.makers(final, classes, NodeGroups(nodes))))
 
-    def stored(self) -> JsonObject:
-        """Return the pod as the API server stores it: plugins run again after webhooks."""
+    @cached_property
+    def second(self) -> tuple[Arrival, Decision] | None:
+        """The second call of the webhook, and its decision; None if there is none.
+
+        Plugins run again after webhooks. If they change the pod, the webhook is called again.
+        Source: reinvocationPolicy IfNeeded, k8s.io/api/admissionregistration/v1.
+        """
+        if not self.decision.patch:
+            return None
         world = self.world
-        return admit(self.patched, self.arrival.namespace, world.plugins, world.cluster.node)
+        pod = admit(self.patched, self.arrival.namespace, world.plugins, world.cluster.node)
+        if pod == self.patched:
+            return None
+        arrival = self.arrival._replace(pod=pod)
+        return arrival, decide(arrival, world.policies, world.cluster)
+
+    def stored(self) -> JsonObject:
+        """Return the pod as the API server stores it, after the second call."""
+        if self.second is None:
+            return self.patched
+        arrival, decision = self.second
+        return _apply(arrival.pod, decision.patch)
 
     @cached_property
     def patched(self) -> JsonObject:
