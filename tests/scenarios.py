@@ -25,6 +25,7 @@ class Scenario:
 
     admitted, before: the nodes that admit the pod with and without the policies; None if the
                       scenario has no nodes
+    on_demand:        autoscaled classes that could make a node, if none admits the pod
     evicting:         the nodes that evict the pod, and after how many seconds
     refused:          texts that a refusal names; empty if the API server takes the pod
     rejected:         texts of the webhook's rejection
@@ -47,6 +48,7 @@ class Scenario:
         self.nodes: list[Json] | None = given.get("nodes")
         self.admitted: list[str] | None = given.get("admitted")
         self.before: list[str] | None = given.get("before")
+        self.on_demand: list[str] = given.get("onDemand", [])
         self.evicting: dict[str, int] = given.get("evicting", {})
         self.rejected: list[str] = given.get("rejected", [])
         self.refused: list[str] = given.get("refused", self.rejected)
@@ -60,9 +62,14 @@ class Scenario:
         self.write("cluster.yaml", {"kind": "List", "items": self.objects})
 
     @property
+    def is_stranded(self) -> bool:
+        """Whether no node admits the pod, now or on demand."""
+        return self.admitted == [] and not self.on_demand
+
+    @property
     def fails(self) -> bool:
         """Whether the answer is bad news: refused, or no node."""
-        return bool(self.refused) or self.admitted == []
+        return bool(self.refused) or self.is_stranded
 
     @property
     def said_by_the_api_server(self) -> list[str]:

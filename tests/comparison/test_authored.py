@@ -167,6 +167,33 @@ def test_fields_that_choose_a_node_are_not_credited_in_a_pod_with_a_node() -> No
     assert authored(live, by).placement.node_selector == {"zone": "a"}
 
 
+def test_conditions_that_share_a_requirement_are_both_undone() -> None:
+    """Of two policies that name one node, each with a label."""
+    node: Requirement = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+    both = policies(
+        *(
+            f"""
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {{name: {name}}}
+spec:
+  overrides:
+    affinity:
+      nodeAffinity:
+        requiredDuringSchedulingIgnoredDuringExecution:
+          nodeSelectorTerms:
+          - matchExpressions: [{{key: {key}, operator: Exists}}]
+            matchFields: [{json.dumps(node)}]
+"""
+            for name, key in (("pool", "pool"), ("zone", "zone"))
+        )
+    )
+    live = placed(arrival(), both)
+    assert live.required
+    assert authored(live, both) == Authored(pods.parse_pod(arrival().pod))
+
+
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(pods_of_runs(), policy_lists())
 def test_with_its_authors_text_a_placed_pod_is_as_it_came(pod: Json, documents: list[Json]) -> None:

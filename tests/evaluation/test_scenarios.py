@@ -134,8 +134,9 @@ def test_the_same_nodes_are_named(scenario: Scenario) -> None:
     assert pod["nodes"]["before"]["admitted"] == scenario.before
     assert (pod["nodes"]["after"] or pod["nodes"]["before"])["admitted"] == scenario.admitted
     assert pod["nodes"]["evicting"] == scenario.evicting
+    assert pod["nodes"]["onDemand"] == scenario.on_demand
     assert any("evicts it after" in text for text in pod["warnings"]) == bool(scenario.evicting)
-    stranded = bool(scenario.before) and not scenario.admitted
+    stranded = bool(scenario.before) and scenario.is_stranded
     assert compared.exit_code == int(stranded), compared.output
     for change in json.loads(compared.stdout)["changes"]:
         if change["old"]["result"] != "rejected":
@@ -210,7 +211,7 @@ def test_the_author_of_a_workload_is_told_the_same(scenario: Scenario) -> None:
     assert all(text in told for text in scenario.refused), told
     assert ("would be rejected" in told) == bool(scenario.refused), told
     named = "nodeName" in scenario.pod["spec"]
-    assert ("0 of " in told) == (scenario.admitted == [] and not named), told
+    assert ("0 of " in told) == (scenario.is_stranded and not named), told
 
 
 @each_scenario
@@ -241,4 +242,4 @@ def test_a_policy_report_says_the_same_of_the_stored_pod(scenario: Scenario) -> 
     assert judged is not None
     found = {each.policy for each in judged.results if each.result == "fail"}
     tried = {each.policy for each in judged.results if each.rule == "audit"}
-    assert found - tried == ({NO_NODE} if scenario.admitted == [] else set()), judged
+    assert found - tried == ({NO_NODE} if scenario.is_stranded else set()), judged

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from webhook import names
 from webhook.comparison.difference import REQUIRED
 from webhook.placement import capacity_request, node_affinity
+from webhook.placement.bundle import condition_of
 from webhook.placement.capacity import MODES
 from webhook.placement.fields import BY_NAME, MAPS, OF_PODS, SCALARS, Shape
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
@@ -78,6 +79,8 @@ def without_credits(
     result = own._replace(annotations=_without(own.annotations, names.PLACEMENT))
     unsure: list[tuple[str, str]] = []
     doubtful: set[str] = set()
+    # What was ANDed into the required terms. Two of them may share a requirement.
+    conditions: list[Sequence[Term] | None] = []
     for policy, fields in credited.items():
         for field in fields:
             # In a pod with nodeName, policies set no field that chooses a node. Its own values
@@ -85,19 +88,24 @@ def without_credits(
             if own.node_name and BY_NAME[_NAME.findall(field)[0]].chooses_node:
                 continue
             held = [setting for setting in settings.get((policy, field), ()) if holds(setting, own)]
+            conditions += map(condition_of, held)
             undone = (
                 _by_settings(held, result) if held else _by_name(field, result, policies.classes)
             )
             if field.startswith("capacity[") and not held:
                 # A class that has changed since leaves its old values.
                 doubtful |= _OF_CLASS
+                known = policies.classes.get(field[len("capacity[") : -1])
+                conditions += [mode.condition(known) for mode in MODES] if known else ()
             if undone is None:
                 doubtful.add(field)
                 unsure.append((policy, field))
             else:
                 result = undone
     for capacity, mode, weight in _requested_classes(own, policies.classes):
-        result = _without_capacity(result, capacity, mode.condition(capacity), weight)
+        result = _without_capacity(result, capacity, weight)
+        conditions.append(mode.condition(capacity))
+    result = result._replace(required=_relieved(own.required, conditions))
     return Authored(result, tuple(unsure), frozenset(doubtful))
 
 
@@ -156,7 +164,9 @@ def _required(
     left: Sequence[Term] | None, origin: list[Term] | None, doubtful: Collection[str]
 ) -> list[Term] | None:
     """Return the author's terms, and the conditions that others ANDed into each of them."""
-    if node_affinity.only_node(left) and not node_affinity.only_node(origin):
+    # A term that no node meets is gone, and may have left one of the author's that names a node.
+    own = any(term in (origin or ()) for term in left or ())
+    if node_affinity.only_node(left) and not node_affinity.only_node(origin) and not own:
         # The DaemonSet controller has met the template's own terms, and names the node instead.
         return [{"matchFields": [*((left or [{}])[0].get("matchFields") or ())]}]
     if REQUIRED in doubtful or not left or left == origin:
@@ -209,11 +219,11 @@ def _by_setting(setting: PlacementSetting, own: PodPlacement) -> PodPlacement:
         case TolerationSetting():
             return own._replace(tolerations=[t for t in own.tolerations if t != setting.toleration])
         case RequiredSetting():
-            return own._replace(required=_relieved(own.required, setting.terms))
+            return own  # see without_credits
         case ListSetting():
             return _without_entries(own, setting.name, setting.entries)
         case CapacitySetting():
-            return _without_capacity(own, setting.capacity, setting.condition, setting.weight)
+            return _without_capacity(own, setting.capacity, setting.weight)
     raise TypeError(setting)
 
 
@@ -237,24 +247,18 @@ def _by_name(
         spread = [each for each in own.topology_spread if ",".join(spread_pair(each)) != key]
         return own._replace(topology_spread=spread)
     if holder == "capacity" and key in classes:
-        return _without_any_mode(own, classes[key])
+        return _without_capacity(own, classes[key], None)
     return None
 
 
-def _without_any_mode(own: PodPlacement, capacity: CapacityClass) -> PodPlacement:
-    for mode in MODES:
-        own = _without_capacity(own, capacity, mode.condition(capacity), None)
-    return own
-
-
 def _without_capacity(
-    own: PodPlacement, capacity: CapacityClass, terms: Sequence[Term] | None, weight: int | None
+    own: PodPlacement, capacity: CapacityClass, weight: int | None
 ) -> PodPlacement:
     left = [each for each in own.tolerations if each not in capacity.tolerations]
     result = own._replace(tolerations=left)
     if weight is not None:
         result = _without_entries(result, PREFERRED_NODES, capacity.preferences(weight))
-    return result if terms is None else result._replace(required=_relieved(own.required, terms))
+    return result
 
 
 def _without_entries(own: PodPlacement, name: str, entries: Sequence[object]) -> PodPlacement:
@@ -262,14 +266,18 @@ def _without_entries(own: PodPlacement, name: str, entries: Sequence[object]) ->
     return own._replace(lists={key: left[key] for key in AFFINITY_LISTS if left.get(key)})
 
 
-def _relieved(own: Sequence[Term] | None, terms: Sequence[Term]) -> list[Term] | None:
-    """Return required terms without the condition that was ANDed into them; None if it is all of
-    one.
+def _relieved(
+    own: Sequence[Term] | None, conditions: Sequence[Sequence[Term] | None]
+) -> list[Term] | None:
+    """Return required terms without the conditions that were ANDed into them; None if they are all
+    of one.
     """
     result: list[Term] = []
     for term in own or ():
-        part = next((each for each in terms if node_affinity.contains(term, each)), None)
-        left = term if part is None else _minus(term, part)
+        left = term
+        for terms in conditions:
+            part = next((each for each in terms or () if node_affinity.contains(term, each)), None)
+            left = left if part is None else _minus(left, part)
         if node_affinity.is_empty(left) and not node_affinity.is_empty(term):
             return None
         if left not in result:
