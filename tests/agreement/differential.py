@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 
 import jsonpatch
 
-from tests.agreement.dry_runs import Answer, groups_of
+from tests.agreement.dry_runs import BothAnswers, groups_of
 from tests.cluster.spaces import ADMINISTRATOR
 from tests.control_planes import StartControlPlane
 from tests.fuzz.policies import RUNTIME_CLASS
@@ -78,24 +77,13 @@ class PolicyFile:
 
 
 @dataclass(frozen=True)
-class Case:
-    """One pod, what the API server made of it without us and with us, and the policies then."""
+class Case(BothAnswers):
+    """The answers, and the policies then."""
 
-    sent: Json
-    namespace: str
-    without: Answer
-    with_us: Answer
     file: PolicyFile
 
     def __str__(self) -> str:
-        lines = (
-            f"pod: {json.dumps(self.sent)}",
-            f"namespace: {self.namespace}",
-            f"without: {self.without.status} {self.without.body.get('message', '')}",
-            f"with us: {self.with_us.status} {self.with_us.body.get('message', '')}",
-            f"policies: {self.file.text}",
-        )
-        return "\n".join(lines)
+        return f"{super().__str__()}\npolicies: {self.file.text}"
 
     def decision(self) -> Decision | None:
         """What the engine says offline of the pod as it is without us; None if it is not asked.

@@ -41,6 +41,23 @@ class Answer:
         return str(self.body["message"])
 
 
+@dataclass(frozen=True)
+class BothAnswers:
+    """A pod, and what the API server made of it without us and with us."""
+
+    sent: Json
+    namespace: str
+    without: Answer
+    with_us: Answer
+
+    def __str__(self) -> str:
+        return (
+            f"pod: {json.dumps(self.sent)}\nnamespace: {self.namespace}\n"
+            f"without: {self.without.status} {self.without.body.get('message', '')}\n"
+            f"with us: {self.with_us.status} {self.with_us.body.get('message', '')}"
+        )
+
+
 def dry_runs(
     plane: ControlPlane,
     pods: Sequence[Json],

@@ -6,7 +6,6 @@ that the evaluation admits is created, and one that it calls refused or rejected
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.agreement.differential import DEFAULT_CLASS, WITH, WITHOUT, Json, apart
-from tests.agreement.dry_runs import Answer, dry_runs, examined
+from tests.agreement.dry_runs import BothAnswers, dry_runs, examined
 from tests.agreement.test_differential import policy_files
 from tests.cluster.paths import path
 from tests.cluster.spaces import ADMINISTRATOR, Running
@@ -83,23 +82,14 @@ def plane(start_control_plane: StartControlPlane) -> ControlPlane:
 
 
 @dataclass(frozen=True)
-class Case:
-    """A pod, and what the API server made of it without us and with us."""
+class Case(BothAnswers):
+    """The answers, and what the evaluation is made of."""
 
-    sent: Json
-    namespace: str
-    without: Answer
-    with_us: Answer
     world: World
     text: str
 
     def __str__(self) -> str:
-        return (
-            f"pod: {json.dumps(self.sent)}\nnamespace: {self.namespace}\n"
-            f"without: {self.without.status} {self.without.body.get('message', '')}\n"
-            f"with us: {self.with_us.status} {self.with_us.body.get('message', '')}\n"
-            f"policies: {self.text}"
-        )
+        return f"{super().__str__()}\npolicies: {self.text}"
 
     def examine(self) -> str:
         """Hold the evaluation against the API server; tell what became of the pod."""

@@ -192,9 +192,8 @@ class _Judging:
         tolerated = self.nodes.tolerated(left, tolerations).bit_count()
         count = left.bit_count() if limits else None
         made = () if tolerated else self.makers.makers_for(limits, tolerations)
-        unread = _runtime_class(policy.settings) if left else ""
-        if unread in self.runtime_classes:
-            unread = ""
+        named = _runtime_class(policy.settings)
+        unread = named if left and named not in self.runtime_classes else ""
         of_taints = None if unread else tolerated
         self.reaches.append(
             MatchedNodes("PlacementPolicy", policy.name, part, count, of_taints, made, unread)

@@ -60,9 +60,10 @@ def with_runtime_class(
     `known` are node.k8s.io/v1 RuntimeClasses by name; of another class its name stays.
     """
     for setting in settings:
-        of_class = isinstance(setting, ScalarSetting) and setting.name == runtime_class.FIELD
-        found = known.get(str(setting.value)) if isinstance(setting, ScalarSetting) else None
-        if not of_class or found is None:
+        found = None
+        if isinstance(setting, ScalarSetting) and setting.name == runtime_class.FIELD:
+            found = known.get(str(setting.value))
+        if found is None:
             yield setting
             continue
         scheduling = found.get("scheduling") or {}
