@@ -29,6 +29,7 @@ class Scenario:
     evicting:         the nodes that evict the pod, and after how many seconds
     refused:          texts that a refusal names; empty if the API server takes the pod
     rejected:         texts of the webhook's rejection
+    namespace:        the pod's, if its pods are not sent to the webhook; else empty
     applies:          the policies that apply; None if the scenario does not say
     objects:          what else is in the cluster
 
@@ -45,6 +46,9 @@ class Scenario:
         given = yaml.safe_load(text)
         self.folder = folder
         self.pod: Json = {"metadata": {"name": "p", "labels": {RUN: "r"}}, **given["pod"]}
+        self.namespace: str = given.get("namespace", "")
+        if self.namespace:
+            self.pod["metadata"]["namespace"] = self.namespace
         self.nodes: list[Json] | None = given.get("nodes")
         self.admitted: list[str] | None = given.get("admitted")
         self.before: list[str] | None = given.get("before")

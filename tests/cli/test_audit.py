@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 
-from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from tests.test_audited import exposed
 from tests.wording import mentions
-from webhook.cli.audit import command, read_metrics
-from webhook.errors import ClusterError
+from webhook.cli.audit import command
 from webhook.server.webhook_metrics import Metrics
 
 
@@ -64,52 +60,3 @@ def test_a_file_of_another_kind_is_an_error(tmp_path: Path) -> None:
         result = CliRunner().invoke(command, ["--metrics", str(file)])
         assert (result.exit_code, result.stdout) == (2, ""), result.output
         assert str(file) in result.stderr
-
-
-def replica(name: str, phase: str = "Running") -> dict[str, object]:
-    """A pod of the webhook, as far as it matters."""
-    ports = [{"name": "https", "containerPort": 8443}, {"name": "health", "containerPort": 8081}]
-    return {
-        "metadata": {"name": name, "uid": f"uid-{name}"},
-        "spec": {"containers": [{"ports": ports}]},
-        "status": {"phase": phase, "podIP": "10.0.0.1"},
-    }
-
-
-def test_every_replica_that_runs_is_asked_through_the_api_server(tmp_path: Path) -> None:
-    """At the number of its health port: the API server knows no names of ports of pods."""
-
-    async def handle(request: Request, answer: Answer) -> None:
-        if "proxy" in request.path:
-            await answer.raw(request.path.encode())
-        else:
-            items = [replica("a"), replica("b", "Pending"), replica("c")]
-            await answer.json({"metadata": {"resourceVersion": "1"}, "items": items})
-
-    async def run() -> None:
-        async with fake_api(handle) as api, client_of(api, tmp_path) as client:
-            pods = "/api/v1/namespaces/fairlead-system/pods"
-            assert list(await read_metrics(client)) == [
-                f"{pods}/{name}:8081/proxy/metrics" for name in ("a", "c")
-            ]
-
-    asyncio.run(run())
-
-
-@pytest.mark.parametrize("refused", [True, False])
-def test_a_replica_that_cannot_be_asked_is_an_error(tmp_path: Path, refused: bool) -> None:
-    """A sum that leaves one out would be wrong; so would none, where none runs."""
-
-    async def handle(request: Request, answer: Answer) -> None:
-        if "proxy" in request.path:
-            await answer.status(403, "Forbidden", "no pods/proxy for you")
-        else:
-            items = [replica("a")] if refused else []
-            await answer.json({"metadata": {"resourceVersion": "1"}, "items": items})
-
-    async def run() -> None:
-        async with fake_api(handle) as api, client_of(api, tmp_path) as client:
-            with pytest.raises(ClusterError, match="no pods/proxy" if refused else "no replica"):
-                await read_metrics(client)
-
-    asyncio.run(run())

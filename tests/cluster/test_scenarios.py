@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,8 @@ class Played:
         """Whether the pod is taken, and gets the scenario's policies."""
         if self.refusal():
             return False
-        applied = stamp(self.space.create(self.pod("p"), dry_run=True)).get("policies", ())
+        created = self.space.create(self.pod("p"), dry_run=True)
+        applied = stamp(created).get("policies", ()) if "annotations" in created["metadata"] else ()
         return self.scenario.applies is None or list(applied) == self.scenario.applies
 
     def is_bound(self, name: str) -> bool | None:
@@ -120,7 +122,8 @@ def played(
     assert control_plane
     scenario = Scenario(path, tmp_path, f"s{uuid.uuid4().hex[:6]}")
     running.serve(scenario.policies)
-    found = Played(scenario, new_namespace({}))
+    space = new_namespace({})
+    found = Played(scenario, replace(space, name=scenario.namespace or space.name))
     try:
         found.build()
         yield found
@@ -151,6 +154,7 @@ def test_the_api_server_and_the_scheduler_agree(played: Played) -> None:
     names_of = [node["metadata"]["name"] for node in scenario.nodes or ()]
     for name in names_of:
         played.space.create(played.pod(name, name))
+        played.made.append(played.space.path("pods", name))
     bound = {name: name in (scenario.admitted or ()) for name in names_of}
     eventually(
         f"pods are bound: {bound}",

@@ -61,9 +61,12 @@ def run_test(scenario: Scenario) -> Result:
     expect: Json = (
         {"result": "placed"} if scenario.admitted is None else {"runsOn": scenario.admitted}
     )
+    if scenario.namespace:
+        expect = {"result": "not-sent"}
     if scenario.applies is not None:
         expect["policies"] = scenario.applies
-    case = {"name": "the scenario", "pod": scenario.pod, "expect": expect}
+    where = scenario.namespace or "default"
+    case = {"name": "the scenario", "pod": scenario.pod, "namespace": where, "expect": expect}
     case["now"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     head = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "PolicyTest"}
     read = [each for each in scenario.objects if each["kind"] in READ_BY_PLUGINS]
@@ -85,7 +88,8 @@ def preview(scenario: Scenario, output: str) -> Result:
     given = scenario.pod["metadata"].get("annotations", {})
     template = {"metadata": {"annotations": given}, "spec": scenario.pod["spec"]}
     spec = {"kind": "job", "template": template, "replicas": {"worker": {"count": 1}}}
-    head = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "Run", "metadata": {"name": "r"}}
+    metadata = {"name": "r", "namespace": scenario.namespace or "default"}
+    head = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "Run", "metadata": metadata}
     scenario.write("run.yaml", {**head, "spec": spec})
     files = ["-f", f"{scenario.folder}/run.yaml", "--policies", f"{scenario.folder}/policies.yaml"]
     return ask(scenario, "run", "preview", *files, "-o", output)
@@ -153,9 +157,8 @@ def test_the_same_policies_apply(scenario: Scenario) -> None:
     (pod,) = json.loads(decide(scenario, "explain", "json").stdout)["pods"]
     assert [e["name"] for e in pod["policies"] if e["answer"] == "applies"] == scenario.applies
     (stored,) = yaml.safe_load_all(decide(scenario, "mutate", "yaml").stdout)
-    assert list(json.loads(stored["metadata"]["annotations"][PLACEMENT]).get("policies", ())) == (
-        scenario.applies
-    )
+    stamp = json.loads(stored["metadata"].get("annotations", {}).get(PLACEMENT, "{}"))
+    assert list(stamp.get("policies", ())) == scenario.applies
 
 
 @each_scenario
@@ -226,7 +229,7 @@ def test_a_policy_report_says_the_same_of_the_stored_pod(scenario: Scenario) -> 
     pod = {"apiVersion": "v1", "kind": "Pod", **scenario.pod}
     stored = admit(pod, "default", inputs, by_name(nodes))
     stored = admit(apply_patch(stored, patch["patch"]), "default", inputs, by_name(nodes))
-    stored["metadata"] |= {"namespace": "default", "uid": "u"}
+    stored["metadata"] |= {"namespace": scenario.namespace or "default", "uid": "u"}
     world = World(
         policies=policies,
         cluster=Cluster(),

@@ -104,12 +104,12 @@ async def _from_cluster(
 ) -> tuple[list[Record] | None, list[Record] | None]:
     """Return what was counted, and what is evaluated now; None, with a note, if it is not known."""
     from webhook.audited import records_of_metrics
-    from webhook.kube.webhook_replicas import NoReplica
+    from webhook.kube.webhook_replicas import NoReplica, read_by_replica
 
     async with client_of(kubeconfig, context) as client:
         counted: list[Record] | None = None
         try:
-            texts = await read_metrics(client)
+            texts = (await read_by_replica(client)).values()
             counted = [record for text in texts for record in records_of_metrics(text)]
         except NoReplica as error:
             notes.append(f"what the webhook has decided so far is unknown: {error}")
@@ -145,16 +145,6 @@ async def records_of_cluster(client: Client, notes: list[str]) -> list[Record] |
     return records
 
 
-async def read_metrics(client: Client) -> Sequence[str]:
-    """Return the metrics of each replica that runs, as text. Raises ClusterError, also if none
-    runs.
-    """
-    # The Kubernetes client takes its time to be imported.
-    from webhook.kube.webhook_replicas import read_by_replica
-
-    return [*(await read_by_replica(client)).values()]
-
-
 def lines(rows: Sequence[Row], *, counted: bool) -> Iterator[str]:
     """Yield a table, and below it which pods would be rejected now, and why.
 
@@ -171,7 +161,7 @@ def lines(rows: Sequence[Row], *, counted: bool) -> Iterator[str]:
             *(
                 (_red(row.counted.rejects), str(row.counted.changes), str(row.counted.same))
                 if counted
-                else "???"
+                else ("?",) * 3
             ),
             f"{_red(row.now.rejects)}, {row.now.changes}, {row.now.same}",
             "",

@@ -10,7 +10,7 @@ from webhook.admission.arrival import Cluster
 from webhook.cli.objects import default_priority_class
 from webhook.cli.offline import namespaces_among
 from webhook.errors import ClusterError
-from webhook.evaluation.plugins import PluginInputs
+from webhook.evaluation.plugins import inputs_of
 from webhook.evaluation.world import World
 from webhook.judgement.cluster_objects import load_objects
 from webhook.kube.namespaces import read_namespace
@@ -21,6 +21,7 @@ from webhook.workloads.object import from_answer
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Mapping, Sequence
 
+    from webhook.evaluation.plugins import PluginInputs
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
@@ -119,7 +120,7 @@ async def read_plugin_inputs(
             continue
         for each in found:
             ranges.setdefault(each["metadata"]["namespace"], []).append(each)
-    return PluginInputs(classes.get("RuntimeClass", {}), ranges)
+    return inputs_of(classes)._replace(limit_ranges=ranges)
 
 
 async def _listed(client: Client, path: str) -> list[JsonObject] | None:

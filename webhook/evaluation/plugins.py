@@ -34,6 +34,11 @@ UNREAD: Final = PluginInputs({}, None)
 READ_BY_PLUGINS: Final = ("RuntimeClass", "LimitRange")
 
 
+def inputs_of(classes: Mapping[str, Mapping[str, JsonObject]] | None) -> PluginInputs:
+    """Return what plugins read among objects by kind and name; LimitRanges are unknown."""
+    return PluginInputs((classes or {}).get("RuntimeClass", {}), None)
+
+
 def inputs_among(objects: Iterable[JsonObject], namespace: str = "") -> PluginInputs:
     """Return what plugins read among objects; without any LimitRange, they are unknown.
 

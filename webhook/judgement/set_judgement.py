@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.errors import InvalidDocuments
+from webhook.evaluation.plugins import inputs_of
 from webhook.judgement.together.warnings import Memory, faults, warnings
 from webhook.policy import policy_documents
 from webhook.policy.added_sources import ship_already
@@ -70,7 +71,7 @@ def judge_set(
         policies, found = compiled(documents, compiler)
     except InvalidDocuments as error:
         return SetJudgement(None, tuple(e for e in error.findings if isinstance(e, Finding)))
-    runtime = (classes or {}).get("RuntimeClass", {})
+    runtime = inputs_of(classes).runtime_classes
     ready = (memory or Memory()).prepare(documents.documents, policies.classes, runtime)
     findings = [*found, *warnings(ready, nodes), *_faults_of_documents(documents.documents)]
     findings += missing_classes(documents.documents, classes or {})

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from webhook import names
+from webhook.evaluation.plugins import inputs_of
 from webhook.judgement.cluster_objects import Objects
 from webhook.judgement.set_judgement import placed
 from webhook.judgement.together.warnings import Memory, of_classes, of_policy
@@ -143,7 +144,7 @@ class Judge:
         """
         if write.changes_nothing:
             return Judgement()
-        runtime = (classes or {}).get("RuntimeClass", {})
+        runtime = inputs_of(classes).runtime_classes
         before, after = (
             self._set(each, now, runtime) for each in (write.before(objects), write.after(objects))
         )

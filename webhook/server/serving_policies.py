@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.admission.policy_handler import PolicyHandler
 from webhook.errors import InvalidDocuments, ServingError
-from webhook.evaluation.plugins import UNREAD, PluginInputs
+from webhook.evaluation.plugins import UNREAD, PluginInputs, inputs_of
 from webhook.judgement.cluster_objects import Objects
 from webhook.judgement.set_judgement import Served, load_served
 from webhook.judgement.write_judge import Judge
@@ -138,7 +138,7 @@ def _from_cluster(
             nodes=nodes,
             classes=classes.by_kind,
         ),
-        lambda: PluginInputs(classes.by_kind().get("RuntimeClass", {}), None),
+        lambda: inputs_of(classes.by_kind()),
     )
 
 

@@ -119,7 +119,7 @@ class Trial:
         done: set[str] = set()
         for policy in chosen:
             done.add(policy.name)
-            pod = find((policy,))
+            pod = self._find((policy,))
             if pod is not None and (seen := self._own(policy, pod)):
                 for why in sorted(seen.refusals):
                     yield Conflict(policy, ("spec",), Kind.REFUSED_PODS, (), pod, why, policy)
