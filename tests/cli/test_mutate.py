@@ -88,8 +88,8 @@ def test_a_rejection_is_reported_on_stderr(files: Files, wording: Wording) -> No
 def test_with_nodes_it_says_how_many_remain(files: Files) -> None:
     """Before and after; of a pod that keeps its placement only how many there are."""
     nodes = files.folder / "nodes.yaml"
-    assert "  nodes: before 1, after 2 of 3\n" in files.on(POD, "--nodes", nodes).stdout
-    assert "  nodes: 1 of 3\n" in files.on(WEB, "--nodes", nodes).stdout
+    assert "  nodes: 2 of 3 admit the pod, 1 did before\n" in files.on(POD, "--nodes", nodes).stdout
+    assert "  nodes: 1 of 3 admit the pod\n" in files.on(WEB, "--nodes", nodes).stdout
 
 
 def test_nodes_of_a_runtime_class_are_unknown(files: Files) -> None:
@@ -97,7 +97,7 @@ def test_nodes_of_a_runtime_class_are_unknown(files: Files) -> None:
     sandboxed = policy("sandboxed", "defaults: {runtimeClassName: gvisor}")
     nodes = ("--nodes", files.folder / "nodes.yaml")
     result = files.on(POD, *nodes, policies=[sandboxed])
-    mentions(result.stdout, "nodes: unknown, RuntimeClass gvisor", "without it: before 1, after 1")
+    mentions(result.stdout, "nodes: unknown, RuntimeClass gvisor", "1 of 3", "without it")
     mentions(result.stderr, "which nodes admit it is unknown")
     (patch,) = json.loads(files.on(POD, *nodes, "-o", "patch").stdout)
     assert "gvisor" in patch["nodes"]["unknown"]

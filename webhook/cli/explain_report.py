@@ -12,6 +12,7 @@ from webhook.cli.explanation import (
     audit_lines,
     credited_to,
     cure,
+    nodes_text,
     verdict,
 )
 from webhook.cli.layout import table, wrapped
@@ -64,7 +65,7 @@ def sections(replicas: Replicas, policies: PolicySet) -> Iterator[tuple[str, lis
     yield fields_title(decision), field_rows(decision.trace)
     yield "If the policies under Audit were enforced", _audit(replicas, policies)
     if found := replicas.evaluation.nodes:
-        yield _nodes_title(found), _nodes(found)
+        yield f"Nodes: {nodes_text(found)}", _nodes(found)
 
 
 def section(title: str, rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -157,24 +158,6 @@ def _audit(replicas: Replicas, policies: PolicySet) -> list[list[str]]:
         [click.style(word, fg=_OUTCOMES.get(word)), who, text]
         for word, who, text in audit_lines(replicas, policies)
     ]
-
-
-def _nodes_title(found: Surveys) -> str:
-    last = found.last
-    if found.unread:
-        return (
-            f"Nodes: unknown, RuntimeClass {found.unread} is not read; "
-            f"{len(last.admitted)} of {last.total} admit the pod without it"
-        )
-    count = str(len(last.admitted)) if last.admitted else click.style("0", fg="red")
-    title = f"Nodes: {count} of {last.total} admit the pod"
-    if found.on_demand:
-        return f"{title} now; class {', '.join(found.on_demand)} creates them on demand"
-    if found.after is None:
-        return title
-    if found.after.admitted == found.before.admitted:
-        return f"{title}, the same as before"
-    return f"{title}, {len(found.before.admitted)} did before"
 
 
 def _nodes(found: Surveys) -> list[list[str]]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from webhook.admission.decision import Decision
     from webhook.evaluation.replicas import Replicas
+    from webhook.evaluation.world import Surveys
     from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
     from webhook.workloads.template import PodTemplate
@@ -123,6 +124,24 @@ def _verdict(decision: Decision) -> str:
         case "not-sent":
             return "not sent to the webhook: unchanged"
     return "not part of a run: unchanged"
+
+
+def nodes_text(found: Surveys) -> str:
+    """Return how many nodes admit the pods, and how many did before policies."""
+    last = found.last
+    count = str(len(last.admitted))
+    if found.none_left:
+        count = click.style(count, fg="red")
+    text = f"{count} of {last.total} admit the pod"
+    if found.unread:
+        return f"unknown, RuntimeClass {found.unread} is not read; {text} without it"
+    if found.on_demand:
+        return f"{text} now; class {', '.join(found.on_demand)} creates them on demand"
+    if found.after is None:
+        return text
+    if found.after.admitted == found.before.admitted:
+        return f"{text}, the same as before"
+    return f"{text}, {len(found.before.admitted)} did before"
 
 
 def took_part(decision: Decision) -> list[str]:

@@ -15,6 +15,7 @@ from webhook.cli.decisions import decisions
 from webhook.cli.explanation import (
     cure,
     exception_lines,
+    nodes_text,
     result,
     took_part,
     verdict,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from webhook.cli.offline import Offline
     from webhook.evaluation.replicas import Replicas
-    from webhook.evaluation.world import Surveys
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject
 
@@ -65,7 +65,7 @@ class Printer:
         for each in self._decided:
             row = [each.subject, result(each)]
             if nodes := each.evaluation.nodes:
-                row.append(_remaining_nodes(nodes))
+                row.append(f"nodes: {nodes_text(nodes)}")
             rows.append([*row, ", ".join(took_part(each.decision))])
         for line in table(rows, 0):
             click.echo(line)
@@ -173,27 +173,13 @@ def _stored(replicas: Replicas) -> PodPlacement:
     return parse_pod(replicas.evaluation.stored())._replace(annotations={})
 
 
-def _remaining_nodes(nodes: Surveys) -> str:
-    before, after, unread = nodes.before, nodes.after, nodes.unread
-    if after is None:
-        text = f"{len(before.admitted)} of {before.total}"
-    else:
-        left = str(len(after.admitted))
-        if not after.admitted and not unread:
-            left = click.style(left, fg="red")
-        text = f"before {len(before.admitted)}, after {left} of {after.total}"
-    if unread:
-        return f"nodes: unknown, RuntimeClass {unread} is not read; without it: {text}"
-    return f"nodes: {text}"
-
-
 def changes(replicas: Replicas) -> Iterator[str]:
     """Yield what happens to the pods, and a unified diff of their template."""
     yield click.style(f"{replicas.subject}: ", bold=True) + verdict(replicas)
     if replicas.decision.result == "not-a-run":
         yield f"  {cure(replicas.template)}"
     if nodes := replicas.evaluation.nodes:
-        yield f"  {_remaining_nodes(nodes)}"
+        yield f"  nodes: {nodes_text(nodes)}"
     yield from _diff(replicas)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import click
 
@@ -11,6 +11,7 @@ from webhook.cli.decisions import NODES_DECIDE, depends_on_node
 from webhook.cli.live import pod_stamp
 from webhook.cli.live.focus import touched
 from webhook.cli.live.pod_stamp import origin_of
+from webhook.cli.live.value_text import both_texts
 from webhook.cli.offline import Offline
 from webhook.comparison.difference import gaps
 from webhook.evaluation.replicas import Replicas
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
     from webhook.policy.policy_set import PolicySet
 
 _GIVEN = ("set", "kept")
+# unknown:  the template or the node of the pod is not known
+# rejected: by a policy; refused: by the API server
+# not sent: the webhook would not be asked
+State: TypeAlias = Literal["unknown", "rejected", "refused", "not sent", "otherwise", "same"]
 
 
 class Difference(NamedTuple):
@@ -53,6 +58,11 @@ class Difference(NamedTuple):
     then: tuple[str, ...]
     now: tuple[str, ...]
     why: tuple[str, ...]
+
+    def __str__(self) -> str:
+        has, would = both_texts(self.field, self.has, self.would)
+        by = "; ".join(self.why) or ", ".join(self.now)
+        return f"{self.field} is {has}, and would be {would}" + (f" ({by})" if by else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +93,35 @@ class LivePod:
         return self.stamp is None and self.is_run
 
     @property
-    def unsent(self) -> bool:
-        """Whether it belongs to a run, but would not be sent to the webhook today."""
-        return self.today.decision.result == "not-sent"
+    def state(self) -> State:
+        """How it compares with a pod that is created now."""
+        if self.doubt or (self.unread and self.is_run):
+            return "unknown"
+        if not self.today.decision.allowed:
+            return "rejected"
+        if self.today.refusals:
+            return "refused"
+        if self.today.decision.result == "not-sent":
+            return "not sent"
+        return "otherwise" if self.differences else "same"
 
     @property
     def same(self) -> bool:
         """Whether it is known to match today's policies."""
-        asked = not self.unstamped and not self.unsent
-        known = not self.doubt and (not self.unread or not self.is_run)
-        return self.today.admitted and not self.differences and asked and known
+        return self.state == "same" and not self.unstamped
+
+    @property
+    def reason(self) -> str:
+        """Why a new pod would be rejected, refused or not sent, why that is unknown, or how it
+        would be different; empty if there is no more to say."""
+        match self.state:
+            case "unknown":
+                return self.doubt or "what created it may not be read"
+            case "rejected" | "not sent":
+                return self.today.decision.reason
+            case "refused":
+                return "; ".join(self.today.refusals)
+        return "; ".join(map(str, self.differences))
 
 
 def compare_pod(world: World, pod: Object, templates: Sequence[PodTemplate] | None) -> LivePod:

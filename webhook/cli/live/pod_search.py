@@ -18,7 +18,7 @@ from webhook.cli.live.live_objects import (
     as_object,
     controller_of,
 )
-from webhook.cli.live.live_pods import compare_pod
+from webhook.cli.live.live_pods import State, compare_pod
 from webhook.cli.live.missing_stamp import sending_notes
 from webhook.cli.live.pod_owners import ListedPod, Owner, Owners
 from webhook.cli.live.pod_stamp import read_stamp
@@ -49,6 +49,12 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["otherwise", "unplaced", "no-node"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+_OTHERWISE: Final[dict[State, str]] = {
+    "rejected": "it would be rejected: ",
+    "refused": "the API server would refuse it: ",
+    "not sent": "",
+    "otherwise": "",
+}
 
 
 class Search(NamedTuple):
@@ -63,7 +69,7 @@ class Search(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A pod of one kind of findings, with the reason: `differences`, or `text`.
+    """A pod of one kind of findings, with the reason as `text`, and what would be different.
 
     `stamp_set` is the set of its stamp, `author` the source of what its author wrote, and `unsure`
     has the fields, as (policy, field), whose value of the policy is unknown. It keeps no part of
@@ -258,7 +264,7 @@ def _judge_all(
             continue
         owner = owners.top(each, pod)
         if "otherwise" in search.kinds:
-            unjudged += bool(live.unread or live.doubt)
+            unjudged += live.state == "unknown"
             if live.doubt:
                 unknown.append(f"{owner} in {pod.namespace}: {live.doubt}")
         if live.stamp:
@@ -284,7 +290,7 @@ def _finding(kind: Kind, live: LivePod, owner: Owner, text: str) -> Finding:
         live.pod.name,
         owner,
         text,
-        () if text else live.differences,
+        live.differences if kind == live.state else (),
         live.stamp.set_hash if live.stamp else "",
         live.origin.evidence,
         live.origin.unsure,
@@ -299,15 +305,10 @@ def _findings(
     prospects: Prospects | None,
 ) -> Iterator[tuple[Kind, str]]:
     """Yield the kinds of findings about a pod, each with the reason if it is not a difference."""
-    if "otherwise" in search.kinds and not (live.unread or live.doubt):
-        if not live.today.decision.allowed:
-            text = f"it would be rejected: {live.today.decision.reason}"
-            yield "otherwise", text
-        elif live.today.refusals:
-            text = f"the API server would refuse it: {'; '.join(live.today.refusals)}"
-            yield "otherwise", text
-        elif live.differences:
-            yield "otherwise", ""
+    # A pod that would not be sent, and would stay as it is, need not be restarted.
+    restart = live.state in _OTHERWISE and (live.state != "not sent" or live.differences)
+    if "otherwise" in search.kinds and restart:
+        yield "otherwise", f"{_OTHERWISE[live.state]}{live.reason}"
     if "unplaced" in search.kinds and live.unstamped:
         reason = reader.unstamped([live])[live.pod.namespace, live.pod.name]
         yield "unplaced", f"{reason.reason}; cure: {reason.cure}"

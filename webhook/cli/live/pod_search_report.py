@@ -10,13 +10,11 @@ import click
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.layout import table
 from webhook.cli.live.pod_search import KINDS
-from webhook.cli.live.value_text import both_texts
 from webhook.shortening import harmless, one_line, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.cli.live.live_pods import Difference
     from webhook.cli.live.pod_search import Finding, Found, Kind
 
 _HEADS: Final = ("NAMESPACE", "OWNER", "PODS", "FINDING", "NAMES AND REASON")
@@ -32,7 +30,6 @@ class _Row:
     """Pods of one owner with the same finding and reason."""
 
     first: Finding
-    reason: str
     names: list[str] = field(default_factory=list)
 
 
@@ -49,7 +46,7 @@ def lines(found: Found) -> Iterator[str]:
                         one_line(str(row.first.owner)),
                         str(len(row.names)),
                         click.style(row.first.kind, fg="yellow"),
-                        one_line(f"{shortened(row.names)}: {row.reason}"),
+                        one_line(f"{shortened(row.names)}: {row.first.text}"),
                     ]
                     for row in rows
                 ),
@@ -99,16 +96,9 @@ def owner_lines(found: Found) -> Iterator[str]:
 def _rows(found: Found) -> list[_Row]:
     rows: dict[tuple[object, ...], _Row] = {}
     for each in found.findings:
-        reason = each.text or "; ".join(map(_difference_text, each.differences))
-        key = (each.namespace, each.owner, each.kind, reason)
-        rows.setdefault(key, _Row(each, reason)).names.append(each.name)
+        key = (each.namespace, each.owner, each.kind, each.text)
+        rows.setdefault(key, _Row(each)).names.append(each.name)
     return list(rows.values())
-
-
-def _difference_text(difference: Difference) -> str:
-    has, would = both_texts(difference.field, difference.has, difference.would)
-    by = difference.now or difference.why
-    return f"{difference.field} is {has}, would be {would}" + (f" ({', '.join(by)})" if by else "")
 
 
 def document(found: Found) -> dict[str, Any]:
@@ -138,7 +128,7 @@ def _document(each: Finding) -> dict[str, Any]:
         "namespace": each.namespace,
         "name": each.name,
         "finding": each.kind,
-        "reason": harmless(each.text) or None,
+        "reason": None if each.differences else harmless(each.text),
         "owner": {"group": owner.group, "kind": owner.kind, "name": owner.name},
         "stampSet": each.stamp_set or None,
         "author": each.author,

@@ -15,14 +15,14 @@ from webhook.cli.live import focus as focusing
 from webhook.cli.live.live_objects import controller_of
 from webhook.cli.live.live_pods import LivePod
 from webhook.cli.live.missing_stamp import NO_RUN
-from webhook.cli.live.value_text import both_fields, both_texts
+from webhook.cli.live.value_text import both_fields
 from webhook.shortening import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.cli.live.focus import Focus, Row
-    from webhook.cli.live.live_pods import Answers, Difference, LiveWorkload
+    from webhook.cli.live.live_pods import Answers, Difference, LiveWorkload, State
     from webhook.cli.live.missing_stamp import Why
     from webhook.evaluation.replicas import Replicas
     from webhook.policy.policy_set import PolicySet
@@ -40,6 +40,15 @@ _COLOURS: Final = {
     "no stamp": "red",
     "rejected": "red",
     "refused": "red",
+}
+
+_VERDICTS: Final[dict[State, str]] = {
+    "unknown": "whether it matches today's policies is unknown",
+    "rejected": "today it would be rejected",
+    "refused": "today the API server would refuse it",
+    "not sent": "today it would not be sent to the webhook",
+    "otherwise": "differs from today's policies: ",
+    "same": "matches today's policies",
 }
 
 
@@ -74,21 +83,13 @@ def _pod(live: LivePod, answers: Answers, focus: Focus) -> Iterator[str]:
 def _verdict(live: LivePod) -> str:
     if not live.is_run:
         return "not part of a run: no policy applies"
-    if not live.today.decision.allowed:
-        return click.style("today it would be rejected", fg="red")
-    if live.today.refusals:
-        return click.style("today the API server would refuse it", fg="red")
     if live.unstamped:
         return click.style("no policy was applied to it: it has no stamp", fg="red")
-    if live.unsent:
-        return click.style("today it would not be sent to the webhook", fg="yellow")
-    if live.differences:
+    text = _VERDICTS[live.state]
+    if live.state == "otherwise":
         count = len(live.differences)
-        fields = "1 field differs" if count == 1 else f"{count} fields differ"
-        return click.style(f"differs from today's policies: {fields}", fg="yellow")
-    if live.unread or live.doubt:
-        return click.style("whether it matches today's policies is unknown", fg="yellow")
-    return click.style("matches today's policies", fg="green")
+        text += "1 field differs" if count == 1 else f"{count} fields differ"
+    return click.style(text, fg=_COLOURS[live.state])
 
 
 def _head(live: LivePod) -> list[list[str]]:
@@ -213,23 +214,10 @@ def grouped(pods: Sequence[LivePod], answers: Answers, focus: Focus) -> list[Gro
 def _describe_difference(live: LivePod, answers: Answers, focus: Focus) -> tuple[str, str]:
     if live.unstamped:
         return "no stamp", f": {answers.unstamped[live.pod.namespace, live.pod.name].reason}"
-    if not live.today.decision.allowed:
-        return "rejected", ": today they would be"
-    if live.today.refusals:
-        return "refused", f": today, {'; '.join(live.today.refusals)}"
-    differences = [each for each in live.differences if not focus or focus.difference(each)]
-    if live.unsent:
-        return "not sent", f": today {live.today.decision.reason}"
-    if live.doubt:
-        return "unknown", f": {live.doubt}"
-    if not differences:
-        return "same", ""
-    texts = []
-    for each in differences:
-        has, would = both_texts(each.field, each.has, each.would)
-        why = f" ({'; '.join(each.why)})" if each.why else ""
-        texts.append(f"{each.field} is {has}, and would be {would}{why}")
-    return "otherwise", f": {'; '.join(texts)}"
+    if live.state != "otherwise":
+        return live.state, live.reason and f": {live.reason}"
+    differences = [str(each) for each in live.differences if not focus or focus.difference(each)]
+    return ("otherwise", f": {'; '.join(differences)}") if differences else ("same", "")
 
 
 def document(answers: Answers, focus: Focus) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import click
 
 from webhook import names
 from webhook.cli.explain_report import field_rows, fields_title, reasons, warning_lines
-from webhook.cli.explanation import verdict
+from webhook.cli.explanation import nodes_text, verdict
 from webhook.cli.layout import table
 from webhook.cli.live.value_text import placement_rows
 from webhook.cli.yaml_out import yaml_line
@@ -227,12 +227,7 @@ def _rows(group: Group) -> Iterator[list[str]]:
         yield ["capacity", capacity]
     yield from placement_rows(pod["spec"])
     if nodes := group.replicas.evaluation.nodes:
-        survey = nodes.last
-        left = str(len(survey.admitted)) if survey.admitted else click.style("0", fg="red")
-        text = f"{left} of {survey.total} admit it"
-        if nodes.unread:
-            text = f"unknown, RuntimeClass {nodes.unread} is not read; {text} without it"
-        yield ["nodes", text]
+        yield ["nodes", nodes_text(nodes)]
 
 
 def _own(members: Mapping[str, str]) -> dict[str, str]:
