@@ -21,7 +21,7 @@ import webhook
 from tests.wording import Wording, line_with, mentions
 from webhook.cli.decisions import decisions
 from webhook.cli.demo import command
-from webhook.cli.demo.show import DATA, NAMESPACE, Disagreement, loopback
+from webhook.cli.demo.show import DATA, NAMESPACE, loopback
 from webhook.cli.offline import read_offline
 from webhook.cli.policy_test_report import run
 from webhook.errors import FairleadError, ServingError
@@ -161,7 +161,7 @@ def test_a_webhook_that_answers_something_else_is_found_out(replicas: list[Repli
         for wrong in ({"patch": ()}, {"result": "rejected", "reason": "no", "patch": ()}):
             decision = placed.decision._replace(**wrong)
             evaluation = replace(placed.evaluation, decision=decision)
-            with pytest.raises(Disagreement, match="mnist-worker-0"):
+            with pytest.raises(ServingError, match="mnist-worker-0"):
                 server.compare(replace(placed, evaluation=evaluation))
 
 
@@ -175,7 +175,7 @@ def test_its_files_can_be_saved_and_played_with(tmp_path: Path) -> None:
     assert (folder / "pods.yaml").exists()
     again = demo("--save", str(folder))
     assert isinstance(again.exception, FairleadError)
-    assert "already exists" in str(again.exception)
+    assert "File exists; name a new folder" in str(again.exception)
 
 
 def test_its_policies_have_tests_that_reach_each_of_them() -> None:

@@ -41,10 +41,6 @@ def faults(found: Json, **about: Any) -> list[Fault]:
         *text_rules.annotation_faults(
             given, ("metadata", "annotations"), containers=template_rules.container_names(spec)
         ),
-        *text_rules.finalizer_faults(
-            metadata.get("finalizers") if isinstance(metadata, dict) else None,
-            ("metadata", "finalizers"),
-        ),
     ]
 
 

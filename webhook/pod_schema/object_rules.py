@@ -48,7 +48,6 @@ def _pod(spec: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
         for at, each in _items(spec, key):
             for path, text in _container(each, most):
                 yield (*at, *path), text
-    yield from _host_ports(spec)
 
 
 def _container(given: Mapping[str, Any], grace: int) -> Iterator[tuple[Path, str]]:
@@ -73,30 +72,6 @@ def _container(given: Mapping[str, Any], grace: int) -> Iterator[tuple[Path, str
 
 def _has(given: Mapping[str, Any], key: str) -> bool:
     return isinstance(given.get(key), dict)
-
-
-def _host_ports(spec: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    """Check that no host port is used twice, and that it is the containerPort with hostNetwork."""
-    first_paths: dict[tuple[str, ...], Path] = {}
-    of_node = spec.get("hostNetwork") is True
-    for at, container in _items(spec, "containers"):
-        for number, port in _items(container, "ports"):
-            path = (*at, *number, "hostPort")
-            own, inner = port.get("hostPort"), port.get("containerPort")
-            if of_node and own and own != inner:
-                yield path, f"must be the containerPort, {inner}, with hostNetwork; found {own}"
-            key = (str(port.get("protocol") or "TCP"), str(port.get("hostIP") or ""), str(own))
-            if own and first_paths.setdefault(key, path) != path:
-                first = first_paths[key]
-                text = (
-                    f"{own} is already used by containers[{first[1]}].ports[{first[3]}]; keep one"
-                )
-                yield path, text
-
-
-def _mount(mount: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    if mount.get("subPath") and mount.get("subPathExpr"):
-        yield ("subPathExpr",), "subPath is set too; keep one of the two"
 
 
 def _port(action: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
@@ -140,12 +115,6 @@ def _label_values(requirement: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
             yield ("values", at), f"{quoted(value)} is not a label's value: {why}"
 
 
-def _node_term(term: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    for at, each in _items(term, "matchFields"):
-        if isinstance(key := each.get("key"), str) and key != "metadata.name":
-            yield (*at, "key"), f"{quoted(key)} is not metadata.name"
-
-
 def _beside_selector(given: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
     for key in ("matchLabelKeys", "mismatchLabelKeys"):
         if given.get(key) and given.get("labelSelector") is None:
@@ -167,10 +136,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "HTTPGetAction": _port,
     "LabelSelectorRequirement": _selector,
     "NodeSelectorRequirement": _label_values,
-    "NodeSelectorTerm": _node_term,
     "PodAffinityTerm": _beside_selector,
     "PodSpec": _pod,
     "TCPSocketAction": _port,
     "TopologySpreadConstraint": _spread,
-    "VolumeMount": _mount,
 }

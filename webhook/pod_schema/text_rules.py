@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.dns_names import MAX_SUBDOMAIN, is_subdomain
-from webhook.placement.schema.syntax import annotation_key_fault, qualified_name_fault
+from webhook.placement.schema.syntax import annotation_key_fault
 from webhook.pod_schema.field_checks import Fault
 from webhook.pod_schema.value_rules import below
 from webhook.strict import quoted
@@ -30,8 +30,6 @@ _NAME: Final = (
 _LONGEST_PREFIX: Final = 58
 _DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _MOST_ANNOTATED: Final = 256 * 1024
-# Finalizers without a domain that the API server allows.
-_FINALIZERS: Final = ("orphan", "foregroundDeletion", "kubernetes")
 _INT32: Final = re.compile(r"0|-?[1-9][0-9]{0,9}", re.ASCII)
 _LOCALHOST: Final = "localhost/"
 # The part of an annotation's key before a container's name; the values allowed in addition to
@@ -73,15 +71,6 @@ def annotation_faults(
             return
         if isinstance(value, str) and (why := _why(str(key), value, containers, bound=bound)):
             yield Fault((*path, key), why)
-
-
-def finalizer_faults(given: Any, path: Path) -> Iterator[Fault]:
-    """Yield finalizers that the API server rejects."""
-    for at, name in enumerate(given if isinstance(given, list) else ()):
-        if isinstance(name, str) and name not in _FINALIZERS:
-            why = qualified_name_fault(name) or ("" if "/" in name else "want DOMAIN/NAME")
-            if why:
-                yield Fault((*path, at), f"{quoted(name)} is not a finalizer: {why}")
 
 
 def confined_container(key: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from webhook.dns_names import is_label, is_subdomain
-from webhook.placement.schema.syntax import qualified_name_fault, sysctl_fault
+from webhook.placement.schema.syntax import sysctl_fault
 from webhook.pod_schema.field_checks import Fault, Path, fields_of, schema
 from webhook.pod_schema.object_rules import RULES
 from webhook.strict import quoted
@@ -24,11 +24,6 @@ def _subdomain(text: str) -> str:
 
 def _label(text: str) -> str:
     return "" if is_label(text) else "want at most 63 of a-z, 0-9 and '-'"
-
-
-def _variable(text: str) -> str:
-    plain = text.isascii() and text.isprintable() and "=" not in text
-    return "" if plain else "want printable ASCII without '='"
 
 
 def below(text: str) -> str:
@@ -52,10 +47,8 @@ def _one_of(*words: str) -> _Check:
 _TEXTS: Final[Mapping[tuple[str, str], _Check]] = {
     ("Container", "image"): _trimmed,
     ("Container", "restartPolicy"): _one_of("Always", "Never", "OnFailure"),
-    ("EnvVar", "name"): _variable,
     ("PodAffinityTerm", "namespaces"): _label,
     ("PodOS", "name"): _one_of("linux", "windows"),
-    ("PodSchedulingGate", "name"): qualified_name_fault,
     ("PodSpec", "hostname"): _label,
     ("PodSpec", "nodeName"): _subdomain,
     ("PodSpec", "priorityClassName"): _subdomain,
@@ -105,7 +98,6 @@ _EITHER: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 # Lists of objects that must differ in these fields.
 _DISTINCT: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
-    ("PodSpec", "schedulingGates"): ("name",),
     ("PodSpec", "topologySpreadConstraints"): ("topologyKey", "whenUnsatisfiable"),
 }
 

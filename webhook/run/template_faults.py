@@ -75,8 +75,6 @@ def _metadata_faults(run: Run) -> Iterator[Fault]:
         metadata = template.get("metadata")
         own = metadata if isinstance(metadata, dict) else {}
         yield from scheduling_rules.labels(own.get("labels"), (*at, "metadata", "labels"))
-        ends = (*at, "metadata", "finalizers")
-        yield from text_rules.finalizer_faults(own.get("finalizers"), ends)
         path = (*at, "metadata", "annotations")
         yield from text_rules.annotation_faults(own.get("annotations"), path)
     replicas = run.spec.replicas or {}

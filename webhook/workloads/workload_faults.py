@@ -90,7 +90,6 @@ def _of_annotations(
     template: PodTemplate, metadata: Mapping[str, Any]
 ) -> Iterator[field_checks.Fault]:
     spec = template.template.get("spec")
-    yield from text_rules.finalizer_faults(metadata.get("finalizers"), ("metadata", "finalizers"))
     yield from text_rules.annotation_faults(
         metadata.get("annotations"),
         ("metadata", "annotations"),

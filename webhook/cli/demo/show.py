@@ -19,7 +19,7 @@ import tempfile
 import uuid
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -28,12 +28,12 @@ from webhook import names
 from webhook.cli.decisions import decisions
 from webhook.cli.exit_codes import TERMINATED
 from webhook.cli.explain_report import field_rows, fields_title, reasons, section, warning_lines
-from webhook.cli.layout import table, width, wrapped
+from webhook.cli.layout import columns, table, width, wrapped
 from webhook.cli.mutate_text import changes
 from webhook.cli.offline import read_offline
 from webhook.cli.output import print_result, print_text
 from webhook.cli.run.run_files import read_plans
-from webhook.errors import FairleadError, ServingError, UnreadableInput
+from webhook.errors import ServingError, UnreadableInput
 from webhook.evaluation.result import result_of
 from webhook.sandbox.processes import Lifeline
 
@@ -47,24 +47,21 @@ DATA: Final = Path(__file__).parent / "data"
 NAMESPACE: Final = "research"
 _HOST: Final = "127.0.0.1"
 _PATIENCE: Final = 30.0  # seconds for one answer, or for the end
-_POD: Final = {"group": "", "version": "v1", "kind": "Pod"}
-_PODS: Final = {"group": "", "version": "v1", "resource": "pods"}
+_POD: Final = {"group": "", "version": "v1"}
 _PERSON: Final = "you@example.com"
 # Kubernetes' annotation for a description of an object.
 _DESCRIPTION: Final = "kubernetes.io/description"
 
 
-class Disagreement(FairleadError):
-    """The webhook and the evaluation decided differently on a pod."""
-
-
 def run(output: str) -> None:
-    """Show the demo. Raises ServingError and Disagreement."""
+    """Show the demo. Raises ServingError."""
+    # The webhook and its files are removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     objects = read_offline([DATA / "pods.yaml"], [DATA / "policies"], NAMESPACE, None)
     (planned,) = read_plans([DATA / "run.yaml"], NAMESPACE, "")
     of_run = replace(objects, templates=planned.templates(objects.policies.sources))
     examples, pods = decisions(objects), decisions(of_run)
-    with _tidy_end(), loopback() as server:
+    with loopback() as server:
         print_text(output, _head(server, objects.policies))
         for number, each in enumerate(examples, 1):
             server.compare(each)
@@ -87,18 +84,16 @@ def save(folder: Path) -> None:
     """Write the demo's files into a new folder, and print what to do with them."""
     try:
         shutil.copytree(DATA, folder)
-    except FileExistsError:
-        raise UnreadableInput([f"{folder}: already exists; name a new folder"]) from None
     except OSError as error:
-        raise UnreadableInput([f"{folder}: {error.strerror}"]) from error
+        raise UnreadableInput([f"{folder}: {error.strerror}; name a new folder"]) from error
     click.echo(f"{folder} has the demo's policies, their tests, pods, a Run and the namespace")
     name = shlex.quote(str(folder))
     more = (
+        (f"fairlead test {name}", "run the policies' tests"),
         (f"kubectl create -f {name}/namespace.yaml", "create their namespace"),
         (f"kubectl create -f {name}/pods.yaml -f {name}/run.yaml", "create the pods and the Run"),
     )
-    tests = (f"fairlead test {name}", "run the policies' tests")
-    print_text("text", ["", *_hints([tests, *_commands(name), *more])])
+    print_text("text", ["", *_hints([*_commands(name), *more])])
 
 
 def _head(server: Loopback, policies: PolicySet) -> Iterator[str]:
@@ -131,8 +126,7 @@ def _run(pods: Sequence[Replicas], number: int) -> Iterator[str]:
         yield next(iter(changes(each)))
         env = each.arrival.pod["spec"]["containers"][0]["env"]
         shown = {one["name"]: one.get("value") for one in env}
-        ranks = " ".join(f"{key}={shown[key]}" for key in ("RANK", "WORLD_SIZE"))
-        yield f"  first of them: {ranks}"
+        yield f"  first of them: RANK={shown['RANK']} WORLD_SIZE={shown['WORLD_SIZE']}"
 
 
 def _end(compared: Sequence[Replicas]) -> Iterator[str]:
@@ -159,9 +153,7 @@ def _commands(name: str) -> list[tuple[str, str]]:
 
 def _hints(found: Sequence[tuple[str, str]]) -> Iterator[str]:
     yield click.style("Try next", bold=True)
-    longest = max(len(command) for command, _ in found)
-    for command, does in found:
-        yield f"  {click.style(command.ljust(longest), fg='cyan')}  {does}"
+    yield from (f"  {line}" for line in columns(found))
 
 
 def _heading(number: int, title: str) -> str:
@@ -183,7 +175,7 @@ class Loopback:
     def compare(self, replicas: Replicas) -> None:
         """Send each of the pods to the webhook, which has to decide as the evaluation.
 
-        Raises Disagreement, and ServingError if an answer is not a decision.
+        Raises ServingError.
         """
         decision, template = replicas.decision, replicas.template
         user = names.DAEMON_SET_CONTROLLER if template.count is None else _PERSON
@@ -193,7 +185,7 @@ class Loopback:
             reason = answer.get("status", {}).get("message", "")
             foreseen = list(decision.patch), "" if decision.allowed else decision.reason
             if (patch, reason) != foreseen:
-                raise Disagreement(
+                raise ServingError(
                     f"{replicas.subject}: the webhook answers {reason or patch}, and the "
                     f"evaluation {decision.reason or foreseen[0]}: this is a bug of Fairlead, "
                     "please report it"
@@ -202,19 +194,16 @@ class Loopback:
     def _answer(self, pod: dict[str, Any], user: str) -> dict[str, Any]:
         request = {
             "uid": str(uuid.uuid4()),
-            **dict.fromkeys(("kind", "requestKind"), _POD),
-            **dict.fromkeys(("resource", "requestResource"), _PODS),
-            "name": pod["metadata"].get("name", ""),
+            "kind": {**_POD, "kind": "Pod"},
+            "resource": {**_POD, "resource": "pods"},
             "namespace": NAMESPACE,
             "operation": "CREATE",
             "userInfo": {"username": user, "groups": ["system:authenticated"]},
             "object": pod,
-            "dryRun": False,
         }
         review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
         body = json.dumps({**review, "request": request})
-        headers = {"Content-Type": "application/json"}
-        self.connection.request("POST", "/mutate", body, headers)
+        self.connection.request("POST", "/mutate", body, {"Content-Type": "application/json"})
         answer = self.connection.getresponse()
         content = answer.read()
         if answer.status != http.client.OK:
@@ -236,21 +225,23 @@ def loopback(
         authority = folder / "ca.crt"
         lifeline = Lifeline()
         stack.callback(lifeline.cut)
-        process = subprocess.Popen(  # noqa: S603
-            [
-                *(sys.executable, "-c", "from webhook.cli import main; main()", "serve"),
-                *("--policies", policies, "--namespaces", namespaces),
-                *("--host", _HOST, "--port", "0", "--health-port", "0"),
-                *("--self-signed", "--ca-out", authority, "--grace", "0"),
-            ],
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            # Not the current directory, which may have another `webhook`.
-            cwd=folder,
-            process_group=lifeline.group,
+        process = stack.enter_context(
+            subprocess.Popen(  # noqa: S603
+                [
+                    *(sys.executable, "-c", "from webhook.cli import main; main()", "serve"),
+                    *("--policies", policies, "--namespaces", namespaces),
+                    *("--host", _HOST, "--port", "0", "--health-port", "0"),
+                    *("--self-signed", "--ca-out", authority, "--grace", "0"),
+                ],
+                stdin=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                # Not the current directory, which may have another `webhook`.
+                cwd=folder,
+                process_group=lifeline.group,
+            )
         )
-        stack.callback(_end_process, process)
+        stack.callback(process.kill)
         server = Loopback(_port(process), authority)
         stack.callback(server.connection.close)
         yield server
@@ -265,28 +256,3 @@ def _port(process: subprocess.Popen[str]) -> int:
         if text.startswith("{") and (line := json.loads(text))["message"] == "serving":
             return int(line["port"])
     raise ServingError(f"the webhook ended before it served:\n{''.join(output[-10:])}".rstrip())
-
-
-def _end_process(process: subprocess.Popen[str]) -> None:
-    process.terminate()
-    try:
-        process.wait(_PATIENCE)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    if process.stderr:
-        process.stderr.close()
-
-
-@contextlib.contextmanager
-def _tidy_end() -> Iterator[None]:
-    """Turn SIGTERM into an exception, so that everything is cleaned up."""
-
-    def end(_number: int, _frame: object) -> NoReturn:
-        sys.exit(TERMINATED)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
