@@ -24,7 +24,7 @@ from webhook.sources.marks import completion_index, parse_index
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from webhook.sources.marks import Clause, Condition, ObjectRef, Source
+    from webhook.sources.marks import Clause, Condition, IndexKey, ObjectRef, Source
     from webhook.sources.table import SourceTable
 
 __all__ = [
@@ -55,6 +55,8 @@ class Identity(NamedTuple):
     """The name of the first row of SOURCES that marks the pod."""
     coordinator: bool
     """True if it leads: by its role, or as worker 0 in a framework without a leading role."""
+    replicas: int | None = None
+    """How many replicas its role has; never negative."""
 
     @property
     def marked_itself(self) -> bool:
@@ -69,13 +71,22 @@ _KINDS = frozenset(names.KINDS)
 
 # Valid keys with Fairlead's prefix on a pod, set by its author, the controller or the webhook.
 _LABELS = frozenset(
-    (names.RUN, names.KIND, names.FRAMEWORK, names.ROLE, names.REPLICA_INDEX, names.RUN_UID)
+    (
+        names.RUN,
+        names.KIND,
+        names.FRAMEWORK,
+        names.ROLE,
+        names.REPLICA_INDEX,
+        names.REPLICAS,
+        names.RUN_UID,
+    )
 )
 _ANNOTATIONS = frozenset((names.CAPACITY, names.PLACEMENT, names.ATTEMPT))
 # The labels whose values are checked, and how each is parsed; None: as an index.
 _REFINING: tuple[tuple[str, Clause | None], ...] = (
     *((clause.key.name, clause) for clause in (*_OURS.kind, *_OURS.framework, *_OURS.role)),
     (names.REPLICA_INDEX, None),
+    (names.REPLICAS, None),
 )
 _MOST_MISREAD = 10
 _LONGEST_KEY = 60
@@ -116,7 +127,7 @@ def identify(
     if not rows or rows[0] is not _OURS:
         rows = (_OURS, *rows)
 
-    run = kind = framework = role = index = None
+    run = kind = framework = role = index = replicas = None
     for row in rows:
         run = run or _name(row, labels, annotations)
         kind = kind or _find_word(row.kind, labels, annotations) or row.kind_always
@@ -125,7 +136,9 @@ def identify(
         )
         role = role or _find_word(row.role, labels, annotations)
         if index is None:
-            index = _index(row, labels, annotations)
+            index = _number(row.index, labels, annotations)
+        if replicas is None and row.replicas:
+            replicas = _number(row.replicas, labels, annotations)
     if index is None:
         # In an Indexed Job, the template's author cannot set the index of each pod.
         index = completion_index(labels, annotations)
@@ -138,6 +151,7 @@ def identify(
         name,
         role in names.COORDINATOR_ROLES
         or _leads(rows, labels, annotations, role, framework, index, led),
+        replicas,
     )
 
 
@@ -250,8 +264,10 @@ def _name(row: Source, labels: Mapping[str, str], annotations: Mapping[str, str]
     return None
 
 
-def _index(row: Source, labels: Mapping[str, str], annotations: Mapping[str, str]) -> int | None:
-    for (key, annotation), when in row.index:
+def _number(
+    keys: tuple[IndexKey, ...], labels: Mapping[str, str], annotations: Mapping[str, str]
+) -> int | None:
+    for (key, annotation), when in keys:
         index = parse_index(annotations.get(key) if annotation else labels.get(key))
         if index is not None and (not when or _hold(when, labels, annotations)):
             return index

@@ -15,6 +15,7 @@ KIND: Final = f"{GROUP}/kind"
 FRAMEWORK: Final = f"{GROUP}/framework"
 ROLE: Final = f"{GROUP}/role"
 REPLICA_INDEX: Final = f"{GROUP}/replica-index"
+REPLICAS: Final = f"{GROUP}/replicas"
 PLACE: Final = f"{GROUP}/place"
 PLACE_ALL: Final = "all"
 # On a namespace: the nodeSelector of pods that Kueue has admitted takes precedence over overrides.

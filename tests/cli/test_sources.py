@@ -42,7 +42,7 @@ def test_json_tells_every_key_of_every_row_in_order() -> None:
     rows = json.loads(result.stdout)
     assert [row["name"] for row in rows] == [source.name for source in SOURCES]
     for row, source in zip(rows, SOURCES, strict=True):
-        listed = [*row["run"], *row["index"], *row["coordinator"]]
+        listed = [*row["run"], *row["index"], *row["replicas"], *row["coordinator"]]
         listed += [clause for fact in ("kind", "framework", "role") for clause in row[fact]]
         keys = {(key["name"], key["annotation"]) for key in listed if "name" in key}
         keys |= {(mark["key"], False) for mark in row["marks"] if not mark["namespace"]}

@@ -224,6 +224,19 @@ def _in_a_placement() -> Iterator[tuple[str, Json, Json, str]]:
         near(labelSelector={}, matchLabelKeys=["a"], mismatchLabelKeys=["c", "b"]),
         "also in matchLabelKeys",
     )
+    last = {"class": "a"}
+    yield (
+        "split[0].percent",
+        {"split": [{"class": "b", "count": 1, "percent": 5}, last]},
+        {"split": [{"class": "b", "count": 1}, {"class": "c", "percent": 5}, last]},
+        "count is given too",
+    )
+    yield (
+        "split[0].weight",
+        {"split": [{**last, "weight": 5}]},
+        {"split": [{**last, "mode": "Prefer", "weight": 5}]},
+        "mode Prefer only",
+    )
     selecting = {
         "matchLabels": {"a": "x"},
         "matchExpressions": [{**expression("Exists"), "key": "b"}],

@@ -21,7 +21,7 @@ from webhook.controller.policies.pod_results import NO_NODE, judge_pod
 from webhook.evaluation.plugins import READ_BY_PLUGINS, admit, inputs_among
 from webhook.evaluation.result import schema
 from webhook.evaluation.world import World
-from webhook.names import PLACEMENT
+from webhook.names import PLACEMENT, REPLICA_INDEX, REPLICAS
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import CORDON, by_name, parse_node
 from webhook.policy.load import load
@@ -84,10 +84,11 @@ def run_test(scenario: Scenario) -> Result:
 
 
 def preview(scenario: Scenario, output: str) -> Result:
-    """Run `run preview` on a Run whose only replica is the pod."""
+    """Run `run preview` on a Run one of whose replicas is the pod."""
     given = scenario.pod["metadata"].get("annotations", {})
     template = {"metadata": {"annotations": given}, "spec": scenario.pod["spec"]}
-    spec = {"kind": "job", "template": template, "replicas": {"worker": {"count": 1}}}
+    count = int(scenario.pod["metadata"]["labels"].get(REPLICAS, 1))
+    spec = {"kind": "job", "template": template, "replicas": {"worker": {"count": count}}}
     metadata = {"name": "r", "namespace": scenario.namespace or "default"}
     head = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "Run", "metadata": metadata}
     scenario.write("run.yaml", {**head, "spec": spec})
@@ -179,10 +180,12 @@ def test_a_refusal_is_a_rejection_in_diff_and_a_failure_in_test(scenario: Scenar
 
 @each_scenario
 def test_the_pod_of_a_run_gets_the_same_answer(scenario: Scenario) -> None:
-    """By run preview, of a Run whose only replica is the pod."""
+    """By run preview, of a Run one of whose replicas is the pod."""
     found = preview(scenario, "json")
     assert found.exit_code == preview(scenario, "text").exit_code == int(bool(scenario.refused))
-    (replicas,) = json.loads(found.stdout)["runs"][0]["replicas"]
+    index = int(scenario.pod["metadata"]["labels"].get(REPLICA_INDEX, 0))
+    every = json.loads(found.stdout)["runs"][0]["replicas"]
+    (replicas,) = (each for each in every if index in each["indexes"])
     Draft202012Validator(schema()).validate(replicas)
     said = json.dumps([replicas["refusals"], replicas["reason"]])
     assert all(text in said for text in scenario.refused), said

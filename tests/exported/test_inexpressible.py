@@ -36,6 +36,10 @@ UNREACHABLE = {
 @pytest.mark.parametrize(
     ("spec", "cure"),
     [
+        (
+            {"overrides": {"split": [{"class": "spot", "percent": 50}, {"class": "on-demand"}]}},
+            "give count",
+        ),
         ({"defaults": {"nodeSelector": {"kubernetes.io/os": "linux"}}}, "operating system"),
         (
             {"requirements": {"capacity": [{"class": "spot", "mode": "Prevent"}]}},
@@ -98,6 +102,7 @@ UNREACHABLE = {
         ),
     ],
     ids=[
+        "percentages",
         *("operating system", "capacity", "matchFields", "two classes", "selector and affinity"),
         *("seconds", "IsNull"),
     ],

@@ -144,6 +144,12 @@ def _by_pair(constraints: list[Json]) -> list[Json]:
 
 # Kueue's: of what waits for its admission, and of what waits for its topology.
 GATES = (f"{names.KUEUE_PREFIX}admission", names.KUEUE_TOPOLOGY_GATE)
+REPLICAS = (
+    {names.REPLICA_INDEX: "1"},
+    {names.REPLICA_INDEX: "0", names.REPLICAS: "1"},
+    {names.REPLICA_INDEX: "2", names.REPLICAS: "6"},
+    {names.REPLICA_INDEX: "5", names.REPLICAS: "6"},
+)
 CLASS_NAMES = ("spot", "on-demand", "pool-b", "old")
 
 
@@ -156,6 +162,7 @@ def pods(draw: st.DrawFn) -> Json:
         labels[names.ROLE] = role
     if draw(st.booleans()):
         labels["stage"] = draw(one("debug", "prod"))
+    labels |= draw(one({}, *REPLICAS))
     metadata: Json = {"name": "p", "labels": labels}
     if draw(st.integers(0, 3)) == 0:
         mode = draw(one("Allow", "Prefer", "Constrain", "Prevent", "None"))
@@ -324,7 +331,19 @@ def policies(
     chosen = draw(st.lists(one(*parts), min_size=1, max_size=2, unique=True))
     for part in chosen:
         spec[part] = draw(placements(part))
+    if draw(st.integers(0, 3)) == 0:
+        taken = {each["class"] for each in spec[chosen[0]].get("capacity", ())}
+        spec[chosen[0]]["split"] = draw(splits([each for each in CLASS_NAMES if each not in taken]))
     return document("PlacementPolicy", name, spec)
+
+
+@st.composite
+def splits(draw: st.DrawFn, classes: list[str]) -> list[Json]:
+    """A split over some classes; a class may be in several shares."""
+    share = st.builds(lambda c, m: {"class": c, "mode": m}, one(*classes), one(*MODES))
+    counted = [{**each, "count": draw(one(1, 2))} for each in draw(st.lists(share, max_size=2))]
+    of_all = [{**each, "percent": draw(one(30, 50))} for each in draw(st.lists(share, max_size=2))]
+    return [*counted, *of_all, draw(share)]
 
 
 @st.composite

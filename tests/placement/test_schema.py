@@ -22,6 +22,7 @@ from webhook.placement.schema import (
     Toleration,
     TopologySpreadConstraint,
 )
+from webhook.policy.model import PolicySpec
 
 
 def errors(model: type[Strict], data: object) -> list[tuple[str, str]]:
@@ -431,3 +432,49 @@ def test_a_security_context_is_one_that_the_api_server_takes(
 ) -> None:
     """Numbers are in range, profiles have their files, and containers' fields are not the pod's."""
     assert [at for at, _ in errors(PodSecurityContext, context)] == [path]
+
+
+@pytest.mark.parametrize(
+    ("shares", "at", "facts"),
+    [
+        ([{}], "split.0.class", ()),
+        ([{"class": "a", "count": 1}], "split.0", ("the last share has the rest",)),
+        ([{"class": "a"}, {"class": "b"}], "split.0", ("only the last share",)),
+        (
+            [{"class": "a", "percent": 5}, {"class": "b", "count": 1}, {"class": "a"}],
+            "split.1",
+            ("count come before",),
+        ),
+        (
+            [{"class": "a", "percent": 60}, {"class": "b", "percent": 41}, {"class": "a"}],
+            "split.1",
+            ("101 together",),
+        ),
+        (
+            [{"class": "a", "percent": 5, "count": 1}, {"class": "b"}],
+            "split.0.percent",
+            ("count is given too",),
+        ),
+        ([{"class": "a", "percent": 0}, {"class": "b"}], "split.0.percent", ()),
+        ([{"class": "a", "count": 10_001}, {"class": "b"}], "split.0.count", ()),
+        ([{"class": "a", "weight": 5}], "split.0.weight", ("mode Prefer only",)),
+        ([{"class": "spot"}], "split.0.class", ("is in capacity too",)),
+        ([], "split", ()),
+    ],
+)
+def test_a_split_that_is_not_one_is_an_error(
+    shares: list[dict[str, Any]], at: str, facts: tuple[str, ...], wording: Wording
+) -> None:
+    """Sizes in order, at most 100 %, and the rest for the last share alone."""
+    given = {"split": shares, "capacity": [{"class": "spot", "mode": "Allow"}]}
+    [(where, said)] = errors(PlacementSettings, given)
+    assert where == at
+    mentions(said, *facts)
+    wording(said)
+
+
+def test_a_policy_has_one_split() -> None:
+    """Another part needs a policy of its own."""
+    split = {"split": [{"class": "spot"}]}
+    found = errors(PolicySpec, {"defaults": split, "overrides": split})
+    assert found == [("overrides.split", "is in defaults too: write a policy for each")]

@@ -27,6 +27,16 @@ metadata: {name: on-demand, labels: {a: b}, annotations: {a/b: any text}, genera
 spec: {complementOf: spot}
 ---
 apiVersion: fairlead.dev/v1alpha1
+kind: CapacityClass
+metadata: {name: reserved}
+spec: {nodes: [{labels: {reserved: "true"}}]}
+---
+apiVersion: fairlead.dev/v1alpha1
+kind: CapacityClass
+metadata: {name: burst}
+spec: {nodes: [{labels: {burst: "true"}}]}
+---
+apiVersion: fairlead.dev/v1alpha1
 kind: PlacementPolicy
 metadata: {name: everything}
 spec:
@@ -90,6 +100,10 @@ spec:
     capacity:
     - {class: spot, mode: Prefer, weight: 80}
     - {class: on-demand, mode: Allow}
+    split:
+    - {class: reserved, mode: Prefer, weight: 5, count: 2}
+    - {class: burst, percent: 30}
+    - {class: reserved}
   requirements:
     labels: {team: vision}
     annotations: {Example.com/note: "any text: at all"}

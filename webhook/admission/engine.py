@@ -15,6 +15,7 @@ from webhook.identity import identify
 from webhook.placement import capacity_request, node_affinity, patch, pod, provenance
 from webhook.placement.kueue import flavor_of
 from webhook.placement.merge import MergeContext, merge
+from webhook.placement.split import Replica, needs_replicas
 from webhook.placement.trace import warning
 from webhook.policy import operating_system, subject
 from webhook.policy.exceptions import NOTHING
@@ -114,7 +115,8 @@ def evaluate(
     namespace = arrival.namespace
     enforced = tuple([at for at in positions if policies.policies[at].enforced_in(namespace)])
     flavor = flavor_of(own, pod.scheduling_gates(arrival.pod), arrival.namespace_labels)
-    bundle = policies.bundle(enforced, flavor, requiring)
+    replica = Replica(received.identity.replica_index, received.identity.replicas)
+    bundle = policies.bundle(enforced, flavor, requiring, replica)
     try:
         requests = _requests(own, policies)
     except capacity_request.InvalidRequest as error:
@@ -130,7 +132,7 @@ def evaluate(
     merged = merge(bundle, own, requests, context)
     audited = None
     if audit and len(positions) > len(enforced):
-        every = policies.bundle(positions, flavor, requiring)
+        every = policies.bundle(positions, flavor, requiring, replica)
         if_enforced = merge(every, own, requests, context)
         audited = _audited(arrival, own, policies, positions, merged, if_enforced)
     rejections = merged.rejections
@@ -166,6 +168,8 @@ def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: Pol
         warnings = merge_warnings
         if aside.ended:
             warnings = [*warnings, *_expired_exceptions(aside)]
+        if policies.split and received.identity.replicas is None:
+            warnings = [*warnings, *_uncounted(evaluation.policies, policies)]
     operations: Sequence[Operation] = ()
     if evaluation.allowed:
         if bundle is None:
@@ -242,6 +246,17 @@ def select_policies(
     aside = policies.exceptions.set_aside(called, subject, arrival.now)
     set_aside = aside.policies
     return tuple([at for at in matched if policies.policies[at].name not in set_aside]), aside
+
+
+def _uncounted(applied: Sequence[str], policies: PolicySet) -> Iterator[str]:
+    """Yield a warning for each policy whose split needs the number of replicas of the role."""
+    for at in sorted(policies.split):
+        policy = policies.policies[at]
+        if policy.name in applied and needs_replicas(policy.shares):
+            yield warning(
+                f"policy {policy.name}: the percentages of its split need the label "
+                f"{names.REPLICAS}; this is the last share"
+            )
 
 
 def _expired_exceptions(aside: SetAside) -> Iterator[str]:

@@ -10,6 +10,7 @@ from webhook import names
 from webhook.placement import pod as pods
 from webhook.placement.kueue import flavor_of
 from webhook.placement.settings import MemberSetting
+from webhook.placement.split import Replica
 from webhook.policy import subject
 from webhook.policy.conditions import FIELDS, reduce_value
 
@@ -32,6 +33,8 @@ class Shapes:
     """
 
     def __init__(self, policies: PolicySet) -> None:
+        self._policies = policies
+        self._split = sorted(policies.split)
         self._tested = policies.tested
         self._labels = _member_keys(policies, "labels")
         self._annotations = _member_keys(policies, "annotations").union(_ANNOTATIONS)
@@ -50,7 +53,11 @@ class Shapes:
             None if now is None else [each.in_force(now) for each in self._exceptions],
             arrival.namespace,
             sorted(space.items()),
-            identity._replace(run="", replica_index=None),
+            identity._replace(run="", replica_index=None, replicas=None),
+            self._split
+            and self._policies.variants(
+                self._split, Replica(identity.replica_index, identity.replicas)
+            ),
             [
                 reduce_value(each, asked, tested[each.name])
                 for each in FIELDS

@@ -152,7 +152,7 @@ def unread_class_notes(checked: Checked) -> list[str]:
         f"policy {each.name}: which nodes admit its pods is unknown: the nodeSelector, tolerations "
         f"and overhead of RuntimeClass {each.unread} are not read"
         for each in reaches
-        if each.unread and not each.part
+        if each.unread and each.is_whole
     ]
 
 
@@ -182,7 +182,7 @@ def _finding(finding: Finding) -> str:
 def _reaches(feasible: Feasibility) -> Iterator[str]:
     """Yield one row for each policy and class; -o json also has the parts of a policy."""
     rows = [["", f"of {feasible.total} nodes", "chosen", "tolerated", ""]]
-    rows += [_row(reach) for reach in feasible.reaches if not reach.part]
+    rows += [_row(reach) for reach in feasible.reaches if reach.is_whole]
     yield from table(rows, 0)
 
 
@@ -194,7 +194,8 @@ def _row(reach: MatchedNodes) -> list[str]:
     remark = f"class {', '.join(reach.on_demand)} creates them on demand" if reach.on_demand else ""
     if reach.unread:
         remark = f"unknown: RuntimeClass {reach.unread} is not read"
-    return [_WORDS[reach.kind], reach.name, f"{chosen:>6}", tolerated, remark]
+    name = f"{reach.name} {reach.part}".rstrip()
+    return [_WORDS[reach.kind], name, f"{chosen:>6}", tolerated, remark]
 
 
 def _summary(checked: Checked) -> str:

@@ -103,10 +103,14 @@ def _fields(source: Source) -> Iterator[tuple[str, str]]:
     yield from _clause_rows("framework", source.framework, source.framework_always)
     yield from _clause_rows("role", source.role)
     # Where a key counts under a condition, keys are weighed together: the note says how.
-    if any(each.when for each in source.index):
-        yield "index", "from " + ", ".join(map(str, source.index_keys))
-    elif source.index:
-        yield "index", ", else ".join(map(str, source.index_keys))
+    for field, given, keys in (
+        ("index", source.index, source.index_keys),
+        ("replicas", source.replicas, source.replicas_keys),
+    ):
+        if any(each.when for each in given):
+            yield field, "from " + ", ".join(map(str, keys))
+        elif given:
+            yield field, ", else ".join(map(str, keys))
     if source.leads_keys:
         yield "coordinator", "from " + ", ".join(map(str, source.leads_keys))
     if source.note:
@@ -165,6 +169,7 @@ def _row(source: Source) -> dict[str, Any]:
         "framework": clauses(source.framework, source.framework_always),
         "role": clauses(source.role),
         "index": [key._asdict() for key in source.index_keys],
+        "replicas": [key._asdict() for key in source.replicas_keys],
         "coordinator": [key._asdict() for key in source.leads_keys],
         "note": source.note,
         "origin": source.origin,

@@ -63,6 +63,11 @@ def _describe_gap(setting: PlacementSetting, why: str) -> str:
 
 
 def _of_policy(policy: Enforced) -> Iterator[str]:
+    if policy.in_percent:
+        yield (
+            f"policy {policy.name.partition(' ')[0]}: split: a percentage depends on how many "
+            "replicas a role has, which exported policies do not know; give count"
+        )
     system = operating_system.required_system(policy.settings)
     if system is not None:
         yield (
@@ -104,6 +109,7 @@ def _numbers(value: Any) -> Iterator[int]:
 def _of_nodes(placed: Placed, settings: Sequence[PositionedSetting]) -> Iterator[str]:
     """Yield settings of one node label that can match one pod, unless both are selector keys."""
     reaches = [MatchedPods(policy.match) for policy in placed.policies]
+    excluded = [[MatchedPods(block) for block in policy.exclude] for policy in placed.policies]
     mine: list[tuple[int, NodeSetting]] = []
     for at, setting in settings:
         if isinstance(setting, RequiredSetting | CapacitySetting) or (
@@ -112,7 +118,11 @@ def _of_nodes(placed: Placed, settings: Sequence[PositionedSetting]) -> Iterator
             mine.append((at, setting))
     for number, (at, setting) in enumerate(mine):
         for other_at, other in mine[:number]:
-            apart = reaches[at].apart(reaches[other_at])
+            apart = reaches[at].apart(reaches[other_at]) or any(
+                block.covers(reaches[two])
+                for one, two in ((at, other_at), (other_at, at))
+                for block in excluded[one]
+            )
             if apart or _alternatives(other, setting) or _harmless(other, setting):
                 continue
             keys = ", ".join(sorted(keys_of(setting) & keys_of(other)))

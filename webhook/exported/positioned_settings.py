@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from webhook.exported import cel
 from webhook.placement.settings import PARTS, PlacementSetting
+from webhook.policy import compile as compiling
 from webhook.policy import policy_documents
 from webhook.policy.load import compiled
 from webhook.policy.match_model import Match
 from webhook.policy.model import PlacementPolicy
+from webhook.policy.shares import shares_apart
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:
@@ -24,13 +26,15 @@ W = TypeVar("W", bound=PlacementSetting, covariant=True)
 class Enforced(NamedTuple):
     """A policy under Enforce: its match and its settings.
 
-    `requires`: it only has requirements, which also apply to pods of DaemonSets.
+    `in_percent`: it is a share of a split by percentages. `requires`: it only has requirements,
+    which also apply to pods of DaemonSets.
     """
 
     name: str
     match: Match
     exclude: Sequence[Match]
     settings: Sequence[PlacementSetting]
+    in_percent: bool = False
     requires: bool = False
 
 
@@ -65,13 +69,14 @@ def placed_of(
     models = {d.model.name: d.model for d in read.documents if isinstance(d.model, PlacementPolicy)}
     enforced = [
         Enforced(
-            policy.name,
-            models[policy.name].spec.match or Match(),
-            models[policy.name].spec.exclude,
-            policy.settings,
+            each.name,
+            each.spec.match or Match(),
+            each.spec.exclude,
+            compiling.settings(each, policies.classes),
+            any(share.percent for share in model.split),
         )
-        for policy in policies.policies
-        if policy.enforced
+        for model in (models[policy.name] for policy in policies.policies if policy.enforced)
+        for each in shares_apart(model)
     ]
     audited = [policy.name for policy in policies.policies if not policy.enforced]
     classes = list(policies.classes.values())

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from webhook.placement.capacity import CapacityClass
-    from webhook.placement.schema.placement import PlacementModel
+    from webhook.placement.schema.placement import PolicyPlacement
     from webhook.placement.settings import Part
     from webhook.policy.model import CapacityClass as CapacityClassDocument
     from webhook.policy.model import PlacementPolicy
@@ -43,8 +43,10 @@ def capacity_class(document: CapacityClassDocument) -> CapacityClass:
 def settings(
     policy: PlacementPolicy, classes: Mapping[str, CapacityClass]
 ) -> tuple[PlacementSetting, ...]:
-    """Return every setting of the policy. Raises KeyError for a class that `classes` does not
-    hold."""
+    """Return every setting of a policy whose split has one share, or that has none.
+
+    Raises KeyError for a class that `classes` does not hold.
+    """
     result: list[PlacementSetting] = []
     for part, placement in policy.spec.parts():
         result.extend(_of_part(policy.name, part, placement, classes))
@@ -52,7 +54,7 @@ def settings(
 
 
 def _of_part(
-    policy: str, part: Part, placement: PlacementModel, classes: Mapping[str, CapacityClass]
+    policy: str, part: Part, placement: PolicyPlacement, classes: Mapping[str, CapacityClass]
 ) -> Iterator[PlacementSetting]:
     if_null = placement.patch_strategy == "IsNull"
     raw = placement.model_dump(by_alias=True, exclude_none=True)
@@ -80,7 +82,8 @@ def _of_part(
             )
     for constraint in raw.get("topologySpreadConstraints", []):
         yield SpreadSetting(policy=policy, part=part, if_null=if_null, constraint=constraint)
-    for setting in placement.capacity or ():
+    (share,) = placement.split or (None,)
+    for setting in (*(placement.capacity or ()), *([share] if share else ())):
         yield CapacitySetting(
             policy=policy,
             part=part,
@@ -88,4 +91,5 @@ def _of_part(
             capacity=classes[setting.class_name],
             mode=setting.mode,
             weight=setting.weight or classes_of.DEFAULT_WEIGHT,
+            in_split=setting is share,
         )

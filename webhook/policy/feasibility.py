@@ -53,7 +53,7 @@ class Concern(NamedTuple):
 class MatchedNodes(NamedTuple):
     """How many nodes a class, a policy, or one part of a policy matches by labels.
 
-    part:      empty for a class, and for a policy as a whole
+    part:      empty for a class, and for a policy as a whole; in a split with the share: split[0]
     chosen:    None if it has no condition on labels
     tolerated: of those chosen (of all, if none is chosen) the nodes whose taints it tolerates;
                None if a RuntimeClass decides that
@@ -68,6 +68,11 @@ class MatchedNodes(NamedTuple):
     tolerated: int | None
     on_demand: tuple[str, ...] = ()
     unread: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is about a class, or all parts of a policy."""
+        return not self.part or self.part.startswith("split[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +95,11 @@ def feasibility(
     judging = _Judging(len(nodes), NodeMasks(nodes), makers, runtime_classes)
     for name in sorted(policies.classes):
         judging.capacity_class(policies.classes[name])
-    for at, policy in enumerate(policies.policies):
-        judging.policy(
-            _PolicySettings(policy.name, policy.settings), _standing(policies.bundle((at,)))
-        )
+    for policy in policies.policies:
+        for share, settings in enumerate(policy.variants):
+            part = f"split[{share}]" if policy.shares else ""
+            standing = _standing(fold((policy.name,), settings))
+            judging.policy(_PolicySettings(policy.name, settings, part), standing)
     return Feasibility(len(nodes), tuple(judging.reaches), tuple(judging.concerns))
 
 
@@ -121,6 +127,7 @@ def of_class(capacity: CapacityClass, nodes: Sequence[Node]) -> tuple[Concern, .
 class _PolicySettings(NamedTuple):
     name: str
     settings: Sequence[PlacementSetting]
+    share: str = ""
 
 
 def _standing(bundle: Bundle) -> list[PlacementSetting]:
@@ -195,8 +202,9 @@ class _Judging:
         named = _runtime_class(policy.settings)
         unread = named if left and named not in self.runtime_classes else ""
         of_taints = None if unread else tolerated
+        which = f"{part} {policy.share}".strip()
         self.reaches.append(
-            MatchedNodes("PlacementPolicy", policy.name, part, count, of_taints, made, unread)
+            MatchedNodes("PlacementPolicy", policy.name, which, count, of_taints, made, unread)
         )
         return limits, left, made
 
@@ -285,6 +293,8 @@ def path_of(policy: _PolicySettings, setting: PlacementSetting) -> Path:
     match setting:
         case MemberSetting():
             return ("spec", setting.part, setting.map, setting.key)
+        case CapacitySetting() if setting.in_split:
+            return ("spec", setting.part, "split")
         case CapacitySetting():
             listed = [
                 other

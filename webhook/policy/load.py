@@ -153,8 +153,7 @@ def unknown_classes(documents: Sequence[Document], known: Collection[str]) -> It
     """Report capacity settings for an unknown class."""
     for document in documents:
         if isinstance(document.model, PlacementPolicy):
-            for path, setting in document.model.capacity_settings():
-                name = setting.class_name
+            for path, name in document.model.class_names():
                 if name not in known:
                     yield document.finding(path, _unknown(name, known), about=name)
 

@@ -3,18 +3,18 @@
 One module, so that all documents of policies can be read in one place.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 
 from webhook import names
 from webhook.dns_names import MAX_SUBDOMAIN, SUBDOMAIN, is_subdomain
 from webhook.placement.schema.placement import (
-    CapacitySetting,
     Defaults,
-    PlacementModel,
     PlacementSettings,
+    PolicyPlacement,
+    SplitShare,
 )
 from webhook.placement.schema.scheduling import Taint
 from webhook.placement.schema.selectors import LabelSelectorRequirement
@@ -138,10 +138,10 @@ class PolicySpec(Strict):
         "them. A pod with other values is rejected, with the reason.",
     )
 
-    def parts(self) -> Iterator[tuple[Part, PlacementModel]]:
+    def parts(self) -> Iterator[tuple[Part, PolicyPlacement]]:
         """Yield the parts that are set, in the order in which they are folded."""
         for part in IN_ORDER:
-            placement: PlacementModel | None = getattr(self, part)
+            placement: PolicyPlacement | None = getattr(self, part)
             if placement is not None:
                 yield part, placement
 
@@ -158,6 +158,9 @@ class PolicySpec(Strict):
         parts = {name: given.get(name) for name in PARTS}
         if not any(parts.values()):
             yield Problem((), "needs at least one of defaults, overrides and requirements")
+        split = [part for part, each in parts.items() if isinstance(each, dict) and "split" in each]
+        for part in split[1:]:
+            yield Problem((part, "split"), f"is in {split[0]} too: write a policy for each")
         for part, settings in parts.items():
             for field in ("labels", "annotations"):
                 written = settings.get(field) if isinstance(settings, dict) else None
@@ -188,11 +191,25 @@ class PlacementPolicy(Strict):
         """The policy's name, unique among policies."""
         return self.metadata.name
 
-    def capacity_settings(self) -> Iterator[tuple[Path, CapacitySetting]]:
-        """Its capacity settings, requirements first, each with the path of the class's name."""
+    def class_names(self) -> Iterator[tuple[Path, str]]:
+        """Yield the classes of its capacity settings, requirements first, each with its path."""
         for part, placement in self.spec.parts():
-            for at, setting in enumerate(placement.capacity or ()):
-                yield ("spec", part, "capacity", at, "class"), setting
+            for field, listed in (("capacity", placement.capacity), ("split", placement.split)):
+                for at, setting in enumerate(listed or ()):
+                    yield ("spec", part, field, at, "class"), setting.class_name
+
+    @property
+    def split(self) -> Sequence[SplitShare]:
+        """The shares of its only split; none without a split."""
+        return next((part.split for _, part in self.spec.parts() if part.split), ())
+
+    def variants(self) -> Sequence[Self]:
+        """Return it as it is for each share of its split; it alone without a split."""
+        return [self._of_share(at) for at in range(len(self.split))] or [self]
+
+    def _of_share(self, at: int) -> Self:
+        parts: dict[str, object] = {part: each.of_share(at) for part, each in self.spec.parts()}
+        return self.model_copy(update={"spec": self.spec.model_copy(update=parts)})
 
 
 class Shape(Strict):

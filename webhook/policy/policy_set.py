@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import orjson
 from webhook.placement import kueue
 from webhook.placement.fold import fold
 from webhook.placement.settings import CapacitySetting
+from webhook.placement.split import ANY, Share, share_of
 from webhook.policy import compile as compiling
 from webhook.policy import conditions, operating_system
 from webhook.policy.exceptions import Exceptions
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.kueue import Flavor
     from webhook.placement.settings import MemberSetting, PlacementSetting
+    from webhook.placement.split import Replica
     from webhook.policy.kinds import PolicyDocument
     from webhook.policy.model import PlacementException, PlacementPolicy
     from webhook.policy.subject import Subject
@@ -39,7 +42,12 @@ _REMEMBERED_BUNDLES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One compiled policy."""
+    """One compiled policy.
+
+    settings: all of its settings; without a split, those of its one variant
+    shares:   of its split; empty without one
+    variants: the settings for a replica of each share
+    """
 
     name: str
     priority: int
@@ -49,12 +57,18 @@ class Policy:
     match: conditions.Block
     exclude: tuple[conditions.Block, ...]
     settings: tuple[PlacementSetting, ...]
+    shares: tuple[Share, ...]
+    variants: tuple[tuple[PlacementSetting, ...], ...]
     tested: Mapping[str, frozenset[object]]
 
     @property
     def requires(self) -> bool:
         """Whether it has a requirement."""
         return any(setting.part == "requirements" for setting in self.settings)
+
+    def variant(self, replica: Replica) -> int:
+        """Return the position of the settings for a replica."""
+        return share_of(self.shares, replica) if self.shares else 0
 
     def enforced_in(self, namespace: str) -> bool:
         """Return whether it is enforced in the namespace, and not only recorded."""
@@ -81,7 +95,8 @@ class PolicySet:
     """Policies in their order (priority, higher first, then name), their classes and exceptions.
 
     `hash` is of the content alone: the same documents in any order and any files give the same.
-    `systems` has the operating system of each policy that names one, by position. `tested` has the
+    `systems` has the operating system of each policy that names one, by position, `split` the
+    positions of policies with a split. `tested` has the
     match fields that a policy or exception gives, by name, each with all their values. `sources` is
     the table of systems by which pods are recognized.
     """
@@ -94,6 +109,7 @@ class PolicySet:
         "hash",
         "policies",
         "sources",
+        "split",
         "systems",
         "tested",
     )
@@ -112,6 +128,7 @@ class PolicySet:
         classes = compiler.classes(classes)
         self.policies: tuple[Policy, ...] = compiler.policies(ordered, classes)
         self.systems = _systems(self.policies)
+        self.split = _split(self.policies)
         self.classes = dict(classes)
         self.sources = sources
         self.exceptions = Exceptions(exceptions)
@@ -120,7 +137,7 @@ class PolicySet:
         parts.append(conditions.collect_tested(each.spec.match for each in exceptions))
         self.tested = conditions.merge_tested(parts)
         self._index = Index([p.spec.match or Match() for p in ordered])
-        self._bundles: dict[tuple[tuple[int, ...], tuple[int, ...]], Bundle] = {}
+        self._bundles: dict[tuple[tuple[int, ...], ...], Bundle] = {}
 
     def with_exceptions_of(self, other: PolicySet) -> PolicySet:
         """Return this set with the other's exceptions in place of its own; the hash stays as it
@@ -138,6 +155,7 @@ class PolicySet:
         some = [self.policies[at] for at in sorted(positions)]
         made.policies = tuple([replace(each, enforced=True, rollout=None) for each in some])
         made.systems = _systems(made.policies)
+        made.split = _split(made.policies)
         made.exceptions = Exceptions(())
         made._index = Index([Match()] * len(some))  # noqa: SLF001  of this class
         made._bundles = {}  # noqa: SLF001
@@ -155,34 +173,45 @@ class PolicySet:
         positions: tuple[int, ...],
         flavor: Flavor | None = None,
         requiring: tuple[int, ...] = (),
+        replica: Replica = ANY,
     ) -> Bundle:
-        """Return the bundle of the policies at these positions.
+        """Return the bundle of the policies at these positions, for a replica if they split.
 
         Those that are also in `requiring` give only their requirements. `flavor` is what Kueue put
         into the pod. If it comes before overrides, the bundle has no setting that contradicts it.
         """
-        key = (positions, requiring)
+        variants = self.variants(positions, replica)
+        key = (positions, requiring, variants)
         bundle = self._bundles.get(key)
         if bundle is None:
-            bundle = self._folded(positions, requiring)
+            bundle = self._folded(positions, requiring, variants)
             if len(self._bundles) >= _REMEMBERED_BUNDLES:
                 self._bundles.clear()
             self._bundles[key] = bundle
         if flavor is not None and flavor.kept and kueue.contradicted(flavor, bundle):
             # A pod's author chooses its selector: such a bundle is not cached.
-            return self._folded(positions, requiring, kueue.settings(flavor))
+            return self._folded(positions, requiring, variants, kueue.settings(flavor))
         return bundle
+
+    def variants(self, positions: Sequence[int], replica: Replica) -> tuple[int, ...]:
+        """Return the variant for a replica of each policy with a split, in their order."""
+        if not self.split:
+            return ()
+        policies = self.policies
+        return tuple([policies[at].variant(replica) for at in positions if at in self.split])
 
     def _folded(
         self,
         positions: tuple[int, ...],
         requiring: tuple[int, ...],
+        variants: tuple[int, ...],
         ahead: Sequence[MemberSetting] = (),
     ) -> Bundle:
+        chosen = dict(zip((at for at in positions if at in self.split), variants, strict=True))
         settings = [
             setting
             for at in positions
-            for setting in self.policies[at].settings
+            for setting in self.policies[at].variants[chosen.get(at, 0)]
             if setting.part == "requirements" or at not in requiring
         ]
         return fold([self.policies[at].name for at in positions], settings, ahead)
@@ -192,8 +221,13 @@ def _systems(policies: Sequence[Policy]) -> dict[int, tuple[int, str]]:
     return {
         at: system
         for at, policy in enumerate(policies)
-        if (system := operating_system.required_system(policy.settings)) is not None
+        for found in [{*map(operating_system.required_system, policy.variants)}]
+        if len(found) == 1 and (system := found.pop()) is not None
     }
+
+
+def _split(policies: Sequence[Policy]) -> frozenset[int]:
+    return frozenset(at for at, policy in enumerate(policies) if policy.shares)
 
 
 class Compiler:
@@ -245,6 +279,11 @@ def _of_classes(policy: Policy, classes: Mapping[str, CapacityClass]) -> bool:
 
 def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> Policy:
     rollout = policy.spec.rollout
+    variants = tuple(compiling.settings(each, classes) for each in policy.variants())
+    settings = [*variants[0]]
+    for setting in itertools.chain(*variants[1:]):
+        if setting not in settings:
+            settings.append(setting)
     return Policy(
         name=policy.name,
         priority=policy.spec.priority,
@@ -253,7 +292,9 @@ def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> 
         rollout=conditions.globs(rollout.namespaces) if rollout else None,
         match=conditions.block(policy.spec.match or Match()),
         exclude=tuple(conditions.block(part) for part in policy.spec.exclude),
-        settings=compiling.settings(policy, classes),
+        settings=tuple(settings),
+        shares=tuple(Share(each.count, each.percent) for each in policy.split),
+        variants=variants,
         tested=conditions.collect_tested([policy.spec.match or Match(), *policy.spec.exclude]),
     )
 

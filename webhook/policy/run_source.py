@@ -227,6 +227,11 @@ class Identity(Strict):
     index: Several[IndexKey] | None = Field(
         default=None, description="Keys of the replica's index; the first that the pod has is used."
     )
+    replicas: Several[IndexKey] | None = Field(
+        default=None,
+        description="Keys of the number of replicas of the pod's role, by which a policy splits "
+        "them; the first that the pod has is used.",
+    )
     coordinator: Several[Leader] | None = Field(
         default=None,
         description="Which pods are coordinators; the first entry about a pod is used.",

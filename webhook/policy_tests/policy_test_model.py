@@ -174,7 +174,7 @@ else:
         **{
             name: _expected(placement.BY_NAME[name])
             for name in PlacementSettings.outer_names()
-            if placement.BY_NAME[name] in placement.OF_PODS
+            if placement.BY_NAME.get(name) in placement.OF_PODS
         },
     )
 

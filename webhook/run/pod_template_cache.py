@@ -32,6 +32,7 @@ class PodTemplateCache:
     all_containers: in order; the one at `at` is replaced by `main`, which has no env.
     env: the main container's own variables.
     own: their names.
+    replicas: how many the role has.
     """
 
     namespace: str
@@ -45,6 +46,7 @@ class PodTemplateCache:
     main: JsonObject
     env: Sequence[JsonObject]
     own: frozenset[str]
+    replicas: int
 
     def pod(self, name: str, index: int, attempt: int, replica_env: ReplicaEnv) -> JsonObject:
         """Return the v1.Pod of one replica."""
@@ -54,7 +56,11 @@ class PodTemplateCache:
             "metadata": {
                 "name": name,
                 "namespace": self.namespace,
-                "labels": {**self.labels, names.REPLICA_INDEX: str(index)},
+                "labels": {
+                    **self.labels,
+                    names.REPLICA_INDEX: str(index),
+                    names.REPLICAS: str(self.replicas),
+                },
                 "annotations": {**self.annotations, names.ATTEMPT: str(attempt)},
                 **self.metadata,
             },
@@ -114,6 +120,7 @@ def make_template_cache(run: Run, draft: Draft, shared: SharedConfig) -> PodTemp
         main=container,
         env=env,
         own=frozenset(each["name"] for each in env if isinstance(each.get("name"), str)),
+        replicas=run.spec.roles[draft.role].count,
     )
 
 

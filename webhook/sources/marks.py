@@ -112,7 +112,8 @@ class Condition(NamedTuple):
 
 
 class IndexKey(NamedTuple):
-    """A key with the replica's index, for pods for which all of `when` holds."""
+    """A key with the replica's index or its role's number of replicas, for pods for which all of
+    `when` holds."""
 
     key: Key
     when: tuple[Condition, ...] = ()
@@ -158,6 +159,7 @@ class Source:
     framework_always: str | None = None
     role: tuple[Clause, ...] = ()
     index: tuple[IndexKey, ...] = ()
+    replicas: tuple[IndexKey, ...] = ()
     leaders: tuple[Leader, ...] = ()
     object: ObjectRef | None = None
     note: str = ""
@@ -165,11 +167,12 @@ class Source:
     @property
     def index_keys(self) -> tuple[Key, ...]:
         """The keys of the index and of its conditions, without duplicates."""
-        return _distinct(
-            key
-            for index in self.index
-            for key in (*(read for each in index.when for read in each.read_keys()), index.key)
-        )
+        return _read_by(self.index)
+
+    @property
+    def replicas_keys(self) -> tuple[Key, ...]:
+        """The same for the number of replicas."""
+        return _read_by(self.replicas)
 
     @property
     def leads_keys(self) -> tuple[Key, ...]:
@@ -185,6 +188,7 @@ class Source:
                 *self.run,
                 *(clause.key for clause in (*self.kind, *self.framework, *self.role)),
                 *self.index_keys,
+                *self.replicas_keys,
                 *self.leads_keys,
             )
         )
@@ -224,15 +228,26 @@ def source(name: str, spec: Mapping[str, Any]) -> Source:
         framework=framework,
         framework_always=framework_always,
         role=role,
-        index=tuple(
-            IndexKey(_key(each), _conditions(each, "when")) for each in identity.get("index", ())
-        ),
+        index=_index_keys(identity, "index"),
+        replicas=_index_keys(identity, "replicas"),
         leaders=tuple(
             Leader(_conditions(each, "when"), _conditions(each, "onlyIf"), _ref(each, "unlessLed"))
             for each in identity.get("coordinator", ())
         ),
         object=_ref(identity, "object"),
         note=spec.get("note", ""),
+    )
+
+
+def _index_keys(identity: Mapping[str, Any], name: str) -> tuple[IndexKey, ...]:
+    return tuple(IndexKey(_key(each), _conditions(each, "when")) for each in identity.get(name, ()))
+
+
+def _read_by(keys: tuple[IndexKey, ...]) -> tuple[Key, ...]:
+    return _distinct(
+        key
+        for each in keys
+        for key in (*(read for when in each.when for read in when.read_keys()), each.key)
     )
 
 

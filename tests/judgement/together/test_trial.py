@@ -201,3 +201,25 @@ def test_what_a_trial_reports_is_so_by_the_engine(crowd: list[Any]) -> None:
         for left_out in named:
             few_of = [each for each in documents if each["metadata"]["name"] in named - {left_out}]
             assert decide(pod, policy_set(few_of), CLUSTER).result != "rejected", conflict
+
+
+def test_a_share_that_contradicts_another_policy_is_reported(wording: Wording) -> None:
+    """With a replica of that share, and no other."""
+    split = [{"class": "on-demand", "count": 2}, {"class": "spot", "count": 3}, {"class": "old"}]
+    (line,) = told(
+        policy("mostly-spot", match=WORKERS, requirements={"split": split}),
+        policy(
+            "steady", match=ML, requirements={"capacity": [{"class": "spot", "mode": "Prevent"}]}
+        ),
+    )
+    mentions(line, "placementpolicies/", "mostly-spot split[1]", "replica-index=2")
+    wording(line)
+
+
+def test_a_setting_that_one_share_overrides_is_not_dead() -> None:
+    """Other shares leave it its effect."""
+    split = [{"class": "spot", "count": 2}, {"class": "on-demand", "mode": "None"}]
+    assert (
+        told(policy("p", requirements={"split": split}, defaults={"nodeSelector": {"spot": "no"}}))
+        == []
+    )

@@ -73,14 +73,15 @@ def spot(mode: str) -> Json:
 
 def without(policies: PolicySet, name: str, path: str, documents: Sequence[Policy]) -> PolicySet:
     """The same set without what one policy says at a path."""
-    (ready,) = (each for each in documents if each.name == name)
-    (said,) = (each for each in ready.settings if path_text(each.path) == path)
+    ready = [each for each in documents if each.document.model.name == name]
+    located = [one for each in ready for one in each.settings if path_text(one.path) == path]
+    said = [replace(each.setting, policy=name) for each in located]
     at = next(at for at, each in enumerate(policies.policies) if each.name == name)
     before = policies.policies[at]
-    kept = tuple(setting for setting in before.settings if setting != said.setting)
-    assert len(kept) == len(before.settings) - 1
+    kept = [tuple(each for each in settings if each not in said) for settings in before.variants]
+    assert sum(map(len, kept)) < sum(map(len, before.variants))
     changed = list(policies.policies)
-    changed[at] = replace(before, settings=kept)
+    changed[at] = replace(before, settings=kept[0], variants=tuple(kept))
     policies.policies = tuple(changed)
     return policies
 
@@ -136,7 +137,8 @@ def test_findings_of_one_policy_are_among_those_of_the_set(documents: list[Json]
     """Nothing is lost if all are chosen in turn, and nothing new is said of what may live."""
     ready = prepared(documents)
     whole = {_stem(each) for each in warnings(ready, None)}
-    one_by_one = {_stem(f) for each in ready.policies for f in of_policy(ready, each.name, None)}
+    written = {each.document.model.name for each in ready.policies}
+    one_by_one = {_stem(found) for each in written for found in of_policy(ready, each, None)}
     assert whole <= one_by_one
     # Why another policy's setting is dead for a third one's sake, the first may tell.
     dead = {(file, path) for file, path, kind in whole if kind is Kind.NEVER_APPLIED}

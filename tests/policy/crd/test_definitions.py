@@ -91,6 +91,10 @@ def test_defaults_are_written_into_the_object() -> None:
     assert defaults == {
         "PlacementPolicy.spec.enforcement": "Enforce",
         "PlacementPolicy.spec.priority": 0,
+        **{
+            f"PlacementPolicy.spec.{part}.split[].mode": "Constrain"
+            for part in ("defaults", "overrides", "requirements")
+        },
     }
 
 

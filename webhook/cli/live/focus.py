@@ -68,9 +68,9 @@ def field_path(text: str) -> str:
 def unknown_field(path: str) -> str:
     """Return why no policy can set the field at the path, with the cure; empty if one can."""
     word, key = re.split(r"[.\[]", path, maxsplit=1)[0], path.partition("[")[2].removesuffix("]")
-    known = PlacementSettings.outer_names()
+    known = [name for name in PlacementSettings.outer_names() if name in BY_NAME]
     if word not in known:
-        return f"no policy can set it{guess(word, known) or _listed(known)}"
+        return f"no policy can set it{guess(word, tuple(known)) or _listed(known)}"
     if path == word:
         return ""
     if word == "affinity":

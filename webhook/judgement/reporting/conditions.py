@@ -194,13 +194,18 @@ def _by_nodes(
         name = each.file.partition("/")[2]
         concern = Concern(names.POLICY_KIND, name, (), each.message, each.severity, each.kind)
         concerns.setdefault(each.file, []).append(concern)
+    # Of the shares of a split, the one with the fewest nodes.
+    whole = sorted((each for each in found.reaches if each.is_whole), key=_by_count, reverse=True)
     return {
         _place(reach.kind, reach.name): _condition(
             reach, concerns.get(_place(reach.kind, reach.name), [])
         )
-        for reach in found.reaches
-        if not reach.part
+        for reach in whole
     }
+
+
+def _by_count(reach: MatchedNodes) -> int:
+    return reach.tolerated or 0
 
 
 def _condition(reach: MatchedNodes, concerns: Sequence[Concern]) -> ConditionUpdate:

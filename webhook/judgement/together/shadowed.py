@@ -71,15 +71,16 @@ class Shadows:
                 self._with_maximum.add(setting.name)
         self._few_terms = _few(conditions.values())
 
-    def over(self, policy: Policy) -> Iterator[Finding]:
-        """Yield settings of the policy that never take effect."""
+    def over(self, policy: Policy) -> Iterator[tuple[Policy, Finding]]:
+        """Yield settings of the policy that never take effect, after the policy."""
         for located in policy.settings:
             decides = self._winner(policy, located)
             if decides is not None:
-                yield _finding(policy, located, decides)
+                yield policy, _finding(policy, located, decides)
 
-    def under(self, policy: Policy) -> Iterator[Finding]:
-        """Yield settings of other policies that never take effect because of this one."""
+    def under(self, policy: Policy) -> Iterator[tuple[Policy, Finding]]:
+        """Yield settings of other policies that never take effect because of this one, each after
+        its policy."""
         for located in policy.settings:
             for other in self._by_key[_key(located.setting)]:
                 if (
@@ -88,7 +89,7 @@ class Shadows:
                     and policy.outruns(other.policy)
                     and self._winner(other.policy, other.located) == (policy, located)
                 ):
-                    yield _finding(other.policy, other.located, (policy, located))
+                    yield other.policy, _finding(other.policy, other.located, (policy, located))
 
     def _winner(
         self, policy: Policy, located: LocatedSetting

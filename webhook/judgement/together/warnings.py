@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import combinations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -13,9 +14,10 @@ from webhook.judgement.together.trial import Trial
 from webhook.policy.findings import Kind
 from webhook.policy.model import PlacementPolicy
 from webhook.policy.policy_set import Compiler, PolicySet
+from webhook.policy.shares import shares_apart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from webhook.placement.capacity import CapacityClass
@@ -68,11 +70,12 @@ class Memory:
             named = [classes[name] for name in wanted if name in classes]
             if len(named) < len(wanted):
                 continue
-            before = known.get(model.name)
-            if before and before[0] is document and before[1] == named:
-                found[model.name] = before
-            else:
-                found[model.name] = (document, named, policy(document, model, classes))
+            for each in shares_apart(model):
+                before = known.get(each.name)
+                if before and before[0] is document and before[1] == named:
+                    found[each.name] = before
+                else:
+                    found[each.name] = (document, named, policy(document, each, classes))
         self._known = found
         ready = sorted((each for _, _, each in found.values()), key=lambda each: each.order)
         models = [each.model for each in ready]
@@ -82,7 +85,7 @@ class Memory:
 
 def classes_of(model: PlacementPolicy) -> list[str]:
     """Return the names of the classes in a policy's capacity settings, in order."""
-    return list(dict.fromkeys(setting.class_name for _, setting in model.capacity_settings()))
+    return list(dict.fromkeys(name for _, name in model.class_names()))
 
 
 def warnings(given: Prepared, nodes: Sequence[Node] | None) -> list[Finding]:
@@ -101,14 +104,15 @@ def faults(policies: Sequence[Policy]) -> list[Finding]:
 
 def of_policy(given: Prepared, name: str, nodes: Sequence[Node] | None) -> list[Finding]:
     """Return findings about one of the policies, and about others because of it."""
-    chosen = [each for each in given.policies if each.name == name]
+    chosen = [each for each in given.policies if each.document.model.name == name]
     return _findings(given, chosen, nodes, others=True)
 
 
 def of_classes(given: Prepared, classes: AbstractSet[str]) -> list[Finding]:
     """Return findings about policies that name one of the classes, and may depend on it."""
     chosen = [each for each in given.policies if not classes.isdisjoint(classes_of(each.model))]
-    found = {found for each in chosen for found in alone.findings(each)}
+    pairs = [(each, found) for each in chosen for found in alone.findings(each)]
+    found = _of_all_shares(given.policies, pairs)
     reported, everywhere = _rejected(given.policies, chosen)
     trial = Trial(given, None, Effort(MOST_TRIED))
     return sorted(found.union(everywhere, trial.findings(chosen, level=False, reported=reported)))
@@ -129,9 +133,11 @@ def _findings(
 ) -> list[Finding]:
     policies = given.policies
     shadows = Shadows(policies)
-    found = {found for each in chosen for found in (*alone.findings(each), *shadows.over(each))}
+    pairs = [(each, found) for each in chosen for found in alone.findings(each)]
+    pairs += [pair for each in chosen for pair in shadows.over(each)]
     if others:
-        found.update(found for each in chosen for found in shadows.under(each))
+        pairs += [pair for each in chosen for pair in shadows.under(each)]
+    found = _of_all_shares(policies, pairs)
     # A setting that reaches no pod has no further findings.
     dead = {(each.file, each.path) for each in found}
     reported, everywhere = _rejected(policies, chosen)
@@ -145,6 +151,23 @@ def _findings(
         and not (each.kind is Kind.REFUSED_PODS and each.file in refused)
     )
     return sorted(found.union(everywhere))
+
+
+def _of_all_shares(
+    policies: Sequence[Policy], pairs: Iterable[tuple[Policy, Finding]]
+) -> set[Finding]:
+    """Return the findings, each of which comes after its policy, without those that do not hold
+    for all shares of a split, and are not about the split."""
+    shares = Counter(id(each.document) for each in policies)
+    held: dict[tuple[object, ...], set[Policy]] = {}
+    for of, each in pairs:
+        held.setdefault((id(of.document), each.path, each.kind), set()).add(of)
+    return {
+        each
+        for of, each in pairs
+        if ".split" in each.path
+        or len(held[id(of.document), each.path, each.kind]) == shares[id(of.document)]
+    }
 
 
 def _rejected(

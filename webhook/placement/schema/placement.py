@@ -1,7 +1,7 @@
 """The model of a placement."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field
 
@@ -17,6 +17,7 @@ from webhook.placement.schema.security import PodSecurityContext
 from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue, ObjectName
 from webhook.strict import Problem, Strict, distinct, enum_field
 
+_ALL: Final = 100
 _NO_NODE_NAME = "policies may not set nodeName: it bypasses the scheduler and taints"
 _NO_PATCH_STRATEGY = (
     "overrides and requirements have no patchStrategy: overrides win, requirements reject; "
@@ -59,6 +60,61 @@ class CapacitySetting(Strict):
         mode = given.get("mode")
         if given.get("weight") is not None and mode in MODES and not Mode(mode).prefers:
             yield Problem(("weight",), f"is valid with mode {Mode.PREFER} only; the mode is {mode}")
+
+
+class SplitShare(CapacitySetting):
+    """The capacity of one share of a role's replicas."""
+
+    mode: Annotated[Mode, enum_field(Mode)] = Field(
+        default=Mode.CONSTRAIN,
+        description="The mode of the class, as in capacity. Constrain by default.",
+    )
+    count: int | None = Field(
+        default=None, ge=1, le=10_000, description="The number of replicas in this share."
+    )
+    percent: int | None = Field(
+        default=None,
+        ge=1,
+        le=100,
+        description="The part of the replicas that the counts leave, in percent. It needs the "
+        "label fairlead.dev/replicas, which the pods of Fairlead's controller have; pods without "
+        "it are in the last share.",
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """Reject a weight beside a mode that is not a preference, and two sizes."""
+        yield from super().cross_check({"mode": Mode.CONSTRAIN.value, **given})
+        if given.get("count") is not None and given.get("percent") is not None:
+            yield Problem(("percent",), "count is given too: keep one of the two")
+
+
+def _split_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what is wrong with the sizes and classes of a raw part's split."""
+    split, capacity = (
+        [each if isinstance(each, dict) else {} for each in given.get(name) or ()]
+        if isinstance(given.get(name), list)
+        else []
+        for name in ("split", "capacity")
+    )
+    percents = 0
+    for at, share in enumerate(split):
+        counted, percent = share.get("count") is not None, share.get("percent")
+        sized = counted or percent is not None
+        before, percents = percents, percents + (percent if isinstance(percent, int) else 0)
+        message = ""
+        if at == len(split) - 1:
+            message = "the last share has the rest: leave out count and percent" if sized else ""
+        elif not sized:
+            message = "only the last share has the rest: give count or percent"
+        elif counted and before:
+            message = "shares with count come before those with percent: move it up"
+        elif percents > _ALL:
+            message = f"the percentages are {percents} together: at most {_ALL} are"
+        if message:
+            yield Problem(("split", at), message)
+        if share.get("class") in [each.get("class") for each in capacity]:
+            yield Problem(("split", at, "class"), "is in capacity too: keep one of the two")
 
 
 def _one_setting_a_class(settings: list[CapacitySetting]) -> list[CapacitySetting]:
@@ -170,7 +226,27 @@ class PlacementModel(Strict):
         return all(is_empty(getattr(self, name)) for name in given)
 
 
-class Defaults(PlacementModel):
+class PolicyPlacement(PlacementModel):
+    """The placement fields of one part of a policy."""
+
+    split: Annotated[list[SplitShare], Field(min_length=1, max_length=16)] | None = Field(
+        default=None,
+        description="Capacity by share of each role's replicas, in the order of their indexes: "
+        "first the shares with count, then those with percent, then one with the rest. A pod "
+        "without an index is in the last share.",
+    )
+
+    def of_share(self, at: int) -> Self:
+        """Return the part with only the share at this position."""
+        return self.model_copy(update={"split": [self.split[at]]}) if self.split else self
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """Check the sizes of a split, and that its classes are in it alone."""
+        yield from _split_problems(given)
+
+
+class Defaults(PolicyPlacement):
     """Values for what the pod leaves unset. The pod's own values win."""
 
     refused: ClassVar[Mapping[str, str]] = {"nodeName": _NO_NODE_NAME}
@@ -182,7 +258,7 @@ class Defaults(PlacementModel):
     )
 
 
-class PlacementSettings(PlacementModel):
+class PlacementSettings(PolicyPlacement):
     """The placement fields of overrides and of requirements."""
 
     refused: ClassVar[Mapping[str, str]] = {

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook import names
 from webhook.crd.rules import PLACEMENT, Rule, formed, literal
+from webhook.placement.capacity import Mode
 from webhook.placement.schema.placement import Defaults, PlacementSettings
 from webhook.placement.schema.selectors import LabelSelector
 from webhook.placement.schema.syntax import (
@@ -123,6 +124,7 @@ FORMS: Final[Mapping[str, tuple[Rule, ...]]] = {
     "ExceptionSpec.reason": (_REASON,),
     "CapacityClassSpec.complementOf": (_OBJECT_NAME,),
     "CapacitySetting.class": (_OBJECT_NAME,),
+    "SplitShare.class": (_OBJECT_NAME,),
     "Toleration.key": (_KEY,),
     "TopologySpreadConstraint.topologyKey": (_KEY,),
     "PodAffinityTerm.topologyKey": (_KEY,),
@@ -199,6 +201,19 @@ _PARTS: Final = Rule(
     f"a policy needs at least one of {', '.join(PARTS)}: add one",
 )
 
+_SHARE: Final = (
+    Rule(
+        f"!has(self.weight) || (has(self.mode) && self.mode == '{Mode.PREFER}')",
+        f"is valid with mode {Mode.PREFER} only: remove it, or change the mode",
+        at=".weight",
+    ),
+    Rule(
+        "!has(self.count) || !has(self.percent)",
+        "count is given too: keep one of the two",
+        at=".percent",
+    ),
+)
+
 _ROLLED_OUT: Final = Rule(
     "!has(self.rollout) || !has(self.enforcement) || self.enforcement != 'Audit'",
     "means nothing under enforcement: Audit, which changes no pod anywhere: leave out one of the "
@@ -212,6 +227,7 @@ _OWN: Final[Mapping[str, tuple[Rule, ...]]] = {
     "PolicySpec.exclude": (_EXCLUDES,),
     "Defaults": (*_own_keys(),),
     "PlacementSettings": (*_own_keys(),),
+    "SplitShare": _SHARE,
     names.CLASS_KIND: (_NAMED, _OWN_COMPLEMENT),
     "CapacityClassSpec": _CLASS,
     "Shape": (_SHAPE,),
