@@ -36,3 +36,6 @@ CONFLICT_DELAYS: Final = Delays(first=0.1, longest=30.0)
 # A failure of a run's replica is not charged for so long, while a lost node may be its cause:
 # kube-controller-manager calls a silent node Unknown after 50 s (--node-monitor-grace-period).
 INCIDENT_WINDOW: Final = 90.0
+# Pods of a Node that was deleted are replaced after so long, if it has not come back. PodGC of
+# kube-controller-manager takes them after 40 to 60 s (pkg/controller/podgc).
+GONE_AFTER: Final = 10.0

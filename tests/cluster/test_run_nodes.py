@@ -261,10 +261,10 @@ Losses = Mapping[tuple[str, str], Loss]
 def test_a_deleted_node_is_reported_at_once_and_its_pod_is_replaced(
     losses: Losses, scope: str
 ) -> None:
-    """PodGC takes the pod; the failure of its peer is charged to the disruption."""
+    """By the controller, and not by PodGC; the failure of its peer is charged to the disruption."""
     loss = losses["deleted", scope]
     loss.until_replaced(PATIENT)
-    assert loss.incident["node"] == loss.node
+    assert (loss.incident["node"], loss.incident["reason"]) == (loss.node, "NodeGone")
     assert loss.incident["collateral"] == 1
 
 

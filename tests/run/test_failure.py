@@ -172,8 +172,11 @@ def test_a_pod_has_ended_whose_machine_is_off() -> None:
     assert classify_end(pod("Running", node="spot-0"), silent) is None
     assert classify_end(pod("Running"), silent._replace(ready="True", shut_down=True)) is None
     assert classify_end(pod("Running"), NodeHealth("spot-0")) is None
-    off = classify_end(pod("Running"), silent._replace(shut_down=True))
+    assert classify_end(pod("Running"), silent._replace(shut_down=True)) is None
+    off = classify_end(pod("Running"), silent._replace(shut_down=True, off=True))
     assert off == Failure(True, "NodeShutdown", "node spot-0 is shut down")
+    gone = classify_end(pod("Running"), NodeHealth("spot-0", off=True))
+    assert gone == Failure(True, "NodeGone", "node spot-0 is gone")
 
 
 def test_evicted_without_disruption_target_is_the_programs_own_failure() -> None:

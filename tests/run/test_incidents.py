@@ -10,9 +10,11 @@ import pytest
 
 from tests.run.scene import Scene, led, workers
 from tests.wording import Wording, mentions
+from webhook.backoff import GONE_AFTER
 from webhook.run.actions import DeletePod, ForceDeletePod
 from webhook.run.incidents import KEPT
 from webhook.run.model import Incident
+from webhook.run.observed import NodeHealth
 from webhook.run.reconcile import MOST_READ
 from webhook.times import to_second
 
@@ -399,6 +401,37 @@ def test_a_pod_that_hangs_on_a_machine_that_is_off_is_taken_out_of_the_way() -> 
         scene.node("spot-1", ready="Unknown", since=SINCE, shut_down=True).later(2)
         assert ForceDeletePod("mnist-worker-1", uid) in scene.did
         assert scene.pod("worker-1").uid != uid
+
+
+def test_pods_of_a_node_that_stays_gone_are_replaced() -> None:
+    """As one disruption, once a live read finds no node after some seconds."""
+    for scope in SCOPES:
+        scene = spot(3, restartScope=scope)
+        scene.runs_on(worker_2="spot-1")
+        uids = {scene.pod(name).uid for name in ("worker-1", "worker-2")}
+        scene.node("spot-1", uid="", since=to_second(scene.now))
+        assert scene.after == GONE_AFTER
+        assert not any(isinstance(each, ForceDeletePod) for each in scene.did)
+        scene.later(GONE_AFTER).later(2)
+        assert uids == {each.uid for each in scene.did if isinstance(each, ForceDeletePod)}
+        assert charged(scene) == (0, 1)
+        assert last(scene).reason == "NodeGone"
+
+
+@pytest.mark.parametrize("heard", [True, False])
+def test_a_node_that_comes_back_in_time_costs_no_pod(heard: bool) -> None:
+    """Also if only a live read finds it."""
+    scene = spot(2)
+    now = to_second(scene.now)
+    back: dict[str, Any] = {"ready": "True", "created": now, "since": now}
+    scene.node("spot-1", uid="", since=to_second(scene.now))
+    if heard:
+        scene.node("spot-1", **back)
+    else:
+        scene.live["spot-1"] = NodeHealth("spot-1", uid="another", **back)
+    scene.later(60)
+    assert charged(scene) == (0, 0)
+    assert not any(isinstance(each, ForceDeletePod | DeletePod) for each in scene.did)
 
 
 def test_silence_alone_never_deletes_a_pod() -> None:

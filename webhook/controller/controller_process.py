@@ -129,7 +129,7 @@ def _home(settings: ControllerSettings) -> str:
 
 def _restart_terms(settings: ControllerSettings) -> RestartTerms:
     delays = Delays(settings.restart_backoff_first, settings.restart_backoff_longest)
-    return RestartTerms(delays, settings.incident_window)
+    return RestartTerms(delays, settings.incident_window, settings.gone_after)
 
 
 def make_keeper(

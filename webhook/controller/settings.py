@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from webhook.backoff import INCIDENT_WINDOW, RESTART_DELAYS
+from webhook.backoff import GONE_AFTER, INCIDENT_WINDOW, RESTART_DELAYS
 from webhook.settings import Number, setting
 
 
@@ -164,6 +164,15 @@ class ControllerSettings:
         metavar="SECONDS",
         help="How long to wait before a failure counts against backoffLimit, because a lost node "
         "may be its cause. Restarts do not wait. Applies only to runs with interruptible nodes.",
+    )
+    gone_after: float = setting(
+        "--node-gone-after",
+        type=Number(1, 3600),
+        default=GONE_AFTER,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long after the deletion of a Node its pods are replaced, if it has not come "
+        "back. Kubernetes itself deletes them after about a minute.",
     )
     nodes: bool | None = setting(
         "--nodes/--no-nodes",

@@ -74,7 +74,7 @@ def classify_end(
 ) -> Ending:
     """Return how the pod ended; None if it has not.
 
-    node: the health of its node; a node that is shut down must have been read live just now.
+    node: the health of its node.
     disruption_codes: the run's disruptionExitCodes.
 
     A pod counts as ended as soon as its deletion is requested, whatever its program does
@@ -87,8 +87,9 @@ def classify_end(
         return _failed(pod, node, disruption_codes)
     if pod.deleted_at:
         return disrupted_by_others(pod) or _disruption(pod, "Deleted", "the pod was deleted")
-    if node and node.trouble == "NodeShutdown":
-        return _disruption(pod, "NodeShutdown", f"node {node.name} is shut down")
+    if node and node.off:
+        what = "is shut down" if node.trouble == "NodeShutdown" else "is gone"
+        return _disruption(pod, node.trouble, f"node {node.name} {what}")
     return None
 
 

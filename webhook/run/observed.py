@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
@@ -10,6 +10,7 @@ from webhook.times import elapsed, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
 PodPhase: TypeAlias = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
 NodeTrouble: TypeAlias = Literal["", "NodeNotReady", "NodeShutdown", "NodeGone"]
@@ -106,6 +107,9 @@ class NodeHealth(NamedTuple):
     """True if the node may be interrupted at any time, according to the capacity classes."""
     capacity_class: str = ""
     """The class that sets this; empty if none does."""
+    off: bool = False
+    """True if it was read live just now, and is shut down, or gone for long enough: no kubelet
+    confirms the end of its pods any more."""
 
     @property
     def trouble(self) -> NodeTrouble:
@@ -121,6 +125,10 @@ class NodeHealth(NamedTuple):
         # A kubelet that reports False is alive, and so are its pods, whatever the taint.
         off = self.shut_down and self.ready == "Unknown"
         return "NodeShutdown" if off else "NodeNotReady"
+
+    def seconds_left(self, now: datetime, gone_after: float) -> float:
+        """Return the seconds until a deleted node is gone for so long; it may come back."""
+        return max(0.0, gone_after - elapsed(self.since, now)) if self.since else gone_after
 
     def ready_again_after(self, since: str) -> str:
         """Return when the node was back, if it was unavailable after `since`; else empty.
@@ -237,6 +245,20 @@ class Observed:
         if found and found.shut_down and found.name not in self.nodes_read:
             found = found._replace(shut_down=False)
         return found
+
+    def judged(self, now: datetime, gone_after: float) -> Observed:
+        """Return it with the nodes that are off: those that were read live for this call, and are
+        shut down, or gone for `gone_after` seconds."""
+        off = {
+            name: node._replace(off=True)
+            for name in self.nodes_read
+            if (node := (self.nodes or {}).get(name))
+            and (
+                node.trouble == "NodeShutdown"
+                or (node.trouble == "NodeGone" and node.seconds_left(now, gone_after) == 0)
+            )
+        }
+        return replace(self, nodes={**(self.nodes or {}), **off}) if off else self
 
 
 @dataclass(frozen=True)

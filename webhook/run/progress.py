@@ -48,7 +48,7 @@ _CURES: Final[Mapping[NodeTrouble, str]] = {
     "NodeNotReady": "its containers may still run, so the run waits until the node is back "
     f"or the pods are gone; if the machine is off: kubectl taint node {{node}} "
     f"{names.TAINT_OUT_OF_SERVICE}=nodeshutdown:NoExecute, or kubectl delete node {{node}}",
-    "NodeGone": "Kubernetes deletes its pods after about a minute, and the run replaces them",
+    "NodeGone": "unless it comes back, the run replaces its pods in some seconds",
     "NodeShutdown": "its pods are deleted now, and the run replaces them",
 }
 

@@ -94,11 +94,12 @@ def reconcile(
     run = _repair_status(run, now, terms.restarts)
     if run.spec.serving:
         return serving.reconcile(run, needs, observed, now)
+    observed = observed.judged(now, terms.gone_after)
     facts = collect_facts(run, observed)
     missing = frozenset(
         run.pod_name(role, index) for role, one in facts.items() for index in one.missing
     )
-    nodes = _nodes_to_read(observed)
+    nodes = _nodes_to_read(observed, now, terms.gone_after)
     if missing or nodes:
         return Outcome(run.status, look_up=missing, look_up_nodes=nodes)
     counted = count_down(run, facts, observed, now, terms)
@@ -158,8 +159,8 @@ def _repair_status(run: Run, now: datetime, delays: Delays) -> Run:
     return run.model_copy(update={"status": status.model_copy(update=changed)})
 
 
-def _nodes_to_read(observed: Observed) -> frozenset[str]:
-    """Return the nodes of pods to read live: unknown ones, and those reported as shut down.
+def _nodes_to_read(observed: Observed, now: datetime, gone_after: float) -> frozenset[str]:
+    """Return the nodes of pods to read live: unknown ones, and those that are shut down or gone.
 
     No action is based on a taint that may be outdated, and a node may be newer than the cache.
     """
@@ -168,10 +169,16 @@ def _nodes_to_read(observed: Observed) -> frozenset[str]:
     known = observed.nodes
     bound = {pod.node for pod in observed.pods.values() if pod.node} - observed.nodes_read
     unknown = sorted(name for name in bound if name not in known)
-    shut_down = sorted(
-        name for name in bound if name in known and known[name].trouble == "NodeShutdown"
+    off = sorted(
+        name
+        for name in bound
+        if name in known
+        and (
+            known[name].trouble == "NodeShutdown"
+            or (known[name].trouble == "NodeGone" and not known[name].seconds_left(now, gone_after))
+        )
     )
-    return frozenset([*shut_down, *unknown][: max(0, MOST_READ - len(observed.nodes_read))])
+    return frozenset([*off, *unknown][: max(0, MOST_READ - len(observed.nodes_read))])
 
 
 def _finish(
@@ -225,6 +232,10 @@ def _reconcile_active(
     left = incidents.seconds_until_decided(counted.incidents, now, terms.incident_window)
     if left is not None:
         steps.wait(left)
+    for one in facts.values():
+        for each in one.lost.values():
+            if each.node.trouble == "NodeGone" and not each.node.off:
+                steps.wait(each.node.seconds_left(now, terms.gone_after))
     status = active_status(run, status, progress.phase, progress.message, progress.conditions, now)
     return Outcome(
         status,
@@ -348,7 +359,7 @@ def _deletion(facts: RoleFacts, index: int, pod: OwnedPod) -> Iterator[DeletePod
     An ended pod is normally removed at once. One that is half deleted would stay, with its name.
     """
     lost = facts.lost.get(index)
-    if lost and lost.node.trouble == "NodeShutdown":
+    if lost and lost.node.off:
         yield ForceDeletePod(pod.name, pod.uid)
     elif not pod.deleted_at or pod.half_deleted:
         yield DeletePod(pod.name, pod.uid)

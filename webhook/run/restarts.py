@@ -10,7 +10,7 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from webhook.backoff import INCIDENT_WINDOW, RESTART_DELAYS
+from webhook.backoff import GONE_AFTER, INCIDENT_WINDOW, RESTART_DELAYS
 from webhook.run.failure import Failure, may_restart
 from webhook.run.incidents import decide_incidents
 from webhook.run.model.status import Recovering, format_intervals, parse_intervals
@@ -42,11 +42,13 @@ class RestartTerms:
     """Restart settings of the controller.
 
     restarts: the backoff delays. incident_window: seconds for which a failure is not charged,
-    because a disruption may still explain it.
+    because a disruption may still explain it. gone_after: seconds after which a deleted Node does
+    not come back, as far as its pods are concerned.
     """
 
     restarts: Delays = RESTART_DELAYS
     incident_window: float = INCIDENT_WINDOW
+    gone_after: float = GONE_AFTER
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,18 +16,23 @@ class Caches:
         self._held: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
         self._read: dict[str, int] = {}
         self._told: dict[str, int] = {}
-        self._gone: set[str] = set()
+        self._gone: dict[str, float] = {}
 
     @property
     def whole(self) -> bool:
         """Whether every kind has been listed without which nothing is done."""
         return not set(self.unlisted) - {"nodes"}
 
-    def nodes(self) -> dict[str, Node | None] | None:
-        """The nodes that were ever heard of, by name; None before the first list."""
+    def nodes(self) -> dict[str, Node | float] | None:
+        """The nodes that were ever heard of, by name, or since when they are gone; None before the
+        first list."""
         if "nodes" not in self._read:
             return None
-        return {**dict.fromkeys(self._gone), **self._held["nodes"]}
+        return {**self._gone, **self._held["nodes"]}
+
+    def gone_since(self, name: str) -> float:
+        """Since when there is no node of this name, as far as is known; from now on at least."""
+        return self._gone.setdefault(name, self._server.now)
 
     @property
     def unlisted(self) -> list[str]:
@@ -50,7 +55,10 @@ class Caches:
         self._told[kind] = self._server.version
         after = self._held[kind]
         if kind == "nodes":
-            self._gone |= before.keys() - after.keys()
+            for name in before.keys() - after.keys():
+                self.gone_since(name)
+            for name in after:
+                self._gone.pop(name, None)
         return {name for name in {**before, **after} if before.get(name) != after.get(name)}
 
     def hear(self, kind: str, events: int) -> set[str]:
@@ -79,6 +87,8 @@ class Caches:
         if thing is None:
             self._held[kind].pop(name, None)
             if kind == "nodes":
-                self._gone.add(name)
+                self.gone_since(name)
         else:
             self._held[kind][name] = thing
+            if kind == "nodes":
+                self._gone.pop(name, None)

@@ -137,7 +137,8 @@ class Controller:
                 break
             absent |= self._look_up(thing, outcome.look_up)
             for node in outcome.look_up_nodes:
-                read[node] = raw.node(node, self.server.nodes.get(node))
+                there = self.server.nodes.get(node) or self.caches.gone_since(node)
+                read[node] = raw.node(node, there)
         self.laws.decided(run, needs, observed, outcome, now)
         self.works[name] = Work(thing, outcome, list(outcome.actions), {}, self.server.now)
 

@@ -46,10 +46,10 @@ def deployment(thing: Thing) -> OwnedDeployment:
     return kept
 
 
-def node(name: str, thing: Node | None) -> NodeHealth:
-    """A node, or that it is gone."""
-    if thing is None:
-        return NodeHealth(name)
+def node(name: str, thing: Node | float) -> NodeHealth:
+    """A node, or since when it is gone."""
+    if isinstance(thing, float):
+        return NodeHealth(name, since=stamp(thing))
     return NodeHealth(
         name,
         thing.uid,
