@@ -123,6 +123,7 @@ def test_every_option_reaches_the_controller(monkeypatch: pytest.MonkeyPatch) ->
     """Each one, and none in the place of another."""
     numbers = ("--lease-duration=30", "--renew-deadline=20", "--retry-period=5", "--qps=50")
     waits = ("--restart-backoff-first=0.1", "--restart-backoff-longest=40", "--incident-window=7")
+    waits += ("--node-gone-after=30",)
     certificates = ("--certificates", "--certificate-settle=3", "--certificate-name=n")
     status = ("--policy-status", "--policy-status-interval=9", "--webhook-replica=h:81")
     reports = ("--policy-reports", "--policy-reports-interval=8")
@@ -148,6 +149,7 @@ def test_every_option_reaches_the_controller(monkeypatch: pytest.MonkeyPatch) ->
         restart_backoff_first=0.1,
         restart_backoff_longest=40,
         incident_window=7,
+        gone_after=30,
         certificates=True,
         certificate_settle=3,
         certificate_names=("n",),

@@ -52,6 +52,9 @@ class IdentityResult(_Model):
     replica_index: int | None = Field(
         alias="replica_index", description="The pod's index in its role; null without one."
     )
+    replicas: int | None = Field(
+        description="How many replicas the role has, if the pod says so; else null."
+    )
     source: str = Field(description="The source that marks the pod as one of a run.")
     coordinator: bool = Field(description="Whether the pod leads the run.")
 
