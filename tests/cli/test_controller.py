@@ -123,14 +123,23 @@ def test_every_option_reaches_the_controller(monkeypatch: pytest.MonkeyPatch) ->
     """Each one, and none in the place of another."""
     numbers = ("--lease-duration=30", "--renew-deadline=20", "--retry-period=5", "--qps=50")
     waits = ("--restart-backoff-first=0.1", "--restart-backoff-longest=40", "--incident-window=7")
-    waits += ("--node-gone-after=30",)
     certificates = ("--certificates", "--certificate-settle=3", "--certificate-name=n")
     status = ("--policy-status", "--policy-status-interval=9", "--webhook-replica=h:81")
     reports = ("--policy-reports", "--policy-reports-interval=8")
     names = ("--lease-namespace=l", "--lease-name=m", "--identity=i", "--cluster-domain=d")
     rest = ("--burst=60", "--workers=2", "--nodes", "--webhook-configuration=w", "--host=::1")
     more = ("--kubeconfig=k", "--namespace=lab", "--no-leader-election", "--health-port=80")
-    options = (*numbers, *waits, *certificates, *status, *reports, *names, *rest, *more)
+    options = (
+        *numbers,
+        *waits,
+        "--node-gone-after=30",
+        *certificates,
+        *status,
+        *reports,
+        *names,
+        *rest,
+        *more,
+    )
     assert settings_of(monkeypatch, *options) == ControllerSettings(
         kubeconfig=Path("k"),
         namespace="lab",

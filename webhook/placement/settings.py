@@ -178,12 +178,12 @@ class SpreadSetting(PlacementSetting):
 
 @dataclass(frozen=True, kw_only=True)
 class CapacitySetting(PlacementSetting):
-    """One capacity class and its mode. `in_split`: for the replicas of one share of a split."""
+    """One capacity class and its mode. `share`: the position of its share, if it is of a split."""
 
     capacity: CapacityClass
     mode: Mode
     weight: int
-    in_split: bool = False
+    share: int | None = None
 
     @cached_property
     def field(self) -> str:

@@ -91,5 +91,5 @@ def _of_part(
             capacity=classes[setting.class_name],
             mode=setting.mode,
             weight=setting.weight or classes_of.DEFAULT_WEIGHT,
-            in_split=setting is share,
+            share=share.position if share is not None and setting is share else None,
         )

@@ -293,8 +293,8 @@ def path_of(policy: _PolicySettings, setting: PlacementSetting) -> Path:
     match setting:
         case MemberSetting():
             return ("spec", setting.part, setting.map, setting.key)
-        case CapacitySetting() if setting.in_split:
-            return ("spec", setting.part, "split")
+        case CapacitySetting() if setting.share is not None:
+            return ("spec", setting.part, "split", setting.share)
         case CapacitySetting():
             listed = [
                 other

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from webhook.judgement.cluster_objects import Objects
 from webhook.judgement.together.policy_view import Policy
 from webhook.judgement.together.shadowed import Shadows
 from webhook.judgement.together.warnings import Memory, Prepared, of_policy, warnings
+from webhook.placement.split import Replica
 from webhook.policy.findings import Finding, Kind, path_text
 from webhook.policy.load import judge_documents
 from webhook.policy.policy_set import PolicySet
@@ -113,6 +114,17 @@ def test_a_setting_that_is_called_dead_never_reaches_a_pod(
             assert outcome(full) == outcome(decided(pod, reduced, kueue=kueue)), finding
 
 
+def in_shares(decision: Decision, policies: PolicySet, shares: Mapping[str, str]) -> bool:
+    """Whether the pod is in these shares, by policy: ends of texts such as split[0]."""
+    identity = decision.identity
+    assert identity is not None
+    replica = Replica(identity.replica_index, identity.replicas)
+    return all(
+        f"split[{policy.variant(replica)}]" in shares[policy.name] or not shares[policy.name]
+        for policy in policies.policies
+    )
+
+
 @thorough
 @given(policy_lists(("requirements",), most=3), st.lists(pods(), min_size=1, max_size=4))
 def test_a_pod_that_both_match_is_rejected_where_two_contradict(
@@ -121,12 +133,13 @@ def test_a_pod_that_both_match_is_rejected_where_two_contradict(
     """Were there only the two, and both enforced."""
     for finding in warnings(prepared(documents), None):
         if finding.kind is Kind.SOME_PODS_REJECTED and finding.about == finding.kind:
-            other = finding.message.split("'")[1]
-            names_of_both = (finding.file.partition("/")[2], other)
-            both = [d for d in documents if d["metadata"]["name"] in names_of_both]
+            other, _, share = finding.message.split("'")[1].partition(" ")
+            name, own = finding.file.partition("/")[2], finding.path
+            shares = {name: own if ".split" in own else "", other: share}
+            both = policy_set([d for d in documents if d["metadata"]["name"] in shares])
             for pod in some:
-                decision = decided(pod, policy_set(both))
-                if len(decision.policies) == 2:
+                decision = decided(pod, both)
+                if len(decision.policies) == 2 and in_shares(decision, both, shares):
                     event("a pod that both match")
                     assert decision.result == "rejected", finding
 

@@ -274,8 +274,8 @@ def _place(setting: PlacementSetting, before: int) -> Path:
             return (setting.map, setting.key)
         case RequiredSetting():
             return ("affinity", "nodeAffinity", REQUIRED)
-        case CapacitySetting() if setting.in_split:
-            return ("split",)
+        case CapacitySetting() if setting.share is not None:
+            return ("split", setting.share)
         case ListSetting():
             return ("affinity", *AFFINITY_LISTS[setting.name])
     return (setting.row.name,) if setting.row.shape is Shape.SCALAR else (setting.row.name, before)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr
 
 from webhook.placement.capacity import MODES, Mode
 from webhook.placement.fields import is_empty
@@ -80,6 +80,14 @@ class SplitShare(CapacitySetting):
         "label fairlead.dev/replicas, which the pods of Fairlead's controller have; pods without "
         "it are in the last share.",
     )
+
+    # In the split that was written, of a share that stands alone.
+    _position: int = PrivateAttr(default=0)
+
+    @property
+    def position(self) -> int:
+        """Its position in the split that was written."""
+        return self._position
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
@@ -238,7 +246,11 @@ class PolicyPlacement(PlacementModel):
 
     def of_share(self, at: int) -> Self:
         """Return the part with only the share at this position."""
-        return self.model_copy(update={"split": [self.split[at]]}) if self.split else self
+        if not self.split:
+            return self
+        share = self.split[at].model_copy()
+        share._position = at  # noqa: SLF001  of this module
+        return self.model_copy(update={"split": [share]})
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
