@@ -129,6 +129,13 @@ def _policies() -> Iterator[Case]:
         "spec.rollout",
         "nothing under enforcement: Audit",
     )
+    split = {"split": [{"class": "a"}]}
+    yield Case(
+        a_policy(overrides=split, defaults=split),
+        a_policy(overrides=split),
+        "spec",
+        "a policy has one split",
+    )
     empty = "exclude every pod"
     some: Json = {"namespaces": ["a"]}
     blocks: tuple[Json, ...] = (
@@ -225,6 +232,21 @@ def _in_a_placement() -> Iterator[tuple[str, Json, Json, str]]:
         "also in matchLabelKeys",
     )
     last = {"class": "a"}
+    half = {"class": "b", "percent": 50}
+    for wrong, words in (
+        ([{**last, "count": 1}], "the last share has the rest"),
+        ([last, last], "the last share has the rest"),
+        ([half, {"class": "b", "count": 1}, last], "shares with count come before"),
+        ([half, half, {**half, "percent": 1}, last], "more than 100"),
+    ):
+        yield "split", {"split": wrong}, {"split": [half, half, last]}, words
+    beside = {"capacity": [{"class": "b", "mode": "Allow"}]}
+    yield (
+        "split",
+        {"split": [half, last], **beside},
+        {"split": [last], **beside},
+        "in capacity too",
+    )
     yield (
         "split[0].percent",
         {"split": [{"class": "b", "count": 1, "percent": 5}, last]},

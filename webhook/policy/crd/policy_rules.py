@@ -201,6 +201,38 @@ _PARTS: Final = Rule(
     f"a policy needs at least one of {', '.join(PARTS)}: add one",
 )
 
+_SIZED: Final = "has(s.count) || has(s.percent)"
+_SPLIT: Final = (
+    Rule(
+        f"!has(self.split) || (self.split.exists_one(s, !({_SIZED}))"
+        f" && [self.split[size(self.split) - 1]].all(s, !({_SIZED})))",
+        "the last share has the rest, and each other one count or percent: add or remove them",
+        at=".split",
+    ),
+    Rule(
+        f"!has(self.split) || self.split.filter(s, {_SIZED}).map(s, has(s.percent) ? 1 : 0)"
+        ".isSorted()",
+        "shares with count come before those with percent: move them up",
+        at=".split",
+    ),
+    Rule(
+        "!has(self.split) || self.split.map(s, has(s.percent) ? s.percent : 0).sum() <= 100",
+        "the percentages are more than 100 together: lower them",
+        at=".split",
+    ),
+    Rule(
+        "!has(self.split) || !has(self.capacity)"
+        " || !self.split.exists(s, self.capacity.exists(c, c.class == s.class))",
+        "a class is in capacity too: keep it in one of the two",
+        at=".split",
+    ),
+)
+_ONE_SPLIT: Final = Rule(
+    "[has(self.requirements) && has(self.requirements.split),"
+    " has(self.overrides) && has(self.overrides.split),"
+    " has(self.defaults) && has(self.defaults.split)].filter(x, x).size() <= 1",
+    "a policy has one split: write a policy for each",
+)
 _SHARE: Final = (
     Rule(
         f"!has(self.weight) || (has(self.mode) && self.mode == '{Mode.PREFER}')",
@@ -223,10 +255,10 @@ _ROLLED_OUT: Final = Rule(
 
 _OWN: Final[Mapping[str, tuple[Rule, ...]]] = {
     names.POLICY_KIND: (_NAMED,),
-    "PolicySpec": (_PARTS, _ROLLED_OUT),
+    "PolicySpec": (_PARTS, _ROLLED_OUT, _ONE_SPLIT),
     "PolicySpec.exclude": (_EXCLUDES,),
-    "Defaults": (*_own_keys(),),
-    "PlacementSettings": (*_own_keys(),),
+    "Defaults": (*_own_keys(), *_SPLIT),
+    "PlacementSettings": (*_own_keys(), *_SPLIT),
     "SplitShare": _SHARE,
     names.CLASS_KIND: (_NAMED, _OWN_COMPLEMENT),
     "CapacityClassSpec": _CLASS,
