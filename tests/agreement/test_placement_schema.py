@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from webhook.sandbox.control_plane import ControlPlane
 
 # Fields that name objects of the cluster, or that are no fields of a pod.
-APART = ("capacity", "patchStrategy", "priorityClassName", "runtimeClassName")
+APART = ("capacity", "patchStrategy", "priorityClassName", "runtimeClassName", "split")
 
 
 def everything() -> dict[str, Any]:
