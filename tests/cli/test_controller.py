@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from tests.kube.fake_api import write_kubeconfig
 from tests.server.serving import get, readiness
 from tests.wording import Wording, mentions
+from webhook.backoff import RESTART_DELAYS
 from webhook.cli.controller import command
 from webhook.controller import controller_process
 from webhook.controller.settings import ControllerSettings
@@ -185,8 +186,8 @@ def test_two_processes_of_one_host_are_two_candidates(monkeypatch: pytest.Monkey
     ("options", "facts"),
     [
         (["first=20", "longest=5"], ["first 20 is", "longest 5:"]),
-        (["longest=5"], ["first 10 (the default)", "longest 5:"]),
-        (["first=400"], ["first 400 is", "longest 360 (the default)"]),
+        (["longest=5"], [f"first {RESTART_DELAYS.first:g} (the default)", "longest 5:"]),
+        (["first=400"], ["first 400 is", f"longest {RESTART_DELAYS.longest:g} (the default)"]),
     ],
     ids=["both", "longest", "first"],
 )

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.run.runs import UID, a_run, containers, spec_of
-from webhook.backoff import RESTART_DELAYS, Delays
+from webhook.backoff import Delays
 from webhook.run.actions import (
     Action,
     Announcement,
@@ -35,6 +35,8 @@ from webhook.run.reconcile import reconcile
 from webhook.run.restarts import RestartTerms
 from webhook.times import to_second
 
+# The waits of a scene, whatever the product's are.
+DELAYS = Delays(first=10.0, longest=360.0)
 BEGIN = datetime(2026, 11, 21, 20, 15, tzinfo=UTC)
 
 
@@ -52,7 +54,7 @@ class Scene:
         self,
         needs: Needs | None = None,
         *,
-        restart_delays: Delays = RESTART_DELAYS,
+        restart_delays: Delays = DELAYS,
         incident_window: float = 0.0,
         **spec: Any,
     ) -> None:

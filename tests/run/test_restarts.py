@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.run.scene import BEGIN, Scene, led, workers
+from tests.run.scene import BEGIN, DELAYS, Scene, led, workers
 from tests.wording import Wording, mentions
 from webhook.backoff import RESTART_DELAYS, Delays
 from webhook.run.actions import CreatePod, DeletePod
@@ -349,7 +349,7 @@ def test_a_clock_that_was_set_back_delays_at_most_by_the_whole_delay() -> None:
 
 
 @pytest.mark.parametrize(
-    ("delays", "wait"), [(RESTART_DELAYS, 20), (Delays(first=100.0, longest=150.0), 150)]
+    ("delays", "wait"), [(DELAYS, 20), (Delays(first=100.0, longest=150.0), 150)]
 )
 def test_a_status_without_a_wait_is_read_by_its_failures(delays: Delays, wait: float) -> None:
     """An older controller wrote none: replicas in backoff wait as the admin's settings say."""
