@@ -179,3 +179,21 @@ def test_a_term_that_another_contains_is_dropped_unless_that_one_is_empty() -> N
 def term_of(*wanted: tuple[str, list[str]]) -> Term:
     """A term that wants these labels."""
     return {"matchExpressions": [{"key": k, "operator": "In", "values": v} for k, v in wanted]}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"matchFields": [{"key": "pool", "operator": "In", "values": ["a"]}]},
+        {"matchFields": [{"key": "metadata.name", "operator": "Lt", "values": ["1_0"]}]},
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": []}]},
+        {"matchExpressions": [{"key": "pool", "operator": "In", "values": []}]},
+        {"matchExpressions": [{"key": "pool", "operator": "Gt", "values": ["1", "2"]}]},
+        {"matchExpressions": [{"key": "pool", "operator": "Exists", "values": ["a"]}]},
+        {"matchExpressions": [{"key": "pool", "operator": "Like", "values": ["a"]}]},
+    ],
+)
+def test_a_term_that_the_api_server_refuses_stays(wrong: Term) -> None:
+    """Else a pod would be stored that its author wrote wrongly, without what it was to say."""
+    selector = {"pool": "b"}
+    assert node_affinity.pruned([wrong, term_of(("pool", ["b"]))], selector)[0] == wrong

@@ -7,6 +7,7 @@ an empty list.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -216,9 +217,14 @@ def _by_key(term: Term, selector: Mapping[str, str]) -> Iterator[tuple[str, list
 
 
 def contradiction(term: Term, selector: Mapping[str, str]) -> str | None:
-    """Return the label or field for which no value meets both term and nodeSelector, or None."""
+    """Return the label or field for which no value meets both term and nodeSelector, or None.
+
+    None, too, for a term that the API server refuses.
+    """
     if is_empty(term):
         return "an empty term"
+    if _is_refused(term):
+        return None  # the API server must see it
     for key, group in _by_key(term, selector):
         # One expression alone contradicts itself only by an empty or unreadable list of values.
         if not label_values.satisfiable(group):
@@ -232,6 +238,32 @@ def contradiction(term: Term, selector: Mapping[str, str]) -> str | None:
         if not label_values.satisfiable([*group, present]):
             return key
     return None
+
+
+# How many values each operator takes.
+_VALUES: Final = {
+    **dict.fromkeys(("In", "NotIn"), (1, math.inf)),
+    **dict.fromkeys(("Gt", "Lt"), (1, 1)),
+    **dict.fromkeys(("Exists", "DoesNotExist"), (0, 0)),
+}
+
+
+def _is_refused(term: Term) -> bool:
+    """Return whether the API server refuses the term for the number of values or for a field.
+
+    Source: ValidateNodeSelectorRequirement and ValidateNodeFieldSelectorRequirement of
+    k8s.io/kubernetes/pkg/apis/core/validation.
+    """
+    for requirement in term.get("matchExpressions") or ():
+        fewest, most = _VALUES.get(requirement.get("operator", ""), (1, 0))
+        if not fewest <= len(requirement.get("values") or ()) <= most:
+            return True
+    return any(
+        requirement.get("key") != "metadata.name"
+        or requirement.get("operator") not in ("In", "NotIn")
+        or len(requirement.get("values") or ()) != 1
+        for requirement in term.get("matchFields") or ()
+    )
 
 
 def satisfiable(terms: Sequence[Term] | None, selector: Mapping[str, str]) -> bool:
