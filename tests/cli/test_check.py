@@ -318,3 +318,14 @@ def test_with_nodes_policies_are_held_against_them_together(files: Files) -> Non
     result = files.run(files.write("pair.yaml", steady + spot), "--nodes", nodes)
     assert result.exit_code == 0
     mentions(result.stdout, "none of the 2 nodes together with policy 'books'", "requesting gpu/x")
+
+
+def test_what_a_split_does_not_do_is_said(files: Files, wording: Wording) -> None:
+    """As a note, and no warning: both are as they should be."""
+    shares = "{class: spot, percent: 70}, {class: spot, mode: Prevent}"
+    file = files.write("split.yaml", policy("p", f"overrides: {{split: [{shares}]}}"))
+    result = files.run(file, files.folder / "policies.yaml")
+    assert result.exit_code == 0, result.output
+    mentions(result.stderr, "policy p", "restartScope: Run", "fairlead.dev/replicas")
+    mentions(result.stdout, "no warnings")
+    wording(result.stderr)

@@ -82,6 +82,15 @@ def test_a_deleted_node_is_gone_since_its_delete_event() -> None:
     assert stage.of("a").trouble == ""
 
 
+def test_a_deleted_node_keeps_its_class() -> None:
+    """An incident names it."""
+    spot = raw_class("spot", interruptible=True, nodes=[{"labels": SPOT}])
+    stage = Stage(raw_node("a", labels=SPOT), classes=(spot,))
+    assert stage.of("a").capacity_class == "spot"
+    stage.view.cache.put("a", None)
+    assert (stage.of("a").trouble, stage.of("a").capacity_class) == ("NodeGone", "spot")
+
+
 def test_a_heartbeat_changes_nothing() -> None:
     """Each node has one every few minutes, and many more changes that do not matter."""
     heard: list[object] = []

@@ -169,7 +169,7 @@ def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: Pol
         if aside.ended:
             warnings = [*warnings, *_expired_exceptions(aside)]
         if policies.split and received.identity.replicas is None:
-            warnings = [*warnings, *_uncounted(evaluation.policies, policies)]
+            warnings = [*warnings, *_uncounted(received, evaluation.policies, policies)]
     operations: Sequence[Operation] = ()
     if evaluation.allowed:
         if bundle is None:
@@ -248,14 +248,16 @@ def select_policies(
     return tuple([at for at in matched if policies.policies[at].name not in set_aside]), aside
 
 
-def _uncounted(applied: Sequence[str], policies: PolicySet) -> Iterator[str]:
+def _uncounted(received: ReceivedPod, applied: Sequence[str], policies: PolicySet) -> Iterator[str]:
     """Yield a warning for each policy whose split needs the number of replicas of the role."""
+    replica = Replica(received.identity.replica_index)
     for at in sorted(policies.split):
         policy = policies.policies[at]
-        if policy.name in applied and needs_replicas(policy.shares):
+        last = policy.variant(replica) == len(policy.shares) - 1
+        if policy.name in applied and last and needs_replicas(policy.shares):
             yield warning(
-                f"policy {policy.name}: the percentages of its split need the label "
-                f"{names.REPLICAS}; this is the last share"
+                f"policy {policy.name}: without the label {names.REPLICAS}, its percentages are "
+                "not used"
             )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from webhook import names
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.layout import table
 from webhook.cli.offline import read_nodes
@@ -16,6 +17,7 @@ from webhook.cli.options import CLUSTER
 from webhook.errors import UnreadableInput
 from webhook.judgement.cluster_objects import Objects
 from webhook.judgement.set_judgement import judge_set
+from webhook.placement.split import needs_replicas
 from webhook.policy import policy_documents
 from webhook.policy.findings import condensed
 from webhook.policy.refused_pods import named_classes
@@ -154,6 +156,19 @@ def unread_class_notes(checked: Checked) -> list[str]:
         for each in reaches
         if each.unread and each.is_whole
     ]
+
+
+def split_notes(checked: Checked) -> Iterator[str]:
+    """Yield a line for each policy with a split: what it does not do."""
+    for policy in checked.policies.policies if checked.policies else ():
+        if len(policy.shares) > 1:
+            text = "a run with restartScope: Run does not live longer by its other shares"
+            if needs_replicas(policy.shares):
+                text += (
+                    f"; percentages need the label {names.REPLICAS}, which Runs on Fairlead's own "
+                    "controller have, or JobSet's: other pods are in the last share"
+                )
+            yield f"policy {policy.name}: split: {text}"
 
 
 def lines(checked: Checked) -> Iterator[str]:

@@ -69,7 +69,7 @@ class Nodes:
         self._sharing = Sharing()
         self.cache: Cache[WatchedNode] = Cache(self._keep, clock=clock)
         self.classes: Cache[CapacityClass] = Cache(_read_class, clock=clock)
-        self._gone: Recent[str, str] = Recent(REMEMBERED)
+        self._gone: Recent[str, NodeHealth] = Recent(REMEMBERED)
         self._compiled: list[_Class] | None = None
         self._known: dict[str, tuple[WatchedNode, NodeHealth]] = {}
         self.cache.subscribe(self._node_changed)
@@ -96,13 +96,15 @@ class Nodes:
         return known[1]
 
     def health_of_deleted(self, name: str) -> NodeHealth:
-        """Return the health of a deleted node."""
-        return NodeHealth(name, since=self._gone.get(name) or "")
+        """Return the health of a deleted node, with the class that it was of."""
+        return self._gone.get(name) or NodeHealth(name)
 
     def lost(self, name: str) -> None:
         """Record that the API server has no node of this name."""
         if self._gone.get(name) is None:
-            self._gone.put(name, to_second(self._now()))
+            _, before = self._known.pop(name, (None, NodeHealth(name)))
+            since, of = to_second(self._now()), before.capacity_class
+            self._gone.put(name, NodeHealth(name, since=since, capacity_class=of))
 
     def health_of_raw(self, raw: dict[str, Any]) -> NodeHealth:
         """Store a node from an API response, and return its health."""
@@ -158,7 +160,6 @@ class Nodes:
 
     def _node_changed(self, change: Change[WatchedNode]) -> None:
         if change.after is None:
-            self._known.pop(change.key, None)
             self.lost(change.key)
         else:
             self._gone.forget(change.key)
