@@ -21,7 +21,7 @@ from webhook.controller.policies.pod_results import NO_NODE, judge_pod
 from webhook.evaluation.plugins import READ_BY_PLUGINS, admit, inputs_among
 from webhook.evaluation.result import schema
 from webhook.evaluation.world import World
-from webhook.names import PLACEMENT, REPLICA_INDEX, REPLICAS
+from webhook.names import PLACEMENT, PREFIX, REPLICA_INDEX, REPLICAS
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import CORDON, by_name, parse_node
 from webhook.policy.load import load
@@ -85,8 +85,10 @@ def run_test(scenario: Scenario) -> Result:
 
 def preview(scenario: Scenario, output: str) -> Result:
     """Run `run preview` on a Run one of whose replicas is the pod."""
-    given = scenario.pod["metadata"].get("annotations", {})
-    template = {"metadata": {"annotations": given}, "spec": scenario.pod["spec"]}
+    given = scenario.pod["metadata"]
+    labels = {key: text for key, text in given["labels"].items() if not key.startswith(PREFIX)}
+    metadata = {"annotations": given.get("annotations", {}), "labels": labels}
+    template = {"metadata": metadata, "spec": scenario.pod["spec"]}
     count = int(scenario.pod["metadata"]["labels"].get(REPLICAS, 1))
     spec = {"kind": "job", "template": template, "replicas": {"worker": {"count": count}}}
     metadata = {"name": "r", "namespace": scenario.namespace or "default"}
