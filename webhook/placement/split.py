@@ -39,7 +39,8 @@ def ends(shares: Sequence[Share], replicas: int | None) -> list[int]:
     counted = [*accumulate(each.number for each in shares if each.number is not None)]
     if replicas is None:
         return counted
-    before = min(counted[-1] if counted else 0, replicas)
+    counted = [min(each, replicas) for each in counted]
+    before = counted[-1] if counted else 0
     percents = accumulate(each.percent for each in shares if each.percent is not None)
     left = replicas - before
     return [*counted, *(before + (2 * left * percent + 100) // 200 for percent in percents)][
