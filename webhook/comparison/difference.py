@@ -125,14 +125,16 @@ class Gap(NamedTuple):
 
 
 def fields(placement: PodPlacement) -> dict[str, Any]:
-    """Return the value of each field that is set, as JSON, without the stamp.
+    """Return the value of each field that is set, as JSON, without the stamp and our own labels.
 
     Tolerations are grouped by key: `tolerations[gpu]` has all with that key.
     """
     found: dict[str, Any] = {}
     for field in MAPS.values():
+        # No policy may write them, and another version of the controller writes others.
+        own = field.name == "labels"
         for key, value in getattr(placement, field.attribute).items():
-            if key != names.PLACEMENT:
+            if key != names.PLACEMENT and not (own and key.startswith(names.PREFIX)):
                 found[f"{field.name}[{key}]"] = value
     for field in SCALARS.values():
         value = getattr(placement, field.attribute)
