@@ -89,7 +89,7 @@ class Nodes:
         """Return one node; None if it was never observed."""
         watched = self.cache.get(name)
         if watched is None:
-            return None if self._gone.get(name) is None else self.health_of_deleted(name)
+            return self._gone.get(name)
         known = self._known.get(name)
         if known is None or known[0] is not watched:
             known = self._known[name] = watched, self._health(watched)
@@ -101,8 +101,8 @@ class Nodes:
 
     def lost(self, name: str) -> None:
         """Record that the API server has no node of this name."""
+        _, before = self._known.pop(name, (None, NodeHealth(name)))
         if self._gone.get(name) is None:
-            _, before = self._known.pop(name, (None, NodeHealth(name)))
             since, of = to_second(self._now()), before.capacity_class
             self._gone.put(name, NodeHealth(name, since=since, capacity_class=of))
 
