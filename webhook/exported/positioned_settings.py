@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from webhook.exported import cel
 from webhook.placement.settings import PARTS, PlacementSetting
+from webhook.placement.split import needs_replicas
 from webhook.policy import compile as compiling
 from webhook.policy import policy_documents
 from webhook.policy.load import compiled
@@ -73,7 +74,7 @@ def placed_of(
             each.spec.match or Match(),
             each.spec.exclude,
             compiling.settings(each, policies.classes),
-            any(share.percent for share in model.split),
+            needs_replicas(model.shares),
         )
         for model in (models[policy.name] for policy in policies.policies if policy.enforced)
         for each in shares_apart(model)

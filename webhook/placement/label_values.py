@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from webhook.placement.shapes import Requirement
 
+LIST_OPERATORS = ("In", "NotIn")
+BARE_OPERATORS = ("Exists", "DoesNotExist")
+NUMBER_OPERATORS = ("Gt", "Lt")
 MAX_INT64 = 2**63 - 1
 _INTEGER = re.compile(r"[+-]?[0-9]+\Z", re.ASCII)
 
@@ -51,6 +54,18 @@ def holds(requirement: Requirement, value: str | None) -> bool:
                 return False
             return number > bound if operator == "Gt" else number < bound
     return False
+
+
+def takes(operator: object, count: int) -> bool:
+    """Return whether the operator takes this number of values; False for an unknown one.
+
+    Source: ValidateNodeSelectorRequirement of k8s.io/kubernetes/pkg/apis/core/validation.
+    """
+    if operator in LIST_OPERATORS:
+        return count > 0
+    if operator in NUMBER_OPERATORS:
+        return count == 1
+    return operator in BARE_OPERATORS and not count
 
 
 def equal(key: str, value: str) -> Requirement:

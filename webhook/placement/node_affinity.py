@@ -7,7 +7,6 @@ an empty list.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -240,27 +239,17 @@ def contradiction(term: Term, selector: Mapping[str, str]) -> str | None:
     return None
 
 
-# How many values each operator takes.
-_VALUES: Final = {
-    **dict.fromkeys(("In", "NotIn"), (1, math.inf)),
-    **dict.fromkeys(("Gt", "Lt"), (1, 1)),
-    **dict.fromkeys(("Exists", "DoesNotExist"), (0, 0)),
-}
-
-
 def _is_refused(term: Term) -> bool:
     """Return whether the API server refuses the term for the number of values or for a field.
 
-    Source: ValidateNodeSelectorRequirement and ValidateNodeFieldSelectorRequirement of
-    k8s.io/kubernetes/pkg/apis/core/validation.
+    Source: ValidateNodeFieldSelectorRequirement of k8s.io/kubernetes/pkg/apis/core/validation.
     """
-    for requirement in term.get("matchExpressions") or ():
-        fewest, most = _VALUES.get(requirement.get("operator", ""), (1, 0))
-        if not fewest <= len(requirement.get("values") or ()) <= most:
-            return True
     return any(
+        not label_values.takes(requirement.get("operator"), len(requirement.get("values") or ()))
+        for requirement in term.get("matchExpressions") or ()
+    ) or any(
         requirement.get("key") != "metadata.name"
-        or requirement.get("operator") not in ("In", "NotIn")
+        or requirement.get("operator") not in label_values.LIST_OPERATORS
         or len(requirement.get("values") or ()) != 1
         for requirement in term.get("matchFields") or ()
     )

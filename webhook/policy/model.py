@@ -29,6 +29,7 @@ from webhook.placement.schema.syntax import (
 )
 from webhook.placement.settings import PARTS as IN_ORDER
 from webhook.placement.settings import Part
+from webhook.placement.split import Share
 from webhook.policy.findings import Path
 from webhook.policy.match_model import Match, NamespaceGlob
 from webhook.strict import Problem, Strict, distinct, own_error, quoted
@@ -202,6 +203,11 @@ class PlacementPolicy(Strict):
     def split(self) -> Sequence[SplitShare]:
         """The shares of its only split; none without a split."""
         return next((part.split for _, part in self.spec.parts() if part.split), ())
+
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        """The sizes of these shares."""
+        return tuple(Share(each.count, each.percent) for each in self.split)
 
     def variants(self) -> Sequence[Self]:
         """Return it as it is for each share of its split; it alone without a split."""

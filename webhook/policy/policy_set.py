@@ -13,7 +13,7 @@ import orjson
 from webhook.placement import kueue
 from webhook.placement.fold import fold
 from webhook.placement.settings import CapacitySetting
-from webhook.placement.split import ANY, Share, share_of
+from webhook.placement.split import ANY, share_of
 from webhook.policy import compile as compiling
 from webhook.policy import conditions, operating_system
 from webhook.policy.exceptions import Exceptions
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.kueue import Flavor
     from webhook.placement.settings import MemberSetting, PlacementSetting
-    from webhook.placement.split import Replica
+    from webhook.placement.split import Replica, Share
     from webhook.policy.kinds import PolicyDocument
     from webhook.policy.model import PlacementException, PlacementPolicy
     from webhook.policy.subject import Subject
@@ -293,7 +293,7 @@ def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> 
         match=conditions.block(policy.spec.match or Match()),
         exclude=tuple(conditions.block(part) for part in policy.spec.exclude),
         settings=tuple(settings),
-        shares=tuple(Share(each.count, each.percent) for each in policy.split),
+        shares=policy.shares,
         variants=variants,
         tested=conditions.collect_tested([policy.spec.match or Match(), *policy.spec.exclude]),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.placement.split import Share, ends
+from webhook.placement.split import ends
 from webhook.policy.match_model import Match
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ def shares_apart(policy: PlacementPolicy) -> Sequence[PlacementPolicy]:
     The last one matches all pods that the others do not. Shares of replicas that the policy does
     not match are left out. Of a percentage, replicas are matched as in a role of some size.
     """
-    variants, split = policy.variants(), policy.split
+    if not policy.split:
+        return [policy]
+    variants, shares = policy.variants(), policy.shares
     found, start = [], 0
-    last = len(split) - 1
-    shares = [Share(each.count, each.percent) for each in split]
-    counted = sum(each.count or 0 for each in split)
+    counted = sum(each.number or 0 for each in shares)
     for at, end in enumerate(ends(shares, counted + _REPLICAS)):
         indexes = [each for each in range(start, end) if _is_matched(policy, each)]
         start = end
@@ -35,11 +35,9 @@ def shares_apart(policy: PlacementPolicy) -> Sequence[PlacementPolicy]:
             match = policy.spec.match or Match()
             match = match.model_copy(update={"replica_indexes": indexes})
             found.append(_named(variants[at], at, {"match": match}))
-    if last < 0:
-        return variants
-    others = Match(replica_indexes=[*range(start)]) if start else None
-    exclude = [*policy.spec.exclude, *([others] if others else ())]
-    return [*found, _named(variants[last], last, {"exclude": exclude})]
+    others = [Match(replica_indexes=[*range(start)])] if start else []
+    last = _named(variants[-1], len(shares) - 1, {"exclude": [*policy.spec.exclude, *others]})
+    return [*found, last]
 
 
 def _is_matched(policy: PlacementPolicy, index: int) -> bool:

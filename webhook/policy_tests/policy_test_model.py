@@ -13,7 +13,7 @@ from pydantic_core import core_schema
 from webhook import names
 from webhook.evaluation.plugins import READ_BY_PLUGINS
 from webhook.placement import fields as placement
-from webhook.placement.schema.placement import PlacementSettings
+from webhook.placement.schema.placement import SETTABLE
 from webhook.placement.schema.scheduling import Taint, Toleration
 from webhook.placement.schema.syntax import (
     AnnotationKey,
@@ -173,8 +173,8 @@ else:
         __module__=__name__,
         **{
             name: _expected(placement.BY_NAME[name])
-            for name in PlacementSettings.outer_names()
-            if placement.BY_NAME.get(name) in placement.OF_PODS
+            for name in SETTABLE
+            if placement.BY_NAME[name] in placement.OF_PODS
         },
     )
 

@@ -130,6 +130,11 @@ class NodeHealth(NamedTuple):
         """Return the seconds until a deleted node is gone for so long; it may come back."""
         return max(0.0, gone_after - elapsed(self.since, now)) if self.since else gone_after
 
+    def seems_off(self, now: datetime, gone_after: float) -> bool:
+        """Return whether it is shut down, or gone for long enough, as far as is known."""
+        gone = self.trouble == "NodeGone" and not self.seconds_left(now, gone_after)
+        return gone or self.trouble == "NodeShutdown"
+
     def ready_again_after(self, since: str) -> str:
         """Return when the node was back, if it was unavailable after `since`; else empty.
 
@@ -252,11 +257,7 @@ class Observed:
         off = {
             name: node._replace(off=True)
             for name in self.nodes_read
-            if (node := (self.nodes or {}).get(name))
-            and (
-                node.trouble == "NodeShutdown"
-                or (node.trouble == "NodeGone" and node.seconds_left(now, gone_after) == 0)
-            )
+            if (node := (self.nodes or {}).get(name)) and node.seems_off(now, gone_after)
         }
         return replace(self, nodes={**(self.nodes or {}), **off}) if off else self
 

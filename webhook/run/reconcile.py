@@ -169,15 +169,7 @@ def _nodes_to_read(observed: Observed, now: datetime, gone_after: float) -> froz
     known = observed.nodes
     bound = {pod.node for pod in observed.pods.values() if pod.node} - observed.nodes_read
     unknown = sorted(name for name in bound if name not in known)
-    off = sorted(
-        name
-        for name in bound
-        if name in known
-        and (
-            known[name].trouble == "NodeShutdown"
-            or (known[name].trouble == "NodeGone" and not known[name].seconds_left(now, gone_after))
-        )
-    )
+    off = sorted(name for name in bound if name in known and known[name].seems_off(now, gone_after))
     return frozenset([*off, *unknown][: max(0, MOST_READ - len(observed.nodes_read))])
 
 

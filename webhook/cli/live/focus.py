@@ -15,7 +15,7 @@ from webhook.evaluation.result import answers
 from webhook.placement import pod as pods
 from webhook.placement.fields import BY_NAME, FIELDS, Shape
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
-from webhook.placement.schema.placement import PlacementSettings
+from webhook.placement.schema.placement import SETTABLE
 from webhook.placement.schema.security import PodSecurityContext
 from webhook.placement.settings import CapacitySetting
 from webhook.placement.tolerations import NO_EXECUTE
@@ -68,9 +68,8 @@ def field_path(text: str) -> str:
 def unknown_field(path: str) -> str:
     """Return why no policy can set the field at the path, with the cure; empty if one can."""
     word, key = re.split(r"[.\[]", path, maxsplit=1)[0], path.partition("[")[2].removesuffix("]")
-    known = [name for name in PlacementSettings.outer_names() if name in BY_NAME]
-    if word not in known:
-        return f"no policy can set it{guess(word, tuple(known)) or _listed(known)}"
+    if word not in SETTABLE:
+        return f"no policy can set it{guess(word, SETTABLE) or _listed(SETTABLE)}"
     if path == word:
         return ""
     if word == "affinity":

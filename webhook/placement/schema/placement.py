@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr
 
 from webhook.placement.capacity import MODES, Mode
-from webhook.placement.fields import is_empty
+from webhook.placement.fields import BY_NAME, is_empty
 from webhook.placement.schema.scheduling import (
     Affinity,
     Toleration,
@@ -277,3 +277,7 @@ class PlacementSettings(PolicyPlacement):
         "nodeName": _NO_NODE_NAME,
         "patchStrategy": _NO_PATCH_STRATEGY,
     }
+
+
+# The fields of policies that a pod has, or asks for by annotation; a split is none.
+SETTABLE: Final = tuple(name for name in PlacementSettings.outer_names() if name in BY_NAME)

@@ -5,25 +5,27 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from webhook.placement.label_values import int64
+from webhook.placement.label_values import (
+    BARE_OPERATORS,
+    LIST_OPERATORS,
+    NUMBER_OPERATORS,
+    int64,
+)
 from webhook.placement.schema.syntax import LabelKey, LabelValue, ObjectName
 from webhook.strict import Problem, Strict, quoted
 
 _KEY = "The label's key."
-_LIST_OPERATORS = ("In", "NotIn")
-_BARE_OPERATORS = ("Exists", "DoesNotExist")
-_NUMBER_OPERATORS = ("Gt", "Lt")
 
 
 def values_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
     """Check whether an expression's `values` are as its `operator` wants them."""
     operator, values = given.get("operator"), given.get("values")
     count = len(values) if isinstance(values, list) else 0
-    if operator in _LIST_OPERATORS and (values is None or values == []):
+    if operator in LIST_OPERATORS and (values is None or values == []):
         yield Problem(("values",), f"{operator} needs one value or more")
-    elif operator in _BARE_OPERATORS and count:
+    elif operator in BARE_OPERATORS and count:
         yield Problem(("values",), f"{operator} takes no values; remove them, or use In or NotIn")
-    elif operator in _NUMBER_OPERATORS:
+    elif operator in NUMBER_OPERATORS:
         if values is None or (isinstance(values, list) and count != 1):
             yield Problem(("values",), f"{operator} needs exactly one value, not {count}")
         elif count and isinstance(values[0], str) and int64(values[0]) is None:
