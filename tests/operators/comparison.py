@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from tests.cluster.live_runs import TEMPLATE, LiveRun, run_manifest
 from tests.cluster.spaces import NewNamespace, Space
@@ -16,8 +16,10 @@ from webhook import names
 GUIDE: Final = Path(__file__).parents[2] / "docs" / "guides" / "engines.md"
 # Seconds for which the pods of an ended run do not change before they count as left.
 STILL: Final = 2.0
+ENDED: Final = ("Failed", "Succeeded")
 # Begins a run in a space with a backend, and yields what the Run reports after each step.
 Story: TypeAlias = Callable[[Space, Shape, str], Iterator[str]]
+_Seen = TypeVar("_Seen")
 
 
 def begin(space: Space, shape: Shape, backend: str, **spec: Any) -> LiveRun:
@@ -43,43 +45,49 @@ def whole_again(run: LiveRun, shape: Shape) -> None:
 
 
 def settled(run: LiveRun, replica: str, before: str) -> str:
-    """Wait until the run has ended, or runs again with another pod of the replica; what it says."""
+    """Wait until the run has ended, or runs again with another pod of the replica; what it says.
 
-    def there() -> bool:
-        pod = run.live().get(replica)
-        phase = run.status["phase"]
-        return phase == "Failed" or (
-            pod is not None
-            and pod["metadata"]["uid"] != before
-            and (phase, run.status["replicasReady"]) == ("Running", "3/3")
-        )
+    A status may be of the moment before the loss was noticed, so it must stay for a while.
+    """
 
-    run.until(f"{replica} is replaced, or the run has failed", there)
-    return reported(run)
+    def seen() -> str | None:
+        pod, status = run.live().get(replica), run.status
+        replaced = pod is not None and pod["metadata"]["uid"] != before
+        whole = (status["phase"], status["replicasReady"]) == ("Running", "3/3")
+        return reported(status) if status["phase"] == "Failed" or (replaced and whole) else None
+
+    return unchanged(run, f"{replica} is replaced, or the run has failed", seen) + left(run)
 
 
-def reported(run: LiveRun) -> str:
+def reported(status: dict[str, Any]) -> str:
     """Phase, reason and counts, as a cell of the table."""
-    status, phase = run.status, run.status["phase"]
-    reason = run.condition(phase).get("reason") if phase in ("Failed", "Succeeded") else ""
+    phase, ended = status["phase"], status["phase"] in ENDED
+    reasons = {each["type"]: each["reason"] for each in status["conditions"]}
     failed = sum(role["failed"] for role in status["replicas"].values())
     counts = f"failed {failed}, disruptions {status['disruptions']}, restarts {status['restarts']}"
-    left = f"; {len(remaining(run))} pods run" if phase in ("Failed", "Succeeded") else ""
-    return f"{phase}{f' ({reason})' if reason else ''}; {counts}{left}"
+    return f"{phase}{f' ({reasons[phase]})' if ended else ''}; {counts}"
 
 
-def remaining(run: LiveRun) -> frozenset[str]:
+def left(run: LiveRun) -> str:
     """The pods that run for a while after the end."""
-    found: frozenset[str] = frozenset(run.live())
-    since = time.monotonic()
+    if run.status["phase"] not in ENDED:
+        return ""
+    pods = unchanged(run, "its pods do not change", lambda: frozenset(run.live()))
+    return f"; {len(pods)} pods run"
+
+
+def unchanged(run: LiveRun, what: str, see: Callable[[], _Seen | None]) -> _Seen:
+    """Wait until one thing is seen for a while; the thing."""
+    found, since = see(), time.monotonic()
 
     def still() -> bool:
         nonlocal found, since
-        if (now := frozenset(run.live())) != found:
+        if (now := see()) != found:
             found, since = now, time.monotonic()
-        return time.monotonic() - since > STILL
+        return found is not None and time.monotonic() - since > STILL
 
-    eventually("the pods do not change", still)
+    run.until(what, still)
+    assert found is not None
     return found
 
 
@@ -98,20 +106,20 @@ def exits(code: int, reason: str = "", **spec: Any) -> Story:
 def a_life(space: Space, shape: Shape, backend: str) -> Iterator[str]:
     """One run from its first pod to its time to live."""
     run = begin(space, shape, backend, ttlSecondsAfterFinished=8)
-    yield reported(run)
+    yield reported(run.status) + left(run)
     before = run.live()["worker-0"]["metadata"]
     space.delete("pods", before["name"], now=True)
     yield settled(run, "worker-0", before["uid"])
     run.set(suspend=True)
     run.until_phase("Suspended")
     run.until("no pod is left", lambda: not run.live())
-    yield reported(run)
+    yield reported(run.status) + left(run)
     run.set(suspend=False)
     whole_again(run, shape)
-    yield reported(run)
+    yield reported(run.status) + left(run)
     run.ends("master-0", 0)
     run.until_phase("Succeeded")
-    yield reported(run)
+    yield reported(run.status) + left(run)
     eventually("the Run is gone", lambda: not space.find(names.RUNS, "train"))
     eventually("its pods are gone", lambda: not space.pods())
     yield "no Run, no pod"
@@ -121,7 +129,7 @@ def past_the_deadline(space: Space, shape: Shape, backend: str) -> Iterator[str]
     """A run that takes too long."""
     run = begin(space, shape, backend, activeDeadlineSeconds=8)
     run.until_phase("Failed")
-    yield reported(run)
+    yield reported(run.status) + left(run)
 
 
 SCENES: Final = (
