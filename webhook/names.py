@@ -34,6 +34,9 @@ HELM_RELEASE: Final = "meta.helm.sh/release-name"
 MANAGER: Final = "fairlead"
 RUN_UID: Final = f"{GROUP}/run-uid"
 ATTEMPT: Final = f"{GROUP}/attempt"
+# Annotation of a pod of a Run: what happened to its replica before. Only the controller's own user
+# may write it.
+HISTORY: Final = f"{GROUP}/history"
 # A label that no pod has; a closed Service selects it in addition.
 CLOSED: Final = f"{GROUP}/closed"
 # Annotation of a JobSet that a Run was rendered to: the framework's settings, as a JSON object.
@@ -122,6 +125,7 @@ SILENT: Final = 120.0
 
 # Kubernetes' own names.
 DEFAULT_SCHEDULER: Final = "default-scheduler"
+CONTROLLER_USER: Final = f"system:serviceaccount:{NAMESPACE}:{CONTROLLER}"
 DAEMON_SET_CONTROLLER: Final = "system:serviceaccount:kube-system:daemon-set-controller"
 MIRROR_POD: Final = "kubernetes.io/config.mirror"
 # Nodes authenticate as users with this prefix, in this group (required by the node authorizer).

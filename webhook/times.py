@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 
 def to_second(moment: datetime) -> str:
@@ -26,6 +28,20 @@ def parse_time(text: str) -> datetime:
 def elapsed(since: str, now: datetime) -> float:
     """Seconds from `since` to `now`; negative if it is still to come."""
     return (now - parse_time(since)).total_seconds()
+
+
+# As metav1.Duration, in the units that people write; at least one of them is there.
+SPAN_PATTERN: Final = "([0-9]{1,5}h)?([0-9]{1,5}m)?([0-9]{1,6}s)?"
+_SPAN: Final = re.compile(SPAN_PATTERN)
+
+
+def parse_span(text: str) -> timedelta:
+    """Parse hours, minutes and seconds: 1h30m, 90s. Raises ValueError for anything else."""
+    found = _SPAN.fullmatch(text)
+    if not text or not found:
+        raise ValueError(f"{text!r} is not a valid duration: want a value such as 15m, 90s, 1h30m")
+    hours, minutes, seconds = (int((each or "0")[:-1] or 0) for each in found.groups())
+    return timedelta(hours=hours, minutes=minutes, seconds=seconds)
 
 
 def format_span(seconds: float) -> str:

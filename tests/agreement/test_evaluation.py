@@ -138,6 +138,7 @@ def cases(plane: ControlPlane, running: Running, pods: Sequence[Json]) -> Iterat
             plugins=inputs_among([RUNTIME, *RANGES]),
             nodes=None,
             server=None,
+            history=None,
         )
         part = pods[number * size : (number + 1) * size]
         answers = dry_runs(plane, part, lambda nth: (WITHOUT, served[nth % len(served)]))

@@ -259,6 +259,33 @@ def _in_a_placement() -> Iterator[tuple[str, Json, Json, str]]:
         {"split": [{**last, "mode": "Prefer", "weight": 5}]},
         "mode Prefer only",
     )
+    first = {"class": "a", "mode": "Constrain"}
+    counted = {"afterDisruptions": 2}
+    for at, wrong, right, words in (
+        ("", {"then": "Prevent"}, {"afterPending": "20m"}, "needs afterDisruptions"),
+        (
+            ".within",
+            {"afterPending": "1s", "within": "6h"},
+            {**counted, "within": "6h"},
+            "goes with",
+        ),
+        (".within", {**counted, "within": "59s"}, {**counted, "within": "1m"}, "duration of 1m"),
+        (".afterPending", {"afterPending": "1d"}, {"afterPending": "24h"}, "duration of 1s"),
+        (".returnAfter", {**counted, "returnAfter": "25h"}, counted, "duration of 1m"),
+    ):
+        place = f"capacity[0].fallback{at}"
+        yield (
+            place,
+            {"capacity": [{**first, "fallback": wrong}]},
+            {"capacity": [{**first, "fallback": right}]},
+            words,
+        )
+    yield (
+        "capacity[0].fallback",
+        {"capacity": [{**first, "mode": "Prefer", "fallback": counted}]},
+        {"split": [{"class": "a", "fallback": counted}]},
+        "mode Constrain only",
+    )
     selecting = {
         "matchLabels": {"a": "x"},
         "matchExpressions": [{**expression("Exists"), "key": "b"}],

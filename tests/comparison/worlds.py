@@ -65,7 +65,7 @@ def compared_sets(
     """The same, of sets that are read, at the time of the arrival."""
     namespaces = {pod.namespace: pod.namespace_labels}
     old, new = (
-        World(each, cluster, namespaces, pod.now, None, None, UNREAD, nodes, None).evaluate(
+        World(each, cluster, namespaces, pod.now, None, None, UNREAD, nodes, None, None).evaluate(
             pod.pod, pod.namespace, led=False
         )
         for each in sets

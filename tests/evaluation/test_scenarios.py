@@ -245,6 +245,7 @@ def test_a_policy_report_says_the_same_of_the_stored_pod(scenario: Scenario) -> 
         plugins=inputs,
         nodes=nodes,
         server=None,
+        history=None,
     )
     judged = judge_pod(stored, world, Prospects(NodeGroups(nodes)) if nodes else None, led=False)
     assert judged is not None

@@ -5,6 +5,7 @@ Few keys and few values, so that settings meet and contradict each other often.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from hypothesis import strategies as st
@@ -153,6 +154,15 @@ REPLICAS = (
 CLASS_NAMES = ("spot", "on-demand", "pool-b", "old")
 
 
+# Whatever can be lost was lost.
+HISTORY = json.dumps(
+    {
+        "asOf": "2026-06-01T11:00:00Z",
+        "events": [{"class": each, "time": "2026-06-01T10:59:00Z"} for each in CLASS_NAMES],
+    }
+)
+
+
 @st.composite
 def pods(draw: st.DrawFn) -> Json:
     """A pod of a run, as the webhook gets it."""
@@ -167,6 +177,8 @@ def pods(draw: st.DrawFn) -> Json:
     if draw(st.integers(0, 3)) == 0:
         mode = draw(one("Allow", "Prefer", "Constrain", "Prevent", "None"))
         metadata["annotations"] = {names.CAPACITY: f"{draw(one(*CLASS_NAMES))}={mode}"}
+    if draw(st.integers(0, 2)) == 0:
+        metadata.setdefault("annotations", {})[names.HISTORY] = HISTORY
     spec: Json = {"containers": [{"name": "main", "image": "i"}], "priority": 0}
     if draw(st.integers(0, 3)) == 0:
         labels |= {names.KUEUE_PODSET: "main", names.KUEUE_QUEUE: "q"}
@@ -270,6 +282,15 @@ MODES = ("Allow", "Prefer", "Constrain", "Prevent", "None")
 
 
 @st.composite
+def with_fallback(draw: st.DrawFn, setting: Json) -> Json:
+    """A capacity setting, some of those that require nodes with a fallback."""
+    if setting["mode"] != "Constrain" or draw(st.booleans()):
+        return setting
+    then = {"afterDisruptions": 1, "then": draw(one("Allow", "Prevent"))}
+    return {**setting, "fallback": then}
+
+
+@st.composite
 def placements(draw: st.DrawFn, part: str) -> Json:
     """The placement of one part of a policy; never empty."""
     result: Json = {}
@@ -287,7 +308,7 @@ def placements(draw: st.DrawFn, part: str) -> Json:
                 unique_by=lambda setting: str(setting["class"]),
             )
         )
-        result["capacity"] = settings
+        result["capacity"] = [draw(with_fallback(each)) for each in settings]
     if draw(st.integers(0, 4)) == 0:
         result["topologySpreadConstraints"] = _by_pair(draw(some(spread_constraints, 2)))
     for field, values in (
@@ -340,7 +361,8 @@ def policies(
 @st.composite
 def splits(draw: st.DrawFn, classes: list[str]) -> list[Json]:
     """A split over some classes; a class may be in several shares."""
-    share = st.builds(lambda c, m: {"class": c, "mode": m}, one(*classes), one(*MODES))
+    given = st.builds(lambda c, m: {"class": c, "mode": m}, one(*classes), one(*MODES))
+    share = given.flatmap(with_fallback)
     counted = [{**each, "count": draw(one(1, 2))} for each in draw(st.lists(share, max_size=2))]
     of_all = [{**each, "percent": draw(one(30, 50))} for each in draw(st.lists(share, max_size=2))]
     return [*counted, *of_all, draw(share)]

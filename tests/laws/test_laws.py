@@ -88,7 +88,7 @@ def excused_keys(policies: list[Json]) -> frozenset[str]:
     for policy in policies:
         overrides = policy["spec"].get("overrides", {})
         found |= overrides.get("nodeSelector", {}).keys()
-        for setting in overrides.get("capacity", []):
+        for setting in (*overrides.get("capacity", ()), *overrides.get("split", ())):
             found |= class_keys(setting["class"])
     return frozenset(found)
 

@@ -11,7 +11,7 @@ import jsonpatch
 
 from tests.laws.strategies import CLASSES, NOW
 from webhook import names
-from webhook.admission.arrival import Arrival, Cluster
+from webhook.admission.arrival import Arrival, Cluster, history_of
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide
 from webhook.placement import capacity
@@ -55,7 +55,8 @@ def decided(
     """
     labels = {"tier": "batch"} | ({names.KUEUE: names.KUEUE_KEEP} if kueue else {})
     now = datetime.fromisoformat(NOW)
-    return decide(Arrival(pod, "ml-team", labels, user, now), policies, cluster)
+    history = history_of(pod)
+    return decide(Arrival(pod, "ml-team", labels, user, now, history=history), policies, cluster)
 
 
 def patched(pod: Json, decision: Decision) -> Json:

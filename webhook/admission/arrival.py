@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from webhook import names
 from webhook.errors import ClusterError, NotSynced
 from webhook.identity import leader_ref
+from webhook.placement.fallback import parse_history
 from webhook.placement.trace import warning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from webhook.admission.decision import Decision, ReceivedPod
+    from webhook.placement.fallback import History
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject
@@ -49,6 +51,7 @@ class Arrival(NamedTuple):
     `user` is empty offline: the engine then trusts the pod's own metadata. `groups` are the user's.
     `now` is the time of the request, with a time zone. If it is None, no exception is in force and
     none has ended. `led`: the object that made the pod has a pod that leads by its role.
+    `history`: what happened to its replica before; None if nobody who may say so did.
     """
 
     pod: JsonObject
@@ -58,9 +61,20 @@ class Arrival(NamedTuple):
     now: datetime | None = None
     groups: Collection[str] = ()
     led: bool = False
+    history: History | None = None
 
 
 OF_DAEMON_SET: Final = "created by the DaemonSet controller, which uses its own template"
+
+
+def history_of(pod: JsonObject) -> History | None:
+    """Return what a v1.Pod's annotation says; None without a valid one."""
+    annotations = pod["metadata"].get("annotations")
+    text = annotations.get(names.HISTORY) if isinstance(annotations, dict) else None
+    try:
+        return parse_history(text) if isinstance(text, str) else None
+    except ValueError:
+        return None  # of another version of the controller
 
 
 def keeps_placement(arrival: Arrival, placement: PodPlacement) -> str:
@@ -154,6 +168,7 @@ class DecisionInputs:
     now: the clock, for the end of exceptions
     node: returns the function that looks up a node by name; None while the nodes are unknown
     nodes: returns all nodes; None while they are unknown
+    controller: the user whose pods may have a history
     """
 
     policies: Callable[[], PolicySet | None]
@@ -166,6 +181,7 @@ class DecisionInputs:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     node: Callable[[], Callable[[str], Node | None] | None] = lambda: None
     nodes: Callable[[], Sequence[Node] | None] = lambda: None
+    controller: str = names.CONTROLLER_USER
 
     def serving(self) -> PolicySet:
         """Return the policy set in force. Raises NotSynced."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+from webhook.placement.split import Replica
 from webhook.placement.trace import WITHOUT_EFFECT
 from webhook.policy.exceptions import NOTHING, SetAside
 
@@ -103,6 +104,12 @@ class ReceivedPod(NamedTuple):
     identity: Identity
     keeps: str
     held: bool = True
+
+    @property
+    def replica(self) -> Replica:
+        """What splits and fallbacks depend on."""
+        identity = self.identity
+        return Replica(identity.replica_index, identity.replicas, self.arrival.history)
 
 
 class Part(NamedTuple):

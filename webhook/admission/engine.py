@@ -15,15 +15,16 @@ from webhook.identity import identify
 from webhook.placement import capacity_request, node_affinity, patch, pod, provenance
 from webhook.placement.kueue import flavor_of
 from webhook.placement.merge import MergeContext, merge
-from webhook.placement.split import Replica, needs_replicas
+from webhook.placement.split import needs_replicas
 from webhook.placement.trace import warning
 from webhook.policy import operating_system, subject
 from webhook.policy.exceptions import NOTHING
 from webhook.shortening import cut
 from webhook.sources import SHIPPED
+from webhook.times import to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.admission.arrival import Arrival, Cluster
     from webhook.admission.decision import Result
@@ -115,7 +116,7 @@ def evaluate(
     namespace = arrival.namespace
     enforced = tuple([at for at in positions if policies.policies[at].enforced_in(namespace)])
     flavor = flavor_of(own, pod.scheduling_gates(arrival.pod), arrival.namespace_labels)
-    replica = Replica(received.identity.replica_index, received.identity.replicas)
+    replica = received.replica
     bundle = policies.bundle(enforced, flavor, requiring, replica)
     try:
         requests = _requests(own, policies)
@@ -168,7 +169,7 @@ def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: Pol
         warnings = merge_warnings
         if aside.ended:
             warnings = [*warnings, *_expired_exceptions(aside)]
-        if policies.split and received.identity.replicas is None:
+        if policies.varied and received.identity.replicas is None:
             warnings = [*warnings, *_uncounted(received, evaluation.policies, policies)]
     operations: Sequence[Operation] = ()
     if evaluation.allowed:
@@ -176,8 +177,13 @@ def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: Pol
             text = stamp.left_alone(policies.hash, evaluation.reason, aside.by_name)
         else:
             credit = provenance.credits_of(bundle.policies, bundle.settings, placement)
-            text = stamp.placed(policies.hash, credit, aside.by_name)
-        placement = placement._replace(annotations={**placement.annotations, names.PLACEMENT: text})
+            text = stamp.placed(
+                policies.hash, credit, aside.by_name, _fallbacks(received, evaluation)
+            )
+        annotations = {**placement.annotations, names.PLACEMENT: text}
+        if received.arrival.history is None:
+            annotations.pop(names.HISTORY, None)
+        placement = placement._replace(annotations=annotations)
         operations = patch.operations(received.arrival.pod, received.own, placement)
     return Decision(
         evaluation.result,
@@ -191,6 +197,20 @@ def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: Pol
         audited=evaluation.audited,
         set_aside=aside,
     )
+
+
+def _fallbacks(received: ReceivedPod, evaluation: Evaluation) -> Mapping[str, str | int | None]:
+    """Return the classes that the pod requires until it falls back, each with the seconds that it
+    waits before that, and those that it no longer requires, with the time until when."""
+    found: dict[str, str | int | None] = {}
+    for setting in evaluation.bundle.capacity if evaluation.bundle else ():
+        rule, name, history = setting.fallback, setting.capacity.name, received.arrival.history
+        if rule is None or not provenance.holds(setting, evaluation.placement):
+            continue
+        end = history and rule.lasts_until(name, history)
+        waits = None if rule.pending is None else round(rule.pending.total_seconds())
+        found[name] = to_second(end) if end else waits
+    return found
 
 
 def _reason(rejections: Sequence[str]) -> str:
@@ -250,10 +270,9 @@ def select_policies(
 
 def _uncounted(received: ReceivedPod, applied: Sequence[str], policies: PolicySet) -> Iterator[str]:
     """Yield a warning for each policy whose split needs the number of replicas of the role."""
-    replica = Replica(received.identity.replica_index)
-    for at in sorted(policies.split):
+    for at in sorted(policies.varied):
         policy = policies.policies[at]
-        last = policy.variant(replica) == len(policy.shares) - 1
+        last = policy.share(received.replica) == len(policy.shares) - 1
         if policy.name in applied and last and needs_replicas(policy.shares):
             yield warning(
                 f"policy {policy.name}: without the label {names.REPLICAS}, its percentages are "

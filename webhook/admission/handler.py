@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from webhook.admission import audit, review
 from webhook.admission.advice import warnings
-from webhook.admission.arrival import Arrival, settle_leader
+from webhook.admission.arrival import Arrival, history_of, settle_leader
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide_received, receive_pod
 from webhook.admission.notice import of_no_node, of_rejection
@@ -173,7 +173,16 @@ class Handler:
 
     def _arrival(self, request: PodRequest, labels: Mapping[str, str]) -> Arrival:
         now = self._inputs.now()
-        return Arrival(request.pod, request.namespace, labels, request.user, now, request.groups)
+        trusted = request.user == self._inputs.controller
+        return Arrival(
+            request.pod,
+            request.namespace,
+            labels,
+            request.user,
+            now,
+            request.groups,
+            history=history_of(request.pod) if trusted else None,
+        )
 
     def _receive(
         self, request: PodRequest, labels: Mapping[str, str] | None, policies: PolicySet

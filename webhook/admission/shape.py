@@ -10,7 +10,6 @@ from webhook import names
 from webhook.placement import pod as pods
 from webhook.placement.kueue import flavor_of
 from webhook.placement.settings import MemberSetting
-from webhook.placement.split import Replica
 from webhook.policy import subject
 from webhook.policy.conditions import FIELDS, reduce_value
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from webhook.policy.policy_set import PolicySet
 
 # Annotations that the engine reads itself.
-_ANNOTATIONS: Final = (names.CAPACITY, names.MIRROR_POD)
+_ANNOTATIONS: Final = (names.CAPACITY, names.MIRROR_POD, names.HISTORY)
 
 
 class Shapes:
@@ -34,7 +33,7 @@ class Shapes:
 
     def __init__(self, policies: PolicySet) -> None:
         self._policies = policies
-        self._split = sorted(policies.split)
+        self._varied = sorted(policies.varied)
         self._tested = policies.tested
         self._labels = _member_keys(policies, "labels")
         self._annotations = _member_keys(policies, "annotations").union(_ANNOTATIONS)
@@ -54,10 +53,7 @@ class Shapes:
             arrival.namespace,
             sorted(space.items()),
             identity._replace(run="", replica_index=None, replicas=None),
-            self._split
-            and self._policies.variants(
-                self._split, Replica(identity.replica_index, identity.replicas)
-            ),
+            self._varied and self._policies.variants(self._varied, received.replica),
             [
                 reduce_value(each, asked, tested[each.name])
                 for each in FIELDS

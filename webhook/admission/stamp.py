@@ -2,7 +2,7 @@
 
 Compact JSON, deterministic for the same pod and policies. It holds the policy set's hash; either
 the fields that each policy set, or why the pod was left alone; and the policies that exceptions
-set aside, if any. No decision reads it.
+set aside and the fallbacks, if any. No decision reads it; the controller reads the fallbacks.
 """
 
 from __future__ import annotations
@@ -22,9 +22,17 @@ def placed(
     set_hash: str,
     fields_by_policy: Mapping[str, Sequence[str]],
     policies_by_exception: Mapping[str, Sequence[str]],
+    fallbacks: Mapping[str, str | int | None],
 ) -> str:
-    """Return the stamp of a pod to which policies apply; an empty object if none does."""
-    return _compact({"policies": fields_by_policy}, set_hash, policies_by_exception)
+    """Return the stamp of a pod to which policies apply; an empty object if none does.
+
+    `fallbacks` is by class: the seconds after which the controller gives up waiting, None if it
+    does not; or the time until when the class is not required.
+    """
+    content: dict[str, object] = {"policies": fields_by_policy}
+    if fallbacks:
+        content["fallback"] = fallbacks
+    return _compact(content, set_hash, policies_by_exception)
 
 
 def left_alone(

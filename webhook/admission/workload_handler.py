@@ -285,6 +285,7 @@ class WorkloadHandler:
             plugins=self._plugins(),
             nodes=None,
             server=None,
+            history=None,
         )
         return _Facts(
             world,

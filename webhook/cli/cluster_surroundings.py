@@ -72,7 +72,7 @@ async def read_world(
     notes += sending_notes(configuration)
     cluster = Cluster(default or "", node=by_name(nodes))
     now = datetime.now(UTC)
-    return World(policies, cluster, labels, now, configuration, classes, plugins, nodes, None)
+    return World(policies, cluster, labels, now, configuration, classes, plugins, nodes, None, None)
 
 
 async def allowed(reading: Awaitable[T], what: str, notes: list[str]) -> T | None:

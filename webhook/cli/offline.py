@@ -165,6 +165,7 @@ def read_offline(
         plugins=merge_inputs(plugin_inputs(found), file.plugins if file else UNREAD),
         nodes=None,
         server=None,
+        history=None,
     )
     return Offline(world, found, templates, namespace, problems, not_read)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import os
-import re
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -12,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import click
 
 from webhook.settings import Number
+from webhook.times import parse_span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from webhook.kube.client import Client
-
-_FORM: Final = re.compile(r"(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,6})s)?", re.ASCII)
 
 
 class Cluster(enum.Enum):
@@ -90,15 +88,10 @@ class Duration(click.ParamType[timedelta]):
         """Parse the value; click reports an error."""
         if isinstance(value, timedelta):
             return value
-        found = _FORM.fullmatch(str(value))
-        if not found or not any(found.groups()):
-            self.fail(
-                f"{value!r} is not a valid duration: want a value such as 15m, 90s, 1h30m",
-                param,
-                ctx,
-            )
-        hours, minutes, seconds = (int(each or 0) for each in found.groups())
-        span = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        try:
+            span = parse_span(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
         if not self._least <= span <= self._most:
             self.fail(
                 f"{value} is out of range: want {text(self._least)} to {text(self._most)}",

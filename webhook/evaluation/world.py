@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import jsonpatch
 
 from webhook.admission.advice import warnings
-from webhook.admission.arrival import Arrival
+from webhook.admission.arrival import Arrival, history_of
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide, merged_if_held, receive_pod
 from webhook.evaluation.dry_run import Answer, question
@@ -27,6 +27,7 @@ from webhook.placement.trace import warning
 from webhook.policy.findings import path_text
 from webhook.policy.refused_pods import refusals
 from webhook.policy.subject import resources
+from webhook.run.observation import owner
 from webhook.workloads.object import from_answer
 from webhook.workloads.template import PodTemplate
 from webhook.workloads.workload_faults import template_faults
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from webhook.admission.arrival import Cluster
     from webhook.evaluation.dry_run import Server
+    from webhook.placement.fallback import History
     from webhook.placement.nodes import Node, Survey
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject
@@ -70,6 +72,8 @@ class World:
     plugins:       what the API server's plugins read
     nodes:         None if unknown
     server:        asks an API server about pods as decided; None if none is asked
+    history:       what happened to the pods' replicas before, as the controller would say it; None:
+                   what a pod of a Run says itself
     """
 
     policies: PolicySet
@@ -81,6 +85,7 @@ class World:
     plugins: PluginInputs
     nodes: Sequence[Node] | None
     server: Server | None
+    history: History | None
     # What is the same for equal pods, by what it depends on. They grow with the pods evaluated.
     surveyed: dict[str, Surveys] = field(
         init=False, default_factory=dict, repr=False, compare=False
@@ -116,7 +121,8 @@ class World:
         """Return a new v1.Pod as the webhook gets it; the arguments are those of `evaluate`."""
         labels = labels_of(namespace, self.namespaces)
         pod = admit(pod, namespace, self.plugins, self.cluster.node)
-        return Arrival(pod, namespace, labels, user, self.now, groups, led)
+        history = self.history or (history_of(pod) if owner(pod) else None)
+        return Arrival(pod, namespace, labels, user, self.now, groups, led, history)
 
     def decided(self, arrival: Arrival) -> Evaluation:
         """Return what happens to a pod that the webhook gets. Raises as `evaluate` does."""

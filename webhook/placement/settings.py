@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -15,6 +15,7 @@ from webhook.shortening import cut
 
 if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass, Mode
+    from webhook.placement.fallback import Fallback, History
     from webhook.placement.fields import Field
     from webhook.placement.shapes import Json, JsonObject, Term, Toleration
 
@@ -178,12 +179,18 @@ class SpreadSetting(PlacementSetting):
 
 @dataclass(frozen=True, kw_only=True)
 class CapacitySetting(PlacementSetting):
-    """One capacity class and its mode. `share`: the position of its share, if it is of a split."""
+    """One capacity class and its mode.
+
+    share:    the position of its share, if it is of a split
+    fallback: when the mode is given up; given_up: it is, and `mode` is what is left
+    """
 
     capacity: CapacityClass
     mode: Mode
     weight: int
     share: int | None = None
+    fallback: Fallback | None = None
+    given_up: bool = False
 
     @cached_property
     def field(self) -> str:
@@ -193,7 +200,19 @@ class CapacitySetting(PlacementSetting):
     @property
     def describe_value(self) -> str:
         """The mode."""
+        if self.fallback and self.given_up:
+            return f"{self.mode} instead of Constrain, {self.fallback.words}"
         return self.mode.value
+
+    def after(self, history: History) -> CapacitySetting:
+        """Return what is left of it after what happened."""
+        if self.fallback is None or not self.fallback.lasts_until(self.capacity.name, history):
+            return self
+        return self.give_up()
+
+    def give_up(self) -> CapacitySetting:
+        """Return it with the mode of its fallback."""
+        return replace(self, mode=self.fallback.then, given_up=True) if self.fallback else self
 
     @property
     def condition(self) -> tuple[Term, ...] | None:

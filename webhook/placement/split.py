@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from webhook.placement.fallback import History
+
 
 class Share(NamedTuple):
     """One share: a number of replicas, or a percentage; with neither, the rest."""
@@ -21,10 +23,12 @@ class Share(NamedTuple):
 
 
 class Replica(NamedTuple):
-    """A replica's index in its role, and how many replicas that has; None if unknown."""
+    """A replica's index in its role, how many replicas that has, and what happened to it before;
+    None if unknown."""
 
     position: int | None = None
     replicas: int | None = None
+    history: History | None = None
 
 
 ANY: Final = Replica()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webhook.placement import capacity as classes_of
+from webhook.placement.capacity import Mode
+from webhook.placement.fallback import Fallback
 from webhook.placement.fields import MAPS, SCALARS
 from webhook.placement.pod import AFFINITY_LISTS, REQUIRED
 from webhook.placement.settings import (
@@ -17,11 +19,13 @@ from webhook.placement.settings import (
     SpreadSetting,
     TolerationSetting,
 )
+from webhook.times import parse_span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from webhook.placement.capacity import CapacityClass
+    from webhook.placement.schema.placement import Fallback as FallbackModel
     from webhook.placement.schema.placement import PolicyPlacement
     from webhook.placement.settings import Part
     from webhook.policy.model import CapacityClass as CapacityClassDocument
@@ -92,4 +96,17 @@ def _of_part(
             mode=setting.mode,
             weight=setting.weight or classes_of.DEFAULT_WEIGHT,
             share=share.position if share is not None and setting is share else None,
+            fallback=_fallback(setting.fallback),
         )
+
+
+def _fallback(given: FallbackModel | None) -> Fallback | None:
+    if given is None:
+        return None
+    return Fallback(
+        Mode(given.then),
+        given.after_disruptions,
+        parse_span(given.within or "24h"),
+        parse_span(given.after_pending) if given.after_pending else None,
+        parse_span(given.return_after or "2h"),
+    )

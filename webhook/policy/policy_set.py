@@ -6,7 +6,7 @@ import hashlib
 import itertools
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import orjson
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from webhook.placement.bundle import Bundle
     from webhook.placement.capacity import CapacityClass
+    from webhook.placement.fallback import Fallback
     from webhook.placement.kueue import Flavor
     from webhook.placement.settings import MemberSetting, PlacementSetting
     from webhook.placement.split import Replica, Share
@@ -38,6 +39,17 @@ if TYPE_CHECKING:
 # Which policies match together depends on the few policies, not on the many pods. The bound is
 # for sets where it does not.
 _REMEMBERED_BUNDLES = 4096
+
+
+class Variant(NamedTuple):
+    """The share of a policy's split, and the positions of its settings that are given up."""
+
+    share: int = 0
+    given_up: tuple[int, ...] = ()
+
+
+_ONLY: Final = Variant()
+_Key: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[Variant, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +78,38 @@ class Policy:
         """Whether it has a requirement."""
         return any(setting.part == "requirements" for setting in self.settings)
 
-    def variant(self, replica: Replica) -> int:
-        """Return the position of the settings for a replica."""
+    @property
+    def depends_on_replica(self) -> bool:
+        """Whether its settings depend on more of a pod than whether it matches."""
+        return bool(self.shares) or any(map(_fallback_of, self.settings))
+
+    def share(self, replica: Replica) -> int:
+        """Return the position of a replica's share; 0 without a split."""
         return share_of(self.shares, replica) if self.shares else 0
+
+    def variant(self, replica: Replica) -> Variant:
+        """Return which of its settings are for a replica."""
+        share, history = self.share(replica), replica.history
+        if history is None:
+            return Variant(share)
+        return Variant(
+            share,
+            tuple(
+                at
+                for at, each in enumerate(self.variants[share])
+                if isinstance(each, CapacitySetting) and each.after(history) is not each
+            ),
+        )
+
+    def settings_of(self, variant: Variant) -> Sequence[PlacementSetting]:
+        """Return its settings in a variant."""
+        settings = self.variants[variant.share]
+        if not variant.given_up:
+            return settings
+        return [
+            each.give_up() if at in variant.given_up and isinstance(each, CapacitySetting) else each
+            for at, each in enumerate(settings)
+        ]
 
     def enforced_in(self, namespace: str) -> bool:
         """Return whether it is enforced in the namespace, and not only recorded."""
@@ -95,8 +136,8 @@ class PolicySet:
     """Policies in their order (priority, higher first, then name), their classes and exceptions.
 
     `hash` is of the content alone: the same documents in any order and any files give the same.
-    `systems` has the operating system of each policy that names one, by position, `split` the
-    positions of policies with a split. `tested` has the
+    `systems` has the operating system of each policy that names one, by position, `varied` the
+    positions of policies with several variants. `tested` has the
     match fields that a policy or exception gives, by name, each with all their values. `sources` is
     the table of systems by which pods are recognized.
     """
@@ -109,9 +150,9 @@ class PolicySet:
         "hash",
         "policies",
         "sources",
-        "split",
         "systems",
         "tested",
+        "varied",
     )
 
     def __init__(
@@ -128,7 +169,7 @@ class PolicySet:
         classes = compiler.classes(classes)
         self.policies: tuple[Policy, ...] = compiler.policies(ordered, classes)
         self.systems = _systems(self.policies)
-        self.split = _split(self.policies)
+        self.varied = _varied(self.policies)
         self.classes = dict(classes)
         self.sources = sources
         self.exceptions = Exceptions(exceptions)
@@ -137,7 +178,7 @@ class PolicySet:
         parts.append(conditions.collect_tested(each.spec.match for each in exceptions))
         self.tested = conditions.merge_tested(parts)
         self._index = Index([p.spec.match or Match() for p in ordered])
-        self._bundles: dict[tuple[tuple[int, ...], ...], Bundle] = {}
+        self._bundles: dict[_Key, Bundle] = {}
 
     def with_exceptions_of(self, other: PolicySet) -> PolicySet:
         """Return this set with the other's exceptions in place of its own; the hash stays as it
@@ -155,7 +196,7 @@ class PolicySet:
         some = [self.policies[at] for at in sorted(positions)]
         made.policies = tuple([replace(each, enforced=True, rollout=None) for each in some])
         made.systems = _systems(made.policies)
-        made.split = _split(made.policies)
+        made.varied = _varied(made.policies)
         made.exceptions = Exceptions(())
         made._index = Index([Match()] * len(some))  # noqa: SLF001  of this class
         made._bundles = {}  # noqa: SLF001
@@ -175,7 +216,7 @@ class PolicySet:
         requiring: tuple[int, ...] = (),
         replica: Replica = ANY,
     ) -> Bundle:
-        """Return the bundle of the policies at these positions, for a replica if they split.
+        """Return the bundle of the policies at these positions, for a replica.
 
         Those that are also in `requiring` give only their requirements. `flavor` is what Kueue put
         into the pod. If it comes before overrides, the bundle has no setting that contradicts it.
@@ -193,25 +234,25 @@ class PolicySet:
             return self._folded(positions, requiring, variants, kueue.settings(flavor))
         return bundle
 
-    def variants(self, positions: Sequence[int], replica: Replica) -> tuple[int, ...]:
-        """Return the variant for a replica of each policy with a split, in their order."""
-        if not self.split:
+    def variants(self, positions: Sequence[int], replica: Replica) -> tuple[Variant, ...]:
+        """Return the variant for a replica of each policy that has several, in their order."""
+        if not self.varied:
             return ()
         policies = self.policies
-        return tuple([policies[at].variant(replica) for at in positions if at in self.split])
+        return tuple([policies[at].variant(replica) for at in positions if at in self.varied])
 
     def _folded(
         self,
         positions: tuple[int, ...],
         requiring: tuple[int, ...],
-        variants: tuple[int, ...],
+        variants: tuple[Variant, ...],
         ahead: Sequence[MemberSetting] = (),
     ) -> Bundle:
-        chosen = dict(zip((at for at in positions if at in self.split), variants, strict=True))
+        chosen = dict(zip((at for at in positions if at in self.varied), variants, strict=True))
         settings = [
             setting
             for at in positions
-            for setting in self.policies[at].variants[chosen.get(at, 0)]
+            for setting in self.policies[at].settings_of(chosen.get(at, _ONLY))
             if setting.part == "requirements" or at not in requiring
         ]
         return fold([self.policies[at].name for at in positions], settings, ahead)
@@ -226,8 +267,12 @@ def _systems(policies: Sequence[Policy]) -> dict[int, tuple[int, str]]:
     }
 
 
-def _split(policies: Sequence[Policy]) -> frozenset[int]:
-    return frozenset(at for at, policy in enumerate(policies) if policy.shares)
+def _varied(policies: Sequence[Policy]) -> frozenset[int]:
+    return frozenset(at for at, policy in enumerate(policies) if policy.depends_on_replica)
+
+
+def _fallback_of(setting: PlacementSetting) -> Fallback | None:
+    return setting.fallback if isinstance(setting, CapacitySetting) else None
 
 
 class Compiler:

@@ -52,6 +52,7 @@ def run_tests(document: Document, policies: PolicySet) -> tuple[Verdict, ...]:
         plugins=UNREAD,
         nodes=nodes,
         server=None,
+        history=None,
     )
     return tuple(_verdict(document, at, case, world) for at, case in enumerate(model.tests))
 

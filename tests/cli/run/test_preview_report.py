@@ -18,7 +18,7 @@ from webhook.run.plan import plan
 def world(*texts: str) -> World:
     """Who decides by these policies."""
     policies = load({"policies.yaml": (CLASS + "".join(texts)).encode()}).policies
-    return World(policies, Cluster(), {}, None, None, {}, UNREAD, None, None)
+    return World(policies, Cluster(), {}, None, None, {}, UNREAD, None, None, None)
 
 
 def planned(spec: dict[str, Any]) -> Planned:

@@ -25,6 +25,7 @@ WORLD = World(
     plugins=UNREAD,
     nodes=None,
     server=None,
+    history=None,
 )
 
 

@@ -93,7 +93,7 @@ def gather(question: Question) -> ComparisonInput:
     if question.asks_cluster:
         return asyncio.run(_with_cluster(question))
     old, new = _sets(question, None)
-    nothing = World(new, Cluster(), {}, datetime.now(UTC), None, None, UNREAD, None, None)
+    nothing = World(new, Cluster(), {}, datetime.now(UTC), None, None, UNREAD, None, None, None)
     world, pods = _of_files(question, nothing, new.sources.with_those_of(old.sources))
     return ComparisonInput(old, world, pods)
 

@@ -195,7 +195,7 @@ def _world(
     now = datetime.now(UTC)
     cluster = Cluster(default or "", node=by_name(nodes))
     plugins = file.plugins if file else UNREAD
-    return World(policy_set, cluster, known, now, None, None, plugins, nodes, None)
+    return World(policy_set, cluster, known, now, None, None, plugins, nodes, None, None)
 
 
 def _rejected(shown: Sequence[tuple[Planned, Sequence[Group]]]) -> bool:

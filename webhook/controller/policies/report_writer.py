@@ -128,6 +128,7 @@ class PodReports:
             plugins=UNREAD,
             nodes=None,
             server=None,
+            history=None,
         )
         pods = await self._judge_pods(world, self._prospects())
         now = int(self._clock().timestamp())

@@ -78,7 +78,16 @@ def _unmet(state: ClusterState, found: Json, policies: PolicySet) -> Iterator[st
     met."""
     whole = {"apiVersion": "apps/v1", "kind": "DaemonSet", **found}
     world = World(
-        policies, Cluster(), state.namespaces, state.now, None, None, UNREAD, state.nodes, None
+        policies,
+        Cluster(),
+        state.namespaces,
+        state.now,
+        None,
+        None,
+        UNREAD,
+        state.nodes,
+        None,
+        None,
     )
     for template in pod_templates(Object("the cluster", whole)):
         with suppress(InvalidPod):  # the API server rejects it too

@@ -325,6 +325,7 @@ class Trial:
             plugins=self._plugins,
             nodes=self._nodes,
             server=None,
+            history=None,
         )
         found = world.evaluate(pod.manifest(), space, led=False)
         decision = found.decision

@@ -1,11 +1,12 @@
 """The model of a placement."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr
 
 from webhook.placement.capacity import MODES, Mode
+from webhook.placement.fallback import MOST_DISRUPTIONS
 from webhook.placement.fields import BY_NAME, is_empty
 from webhook.placement.schema.scheduling import (
     Affinity,
@@ -14,10 +15,21 @@ from webhook.placement.schema.scheduling import (
     Weight,
 )
 from webhook.placement.schema.security import PodSecurityContext
-from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue, ObjectName
+from webhook.placement.schema.syntax import (
+    AnnotationKey,
+    LabelKey,
+    LabelValue,
+    ObjectName,
+    span,
+)
 from webhook.strict import Problem, Strict, distinct, enum_field
 
 _ALL: Final = 100
+_CAPACITY: Final = (
+    "The pod's modes of capacity classes. Defaults apply unless the pod requests a mode of the "
+    "class itself. Overrides apply, and remove what contradicts them. Requirements reject a "
+    "contradiction."
+)
 _NO_NODE_NAME = "policies may not set nodeName: it bypasses the scheduler and taints"
 _NO_PATCH_STRATEGY = (
     "overrides and requirements have no patchStrategy: overrides win, requirements reject; "
@@ -62,7 +74,65 @@ class CapacitySetting(Strict):
             yield Problem(("weight",), f"is valid with mode {Mode.PREFER} only; the mode is {mode}")
 
 
-class SplitShare(CapacitySetting):
+class Fallback(Strict):
+    """When a class is no longer required, and when it is again."""
+
+    after_disruptions: int | None = Field(
+        default=None,
+        ge=1,
+        le=MOST_DISRUPTIONS,
+        description="How often nodes of the class are lost under replicas that restart together.",
+    )
+    within: span("1m", "24h") | None = Field(  # type: ignore[valid-type]
+        default=None,
+        description="The time in which they are lost. Default: 24h.",
+    )
+    after_pending: span("1s", "24h") | None = Field(  # type: ignore[valid-type]
+        default=None,
+        description="How long such replicas wait for a node of the class.",
+    )
+    then: Literal["Allow", "Prevent"] = Field(
+        default="Allow",
+        description="The mode after that. Allow: any node. Prevent: none of the class.",
+    )
+    return_after: span("1m", "24h") | None = Field(  # type: ignore[valid-type]
+        default=None,
+        description="How long until replicas that start again require the class again. It doubles "
+        "each time, up to a day. Default: 2h.",
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """Require a reason to fall back."""
+        counted = given.get("afterDisruptions") is not None
+        if not counted and given.get("afterPending") is None:
+            yield Problem(
+                (), "needs afterDisruptions or afterPending: give one of the two, or both"
+            )
+        if given.get("within") is not None and not counted:
+            yield Problem(("within",), "goes with afterDisruptions only: remove it, or give that")
+
+
+class PolicyCapacity(CapacitySetting):
+    """One mode of one capacity class, in a policy."""
+
+    fallback: Fallback | None = Field(
+        default=None,
+        description="When mode Constrain is given up, for pods of Fairlead's own controller.",
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """Check the weight, and reject a fallback where no nodes are required."""
+        yield from super().cross_check(given)
+        mode = given.get("mode")
+        if given.get("fallback") is not None and mode in MODES and not Mode(mode).requires:
+            yield Problem(
+                ("fallback",), f"is valid with mode {Mode.CONSTRAIN} only; the mode is {mode}"
+            )
+
+
+class SplitShare(PolicyCapacity):
     """The capacity of one share of a role's replicas."""
 
     mode: Annotated[Mode, enum_field(Mode)] = Field(
@@ -125,7 +195,10 @@ def _split_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(("split", at, "class"), "is in capacity too: keep one of the two")
 
 
-def _one_setting_a_class(settings: list[CapacitySetting]) -> list[CapacitySetting]:
+_Setting = TypeVar("_Setting", bound=CapacitySetting)
+
+
+def _one_setting_a_class(settings: list[_Setting]) -> list[_Setting]:
     return distinct(settings, [setting.class_name for setting in settings], ("class",), "the class")
 
 
@@ -221,10 +294,7 @@ class PlacementModel(Strict):
         "Requirements add missing keys, and reject another value.",
     )
     capacity: Annotated[list[CapacitySetting], AfterValidator(_one_setting_a_class)] | None = Field(
-        default=None,
-        description="The pod's modes of capacity classes. Defaults apply unless the pod "
-        "requests a mode of the class itself. Overrides apply, and remove what "
-        "contradicts them. Requirements reject a contradiction.",
+        default=None, description=_CAPACITY
     )
 
     @property
@@ -234,8 +304,16 @@ class PlacementModel(Strict):
         return all(is_empty(getattr(self, name)) for name in given)
 
 
+_Capacities: TypeAlias = Annotated[list[PolicyCapacity], AfterValidator(_one_setting_a_class)]
+
+
 class PolicyPlacement(PlacementModel):
     """The placement fields of one part of a policy."""
+
+    # Narrower than in the base, which mypy rejects of a list: models are never changed.
+    capacity: _Capacities | None = Field(  # type: ignore[assignment]
+        default=None, description=_CAPACITY
+    )
 
     split: Annotated[list[SplitShare], Field(min_length=1, max_length=16)] | None = Field(
         default=None,

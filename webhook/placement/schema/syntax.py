@@ -20,6 +20,7 @@ from webhook.dns_names import (
     is_subdomain,
 )
 from webhook.strict import Problem, own_error, quoted
+from webhook.times import SPAN_PATTERN, parse_span
 
 _NAME: Final = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _SYSCTL_WORD: Final = r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
@@ -227,6 +228,21 @@ def _checked_moment(text: str) -> str:
     if not _form.fullmatch(text):
         raise own_error(f"{quoted(text)} {IS_NO_MOMENT}")
     return text
+
+
+def span(least: str, most: str) -> Any:
+    """Return the type of a duration between two others."""
+
+    def check(text: str) -> str:
+        try:
+            found = parse_span(text)
+        except ValueError as error:
+            raise own_error(str(error)) from None
+        if not parse_span(least) <= found <= parse_span(most):
+            raise own_error(f"{text} is out of range: want {least} to {most}")
+        return text
+
+    return Annotated[str, AfterValidator(check), _schema(SPAN_PATTERN, 20, minLength=2)]
 
 
 Moment = Annotated[

@@ -22,6 +22,7 @@ from webhook.placement.schema.syntax import (
 )
 from webhook.policy.conditions import FIELDS
 from webhook.policy.model import ALL, PARTS, POLICY_NAME_PATTERN, REASON_PATTERN
+from webhook.times import SPAN_PATTERN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -123,7 +124,7 @@ FORMS: Final[Mapping[str, tuple[Rule, ...]]] = {
     "ExceptionSpec.until": (_MOMENT,),
     "ExceptionSpec.reason": (_REASON,),
     "CapacityClassSpec.complementOf": (_OBJECT_NAME,),
-    "CapacitySetting.class": (_OBJECT_NAME,),
+    "PolicyCapacity.class": (_OBJECT_NAME,),
     "SplitShare.class": (_OBJECT_NAME,),
     "Toleration.key": (_KEY,),
     "TopologySpreadConstraint.topologyKey": (_KEY,),
@@ -246,6 +247,35 @@ _SHARE: Final = (
     ),
 )
 
+_GIVES_UP: Final = Rule(
+    f"!has(self.fallback) || !has(self.mode) || self.mode == '{Mode.CONSTRAIN}'",
+    f"is valid with mode {Mode.CONSTRAIN} only: remove it, or change the mode",
+    at=".fallback",
+)
+_FALLBACK: Final = (
+    Rule(
+        "has(self.afterDisruptions) || has(self.afterPending)",
+        "needs afterDisruptions or afterPending: give one, or both",
+    ),
+    Rule(
+        "!has(self.within) || has(self.afterDisruptions)",
+        "goes with afterDisruptions only: remove it, or give that",
+        at=".within",
+    ),
+)
+
+
+def _span(least: str) -> tuple[Rule, ...]:
+    held = f"duration(self) >= duration('{least}') && duration(self) <= duration('24h')"
+    return (
+        Rule(
+            f"self.matches('^{SPAN_PATTERN}$') && {held}",
+            f"is not a duration of {least} to 24h: give one such as 90s, 15m or 1h30m",
+            form=f"^{SPAN_PATTERN}$",
+        ),
+    )
+
+
 _ROLLED_OUT: Final = Rule(
     "!has(self.rollout) || !has(self.enforcement) || self.enforcement != 'Audit'",
     "means nothing under enforcement: Audit, which changes no pod anywhere: leave out one of the "
@@ -259,7 +289,12 @@ _OWN: Final[Mapping[str, tuple[Rule, ...]]] = {
     "PolicySpec.exclude": (_EXCLUDES,),
     "Defaults": (*_own_keys(), *_SPLIT),
     "PlacementSettings": (*_own_keys(), *_SPLIT),
-    "SplitShare": _SHARE,
+    "SplitShare": (*_SHARE, _GIVES_UP),
+    "PolicyCapacity": (*PLACEMENT["CapacitySetting"], _GIVES_UP),
+    "Fallback": _FALLBACK,
+    "Fallback.within": _span("1m"),
+    "Fallback.afterPending": _span("1s"),
+    "Fallback.returnAfter": _span("1m"),
     names.CLASS_KIND: (_NAMED, _OWN_COMPLEMENT),
     "CapacityClassSpec": _CLASS,
     "Shape": (_SHAPE,),

@@ -1,0 +1,107 @@
+"""A fallback: when the nodes of a class are no longer required, by what happened before.
+
+A history has events, not a state: what a policy makes of them is computed here, and so a policy
+may change. The controller counts, the webhook decides.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import orjson
+
+from webhook.times import format_span, parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from webhook.placement.capacity import Mode
+
+# The longest time until a return.
+LONGEST: Final = timedelta(days=1)
+
+
+class Event(NamedTuple):
+    """Nodes of a class were lost or, if `waited` is not None, did not come for so many seconds."""
+
+    capacity: str
+    time: datetime
+    waited: int | None = None
+
+
+class History(NamedTuple):
+    """What happened to replicas that restart together, until their latest start."""
+
+    as_of: datetime
+    events: tuple[Event, ...] = ()
+
+
+class Fallback(NamedTuple):
+    """The rule of one capacity setting; each of `disruptions` and `pending` is None if unset."""
+
+    then: Mode
+    disruptions: int | None
+    within: timedelta
+    pending: timedelta | None
+    return_after: timedelta
+
+    def lasts_until(self, capacity: str, history: History) -> datetime | None:
+        """Return until when the mode is `then`; None if it is not."""
+        end, times, recent = None, 0, list[datetime]()
+        for event in sorted(history.events, key=lambda each: each.time):
+            if event.capacity != capacity or (end is not None and event.time < end):
+                continue
+            if event.waited is not None:
+                falls = self.pending is not None and event.waited >= self.pending.total_seconds()
+            else:
+                recent = [each for each in recent if event.time - each <= self.within]
+                recent.append(event.time)
+                falls = self.disruptions is not None and len(recent) >= self.disruptions
+            if falls:
+                end = event.time + min(self.return_after * 2 ** min(times, 20), LONGEST)
+                times, recent = times + 1, []
+        return end if end is not None and history.as_of < end else None
+
+    @property
+    def words(self) -> str:
+        """When it applies: after 3 disruptions within 6h, or 20m without a node."""
+        parts = []
+        if self.disruptions is not None:
+            noun = "disruption" if self.disruptions == 1 else "disruptions"
+            within = format_span(self.within.total_seconds())
+            parts.append(f"{self.disruptions} {noun} within {within}")
+        if self.pending is not None:
+            parts.append(f"{format_span(self.pending.total_seconds())} without a node")
+        return f"after {', or '.join(parts)}"
+
+
+def parse_history(text: str) -> History:
+    """Parse the annotation of a pod. Raises ValueError."""
+    try:
+        found = orjson.loads(text)
+        return History(
+            parse_time(found["asOf"]),
+            tuple(
+                Event(str(each["class"]), parse_time(each["time"]), _seconds(each))
+                for each in found["events"]
+            ),
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"want asOf and events, each with class and time: {error}") from None
+
+
+def _seconds(event: dict[str, object]) -> int | None:
+    waited = event.get("waitedSeconds")
+    return int(str(waited)) if waited is not None else None
+
+
+def fallen(classes: Iterable[str], now: datetime) -> History:
+    """Return a history after which every fallback of these classes applies."""
+    waits = (Event(each, now, round(LONGEST.total_seconds())) for each in classes)
+    losses = [Event(each, now) for each in classes for _ in range(MOST_DISRUPTIONS)]
+    return History(now, (*losses, *waits))
+
+
+# The most disruptions that a fallback may wait for.
+MOST_DISRUPTIONS: Final = 10
