@@ -261,7 +261,7 @@ def _in_a_placement() -> Iterator[tuple[str, Json, Json, str]]:
     )
     first = {"class": "a", "mode": "Constrain"}
     counted = {"afterDisruptions": 2}
-    for at, wrong, right, words in (
+    for at, bad, good, says in (
         ("", {"then": "Prevent"}, {"afterPending": "20m"}, "needs afterDisruptions"),
         (
             ".within",
@@ -276,9 +276,9 @@ def _in_a_placement() -> Iterator[tuple[str, Json, Json, str]]:
         place = f"capacity[0].fallback{at}"
         yield (
             place,
-            {"capacity": [{**first, "fallback": wrong}]},
-            {"capacity": [{**first, "fallback": right}]},
-            words,
+            {"capacity": [{**first, "fallback": bad}]},
+            {"capacity": [{**first, "fallback": good}]},
+            says,
         )
     yield (
         "capacity[0].fallback",

@@ -155,12 +155,9 @@ CLASS_NAMES = ("spot", "on-demand", "pool-b", "old")
 
 
 # Whatever can be lost was lost.
-HISTORY = json.dumps(
-    {
-        "asOf": "2026-06-01T11:00:00Z",
-        "events": [{"class": each, "time": "2026-06-01T10:59:00Z"} for each in CLASS_NAMES],
-    }
-)
+EVENTS = [{"class": each, "time": "2026-06-01T10:59:00Z"} for each in CLASS_NAMES]
+HISTORY = json.dumps({"asOf": "2026-06-01T11:00:00Z", "events": EVENTS})
+HISTORIED: Json = {"annotations": {names.HISTORY: HISTORY}}
 
 
 @st.composite
@@ -173,12 +170,11 @@ def pods(draw: st.DrawFn) -> Json:
     if draw(st.booleans()):
         labels["stage"] = draw(one("debug", "prod"))
     labels |= draw(one({}, *REPLICAS))
-    metadata: Json = {"name": "p", "labels": labels}
+    metadata: Json = {"name": "p", "labels": labels, **draw(one({}, {}, HISTORIED))}
     if draw(st.integers(0, 3)) == 0:
         mode = draw(one("Allow", "Prefer", "Constrain", "Prevent", "None"))
-        metadata["annotations"] = {names.CAPACITY: f"{draw(one(*CLASS_NAMES))}={mode}"}
-    if draw(st.integers(0, 2)) == 0:
-        metadata.setdefault("annotations", {})[names.HISTORY] = HISTORY
+        asked = {names.CAPACITY: f"{draw(one(*CLASS_NAMES))}={mode}"}
+        metadata["annotations"] = metadata.get("annotations", {}) | asked
     spec: Json = {"containers": [{"name": "main", "image": "i"}], "priority": 0}
     if draw(st.integers(0, 3)) == 0:
         labels |= {names.KUEUE_PODSET: "main", names.KUEUE_QUEUE: "q"}
