@@ -140,6 +140,21 @@ TAINT_UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 # Set by the cloud's node controller while the machine is off, and removed once it is ready
 # (k8s.io/cloud-provider, controllers/nodelifecycle).
 TAINT_SHUTDOWN: Final = "node.cloudprovider.kubernetes.io/shutdown"
+# By which clouds and autoscalers announce that they take a node away, before its kubelet is silent:
+# a cordon, Karpenter, the cluster autoscaler, AWS' node termination handler, AKS' remediator, GKE.
+TAINTS_LEAVING: Final = frozenset(
+    {
+        "node.kubernetes.io/unschedulable",
+        "karpenter.sh/disrupted",
+        "ToBeDeletedByClusterAutoscaler",
+        "aws-node-termination-handler/spot-itn",
+        "aws-node-termination-handler/rebalance-recommendation",
+        "aws-node-termination-handler/scheduled-maintenance",
+        "aws-node-termination-handler/asg-lifecycle-termination",
+        "remediator.kubernetes.azure.com/unschedulable",
+        "cloud.google.com/impending-node-termination",
+    }
+)
 # Set by an administrator who knows that the machine is off: PodGC then force-deletes its pods.
 TAINT_OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 

@@ -304,7 +304,7 @@ def placements(draw: st.DrawFn, part: str) -> Json:
                 unique_by=lambda setting: str(setting["class"]),
             )
         )
-        result["capacity"] = [draw(with_fallback(each)) for each in settings]
+        result["capacity"] = settings
     if draw(st.integers(0, 4)) == 0:
         result["topologySpreadConstraints"] = _by_pair(draw(some(spread_constraints, 2)))
     for field, values in (
@@ -348,6 +348,8 @@ def policies(
     chosen = draw(st.lists(one(*parts), min_size=1, max_size=2, unique=True))
     for part in chosen:
         spec[part] = draw(placements(part))
+        if "capacity" in spec[part]:
+            spec[part]["capacity"] = [draw(with_fallback(each)) for each in spec[part]["capacity"]]
     if draw(st.integers(0, 3)) == 0:
         taken = {each["class"] for each in spec[chosen[0]].get("capacity", ())}
         spec[chosen[0]]["split"] = draw(splits([each for each in CLASS_NAMES if each not in taken]))

@@ -100,17 +100,17 @@ spec:
     capacity:
     - {class: spot, mode: Prefer, weight: 80}
     - {class: on-demand, mode: Allow}
+    split:
+    - {class: reserved, mode: Prefer, weight: 5, count: 2}
+    - {class: burst, percent: 30}
     - class: big
-      mode: Constrain
+      percent: 10
       fallback:
         afterDisruptions: 3
         within: 6h
         afterPending: 20m
         then: Prevent
         returnAfter: 1h30m
-    split:
-    - {class: reserved, mode: Prefer, weight: 5, count: 2}
-    - {class: burst, percent: 30}
     - {class: reserved}
   requirements:
     labels: {team: vision}

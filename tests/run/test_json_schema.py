@@ -24,7 +24,16 @@ SCHEMA = schema()
 VALIDATOR = Draft202012Validator(SCHEMA)
 # Fields that no Run writes: the status, and what the API server adds to the metadata.
 NOT_WRITTEN = (
-    *("RunStatus", "RoleStatus", "Recovering", "Incident", "LastFailure", "Condition"),
+    *(
+        "RunStatus",
+        "RoleStatus",
+        "Recovering",
+        "ReplicaHistory",
+        "HistoryEvent",
+        "Incident",
+        "LastFailure",
+        "Condition",
+    ),
     "RunMetadata",
 )
 

@@ -142,6 +142,7 @@ class Nodes:
             watched.has_taint(names.TAINT_SHUTDOWN),
             interruptible,
             of,
+            leaving=watched.node.unschedulable or any(map(watched.has_taint, names.TAINTS_LEAVING)),
         )
 
     def _interruptible(self, node: Node) -> tuple[bool, str]:

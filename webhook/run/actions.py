@@ -62,11 +62,15 @@ class DeleteDeployment:
 
 @dataclass(frozen=True, slots=True)
 class CreatePod:
-    """Create one replica's pod. A 409 for a pod of the run itself is success."""
+    """Create one replica's pod. A 409 for a pod of the run itself is success.
+
+    history: the text of its annotation; empty for none.
+    """
 
     role: str
     index: int
     attempt: int
+    history: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ _OF_THE_STATUS: Final = (
     "RunStatus",
     "RoleStatus",
     "Recovering",
+    "ReplicaHistory",
+    "HistoryEvent",
     "Incident",
     "LastFailure",
     "Condition",

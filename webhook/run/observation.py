@@ -216,7 +216,9 @@ def _read_pod(
         reason=sys.intern(status.get("reason") or ""),
         message=_text(status.get("message")),
         disruption=_disruption(conditions.get("DisruptionTarget")),
-        unscheduled=_unscheduled(conditions.get("PodScheduled")),
+        unscheduled=(unscheduled := _unscheduled(conditions.get("PodScheduled"))),
+        unscheduled_since=_since(conditions["PodScheduled"]) if unscheduled else "",
+        fallback=_fallback(metadata),
         waiting=containers.waiting(),
         exit=containers.exit() if phase in ("Succeeded", "Failed") else None,
         running_since=containers.running_since(),
@@ -312,6 +314,26 @@ def _deleted_at(metadata: Mapping[str, Any]) -> str:
 def _half_deleted(metadata: Mapping[str, Any]) -> bool:
     ends = metadata.get("deletionTimestamp") and not metadata.get("finalizers")
     return bool(ends) and not metadata.get("deletionGracePeriodSeconds")
+
+
+def _since(condition: Mapping[str, Any]) -> str:
+    return condition.get("lastTransitionTime") or ""
+
+
+def _fallback(metadata: Mapping[str, Any]) -> tuple[tuple[str, int | None], ...]:
+    """Return the classes that the webhook's stamp says the pod requires for now."""
+    text = (metadata.get("annotations") or {}).get(names.PLACEMENT) or ""
+    if '"fallback"' not in text:
+        return ()
+    try:
+        found = orjson.loads(text)["fallback"]
+        return tuple(
+            (sys.intern(name), most)
+            for name, most in sorted(found.items())
+            if most is None or isinstance(most, int)
+        )
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        return ()  # not the webhook's
 
 
 def _text(message: str | None) -> str:

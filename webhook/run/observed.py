@@ -67,6 +67,11 @@ class OwnedPod:
     """When its main container started, RFC 3339; empty before."""
     init_since: str = ""
     """When its first init container started, RFC 3339; empty before, and without one."""
+    unscheduled_since: str = ""
+    """Since when, RFC 3339."""
+    fallback: tuple[tuple[str, int | None], ...] = ()
+    """The classes that it requires until policies give them up, each with the seconds for which it
+    may wait for a node; None if waiting is no reason. As the webhook wrote them."""
     gates: int = 0
     """How many scheduling gates hold it back."""
     restarts: int = 0
@@ -107,6 +112,8 @@ class NodeHealth(NamedTuple):
     """True if the node may be interrupted at any time, according to the capacity classes."""
     capacity_class: str = ""
     """The class that sets this; empty if none does."""
+    leaving: bool = False
+    """True if it is cordoned, or a cloud or an autoscaler announces that it takes it away."""
     off: bool = False
     """True if it was read live just now, and is shut down, or gone for long enough: no kubelet
     confirms the end of its pods any more."""

@@ -201,12 +201,15 @@ class Plan:
         name: str = next(iter(self.templates.values())).main["name"]
         return name
 
-    def pod(self, role: str, index: int, attempt: int) -> JsonObject:
+    def pod(self, role: str, index: int, attempt: int, history: str = "") -> JsonObject:
         """Return the v1.Pod of one replica."""
         name = self.gang.pod(role, index)
-        return self.template_cache(role, index).pod(
+        pod = self.template_cache(role, index).pod(
             name, index, attempt, self.replica_env(role, index)
         )
+        if history:
+            pod["metadata"]["annotations"][names.HISTORY] = history
+        return pod
 
     def template_cache(self, role: str, index: int) -> PodTemplateCache:
         """Return the parts that the replica shares with equal replicas."""

@@ -11,6 +11,7 @@ from webhook.crd import conditions as crd_conditions
 from webhook.crd.conditions import ConditionUpdate
 from webhook.run import incidents
 from webhook.run.actions import Announcement
+from webhook.run.history import first_to_give_up
 from webhook.run.incidents import describe_trouble
 from webhook.run.restarts import entries_by_index
 from webhook.shortening import cut
@@ -83,6 +84,9 @@ def describe_progress(
     lost = on_lost_nodes(on_lost, desired)
     refused = refused_creations(observed.refusals)
     unscheduled = unschedulable(alive, desired)
+    if unscheduled and (end := first_to_give_up(facts)):
+        until = f"; if that lasts until {to_second(end[0])}, class {end[1]} is given up"
+        unscheduled = unscheduled._replace(message=unscheduled.message + until)
     waiting = waiting_containers(alive, desired)
     terminating_pods = terminating(facts)
     phase = _phase(facts, counted, needed)
@@ -324,6 +328,16 @@ def make_announcements(
         *_announce_change(run, status, down),
         *_announce_hindrance(run, status, hindrance),
     )
+
+
+def announce_given_up(moved: Sequence[OwnedPod]) -> Iterator[Announcement]:
+    """Yield an Event for the pods that waited for a class for as long as its policy allows."""
+    if moved:
+        waits = {each: most for pod in moved for each, most in pod.fallback if most is not None}
+        of = ", ".join(f"{name} for {format_span(most)}" for name, most in sorted(waits.items()))
+        pods = moved[0].name + (f" and {len(moved) - 1} more" if len(moved) > 1 else "")
+        what = f"{pods} waited for a node of class {of}: created again without requiring it"
+        yield Announcement("Normal", "GaveUpClass", what)
 
 
 def _announce_start(run: Run, status: RunStatus) -> Iterator[Announcement]:

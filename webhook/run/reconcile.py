@@ -26,9 +26,11 @@ from webhook.run.actions import (
     RestoreKeys,
 )
 from webhook.run.facts import collect_facts
+from webhook.run.history import annotation_of, first_to_give_up
 from webhook.run.model import LastFailure
 from webhook.run.progress import (
     active_status,
+    announce_given_up,
     describe_progress,
     ended_status,
     make_announcements,
@@ -224,6 +226,8 @@ def _reconcile_active(
     left = incidents.seconds_until_decided(counted.incidents, now, terms.incident_window)
     if left is not None:
         steps.wait(left)
+    if waiting := first_to_give_up(facts):
+        steps.wait(max(0.0, (waiting[0] - now).total_seconds()))
     for one in facts.values():
         for each in one.lost.values():
             if each.node.trouble == "NodeGone" and not each.node.off:
@@ -232,7 +236,10 @@ def _reconcile_active(
     return Outcome(
         status,
         tuple(steps.actions),
-        announcements=make_announcements(run, status, counted.down, progress.hindrance),
+        announcements=(
+            *make_announcements(run, status, counted.down, progress.hindrance),
+            *announce_given_up(counted.moved),
+        ),
         after=seconds_until_due(run, steps.after, counted, now),
     )
 
@@ -284,8 +291,9 @@ def _next_steps(
                 steps.wait(left)
             else:
                 steps.actions += _deletion(one, index, pod)
-        if counted.roles[role].attempt != one.before.attempt:
-            # A restart proceeds only after the API server has stored the new attempt.
+        after = counted.roles[role]
+        if (after.attempt, after.history) != (one.before.attempt, one.before.history):
+            # Pods are created only after the API server has stored what they are created with.
             continue
         if held := _awaited_roles(spec, role, facts):
             steps.held[role] = held
@@ -299,7 +307,8 @@ def _next_steps(
                 steps.wait(0.0)
                 break
             else:
-                steps.actions.append(CreatePod(role, index, one.before.attempt))
+                history = annotation_of(one.before.history, index)
+                steps.actions.append(CreatePod(role, index, one.before.attempt, history))
                 created += 1
     if not created or observed.refusals:
         steps.actions += _open_service(observed)

@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.backoff import GONE_AFTER, INCIDENT_WINDOW, RESTART_DELAYS
 from webhook.run.failure import Failure, may_restart
+from webhook.run.history import History
 from webhook.run.incidents import decide_incidents
 from webhook.run.model.status import Recovering, format_intervals, parse_intervals
 from webhook.times import elapsed, to_microsecond
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from webhook.backoff import Delays
     from webhook.run.facts import DownReplica, RoleFacts
     from webhook.run.incidents import IncidentDecision
     from webhook.run.model import Incident, RoleStatus, Run
-    from webhook.run.observed import Observed
+    from webhook.run.observed import Observed, OwnedPod
 
 # Seconds without a failure after which a replica's backoff is reset.
 STABLE: Final = 600.0
@@ -58,6 +59,7 @@ class Counted:
     down: replicas counted now, the cause first.
     incidents: the updated incidents; decided: those of them that were decided now.
     refused: a replica whose pods kubelets rejected too often, or None.
+    moved: pods without a node that are created again, because they have waited for long enough.
     """
 
     roles: Mapping[str, RoleStatus]
@@ -65,6 +67,7 @@ class Counted:
     incidents: tuple[Incident, ...] = ()
     decided: tuple[Incident, ...] = ()
     refused: DownReplica | None = None
+    moved: tuple[OwnedPod, ...] = ()
 
 
 def count_down(
@@ -105,7 +108,31 @@ def count_down(
         for one in unit
     }
     refused = next((each for each in down if _is_refused_too_often(roles[each.role], each)), None)
-    return Counted(roles, tuple(down), decision.incidents, decision.decided, refused)
+    moved: list[OwnedPod] = []
+    resumed = run.status.phase == "Suspended" and not run.spec.suspend
+    for unit, _ in chosen:
+        history = History(unit, together=together, now=now)
+        again = history.record(observed, decision.decided, resumed=resumed)
+        moved += again
+        for one in unit:
+            roles[one.role] = _without(
+                roles[one.role], [pod for pod in again if pod.role == one.role]
+            ).model_copy(update={"history": history.of_role(one)})
+    return Counted(roles, tuple(down), decision.incidents, decision.decided, refused, tuple(moved))
+
+
+def _without(status: RoleStatus, moved: Sequence[OwnedPod]) -> RoleStatus:
+    """Return the status with pods that are deleted next, and are no restart."""
+    if not moved:
+        return status
+    active = parse_intervals(status.active_indexes) - {pod.index for pod in moved}
+    uids = {*status.counted_uids, *(pod.uid for pod in moved)}
+    return status.model_copy(
+        update={
+            "active_indexes": format_intervals(active),
+            "counted_uids": tuple(sorted(uids)),
+        }
+    )
 
 
 def suspended_role(counted: RoleStatus) -> RoleStatus:

@@ -22,6 +22,7 @@ _REMEMBERED: Final = (
     "countedUIDs",
     "countedRestarts",
     "recovering",
+    "history",
 )
 
 
@@ -44,6 +45,28 @@ class Recovering(Reported):
         default=None, description="The time until the restart, from `since`."
     )
     since: Time = Field(description="The last time that the replicas went down.")
+
+
+class HistoryEvent(Reported):
+    """Nodes of a class were lost under replicas, or did not come for them."""
+
+    capacity_class: str = Field(
+        validation_alias="class",
+        serialization_alias="class",
+        description="The capacity class that the replicas required.",
+    )
+    time: Time = Field(description="When it was seen.")
+    waited_seconds: int | None = Field(
+        default=None, description="How long they had waited for a node; without it, one was lost."
+    )
+
+
+class ReplicaHistory(Reported):
+    """What happened to replicas, by which policies may give up a class."""
+
+    indexes: Indexes = Field(description="The indexes of the replicas, as intervals.")
+    as_of: Time = Field(description="Their latest start. Later events count at the next one.")
+    events: tuple[HistoryEvent, ...] = Field(description="The events of a week, the latest last.")
 
 
 class RoleStatus(Reported):
@@ -90,6 +113,10 @@ class RoleStatus(Reported):
     )
     recovering: tuple[Recovering, ...] = Field(
         default=(), description="Replicas that went down and are not stable yet."
+    )
+    history: tuple[ReplicaHistory, ...] = Field(
+        default=(),
+        description="What happened to replicas whose policies have a fallback.",
     )
 
 

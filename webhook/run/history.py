@@ -1,0 +1,190 @@
+"""What happened to replicas before: lost nodes and waits, by the class that their pods required.
+
+The webhook decides by it whether they still require that class (placement/fallback.py), and marks
+each pod with the classes for which it wants to know. A pod is created with the history of all that
+restarts with it, as of their latest start, so that these decide alike. Only what a node caused
+counts: nobody gets other nodes by deleting pods.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+import orjson
+
+from webhook.run.model.status import (
+    HistoryEvent,
+    ReplicaHistory,
+    format_intervals,
+    parse_intervals,
+)
+from webhook.times import elapsed, parse_time, to_microsecond
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from webhook.run.facts import DownReplica, RoleFacts
+    from webhook.run.model import Incident
+    from webhook.run.observed import Observed, OwnedPod
+
+# Days for which an event is kept, and the most of one replica, and of one role.
+_KEPT_DAYS: Final = 7.0
+_MOST: Final = 50
+_MOST_OF_ROLE: Final = 2000
+# Reasons of disruptions that only who has rights on nodes can cause: from the node controller,
+# the taint manager, PodGC and the kubelet, and as this controller finds them.
+_BY_NODE: Final = frozenset(
+    {
+        *("NodeGone", "NodeShutdown", "NodeNotReady", "NodeLost", "Shutdown", "Terminated"),
+        *("TerminationByKubelet", "DeletionByTaintManager", "DeletionByPodGC"),
+    }
+)
+# A drain, or a person: it counts if the node is being taken away.
+_EVICTED: Final = "EvictionByEvictionAPI"
+
+
+class History:
+    """The histories of the replicas of a restart unit, during one reconcile.
+
+    `together`: all replicas of the roles restart together, and have one history.
+    """
+
+    def __init__(self, unit: Sequence[RoleFacts], *, together: bool, now: datetime) -> None:
+        self._unit = unit
+        self._together = together
+        self._now = now
+        self._at = to_microsecond(now)
+        self._entries: dict[tuple[str, int], ReplicaHistory] = {
+            self._key(one.role, index): entry
+            for one in unit
+            for entry in one.before.history
+            for index in parse_intervals(entry.indexes)
+        }
+
+    def _key(self, role: str, index: int) -> tuple[str, int]:
+        return ("", 0) if self._together else (role, index)
+
+    def record(
+        self, observed: Observed, decided: Iterable[Incident], *, resumed: bool
+    ) -> Sequence[OwnedPod]:
+        """Record what happened until now; return the pods without a node to create again."""
+        events: dict[tuple[str, int], dict[HistoryEvent, None]] = defaultdict(dict)
+        for role, index, capacity in self._losses(observed, decided):
+            event = HistoryEvent(capacity_class=capacity, time=self._at)
+            events[self._key(role, index)][event] = None
+        down = {self._key(each.role, each.index) for one in self._unit for each in one.down}
+        waits = {each: seconds for each, seconds in self._waits().items() if each[0] not in down}
+        for (key, capacity), seconds in waits.items():
+            event = HistoryEvent(capacity_class=capacity, time=self._at, waited_seconds=seconds)
+            events[key][event] = None
+        moved = [
+            pod
+            for one in self._unit
+            if waits
+            for pod in one.alive.values()
+            if not pod.node
+            and any((self._key(pod.role, pod.index), each) in waits for each, _ in pod.fallback)
+        ]
+        started = {*down, *(key for key, _ in waits)}
+        # What shows later than a start counts at the next one.
+        earlier = to_microsecond(self._now - timedelta(microseconds=1))
+        for key in {*events, *self._entries}:
+            before = self._entries.get(key) or ReplicaHistory(indexes="", as_of=earlier, events=())
+            self._entries[key] = ReplicaHistory(
+                indexes="",
+                as_of=self._at if resumed or key in started else before.as_of,
+                events=self._kept((*before.events, *events[key])),
+            )
+        return moved
+
+    def of_role(self, one: RoleFacts) -> tuple[ReplicaHistory, ...]:
+        """Return the histories of a role for its status; equal ones share an entry."""
+        groups: dict[tuple[str, tuple[HistoryEvent, ...]], list[int]] = defaultdict(list)
+        for index in range(one.spec.count) if self._entries else ():
+            entry = self._entries.get(self._key(one.role, index))
+            if entry and entry.events:
+                groups[entry.as_of, entry.events].append(index)
+        found = sorted(groups.items(), key=lambda item: item[0][0], reverse=True)
+        room, kept = _MOST_OF_ROLE, []
+        for (as_of, events), indexes in found:
+            room -= len(events)
+            if room >= 0:
+                text = format_intervals(indexes)
+                kept.append(ReplicaHistory(indexes=text, as_of=as_of, events=events))
+        return tuple(sorted(kept, key=lambda each: min(parse_intervals(each.indexes))))
+
+    def _losses(
+        self, observed: Observed, decided: Iterable[Incident]
+    ) -> Iterator[tuple[str, int, str]]:
+        """Yield role, index and class of each replica under which a node was lost."""
+        down = {each.name: each for one in self._unit for each in one.down}
+        for each in down.values():
+            if each.pod and each.pod.node and _caused_by_node(each, observed):
+                for capacity, _ in each.pod.fallback:
+                    yield each.role, each.index, capacity
+        # Nodes whose loss shows after the peers of their pods have failed.
+        late = {
+            each.replica
+            for each in decided
+            if each.cause == "Disruption" and each.reason in _BY_NODE and each.replica not in down
+        }
+        for one in self._unit if late else ():
+            for pod in one.there.values():
+                if pod.name in late:
+                    for capacity, _ in pod.fallback:
+                        yield pod.role, pod.index, capacity
+
+    def _waits(self) -> dict[tuple[tuple[str, int], str], int]:
+        """Return the seconds for which replicas have waited for a class, as long as they may."""
+        longest: dict[tuple[tuple[str, int], str], int] = {}
+        for one in self._unit:
+            for pod, capacity, end in _waiting(one):
+                if end <= self._now:
+                    key = self._key(pod.role, pod.index), capacity
+                    waited = int(elapsed(pod.unscheduled_since, self._now))
+                    longest[key] = max(waited, longest.get(key, 0))
+        return longest
+
+    def _kept(self, events: Iterable[HistoryEvent]) -> tuple[HistoryEvent, ...]:
+        oldest = self._now - timedelta(days=_KEPT_DAYS)
+        return tuple(each for each in events if parse_time(each.time) >= oldest)[-_MOST:]
+
+
+def annotation_of(history: Sequence[ReplicaHistory], index: int) -> str:
+    """Return the annotation of a replica's next pod; empty without a history."""
+    for entry in history:
+        if index in parse_intervals(entry.indexes):
+            events = [
+                each.model_dump(mode="json", by_alias=True, exclude_none=True)
+                for each in entry.events
+                if each.time <= entry.as_of
+            ]
+            return orjson.dumps({"asOf": entry.as_of, "events": events}).decode() if events else ""
+    return ""
+
+
+def first_to_give_up(facts: Mapping[str, RoleFacts]) -> tuple[datetime, str] | None:
+    """Return when the first pods are created again because they waited, and for which class."""
+    found = ((end, capacity) for one in facts.values() for _, capacity, end in _waiting(one))
+    return min(found, default=None)
+
+
+def _waiting(one: RoleFacts) -> Iterator[tuple[OwnedPod, str, datetime]]:
+    """Yield each pod that waits for a node of a class, and until when."""
+    for pod in one.alive.values():
+        if pod.unscheduled and pod.unscheduled_since and not pod.node:
+            for capacity, most in pod.fallback:
+                if most is not None:
+                    yield pod, capacity, parse_time(pod.unscheduled_since) + timedelta(seconds=most)
+
+
+def _caused_by_node(down: DownReplica, observed: Observed) -> bool:
+    if not down.failure.disruption:
+        return False
+    if down.failure.reason == _EVICTED and down.pod:
+        node = observed.node_health(down.pod)
+        return bool(node and (node.leaving or node.trouble))
+    return down.failure.reason in _BY_NODE
