@@ -129,6 +129,7 @@ def _without(status: RoleStatus, moved: Sequence[OwnedPod]) -> RoleStatus:
     uids = {*status.counted_uids, *(pod.uid for pod in moved)}
     return status.model_copy(
         update={
+            "active": status.active - len(moved),
             "active_indexes": format_intervals(active),
             "counted_uids": tuple(sorted(uids)),
         }

@@ -25,6 +25,15 @@ def role_of(status: Json, role: str) -> Json:
     return found
 
 
+def waits_of(role: Json) -> dict[int, list[Json]]:
+    """The waits that a role's status tells of, by index."""
+    found: dict[int, list[Json]] = {}
+    for entry in role.get("history", ()):
+        waits = [each for each in entry["events"] if "waitedSeconds" in each]
+        found |= dict.fromkeys(indexes(entry["indexes"]), waits)
+    return found
+
+
 @dataclass
 class Books:
     """One run's past, as far as it was written.
@@ -60,10 +69,25 @@ class Books:
         mine = self.ledger.fates.values()
         return [fate for fate in mine if fate.pod.run_uid == self.run_uid]
 
+    def moved(self, old: Json, new: Json) -> list[Fate]:
+        """The pods that are to be created again, because they have waited for a node."""
+        before, after = waits_of(old), waits_of(new)
+        fates = self.newly_counted(old, new)
+        return [
+            fate
+            for fate in fates
+            if len(after.get(fate.pod.index, ())) > len(before.get(fate.pod.index, ()))
+        ]
+
     def newly_counted(self, old: Json, new: Json) -> list[Fate]:
         """The pods whose uids a role's status names for the first time."""
         uids = set(new.get("countedUIDs", ())) - set(old.get("countedUIDs", ()))
         return [self.ledger.fates[uid] for uid in sorted(uids)]
+
+    def newly_ended(self, old: Json, new: Json) -> list[Fate]:
+        """Those of them that went down."""
+        moved = [fate.pod.uid for fate in self.moved(old, new)]
+        return [fate for fate in self.newly_counted(old, new) if fate.pod.uid not in moved]
 
     def newly_missed(self, old: Json, new: Json) -> list[int]:
         """Indexes that were active, are not any more, and did not end as a pod that is named."""

@@ -31,7 +31,10 @@ class Cluster:
         """One step of a pod's way: bound, running, ready."""
         if pod.over or not self._kubelet_reaches(pod) or pod.name not in self.server.pods:
             return
-        if not pod.node:
+        if not pod.node and pod.fallback and self.server.sold_out:
+            if pod.unscheduled is None:
+                self._change(pod, unscheduled=self.server.now)
+        elif not pod.node:
             there = self.server.nodes
             nodes = [
                 node
@@ -235,6 +238,9 @@ class Cluster:
             self.untaint(node)
         self.vacate()
         self.server.quota_used_up = False
+        # Nodes of the class never come for those that give it up.
+        waits = self.server.rule is not None and self.server.rule.pending is not None
+        self.server.sold_out = self.server.sold_out and waits
         for pod in list(self.server.pods.values()):
             if pod.going is not None:
                 self.finish_going(pod, None)

@@ -63,6 +63,7 @@ class Executor:
             role=action.role,
             index=action.index,
             attempt=action.attempt,
+            history=action.history,
             created=self.server.now,
         )
         try:

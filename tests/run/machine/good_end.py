@@ -10,7 +10,7 @@ from tests.run.machine.controller import Controller
 from tests.run.machine.decisions import AFTER
 from tests.run.machine.server import Server
 from tests.run.machine.specs import finishing_role
-from tests.run.machine.things import ENDED, RunThing, seconds
+from tests.run.machine.things import ENDED, Pod, RunThing, seconds
 
 # Rounds of: the world goes one step, the controller does all that is due. Each backoff is a round.
 ROUNDS = 150
@@ -80,9 +80,25 @@ def _woken_in_time(server: Server, run: RunThing, due: float | None) -> None:
     times = []
     if "activeDeadlineSeconds" in run.spec and "startTime" in run.status:
         times.append(seconds(run.status["startTime"]) + run.spec["activeDeadlineSeconds"])
+    times += [
+        pod.unscheduled + most
+        for pod in server.pods.values()
+        if pod.run_uid == run.uid and pod.unscheduled is not None and not pod.node
+        for _, most in pod.fallback
+        if most is not None
+        and pod.going is None
+        and pod.uid not in role_counted(run, pod)
+        and pod.unscheduled + most > server.now + 1
+    ]
     # Texts of times have microseconds.
     times += [at for at in _backoffs(server, run) if at > server.now + 0.001]
     assert not times or (due is not None and due <= min(times) + 0.001), f"late: {due}, {times}"
+
+
+def role_counted(run: RunThing, pod: Pod) -> list[str]:
+    """The uids of pods that are counted already."""
+    found: list[str] = run.status.get("replicas", {}).get(pod.role, {}).get("countedUIDs", [])
+    return found
 
 
 def _backoffs(server: Server, run: RunThing) -> Iterator[float]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import NamedTuple
 
 from tests.run.machine.cluster import NODES
 from tests.run.machine.ledger import NODE_REASONS
 from tests.run.machine.server import KINDS
+from webhook.placement.capacity import Mode
+from webhook.placement.fallback import Fallback
 
 
 class Happening(NamedTuple):
@@ -28,6 +31,15 @@ NODE_STORIES = (
     *("not ready", "registered again", "restarted"),
 )
 
+_RULE = Fallback(Mode.ALLOW, 1, timedelta(days=1), timedelta(seconds=60), timedelta(minutes=5))
+RULES = (
+    _RULE,
+    _RULE._replace(disruptions=None),
+    _RULE._replace(pending=None),
+    _RULE._replace(disruptions=2, pending=timedelta(seconds=1)),
+    None,
+)
+
 HAPPENINGS = (
     Happening("exits", 8, {"pod": SOME, "code": (1, 0, 0, 127, 128, 137)}),
     Happening("exits", 1, {"pod": SOME, "code": (137,), "word": ("OOMKilled",)}),
@@ -41,6 +53,8 @@ HAPPENINGS = (
     Happening("suspend", 1, {"name": ("one", "two"), "value": SELDOM}),
     Happening("suspend", 1, {"name": ("one",), "value": (False, True)}),
     Happening("delete", 1, {"kind": ("services", "configmaps", "deployments")}),
+    Happening("policy", 2, {"rule": RULES}),
+    Happening("stock", 3, {"sold_out": (False, True)}),
     Happening("quota", 1, {"used_up": SELDOM}),
     Happening("stranger", 1, {"name": ("", "", "one-worker-0", "one-master-0")}),
     Happening("garbage", 1, {}),

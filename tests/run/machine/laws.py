@@ -37,8 +37,9 @@ class Laws:
     def about_to(self, thing: RunThing, action: act.Action) -> None:
         """An action is about to be carried out."""
         match action:
-            case act.CreatePod(role, index, _):
+            case act.CreatePod(role, index, _, history):
                 self._creation(thing, role, index)
+                self._alike(thing, role, history)
             case act.DeletePod(name, uid):
                 pod = self.server.pods.get(name)
                 if pod is not None and pod.uid == uid:
@@ -84,6 +85,22 @@ class Laws:
         if thing.name + f"-{role}-{index}" not in self.server.pods:
             wait = books.wait_until(role, index)
             assert self.server.now >= wait - 0.001, f"{what}: before its backoff is over at {wait}"
+
+    def _alike(self, thing: RunThing, role: str, history: str) -> None:
+        """What restarts together is created with one history, but for what waited for a node.
+
+        A pod that has a node when the others give up keeps what it was created with.
+        """
+        scope, run = thing.spec.get("restartScope", "Replica"), self.server.runs.get(thing.name)
+        if scope == "Replica" or run is None or run.uid != thing.uid or not self.alone:
+            return
+        counted = self.of(thing.uid).counted
+        for pod in self.server.pods.values():
+            mine = pod.run_uid == thing.uid and (scope == "Run" or pod.role == role)
+            waits = not (pod.node or pod.over or pod.going is not None or pod.uid in counted)
+            if mine and waits and self.of(thing.uid).attempts.get(pod.role, 0) == pod.attempt:
+                told = pod.history, history
+                assert pod.history == history, f"{pod.name} and {role} have histories {told}"
 
     def _deletion(self, pod: Pod) -> None:
         books = self.of(pod.run_uid)

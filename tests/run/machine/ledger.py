@@ -111,6 +111,17 @@ class Ledger:
         pod = fate.pod
         return pod.started is not None and self.away.get(pod.node, -1.0) >= pod.started - 1
 
+    def lost_its_node(self, fate: Fate) -> bool:
+        """Whether a node took a pod away, or was lost or away while it was there."""
+        pod = fate.pod
+        by_node = ("TerminationByKubelet", "DeletionByTaintManager", "DeletionByPodGC")
+        return (
+            pod.reason in ("NodeLost", "Shutdown")
+            or (pod.target is not None and pod.target[0] in (*by_node, "EvictionByEvictionAPI"))
+            or pod.uid in self.dead
+            or (bool(pod.node) and self.away.get(pod.node, -1.0) >= pod.created)
+        )
+
     def living(self) -> list[Pod]:
         """Pods whose programs run, whether they are stored or not."""
         return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 
 from tests.run.machine.things import GRACE, Json, Node, Pod, RunThing, Thing, stamp
@@ -96,7 +97,10 @@ def _pod(thing: Pod) -> Json:
             "fairlead.dev/role": thing.role,
             "fairlead.dev/replica-index": str(thing.index),
         },
-        "annotations": {"fairlead.dev/attempt": str(thing.attempt)},
+        "annotations": {
+            "fairlead.dev/attempt": str(thing.attempt),
+            "fairlead.dev/placement": json.dumps({"fallback": dict(thing.fallback)}),
+        },
     }
     if thing.going is not None:
         # The API server writes the end of the grace period.
@@ -118,6 +122,16 @@ def _status(thing: Pod) -> Json:
                 "reason": reason,
                 "message": "told by the world",
                 "lastTransitionTime": stamp(since),
+            }
+        )
+    if thing.unscheduled is not None and not thing.node:
+        conditions.append(
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "Unschedulable",
+                "message": "0/2 nodes are available",
+                "lastTransitionTime": stamp(thing.unscheduled),
             }
         )
     status: Json = {"phase": thing.phase, "conditions": conditions}

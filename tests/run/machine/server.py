@@ -8,8 +8,10 @@ from typing import Any, TypeAlias
 
 from tests.run.machine.ledger import Ledger
 from tests.run.machine.things import GRACE, Json, Node, Pod, RunThing, Thing
+from webhook.placement.fallback import Fallback, parse_history
 
 Object: TypeAlias = Pod | RunThing | Thing | Node
+SPOT = "spot"
 KINDS = ("runs", "pods", "services", "configmaps", "deployments", "nodes")
 
 
@@ -40,6 +42,9 @@ class Server:
         self.stored: dict[str, dict[str, Any]] = {kind: {} for kind in (*KINDS, "secrets")}
         self.log: dict[str, list[Event]] = {kind: [] for kind in self.stored}
         self.quota_used_up = False
+        # The fallback of the policy in force, and whether there are no spot nodes to be had.
+        self.rule: Fallback | None = None
+        self.sold_out = False
 
     @property
     def runs(self) -> Mapping[str, RunThing]:
@@ -62,6 +67,8 @@ class Server:
             raise Refused("AlreadyExists")
         if kind == "pods" and self.quota_used_up:
             raise Refused("QuotaExceeded", f"pods {thing.name!r} is forbidden: exceeded quota")
+        if isinstance(thing, Pod):
+            thing = replace(thing, fallback=self._marks(thing))
         new = self._store(kind, replace(thing, uid=f"{kind[:-1]}-{self.version + 1}"))
         if isinstance(new, Pod):
             self.ledger.created(new)
@@ -131,6 +138,16 @@ class Server:
             self.change("runs", name, going=run.going if run.going is not None else self.now)
         elif run.going is None:
             self.remove("runs", name)
+
+    def _marks(self, pod: Pod) -> tuple[tuple[str, int | None], ...]:
+        """What the webhook writes: the class that the pod requires, unless that is given up."""
+        rule = self.rule
+        if rule is None or not pod.run_uid:
+            return ()
+        if pod.history and rule.lasts_until(SPOT, parse_history(pod.history)):
+            return ()
+        waits = rule.pending
+        return ((SPOT, None if waits is None else round(waits.total_seconds())),)
 
     def _store(self, kind: str, thing: Object) -> Any:
         self.version += 1

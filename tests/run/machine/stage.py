@@ -14,6 +14,7 @@ from tests.run.machine.ledger import Ledger
 from tests.run.machine.server import KINDS, Server
 from tests.run.machine.specs import needs_of
 from tests.run.machine.things import Json, Pod, RunThing
+from webhook.placement.fallback import Fallback
 
 
 class Stage:
@@ -112,6 +113,14 @@ class Stage:
             self.server.delete_run("one", thing.uid, foreground=foreground)
         elif thing is not None:
             self.server.remove(kind, "one")
+
+    def policy(self, rule: Fallback | None) -> None:
+        """An administrator changes the policy. Pods that are there stay as they are."""
+        self.server.rule = rule
+
+    def stock(self, sold_out: bool) -> None:
+        """There are no spot nodes any more, or there are again."""
+        self.server.sold_out = sold_out
 
     def quota(self, used_up: bool) -> None:
         """The namespace's quota of pods is used up, or is not any more."""

@@ -27,8 +27,10 @@ def check(books: Books, spec: RunSpec, old: Json, new: Json, now: float) -> None
     ended = [
         fate
         for role in spec.roles
-        for fate in books.newly_counted(role_of(old, role), role_of(new, role))
+        for fate in books.newly_ended(role_of(old, role), role_of(new, role))
     ]
+    for role in spec.roles:
+        _history(books, spec, role, role_of(old, role), role_of(new, role), now)
     for role in spec.roles:
         before, after = role_of(old, role), role_of(new, role)
         for count in SCOPE_COUNTS:
@@ -102,7 +104,7 @@ def _gauges(role: str, spec: RunSpec, after: Json) -> None:
 
 def _one_by_one(books: Books, spec: RunSpec, role: str, before: Json, after: Json) -> None:
     """Each end is counted once, as what it was, and nothing that has not happened."""
-    ends = books.newly_counted(before, after)
+    ends = books.newly_ended(before, after)
     for fate in ends:
         what = f"{fate.pod.name} ({fate.pod.uid}, {fate.word})"
         assert fate.pod.uid not in books.counted | books.used, f"{what} is counted again"
@@ -121,6 +123,30 @@ def _one_by_one(books: Books, spec: RunSpec, role: str, before: Json, after: Jso
         found = books.vanished(role, index)
         assert found, f"{role}-{index} is counted as vanished, and is not"
         books.used.add(found[0].pod.uid)
+
+
+def _history(books: Books, spec: RunSpec, role: str, before: Json, after: Json, now: float) -> None:
+    """A node was lost for each loss that a history tells of, and each wait was as long as it says.
+
+    So what a person deletes never counts.
+    """
+    unit = list(spec.roles) if spec.restart_scope == "Run" else [role]
+    for entry in after.get("history", ()):
+        assert seconds(entry["asOf"]) <= now + 0.001, "a start is still to come"
+        some = indexes(entry["indexes"]) if spec.restart_scope == "Replica" else (None,)
+        told = [each for each in entry["events"] if "waitedSeconds" not in each]
+        for index in some:
+            lives = [fate for each in unit for fate in books.fates(each, index)]
+            lost = [fate for fate in lives if books.ledger.lost_its_node(fate)]
+            assert len(told) <= len(lost), (
+                f"{role}-{index}: {told}, and {len(lost)} nodes were lost"
+            )
+    for fate in books.moved(before, after):
+        waited = now - (fate.pod.unscheduled if fate.pod.unscheduled is not None else now)
+        waits = [most for _, most in fate.pod.fallback if most is not None]
+        alone = spec.restart_scope == "Replica"
+        assert waits, f"{fate.pod} waits for nothing"
+        assert not alone or waited >= min(waits) - 1, f"{fate.pod} has not waited"
 
 
 def _charged_once(books: Books, spec: RunSpec, old: Json, new: Json, ended: list[Fate]) -> None:

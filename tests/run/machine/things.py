@@ -34,6 +34,8 @@ class Pod:
     code, word: the main container's exit code, and the runtime's word for it.
     target: reason of the DisruptionTarget condition and its time.
     going: when deletion was asked for.
+    history: what its annotation says; fallback: the classes that the webhook marked it with.
+    unscheduled: since when the scheduler finds no node for it.
     """
 
     name: str
@@ -55,6 +57,9 @@ class Pod:
     reason: str = ""
     target: tuple[str, float] | None = None
     going: float | None = None
+    history: str = ""
+    fallback: tuple[tuple[str, int | None], ...] = ()
+    unscheduled: float | None = None
 
     @property
     def over(self) -> bool:
