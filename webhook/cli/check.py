@@ -79,7 +79,7 @@ def command(
     print_notes(check_report.unknown_class_notes(given) if given else ())
     checked = check_report.check(given, datetime.now(UTC)) if given else None
     print_notes(check_report.unread_class_notes(checked) if checked else ())
-    print_notes(check_report.split_notes(checked) if checked else ())
+    print_notes(check_report.limits_of_policies(checked) if checked else ())
     if checked is None:
         where = ", ".join(map(str, paths))
         what = "objects" if where == "cluster" else "*.yaml, *.yml, *.json"

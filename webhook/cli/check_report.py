@@ -158,8 +158,8 @@ def unread_class_notes(checked: Checked) -> list[str]:
     ]
 
 
-def split_notes(checked: Checked) -> Iterator[str]:
-    """Yield a line for each policy with a split: what it does not do."""
+def limits_of_policies(checked: Checked) -> Iterator[str]:
+    """Yield a line for each policy with a split or a fallback: what it does not do."""
     for policy in checked.policies.policies if checked.policies else ():
         if len(policy.shares) > 1:
             text = "a run with restartScope: Run does not live longer by its other shares"
@@ -169,6 +169,11 @@ def split_notes(checked: Checked) -> Iterator[str]:
                     "controller have, or JobSet's: other pods are in the last share"
                 )
             yield f"policy {policy.name}: split: {text}"
+        if policy.has_fallback:
+            yield (
+                f"policy {policy.name}: fallback: it has no effect on pods that Fairlead's own "
+                "controller does not create, because they have no history"
+            )
 
 
 def lines(checked: Checked) -> Iterator[str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import enum
 import os
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
+from webhook.placement.fallback import MOST_DISRUPTIONS, assumed
 from webhook.settings import Number
 from webhook.times import parse_span
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from webhook.kube.client import Client
+    from webhook.placement.fallback import History
 
 
 class Cluster(enum.Enum):
@@ -99,6 +101,45 @@ class Duration(click.ParamType[timedelta]):
                 ctx,
             )
         return span
+
+
+class ClassHistory(click.ParamType[tuple[str, int, timedelta | None]]):
+    """What happened to pods on one class: CLASS=DISRUPTIONS[,pending=DURATION]."""
+
+    name = "history"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int, timedelta | None]:
+        """Parse the value; click reports an error."""
+        if isinstance(value, tuple):
+            return value
+        name, equal, rest = str(value).partition("=")
+        count, comma, pending = rest.partition(",pending=")
+        try:
+            if name and equal and count.isdecimal() and int(count) <= MOST_DISRUPTIONS:
+                return name, int(count), parse_span(pending) if comma else None
+            wanted = "CLASS=COUNT[,pending=TIME]"
+        except ValueError as error:
+            wanted = f"CLASS=COUNT[,pending=TIME] ({error})"
+        what = f"want {wanted}, of 0 to {MOST_DISRUPTIONS} lost nodes, such as spot=3"
+        return self.fail(f"{value!r}: {what}", param, ctx)
+
+
+HISTORY: Final[dict[str, Any]] = {
+    "multiple": True,
+    "type": ClassHistory(),
+    "metavar": "CLASS=COUNT[,pending=TIME]",
+    "help": "As if so many nodes of a class had been lost under the pods until now, and they had "
+    "waited so long for one, such as spot=3 or spot=0,pending=25m. Policies with a fallback "
+    "depend on it; only pods of Fairlead's own controller have a history. Repeatable.",
+}
+
+
+def history_of(given: Sequence[tuple[str, int, timedelta | None]]) -> History | None:
+    """Return the history of the option; None if it is not given."""
+    by_class = {name: (count, pending) for name, count, pending in given}
+    return assumed(datetime.now(UTC), by_class) if by_class else None
 
 
 def text(span: timedelta) -> str:

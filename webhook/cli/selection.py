@@ -10,12 +10,21 @@ import click
 
 from webhook.cli.dry_run import HELP, server_of
 from webhook.cli.exit_codes import UNKNOWN, errors_exit
-from webhook.cli.options import CLUSTER, WhereType, client_of, paths_of, usual_kubeconfig
+from webhook.cli.options import (
+    CLUSTER,
+    HISTORY,
+    WhereType,
+    client_of,
+    history_of,
+    paths_of,
+    usual_kubeconfig,
+)
 from webhook.cli.output import print_notes, say
 from webhook.settings import setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import timedelta
 
     from webhook.cli.live.focus import Focus
     from webhook.cli.live.live_objects import ObjectReference
@@ -79,6 +88,7 @@ class Selection:
         "which of these nodes the pods may run.",
     )
     dry_run: str | None = setting("--dry-run", type=click.Choice(["server"]), help=HELP)
+    history: tuple[tuple[str, int, timedelta | None], ...] = setting("--history", **HISTORY)
     fail_on: tuple[FailOn, ...] = setting(
         "--fail-on",
         multiple=True,
@@ -106,6 +116,8 @@ class Selection:
             raise click.UsageError("-f requires --policies PATH, or --policies cluster")
         if self.words and self.namespaces_file:
             raise click.UsageError("--namespaces is for -f: the cluster knows its namespaces")
+        if self.words and self.history:
+            raise click.UsageError("--history is for -f: a live pod has its own history")
         return bool(self.words)
 
 
@@ -136,7 +148,13 @@ def read_files(selection: Selection) -> Offline:
         nodes = read_nodes(selection.nodes)
     world = _with_given(known, offline) if known else offline.world
     cluster = replace(world.cluster, node=by_name(nodes))
-    world = replace(world, cluster=cluster, nodes=nodes, server=selection.server())
+    world = replace(
+        world,
+        cluster=cluster,
+        nodes=nodes,
+        server=selection.server(),
+        history=history_of(selection.history),
+    )
     return replace(offline, world=world, notes=notes)
 
 

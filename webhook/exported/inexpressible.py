@@ -68,6 +68,13 @@ def _of_policy(policy: Enforced) -> Iterator[str]:
             f"policy {policy.name.partition(' ')[0]}: split: a percentage depends on how many "
             "replicas a role has, which exported policies do not know; give count"
         )
+    for setting in policy.settings:
+        if isinstance(setting, CapacitySetting) and setting.fallback:
+            yield _describe_gap(
+                setting,
+                "a fallback depends on what happened before, which exported policies do not know; "
+                "leave it out, or serve the policies by the webhook",
+            )
     system = operating_system.required_system(policy.settings)
     if system is not None:
         yield (

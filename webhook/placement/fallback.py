@@ -14,12 +14,14 @@ import orjson
 from webhook.times import format_span, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from webhook.placement.capacity import Mode
 
 # The longest time until a return.
 LONGEST: Final = timedelta(days=1)
+# The most disruptions that a fallback may wait for.
+MOST_DISRUPTIONS: Final = 10
 
 
 class Event(NamedTuple):
@@ -96,12 +98,17 @@ def _seconds(event: dict[str, object]) -> int | None:
     return int(str(waited)) if waited is not None else None
 
 
-def fallen(classes: Iterable[str], now: datetime) -> History:
-    """Return a history after which every fallback of these classes applies."""
-    waits = (Event(each, now, round(LONGEST.total_seconds())) for each in classes)
-    losses = [Event(each, now) for each in classes for _ in range(MOST_DISRUPTIONS)]
+def assumed(now: datetime, classes: Mapping[str, tuple[int, timedelta | None]]) -> History:
+    """Return a history as of now: by class, how many nodes were lost, and how long one waited."""
+    losses = [Event(each, now) for each, (count, _) in classes.items() for _ in range(count)]
+    waits = [
+        Event(each, now, round(wait.total_seconds()))
+        for each, (_, wait) in classes.items()
+        if wait is not None
+    ]
     return History(now, (*losses, *waits))
 
 
-# The most disruptions that a fallback may wait for.
-MOST_DISRUPTIONS: Final = 10
+def fallen(classes: Iterable[str], now: datetime) -> History:
+    """Return a history after which every fallback of these classes applies."""
+    return assumed(now, dict.fromkeys(classes, (MOST_DISRUPTIONS, LONGEST)))

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from webhook.placement.bundle import Bundle
     from webhook.placement.capacity import CapacityClass
-    from webhook.placement.fallback import Fallback
     from webhook.placement.kueue import Flavor
     from webhook.placement.settings import MemberSetting, PlacementSetting
     from webhook.placement.split import Replica, Share
@@ -81,7 +80,12 @@ class Policy:
     @property
     def depends_on_replica(self) -> bool:
         """Whether its settings depend on more of a pod than whether it matches."""
-        return bool(self.shares) or any(map(_fallback_of, self.settings))
+        return bool(self.shares) or self.has_fallback
+
+    @property
+    def has_fallback(self) -> bool:
+        """Whether a class of its settings may be given up."""
+        return any(isinstance(each, CapacitySetting) and each.fallback for each in self.settings)
 
     def share(self, replica: Replica) -> int:
         """Return the position of a replica's share; 0 without a split."""
@@ -269,10 +273,6 @@ def _systems(policies: Sequence[Policy]) -> dict[int, tuple[int, str]]:
 
 def _varied(policies: Sequence[Policy]) -> frozenset[int]:
     return frozenset(at for at, policy in enumerate(policies) if policy.depends_on_replica)
-
-
-def _fallback_of(setting: PlacementSetting) -> Fallback | None:
-    return setting.fallback if isinstance(setting, CapacitySetting) else None
 
 
 class Compiler:

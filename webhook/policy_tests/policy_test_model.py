@@ -13,6 +13,7 @@ from pydantic_core import core_schema
 from webhook import names
 from webhook.evaluation.plugins import READ_BY_PLUGINS
 from webhook.placement import fields as placement
+from webhook.placement.fallback import MOST_DISRUPTIONS
 from webhook.placement.schema.placement import SETTABLE
 from webhook.placement.schema.scheduling import Taint, Toleration
 from webhook.placement.schema.syntax import (
@@ -23,6 +24,7 @@ from webhook.placement.schema.syntax import (
     NamespaceName,
     ObjectName,
     ResourceName,
+    span,
 )
 from webhook.pod_schema import field_checks, scheduling_rules, template_rules, text_rules
 from webhook.policy.yaml_tree import Disputed
@@ -284,6 +286,17 @@ class Expectation(Strict):
                     yield Problem((name,), f"nothing is placed with result: {result}")
 
 
+class ClassHistory(Strict):
+    """What happened to a pod's replica on nodes of one class until now."""
+
+    disruptions: int = Field(
+        default=0, ge=0, le=MOST_DISRUPTIONS, description="How many of its nodes were lost."
+    )
+    pending: span("1s", "24h") | None = Field(  # type: ignore[valid-type]
+        default=None, description="How long it has waited for such a node."
+    )
+
+
 class Case(Strict):
     """One test: a pod, where it comes from, and what must come out."""
 
@@ -298,6 +311,11 @@ class Case(Strict):
         default=None,
         description="When the pod comes: exceptions are in force until their end. Left out, none "
         "of them is in force.",
+    )
+    history: dict[ObjectName, ClassHistory] = Field(
+        default_factory=dict,
+        description="What happened to the pod's replica, by capacity class, as Fairlead's "
+        "controller says it: fallbacks of policies depend on it.",
     )
     user: str = Field(
         default="",

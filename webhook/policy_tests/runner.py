@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from webhook import names
@@ -13,11 +13,13 @@ from webhook.evaluation.plugins import UNREAD, inputs_among
 from webhook.evaluation.world import World
 from webhook.identity import identify, misread
 from webhook.placement import pod as pods_of
+from webhook.placement.fallback import assumed
 from webhook.placement.nodes import Node, by_name
 from webhook.placement.quantity import amount
 from webhook.policy_tests import load_tests, result
 from webhook.policy_tests.policy_test_model import WITHOUT_PLACEMENT
 from webhook.policy_tests.result import Failure, Verdict
+from webhook.times import parse_span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.admission.arrival import Arrival
     from webhook.admission.decision import Decision
     from webhook.evaluation.world import Evaluation
+    from webhook.placement.fallback import History
     from webhook.placement.shapes import Taint
     from webhook.policy.policy_set import PolicySet
     from webhook.policy_tests import policy_test_model
@@ -90,11 +93,22 @@ def _evaluate(case: Case, world: World, cluster: policy_test_model.Cluster | Non
         namespaces={case.namespace: {_NAMESPACE_NAME: case.namespace, **case.namespace_labels}},
         now=datetime.fromisoformat(case.now) if case.now else None,
         plugins=inputs_among((cluster and cluster.objects) or (), case.namespace),
+        history=_history(case),
     )
     # The API server authenticates no node without this group.
     groups = (names.NODE_GROUP,) if case.user.startswith(names.NODE_USERS) else ()
     pod = load_tests.whole(case.pod)
     return world.evaluate(pod, case.namespace, led=False, user=case.user, groups=groups)
+
+
+def _history(case: Case) -> History | None:
+    now = datetime.fromisoformat(case.now) if case.now else datetime.now(UTC)
+    given = case.history.items()
+    by_class = {
+        name: (each.disruptions, parse_span(each.pending) if each.pending else None)
+        for name, each in given
+    }
+    return assumed(now, by_class) if by_class else None
 
 
 def _unread(arrival: Arrival, decision: Decision) -> list[str]:

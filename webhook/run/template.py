@@ -168,6 +168,8 @@ def _metadata(metadata: JsonObject, at: Path) -> Iterator[str]:
                 f"{', '.join(_METADATA)} of a template's metadata do"
             )
     annotations = metadata.get("annotations")
+    if isinstance(annotations, dict) and names.HISTORY in annotations:
+        yield history_problem(at)
     text = annotations.get(names.CAPACITY) if isinstance(annotations, dict) else None
     if isinstance(text, str):
         try:
@@ -175,6 +177,11 @@ def _metadata(metadata: JsonObject, at: Path) -> Iterator[str]:
         except InvalidRequest as error:
             path = path_text((*at, "annotations", names.CAPACITY))
             yield f"{path}: {str(error).removeprefix(f'annotation {names.CAPACITY}: ')}"
+
+
+def history_problem(at: Path) -> str:
+    """Return the problem of an author who writes the history of pods, below `at`."""
+    return f"{path_text((*at, 'annotations', names.HISTORY))}: only Fairlead sets it; remove it"
 
 
 def _texts(value: object, at: Path) -> Iterator[str]:

@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from webhook import names
 from webhook.errors import SandboxError
 from webhook.sandbox.api import (
     Api,
@@ -225,7 +226,7 @@ class ControlPlane:
         layout.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_credentials(layout.credentials, datetime.datetime.now(datetime.UTC))
         write_kubeconfig(layout.kubeconfig, self.url, layout.credentials, "admin")
-        for name in ("kube-controller-manager", "kube-scheduler", "kwok"):
+        for name in ("kube-controller-manager", "kube-scheduler", "kwok", names.CONTROLLER):
             write_kubeconfig(layout.kubeconfig_of(name), self.url, layout.credentials, name)
         layout.audit_policy.write_text(_AUDIT_POLICY)
 

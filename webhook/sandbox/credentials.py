@@ -15,6 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from certs.authority import encode, key_usage, new_authority, new_key, new_serial_number
 from certs.issue import Names, issue_server
 from certs.pair import read_private_key
+from webhook.names import CONTROLLER, CONTROLLER_USER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,6 +42,8 @@ _CLIENTS: Final = {
     "kube-controller-manager": ("system:kube-controller-manager", ""),
     "kube-scheduler": ("system:kube-scheduler", ""),
     "kwok": ("kwok", "system:masters"),
+    # The webhook knows the pods of Fairlead's controller by its user.
+    CONTROLLER: (CONTROLLER_USER, "system:masters"),
 }
 
 # Under these names they show in `kubectl config get-contexts`.
@@ -53,8 +56,8 @@ def write_credentials(directory: Path, now: datetime.datetime) -> None:
     Pairs <name>.crt and <name>.key: ca, front-proxy-ca, and issued by them serving (for 127.0.0.1,
     localhost and the Service kubernetes), admin and front-proxy; sa.key and sa.pub sign service
     account tokens. All last a year. <name>.token: the bearer tokens of admin,
-    kube-controller-manager, kube-scheduler and kwok; tokens.csv has them for the API server. Keys
-    and tokens are readable by the owner only.
+    kube-controller-manager, kube-scheduler, kwok and Fairlead's controller; tokens.csv has them for
+    the API server. Keys and tokens are readable by the owner only.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     authority = new_authority("fairlead-sandbox", now, lifetime=_LIFETIME)

@@ -245,7 +245,7 @@ def start_controller(
     options: Sequence[str] = (),
     python: str | Path = sys.executable,
 ) -> SandboxController:
-    """Run `fairlead controller`, as the administrator by default, where Runs are served already.
+    """Run `fairlead controller`, as its own user by default, where Runs are served already.
 
     `options` are more flags. Its version is the one that is installed for `python`. Returns once
     its caches are filled. Raises SandboxError, with the end of its log, if it exits, or is not
@@ -278,7 +278,7 @@ def launch_controller(
         name,
         [
             *(python, "-c", "from webhook.cli import main; main()", "controller"),
-            *("--kubeconfig", kubeconfig or plane.kubeconfig),
+            *("--kubeconfig", kubeconfig or plane.layout.kubeconfig_of(names.CONTROLLER)),
             *("--host", "127.0.0.1", "--health-port", str(port)),
             *options,
         ],

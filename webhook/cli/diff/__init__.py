@@ -13,11 +13,12 @@ import click
 
 from webhook.cli.dry_run import HELP, server_of
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
-from webhook.cli.options import WhereType, cluster_options
+from webhook.cli.options import HISTORY, WhereType, cluster_options, history_of
 from webhook.cli.output import output_option, print_notes, print_result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from datetime import timedelta
 
     from webhook.cli.diff.comparison_input import ComparisonInput
     from webhook.cli.diff.question import Question
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from webhook.cli.options import Where
     from webhook.comparison.difference_report import Report
     from webhook.evaluation.dry_run import Server
+    from webhook.placement.fallback import History
 
 
 @click.command("diff")
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
     help="What gives exit code 1. changed: any difference; unplaceable: pods newly rejected or "
     "newly without a node; rejected: pods newly rejected; never: nothing does.",
 )
+@click.option("--history", **HISTORY)
 @click.option("--dry-run", type=click.Choice(["server"]), help=HELP)
 @cluster_options
 @output_option(
@@ -86,6 +89,7 @@ def command(
     namespaces_file: Path | None,
     nodes: Where | None,
     fail_on: str,
+    history: Sequence[tuple[str, int, timedelta | None]],
     dry_run: str | None,
     kubeconfig: Path | None,
     context: str,
@@ -141,7 +145,7 @@ def command(
         )
     with errors_exit(UNKNOWN), uncollected():
         server = server_of(kubeconfig, context) if dry_run else None
-        outcome = _answer(question, server)
+        outcome = _answer(question, server, history_of(history))
     print_result(
         output,
         json=lambda: report.document(outcome),
@@ -151,7 +155,7 @@ def command(
     ctx.exit(FAILED if _fails(outcome.report, fail_on) else DONE)
 
 
-def _answer(question: Question, server: Server | None) -> Outcome:
+def _answer(question: Question, server: Server | None, history: History | None) -> Outcome:
     from webhook.cli.diff.question import compared, gather
     from webhook.cli.diff.report import Outcome
     from webhook.sandbox.progress import Lines, Silent
@@ -161,7 +165,7 @@ def _answer(question: Question, server: Server | None) -> Outcome:
     progress = Lines(sys.stderr) if waits else Silent()
     with progress.step("Reading the cluster"):
         gathered = gather(question)
-    gathered = replace(gathered, world=replace(gathered.world, server=server))
+    gathered = replace(gathered, world=replace(gathered.world, server=server, history=history))
     notes = _notes(gathered)
     print_notes(notes)
     with progress.step(f"Deciding on {len(gathered.pods.makers):,} pods and templates"):

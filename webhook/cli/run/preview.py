@@ -10,11 +10,12 @@ import click
 
 from webhook.cli.dry_run import HELP, server_of
 from webhook.cli.exit_codes import FAILED
-from webhook.cli.options import OfflinePath, cluster_options
+from webhook.cli.options import HISTORY, OfflinePath, cluster_options, history_of
 from webhook.cli.output import output_option, print_notes, print_result, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import timedelta
 
     from webhook.cli.run.preview_report import Group
     from webhook.cli.run.run_files import Planned
@@ -85,6 +86,7 @@ _NODES = OfflinePath("name a file: kubectl get nodes -o yaml > nodes.yaml", fold
     metavar="DOMAIN",
     help="As the controller's: appended to the replicas' addresses, such as cluster.local.",
 )
+@click.option("--history", **HISTORY)
 @click.option("--dry-run", type=click.Choice(["server"]), help=HELP)
 @cluster_options
 @output_option(
@@ -101,6 +103,7 @@ def command(
     namespaces_file: Path | None,
     nodes_file: Path | None,
     cluster_domain: str,
+    history: Sequence[tuple[str, int, timedelta | None]],
     dry_run: str | None,
     kubeconfig: Path | None,
     context: str,
@@ -136,7 +139,8 @@ def command(
     print_notes(str(each) for planned in plans for each in planned.warnings)
     nodes = read_nodes(nodes_file) if nodes_file else None
     server = server_of(kubeconfig, context) if dry_run else None
-    world = replace(_world(policies, namespaces_file, plans, nodes), server=server)
+    world = _world(policies, namespaces_file, plans, nodes)
+    world = replace(world, server=server, history=history_of(history))
     judged = bool(policies)
     shown = [(planned, groups(planned, world, judged=judged)) for planned in plans]
     if judged:

@@ -134,6 +134,15 @@ class Policy:
         return self.model.name
 
     @property
+    def fallbacks(self) -> frozenset[str]:
+        """The classes of its settings that may be given up."""
+        return frozenset(
+            each.setting.capacity.name
+            for each in self.settings
+            if isinstance(each.setting, CapacitySetting) and each.setting.fallback
+        )
+
+    @property
     def order(self) -> tuple[int, str]:
         """The sort key of policies."""
         return -self.model.spec.priority, self.model.name

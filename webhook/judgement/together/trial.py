@@ -7,6 +7,8 @@ beside all others that are enforced, too. Exceptions do not count, because they 
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.admission.arrival import Cluster
@@ -15,12 +17,14 @@ from webhook.evaluation.world import World
 from webhook.judgement.together.conflict import Conflict, finding
 from webhook.judgement.together.policy_view import unfinished
 from webhook.judgement.together.witness import find
+from webhook.placement.fallback import fallen
 from webhook.placement.settings import MemberSetting, TolerationSetting
 from webhook.policy.findings import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from webhook.evaluation.world import Evaluation
     from webhook.judgement.together.policy_view import Effort, LocatedSetting, Policy
     from webhook.judgement.together.warnings import Prepared
     from webhook.judgement.together.witness import Witness
@@ -34,6 +38,8 @@ _MOST: Final = 5
 _MOST_ALIKE: Final = 4
 # Steps of an effort: for the evaluation of a pod, the search for one, and two matches compared.
 _EVALUATION, _SEARCH, _LOOK = 80, 12, 1
+# When nodes were lost, for pods that have lost as many as a fallback may wait for.
+_ANY_TIME: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _REJECTED: Final = "rejected"
 _NO_NODE: Final = "no node"
 # What two policies have in common if both limit nodes, and the nodes are known.
@@ -328,20 +334,30 @@ class Trial:
             history=None,
         )
         found = world.evaluate(pod.manifest(), space, led=False)
-        decision = found.decision
-        if not {each.name for each in of or group} <= {*decision.policies}:
+        if not {each.name for each in of or group} <= {*found.decision.policies}:
             return None
-        faults = set(found.refusals)
+        every = [found]
+        if classes := {name for each in group for name in each.fallbacks}:
+            later = replace(world, history=fallen(classes, _ANY_TIME))
+            every.append(later.evaluate(pod.manifest(), space, led=False))
+        return _Outcome(
+            frozenset(
+                (e.policy, e.part, e.field, e.outcome)
+                for each in every
+                for e in each.decision.trace
+            ),
+            frozenset(fault for each in every for fault in self._faults(each, limiting=limiting)),
+        )
+
+    def _faults(self, found: Evaluation, *, limiting: bool) -> set[str]:
+        decision = found.decision
+        if not decision.allowed:
+            return {_REJECTED}
         # What a RuntimeClass selects is no setting of a policy.
         classed = decision.placement and decision.placement.runtime_class_name
-        if not decision.allowed:
-            faults = {_REJECTED}
-        elif self._nodes and (limiting or classed):
-            faults |= {_NO_NODE} if found.nodes and found.nodes.none_left else set()
-        return _Outcome(
-            frozenset((e.policy, e.part, e.field, e.outcome) for e in decision.trace),
-            frozenset(faults),
-        )
+        checked = self._nodes and (limiting or classed)
+        lost = checked and found.nodes and found.nodes.none_left
+        return {*found.refusals, *([_NO_NODE] if lost else ())}
 
     def _set_of(self, group: Sequence[Policy]) -> PolicySet:
         places = tuple([self._places[each.name] for each in group])
