@@ -329,3 +329,13 @@ def test_what_a_split_does_not_do_is_said(files: Files, wording: Wording) -> Non
     mentions(result.stderr, "policy p", "restartScope: Run", "fairlead.dev/replicas")
     mentions(result.stdout, "no warnings")
     wording(result.stderr)
+
+
+def test_what_a_fallback_does_not_do_is_said(files: Files, wording: Wording) -> None:
+    """Of pods that have no history."""
+    rule = "{class: spot, mode: Constrain, fallback: {afterPending: 20m}}"
+    file = files.write("fallback.yaml", policy("p", f"overrides: {{capacity: [{rule}]}}"))
+    result = files.run(file, files.folder / "policies.yaml")
+    assert result.exit_code == 0, result.output
+    mentions(result.stderr, "policy p: fallback", "no history")
+    wording(result.stderr)

@@ -62,6 +62,7 @@ def offline_of(folder: Path, objects: str) -> Offline:
                 namespaces_file=None,
                 nodes=None,
                 dry_run=None,
+                history=(),
                 fail_on=(),
             )
             return await asyncio.to_thread(read_files, selection)

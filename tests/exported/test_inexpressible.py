@@ -40,6 +40,20 @@ UNREACHABLE = {
             {"overrides": {"split": [{"class": "spot", "percent": 50}, {"class": "on-demand"}]}},
             "give count",
         ),
+        (
+            {
+                "overrides": {
+                    "capacity": [
+                        {
+                            "class": "spot",
+                            "mode": "Constrain",
+                            "fallback": {"afterDisruptions": 1},
+                        }
+                    ]
+                }
+            },
+            "leave it out",
+        ),
         ({"defaults": {"nodeSelector": {"kubernetes.io/os": "linux"}}}, "operating system"),
         (
             {"requirements": {"capacity": [{"class": "spot", "mode": "Prevent"}]}},
@@ -102,7 +116,7 @@ UNREACHABLE = {
         ),
     ],
     ids=[
-        "percentages",
+        *("percentages", "fallback"),
         *("operating system", "capacity", "matchFields", "two classes", "selector and affinity"),
         *("seconds", "IsNull"),
     ],

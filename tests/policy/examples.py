@@ -103,7 +103,7 @@ spec:
     split:
     - {class: reserved, mode: Prefer, weight: 5, count: 2}
     - {class: burst, percent: 30}
-    - class: big
+    - class: burst
       percent: 10
       fallback:
         afterDisruptions: 3

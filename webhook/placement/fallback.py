@@ -6,10 +6,9 @@ may change. The controller counts, the webhook decides.
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
-
-import orjson
 
 from webhook.times import format_span, parse_time
 
@@ -81,7 +80,7 @@ class Fallback(NamedTuple):
 def parse_history(text: str) -> History:
     """Parse the annotation of a pod. Raises ValueError."""
     try:
-        found = orjson.loads(text)
+        found = json.loads(text)
         return History(
             parse_time(found["asOf"]),
             tuple(

@@ -127,6 +127,14 @@ class ServeSettings:
         "caBundle for --service verifies its certificate. Without this option, or without such a "
         "caBundle, the ca.crt of --tls-secret is used.",
     )
+    controller_user: str = setting(
+        "--controller-user",
+        default=names.CONTROLLER_USER,
+        show_default=True,
+        metavar="NAME",
+        help="The user of Fairlead's controller. Only its pods may have a history, by which "
+        "fallbacks are decided.",
+    )
     tls_min_version: str = setting(
         "--tls-min-version",
         type=click.Choice(["1.3", "1.2"]),

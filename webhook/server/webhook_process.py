@@ -115,6 +115,7 @@ async def _run(
             nodes.unplaceable,
             node=nodes.node,
             nodes=nodes.known,
+            controller=settings.controller_user,
         )
         tell = notices.submit if notices else lambda _notice: None
         objects = MakingObjects(home.client) if home else None

@@ -216,6 +216,21 @@ def test_a_share_that_contradicts_another_policy_is_reported(wording: Wording) -
     wording(line)
 
 
+def test_what_a_fallback_leads_to_is_tried_too() -> None:
+    """Both require spot nodes, until one of them excludes them: then pods are rejected."""
+    gives_up = {"afterDisruptions": 3, "then": "Prevent"}
+    (line,) = told(
+        policy(
+            "until-lost",
+            requirements={
+                "capacity": [{"class": "spot", "mode": "Constrain", "fallback": gives_up}]
+            },
+        ),
+        policy("always", requirements={"capacity": [{"class": "spot", "mode": "Constrain"}]}),
+    )
+    mentions(line, "until-lost", "always", "rejected")
+
+
 def test_a_setting_that_one_share_overrides_is_not_dead() -> None:
     """Other shares leave it its effect."""
     split = [{"class": "spot", "count": 2}, {"class": "on-demand", "mode": "None"}]

@@ -95,7 +95,7 @@ class Fallback(Strict):
         default="Allow",
         description="The mode after that. Allow: any node. Prevent: none of the class.",
     )
-    return_after: span("1m", "24h") | None = Field(  # type: ignore[valid-type]
+    return_after: span("1s", "24h") | None = Field(  # type: ignore[valid-type]
         default=None,
         description="How long until replicas that start again require the class again. It doubles "
         "each time, up to a day. Default: 2h.",

@@ -294,7 +294,7 @@ _OWN: Final[Mapping[str, tuple[Rule, ...]]] = {
     "Fallback": _FALLBACK,
     "Fallback.within": _span("1m"),
     "Fallback.afterPending": _span("1s"),
-    "Fallback.returnAfter": _span("1m"),
+    "Fallback.returnAfter": _span("1s"),
     names.CLASS_KIND: (_NAMED, _OWN_COMPLEMENT),
     "CapacityClassSpec": _CLASS,
     "Shape": (_SHAPE,),
