@@ -69,6 +69,13 @@ def test_what_the_replicas_counted_is_read_from_their_metrics() -> None:
     ]
 
 
+def test_only_what_is_rejected_has_a_reason() -> None:
+    """Of two pods in one namespace one is changed, and one rejected."""
+    rejected = Record("ml", "p", "rejects", 1, "Pod/bad", "must be 'od'")
+    (row,) = tally([Record("ml", "p", "changes", 1, "Pod/changed"), rejected])
+    assert (row.objects, row.rejected) == (["Pod/changed", "Pod/bad"], ["Pod/bad"])
+
+
 def test_decisions_of_a_policy_that_is_gone_are_forgotten() -> None:
     """Else years of trials would pile up."""
     metrics = Metrics()

@@ -49,8 +49,8 @@ class Counts:
 class Row:
     """What one policy would have done in one namespace, and what it would do to pods `now`.
 
-    objects: the first that have pods which it would reject or change; `reasons`: why it would
-             reject
+    objects:  the first that have pods which it would reject or change
+    rejected: those that have pods which it would reject; `reasons`: why
     """
 
     namespace: str
@@ -58,6 +58,7 @@ class Row:
     counted: Counts = field(default_factory=Counts)
     now: Counts = field(default_factory=Counts)
     objects: list[str] = field(default_factory=list)
+    rejected: list[str] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
 
     @property
@@ -76,7 +77,12 @@ def tally(records: Iterable[Record]) -> Sequence[Row]:
         setattr(counts, each.outcome, getattr(counts, each.outcome) + each.pods)
         if each.outcome == "same":
             continue
-        for text, examples in ((each.object, row.objects), (each.reason, row.reasons)):
+        rejected = each.object if each.outcome == "rejects" else ""
+        for text, examples in (
+            (each.object, row.objects),
+            (rejected, row.rejected),
+            (each.reason, row.reasons),
+        ):
             if text and text not in examples and len(examples) < EXAMPLES:
                 examples.append(text)
     return sorted(

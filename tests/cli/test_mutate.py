@@ -55,6 +55,27 @@ def test_a_diff_shows_what_changes(files: Files, wording: Wording) -> None:
     assert not [line for line in lines[3:] if line.startswith("-")]
 
 
+@pytest.mark.parametrize("output", ["diff", "yaml", "json", "patch", "name"])
+def test_the_templates_of_a_run_are_checked(files: Files, output: str) -> None:
+    """The API server takes any Run, and refuses its pods."""
+    resources = '{requests: {cpu: "4"}, limits: {cpu: "2"}}'
+    container = f"{{name: main, image: x, resources: {resources}}}"
+    head = "apiVersion: fairlead.dev/v1alpha1\nkind: Run\nmetadata: {name: bad}\n"
+    run = f"{head}spec: {{template: {{spec: {{containers: [{container}]}}}}}}\n"
+    result = files.on(run, "-o", output)
+    assert result.exit_code == 1
+    mentions(str(result.exception), "Run/bad", "requests.cpu", "above its limit")
+
+
+def test_a_file_without_policies_is_no_set(files: Files) -> None:
+    """It may have been cut off; whoever means it says so."""
+    result = files.on(POD, policies=["# nothing\n---\n"])
+    assert result.exit_code == 1
+    mentions(str(result.exception), "policies.yaml", "empty", "/dev/null")
+    objects = files.folder / "objects.yaml"
+    assert files.run("-f", objects, "--policies", "/dev/null").exit_code == 0
+
+
 def test_a_diff_of_a_workload_is_of_its_template(files: Files) -> None:
     """Without the labels that its controller adds to the pods."""
     result = files.on(TF_JOB)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster.manifests import Json, pod
 from tests.cluster.spaces import NewNamespace, Space
-from webhook.evaluation.plugins import PluginInputs, admit, conflicts
+from webhook.evaluation.plugins import PluginInputs, admit, conflicts, limit_faults
 from webhook.placement.nodes import by_name, parse_node
 from webhook.sandbox.control_plane import ControlPlane
 
@@ -110,6 +110,7 @@ def relevant(made: Json) -> dict[str, Any]:
     resources = [each.get("resources") or {} for each in containers]
     return {
         "labels": made["metadata"]["labels"],
+        "annotations": made["metadata"].get("annotations", {}),
         "selector": spec.get("nodeSelector") or {},
         # But for those of every pod, of another plugin.
         "tolerations": [
@@ -141,6 +142,43 @@ def test_the_pod_is_as_the_api_server_makes_it(
     made = space.create(sent, dry_run=True)
     foreseen = admit(sent, "here", inputs(*ranges), by_name([parse_node(NODE)]))
     assert relevant(foreseen) == relevant(made)
+
+
+SMALL = {"requests": {"cpu": "5m"}, "limits": {"cpu": "1"}}
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"default": {"cpu": "4"}},
+        {"max": {"cpu": "20"}},
+        {"min": {"cpu": "10m"}},
+        {"min": {"cpu": "10m"}, "max": {"cpu": "4", "memory": "1Gi"}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "resources",
+    [{}, {"requests": {"cpu": "6"}}, {"limits": {"cpu": "22"}}, {"limits": {"cpu": "3"}}, SMALL],
+    ids=str,
+)
+@pytest.mark.parametrize("key", ["containers", "initContainers"])
+def test_what_a_limit_range_refuses(
+    new_namespace: NewNamespace, limits: Json, resources: Json, key: str
+) -> None:
+    """Of the limits on containers, by their names."""
+    space = new_namespace({})
+    head = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}}
+    range_ = {**head, "spec": {"limits": [{"type": "Container", **limits}]}}
+    space.create(range_)
+    fields: Json = {key: [{**MAIN, "name": "it", "resources": resources}]}
+    sent = pod("p", **fields)
+    foreseen = admit(sent, "here", inputs(range_), None)
+    path = f"/api/v1/namespaces/{space.name}/pods?dryRun=All"
+    status, answer = space.plane.api.call("POST", path, sent)
+    found = list(limit_faults(foreseen["spec"], [range_]))
+    assert bool(found) == (status in (403, 422)), (found, answer.get("message"))
+    assert all("container it: " in text for text in found)
 
 
 @pytest.mark.usefixtures("objects")

@@ -174,7 +174,7 @@ def lines(rows: Sequence[Row], *, counted: bool) -> Iterator[str]:
             yield ""
             yield (
                 f"{one_line(row.policy)} in {one_line(row.namespace)} "
-                f"({', '.join(map(one_line, row.objects))}):"
+                f"({', '.join(map(one_line, row.rejected))}):"
             )
             for reason in row.reasons:
                 yield from (f"  {line}" for line in wrapped(harmless(reason), 2))
@@ -190,6 +190,7 @@ def document(rows: Sequence[Row], *, counted: bool) -> dict[str, object]:
                 **(asdict(row.counted) if counted else dict.fromkeys(asdict(row.counted))),
                 "now": asdict(row.now),
                 "objects": row.objects,
+                "rejected": row.rejected,
                 "reasons": row.reasons,
             }
             for row in rows

@@ -11,6 +11,7 @@ from webhook.admission.workload_warnings import mark_on
 from webhook.cli.output import print_error
 from webhook.errors import InvalidPod, UnreadableInput
 from webhook.evaluation.replicas import evaluate_template
+from webhook.evaluation.templates import run_faults
 from webhook.placement import pod as pods
 from webhook.policy.findings import path_text
 from webhook.policy.refused_pods import classes_of
@@ -80,13 +81,18 @@ def readable(offline: Offline) -> tuple[list[Replicas], list[str]]:
 
 
 def faults_of(template: PodTemplate, sources: SourceTable) -> tuple[list[str], list[str]]:
-    """Errors, then warnings, of a template by the pod schema.
+    """Errors, then warnings, of a template by the pod schema; of a Run, those of all its pods.
 
-    None for an object from an API server, which has validated it.
+    None for an object from an API server, which has validated it, unless it is a Run.
     """
     source = template.source
     lines: dict[str, list[str]] = {"error": [], "warning": []}
-    for each in template_faults(template, sources) if source.file != ANSWERED else ():
+    found: Iterable[Fault] = ()
+    if source.is_own_run:
+        found = run_faults(source)
+    elif source.file != ANSWERED:
+        found = template_faults(template, sources)
+    for each in found:
         title = f" {source.title}:" if each.severity == "error" else ""
         lines[each.severity].append(_line(source, each, title))
     return lines["error"], lines["warning"]

@@ -139,6 +139,8 @@ def nodes_text(found: Surveys) -> str:
         return f"{text} now; class {', '.join(found.on_demand)} creates them on demand"
     if found.after is None:
         return text
+    if found.unread_before:
+        return f"{text}; before is unknown, RuntimeClass {found.unread_before} is not read"
     if found.after.admitted == found.before.admitted:
         return f"{text}, the same as before"
     return f"{text}, {len(found.before.admitted)} did before"

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 _NAMED: Final = 3
+# The path of an empty set.
+NO_POLICIES: Final = "/dev/null"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +195,19 @@ def policy_files(paths: Sequence[Path]) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for path in paths:
         files |= read_folder(path)
+    where = ", ".join(map(str, paths))
     if not files:
-        where = ", ".join(map(str, paths))
         raise UnreadableInput([f"{where}: it has no policy file (*.yaml, *.yml, *.json)"])
+    if is_empty(files):
+        raise UnreadableInput([f"{where}: it is empty; use {NO_POLICIES} for no policies at all"])
     return files
+
+
+def is_empty(files: Mapping[str, bytes]) -> bool:
+    """Return whether files are there, and none has a document; NO_POLICIES says so on purpose."""
+    lines = (line for content in files.values() for line in content.splitlines())
+    text = (line.partition(b"#")[0].strip() for line in lines)
+    return [*files] != [NO_POLICIES] and not any(each not in (b"", b"---") for each in text)
 
 
 def read_nodes(path: Path) -> list[Node]:

@@ -150,9 +150,7 @@ def faults_of(
     found: Iterable[Fault]
     if source.is_own_run:
         try:
-            run = run_of(workload, "")
-            delegated = run.spec.delegated
-            found = of_runs.delegated_faults(run) if delegated else of_runs.faults(plan(run))
+            found = run_faults(source)
         except InvalidRun:
             return []
     else:
@@ -164,6 +162,12 @@ def faults_of(
         )
         found = islice(every, MOST)
     return [f"{path_text(each.path)}: {each.message}" for each in found]
+
+
+def run_faults(source: Object) -> Sequence[Fault]:
+    """Return the faults of a Run's templates and pods. Raises InvalidRun."""
+    run = run_of(source.value, source.namespace)
+    return of_runs.delegated_faults(run) if run.spec.delegated else of_runs.faults(plan(run))
 
 
 def refers_to(workload: dict[str, Any]) -> str:

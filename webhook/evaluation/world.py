@@ -14,7 +14,7 @@ from webhook.admission.arrival import Arrival, history_of
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide, merged_if_held, receive_pod
 from webhook.evaluation.dry_run import Answer, question
-from webhook.evaluation.plugins import PluginInputs, admit, conflicts
+from webhook.evaluation.plugins import PluginInputs, admit, conflicts, limit_faults
 from webhook.evaluation.sending import unsent
 from webhook.placement import on_demand
 from webhook.placement import pod as pods
@@ -143,7 +143,8 @@ class Surveys(NamedTuple):
     """The nodes that admit the pod as it came, and with the patch; None if there is none.
 
     `on_demand`: if none admits it in the end, the autoscaled classes that could make one.
-    `unread`: the RuntimeClass of the pod as it would be; it decides, and is not read.
+    `unread`: the RuntimeClass of the pod as it would be; it decides, and is not read;
+    `unread_before`: the same of the pod as it came.
     `evicting`: of the nodes that admit it in the end, those that evict it, after so many seconds.
     """
 
@@ -152,6 +153,7 @@ class Surveys(NamedTuple):
     on_demand: tuple[str, ...] = ()
     unread: str = ""
     evicting: Mapping[str, int] = {}
+    unread_before: str = ""
 
     @property
     def evictions(self) -> str:
@@ -226,7 +228,8 @@ class Evaluation:
     def refusals(self) -> Sequence[str]:
         """Why the API server refuses the pod as decided, with the policy; empty if it does not.
 
-        Faults that the pod has without policies are left out: they are its author's.
+        Faults that the pod has without policies are left out: they are its author's. What a plugin
+        refuses is none of them, as it depends on the namespace.
         """
         placement = self.placement
         if placement is None:
@@ -242,7 +245,9 @@ class Evaluation:
         if again and not again.allowed:
             what = "after plugins of the API server changed the pod again"
             conflicting = [f"{again.reason.removeprefix('fairlead: ')}, {what}"]
-        return (*missing, *conflicting, *self._faults(), *self._refused())
+        ranges = (self.world.plugins.limit_ranges or {}).get(self.arrival.namespace, ())
+        limited = limit_faults(self.arrival.pod["spec"], ranges)
+        return (*missing, *conflicting, *limited, *self._faults(), *self._refused())
 
     @cached_property
     def answer(self) -> Answer:
@@ -295,10 +300,15 @@ class Evaluation:
         self, nodes: Sequence[Node], asked: Sequence[tuple[PodPlacement, Mapping[str, int]]]
     ) -> Surveys:
         before, *after = [survey(*each, nodes) for each in asked]
-        final, requested = asked[-1]
-        known = final.runtime_class_name in self.world.plugins.runtime_classes
-        unread = "" if known else unread_class(final, requested, nodes)
-        found = Surveys(before, after[0] if after else None, unread=unread)
+        final, _ = asked[-1]
+        known = self.world.plugins.runtime_classes
+        unread = [
+            "" if pod.runtime_class_name in known else unread_class(pod, requested, nodes)
+            for pod, requested in asked
+        ]
+        found = Surveys(
+            before, after[0] if after else None, unread=unread[-1], unread_before=unread[0]
+        )
         if found.last.admitted:
             names = frozenset(found.last.admitted)
             times = {each.name: stay(final, each) for each in nodes if each.name in names}
@@ -347,7 +357,8 @@ class Evaluation:
         except _INAPPLICABLE:
             classes = PluginInputs(self.world.plugins.runtime_classes, None)
             merged = admit(pod, self.arrival.namespace, classes, None)
-            patched = _apply(merged, self.decision.patch)
+            metadata = {"annotations": {}, **merged["metadata"]}
+            patched = _apply({**merged, "metadata": metadata}, self.decision.patch)
             if "overhead" not in pod["spec"]:
                 # It would be refused once the class has another one.
                 patched["spec"].pop("overhead", None)

@@ -23,11 +23,15 @@ _FAILED: Final = "failed calling webhook"
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The result of a probe. `words` is the API server's message if the pod has no stamp."""
+    """The result of a probe. `words` is the API server's message if the pod has no stamp.
+
+    `invalid`: it refuses the pod for a value, although the probe's own values are valid.
+    """
 
     namespace: str
     stamped: bool
     words: str = ""
+    invalid: bool = False
 
     @property
     def was_answered(self) -> bool:
@@ -97,6 +101,11 @@ async def probe(client: Client, namespace: str) -> Probe:
     except ClusterError as error:
         if error.status is None or error.status == HTTPStatus.UNAUTHORIZED:
             raise
-        return Probe(namespace, stamped=False, words=error.words or str(error))
+        return Probe(
+            namespace,
+            stamped=False,
+            words=error.words or str(error),
+            invalid=error.status == HTTPStatus.UNPROCESSABLE_ENTITY,
+        )
     annotations = answer["metadata"].get("annotations") or {}
     return Probe(namespace, stamped=names.PLACEMENT in annotations)

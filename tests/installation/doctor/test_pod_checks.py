@@ -35,6 +35,15 @@ def test_a_pod_that_comes_back_without_a_stamp(words: str, severity: str) -> Non
     assert [each.severity for each in end_to_end(seen(probe=probe))] == [severity]
 
 
+def test_a_pod_that_policies_make_invalid_is_an_error() -> None:
+    """Every pod of every run is refused, although the webhook works."""
+    words = 'Pod "fairlead-probe" is invalid: spec.securityContext.seLinuxChangePolicy: Unsupported'
+    probe = Probe("default", stamped=False, words=words, invalid=True)
+    (finding,) = end_to_end(seen(probe=probe))
+    assert finding.severity == "error"
+    mentions(finding.what, "refuses a plain pod", "as policies", "seLinuxChangePolicy")
+
+
 def test_without_rules_no_stamp_is_expected() -> None:
     """That is told by the configuration's own check."""
     probe = Probe("default", stamped=False)

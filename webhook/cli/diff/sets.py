@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook.cli.offline import NO_POLICIES, is_empty
 from webhook.errors import UnreadableInput
 from webhook.judgement.set_judgement import load_sound
 from webhook.policy.load import load
@@ -54,7 +55,9 @@ def read_set(source: Source, *, sound: bool = True) -> PolicySet:
     files = read_folder(text) if Path(text).exists() else read_revision(text)
     if not files:
         what = f"{text}: it has no policy file (*.yaml, *.yml, *.json)"
-        raise UnreadableInput([f"{what}; use /dev/null for no policies at all"])
+        raise UnreadableInput([f"{what}; use {NO_POLICIES} for no policies at all"])
+    if is_empty(files):
+        raise UnreadableInput([f"{text}: it is empty; use {NO_POLICIES} for no policies at all"])
     return load_sound(files) if sound else load(files).policies
 
 

@@ -57,6 +57,12 @@ def end_to_end(state: ClusterState) -> Iterator[Finding]:
             "see the findings about pods, endpoints and certificates. From a private "
             "control plane a firewall must let it through to port 8443 of the nodes",
         )
+    elif probe.invalid:
+        yield error(
+            f"the API server refuses a plain pod of a run in {probe.namespace}, as policies and "
+            f"other webhooks change it: {probe.words}",
+            "fairlead mutate -f POD --policies cluster --dry-run=server names the policy",
+        )
     elif probe.words:
         yield warning(
             f"a pod of a run cannot be tried in {probe.namespace}: {probe.words}",
