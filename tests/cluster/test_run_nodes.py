@@ -29,7 +29,7 @@ from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.simulated_nodes import Pool
 
 SCOPES = ("Replica", "Role", "Run")
-STORIES = ("deleted", "silent", "shutdown", "outofservice", "back")
+STORIES = ("deleted", "silent", "givenup", "shutdown", "outofservice", "back")
 # Of these nothing fails but what is on the node.
 CALM = ("containerd", "crio", "fast", "unready", "registered")
 # kwok plays the kubelet of nodes with this label: without it nobody does.
@@ -96,6 +96,16 @@ def pools() -> list[Pool]:
     return [Pool(name="stable", count=1, labels={**alive, "run": "stable"}), *lost, *calm]
 
 
+def given_up(scope: str) -> Json:
+    """The class of the nodes that are given up once they are silent for a minute."""
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.CLASS_KIND,
+        "metadata": {"name": f"given-up-{scope.lower()}"},
+        "spec": {"nodes": [{"labels": {"run": f"givenup-{scope}"}}], "lostAfter": "1m"},
+    }
+
+
 @pytest.fixture(scope="module")
 def space(
     binaries: Mapping[str, Path], kubectl_path: Path, tmp_path_factory: pytest.TempPathFactory
@@ -104,6 +114,8 @@ def space(
     settings = Settings(pools=pools(), extra_arguments=FLAGS, definitions=definitions())
     with ControlPlane(tmp_path_factory.mktemp("nodes") / "state", binaries, settings) as plane:
         plane.create_namespace("lab")
+        for scope in SCOPES:
+            plane.api.create(f"/apis/{names.API_VERSION}/{names.CAPACITY_CLASSES}", given_up(scope))
         options = (*ALONE, "--no-policy-status", "--restart-backoff-first", "0.5")
         start_controller(plane, options=options)
         yield Space(plane, Kubectl(kubectl_path, plane.kubeconfig).within("lab"), "lab")
@@ -280,6 +292,16 @@ def test_a_silent_node_is_waited_for_and_the_cure_is_reported(losses: Losses, sc
     there = loss.live.pods()["worker-1"]
     assert there["metadata"]["uid"] == loss.before["worker-1"]["metadata"]["uid"]
     assert (loss.incident["reason"], loss.incident["collateral"]) == ("NodeNotReady", 1)
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_silent_node_of_a_class_that_says_so_is_given_up(losses: Losses, scope: str) -> None:
+    """After a minute, as its class says; the status says until when the run waits."""
+    loss = losses["givenup", scope]
+    loss.until_replaced(PATIENT)
+    assert (loss.incident["node"], loss.incident["reason"]) == (loss.node, "NodeNotReady")
+    told = [each["message"] for each in loss.live.events() if each["reason"] == "NodeNotReady"]
+    mentions(told[0], loss.node, "if it is not back by", "replaced")
 
 
 @pytest.mark.parametrize("scope", SCOPES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -19,7 +20,7 @@ from webhook.policy.model import CapacityClass
 from webhook.policy.node_settings import is_of
 from webhook.recent import Recent
 from webhook.run.observed import NodeHealth
-from webhook.times import to_second
+from webhook.times import parse_span, to_second
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 # Limit on the names of deleted nodes, kept with the time when the deletion was noticed.
 REMEMBERED: Final = 10_000
+# More than one in so many silent nodes of a class is no loss of nodes.
+MOST_SILENT: Final = 5
 _KIND: Final = {"apiVersion": names.API_VERSION, "kind": names.CLASS_KIND}
 
 
@@ -49,11 +52,15 @@ class WatchedNode(NamedTuple):
 
 
 class _Class(NamedTuple):
-    """A capacity class that sets whether its nodes are interruptible."""
+    """A capacity class that says how its nodes are lost."""
 
     name: str
     interruptible: bool
     compiled: capacity.CapacityClass
+    lost_after: float | None
+
+
+_UNCLASSED: Final = (True, "", None)
 
 
 class Nodes:
@@ -93,7 +100,7 @@ class Nodes:
         known = self._known.get(name)
         if known is None or known[0] is not watched:
             known = self._known[name] = watched, self._health(watched)
-        return known[1]
+        return self._unless_many(known[1])
 
     def health_of_deleted(self, name: str) -> NodeHealth:
         """Return the health of a deleted node, with the class that it was of."""
@@ -110,7 +117,7 @@ class Nodes:
         """Store a node from an API response, and return its health."""
         watched = self._keep(raw)
         self.cache.offer(watched.node.name, watched, raw["metadata"]["resourceVersion"])
-        return self._health(watched)
+        return self._unless_many(self._health(watched))
 
     def _keep(self, raw: dict[str, Any]) -> WatchedNode:
         metadata, status = raw["metadata"], raw.get("status") or {}
@@ -132,7 +139,7 @@ class Nodes:
         return WatchedNode(node, metadata["uid"], created, state, since)
 
     def _health(self, watched: WatchedNode) -> NodeHealth:
-        interruptible, of = self._interruptible(watched.node)
+        interruptible, of, lost_after = self._class_of(watched.node)
         return NodeHealth(
             watched.node.name,
             watched.uid,
@@ -142,11 +149,26 @@ class Nodes:
             watched.has_taint(names.TAINT_SHUTDOWN),
             interruptible,
             of,
+            lost_after,
             leaving=watched.node.unschedulable or any(map(watched.has_taint, names.TAINTS_LEAVING)),
         )
 
-    def _interruptible(self, node: Node) -> tuple[bool, str]:
-        """Return whether the node may be interrupted, and the class that sets this."""
+    def _unless_many(self, health: NodeHealth) -> NodeHealth:
+        """Return the health; never lost by silence while so many nodes of its class are silent that
+        their network may be broken."""
+        if health.lost_after is None or health.ready != "Unknown":
+            return health
+        silent = [
+            each.ready == "Unknown"
+            for each in self.cache.items().values()
+            if self._class_of(each.node)[1] == health.capacity_class
+        ]
+        many = sum(silent) > max(1, len(silent) / MOST_SILENT)
+        return health._replace(lost_after=math.inf) if many else health
+
+    def _class_of(self, node: Node) -> tuple[bool, str, float | None]:
+        """Return whether the node may be interrupted, the class that says so, and the seconds of
+        silence after which it is lost by that class."""
         if self._compiled is None:
             # Interruptible classes first.
             self._compiled = sorted(
@@ -155,9 +177,9 @@ class Nodes:
             )
         for each in self._compiled:
             if is_of(each.compiled, node):
-                return each.interruptible, each.name
+                return each.interruptible, each.name, each.lost_after
         # By default every node is interruptible, unless a class sets otherwise.
-        return True, ""
+        return _UNCLASSED
 
     def _node_changed(self, change: Change[WatchedNode]) -> None:
         if change.after is None:
@@ -181,14 +203,20 @@ def _read_class(raw: dict[str, Any]) -> CapacityClass | None:
 
 
 def _compiled(classes: Mapping[str, CapacityClass]) -> Iterator[_Class]:
-    """Yield the classes that set `interruptible`, including complements."""
+    """Yield the classes that say how their nodes are lost, including complements."""
     for name, document in classes.items():
-        interruptible, of = document.spec.interruptible, document.spec.complement_of
+        spec, of = document.spec, document.spec.complement_of
         described = classes.get(of) if of else document
-        if interruptible is None or described is None or described.spec.complement_of:
+        says_nothing = spec.interruptible is None and spec.lost_after is None
+        if says_nothing or described is None or described.spec.complement_of:
             continue
         try:
             compiled = capacity_class(described)
         except InvalidClass:
             continue
-        yield _Class(name, interruptible, capacity.complement(name, compiled) if of else compiled)
+        yield _Class(
+            name,
+            spec.interruptible is not False,
+            capacity.complement(name, compiled) if of else compiled,
+            parse_span(spec.lost_after).total_seconds() if spec.lost_after else None,
+        )

@@ -26,6 +26,7 @@ from webhook.placement.schema.syntax import (
     Moment,
     ObjectName,
     crowded,
+    span,
 )
 from webhook.placement.settings import PARTS as IN_ORDER
 from webhook.placement.settings import Part
@@ -273,6 +274,11 @@ class CapacityClassSpec(Strict):
         default=None,
         description="Whether the class's nodes can be taken away at any time, like spot "
         "instances. A node is assumed to be interruptible if no class of it sets this.",
+    )
+    lost_after: span("1m", "24h") | None = Field(  # type: ignore[valid-type]
+        default=None,
+        description="How long a node of the class is silent until the replicas of Runs on it are "
+        "replaced, although their programs may still run. Without it they are not.",
     )
 
     @classmethod

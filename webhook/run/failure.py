@@ -88,7 +88,8 @@ def classify_end(
     if pod.deleted_at:
         return disrupted_by_others(pod) or _disruption(pod, "Deleted", "the pod was deleted")
     if node and node.off:
-        what = "is shut down" if node.trouble == "NodeShutdown" else "is gone"
+        words = {"NodeShutdown": "is shut down", "NodeGone": "is gone"}
+        what = words.get(node.trouble, "is silent for too long")
         return _disruption(pod, node.trouble, f"node {node.name} {what}")
     return None
 

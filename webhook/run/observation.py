@@ -224,6 +224,10 @@ def _read_pod(
         running_since=containers.running_since(),
         init_since=containers.init_since(),
         gates=len((raw.get("spec") or {}).get("schedulingGates") or ()),
+        has_claim=any(
+            "persistentVolumeClaim" in each or "ephemeral" in each
+            for each in (raw.get("spec") or {}).get("volumes") or ()
+        ),
     )
 
 

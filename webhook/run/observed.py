@@ -74,6 +74,8 @@ class OwnedPod:
     may wait for a node; None if waiting is no reason. As the webhook wrote them."""
     gates: int = 0
     """How many scheduling gates hold it back."""
+    has_claim: bool = False
+    """Whether it mounts a PersistentVolumeClaim."""
     restarts: int = 0
     """Of a pod that another engine created: how often a kubelet restarted its main container."""
     previous: Exit | None = None
@@ -112,11 +114,14 @@ class NodeHealth(NamedTuple):
     """True if the node may be interrupted at any time, according to the capacity classes."""
     capacity_class: str = ""
     """The class that sets this; empty if none does."""
+    lost_after: float | None = None
+    """Seconds of silence after which its pods count as lost, by that class; None: they do not;
+    infinite while too many nodes of the class are silent."""
     leaving: bool = False
     """True if it is cordoned, or a cloud or an autoscaler announces that it takes it away."""
     off: bool = False
-    """True if it was read live just now, and is shut down, or gone for long enough: no kubelet
-    confirms the end of its pods any more."""
+    """True if it was read live just now, and is shut down, or gone or silent for long enough: no
+    kubelet confirms the end of its pods any more."""
 
     @property
     def trouble(self) -> NodeTrouble:
@@ -133,14 +138,18 @@ class NodeHealth(NamedTuple):
         off = self.shut_down and self.ready == "Unknown"
         return "NodeShutdown" if off else "NodeNotReady"
 
-    def seconds_left(self, now: datetime, gone_after: float) -> float:
-        """Return the seconds until a deleted node is gone for so long; it may come back."""
-        return max(0.0, gone_after - elapsed(self.since, now)) if self.since else gone_after
+    def seconds_left(self, now: datetime, gone_after: float) -> float | None:
+        """Return the seconds until it is given up: it may come back. None if it is not given up."""
+        after: float | None = {"NodeGone": gone_after, "NodeShutdown": 0.0}.get(self.trouble)
+        if self.trouble == "NodeNotReady" and self.ready == "Unknown" and self.since:
+            after = self.lost_after
+        if not after or not self.since:
+            return after
+        return max(0.0, after - elapsed(self.since, now))
 
     def seems_off(self, now: datetime, gone_after: float) -> bool:
-        """Return whether it is shut down, or gone for long enough, as far as is known."""
-        gone = self.trouble == "NodeGone" and not self.seconds_left(now, gone_after)
-        return gone or self.trouble == "NodeShutdown"
+        """Return whether it is shut down, or gone or silent for long enough, as far as known."""
+        return self.seconds_left(now, gone_after) == 0.0
 
     def ready_again_after(self, since: str) -> str:
         """Return when the node was back, if it was unavailable after `since`; else empty.
@@ -256,6 +265,9 @@ class Observed:
         found = (self.nodes or {}).get(pod.node) if pod.node else None
         if found and found.shut_down and found.name not in self.nodes_read:
             found = found._replace(shut_down=False)
+        if found and found.off and found.trouble == "NodeNotReady" and pod.has_claim:
+            # The volume may be of one node at a time, and a program may still write to it.
+            found = found._replace(off=False, lost_after=None)
         return found
 
     def judged(self, now: datetime, gone_after: float) -> Observed:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook import names
@@ -15,7 +17,7 @@ from webhook.run.history import first_to_give_up
 from webhook.run.incidents import describe_trouble
 from webhook.run.restarts import entries_by_index
 from webhook.shortening import cut
-from webhook.times import elapsed, format_span, to_second
+from webhook.times import elapsed, format_span, parse_time, to_second
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from webhook.run.facts import DownReplica, PodOnLostNode, RoleFacts
     from webhook.run.model import LastFailure, Run, RunStatus
     from webhook.run.model.status import Phase
-    from webhook.run.observed import NodeTrouble, Observed, OwnedPod, Refusal
+    from webhook.run.observed import NodeHealth, NodeTrouble, Observed, OwnedPod, Refusal
     from webhook.run.reconcile import Steps
     from webhook.run.restarts import Counted
     from webhook.run.verdict import Verdict
@@ -211,8 +213,23 @@ def on_lost_nodes(found: Iterable[PodOnLostNode], desired: int) -> Hindrance | N
         more = f" (and {others} more)" if others else ""
         of = f"{len(group)} of {desired} pods"
         text = f"{of}: node {node.name} of {pod.name}{more} {describe_trouble(node)}; "
+        if trouble == "NodeNotReady" and node.ready == "Unknown" and node.since:
+            cure = _silent(node) or cure
         return Hindrance(trouble, text + cure.format(node=node.name))
     return None
+
+
+def _silent(node: NodeHealth) -> str:
+    """Return until when the run waits for a silent node; empty if it waits for ever."""
+    if not node.lost_after:
+        return ""
+    if math.isinf(node.lost_after):
+        return (
+            f"its pods are not replaced while more than a fifth of class {node.capacity_class} is "
+            "silent"
+        )
+    end = parse_time(node.since) + timedelta(seconds=node.lost_after)
+    return f"if it is not back by {to_second(end)}, its pods without a volume claim are replaced"
 
 
 def terminating(facts: Mapping[str, RoleFacts]) -> Hindrance | None:

@@ -73,6 +73,8 @@ LARGE: Final = 250
 # Seconds between two attempts to restore the SSH keys of pods that do not start. A kubelet retries
 # the mount of a missing Secret at least every two minutes.
 KEYS_PAUSE: Final = 60.0
+# Seconds until a run looks again at a node that is not given up because too many are silent.
+AGAIN: Final = 60.0
 _ENDED: Final = ("Succeeded", "Failed")
 
 
@@ -230,8 +232,9 @@ def _reconcile_active(
         steps.wait(max(0.0, (waiting[0] - now).total_seconds()))
     for one in facts.values():
         for each in one.lost.values():
-            if each.node.trouble == "NodeGone" and not each.node.off:
-                steps.wait(each.node.seconds_left(now, terms.gone_after))
+            left = each.node.seconds_left(now, terms.gone_after)
+            if left is not None and not each.node.off:
+                steps.wait(min(left, AGAIN))
     status = active_status(run, status, progress.phase, progress.message, progress.conditions, now)
     return Outcome(
         status,

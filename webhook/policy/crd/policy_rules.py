@@ -292,6 +292,7 @@ _OWN: Final[Mapping[str, tuple[Rule, ...]]] = {
     "SplitShare": (*_SHARE, _GIVES_UP),
     "PolicyCapacity": (*PLACEMENT["CapacitySetting"], _GIVES_UP),
     "Fallback": _FALLBACK,
+    "CapacityClassSpec.lostAfter": _span("1m"),
     "Fallback.within": _span("1m"),
     "Fallback.afterPending": _span("1s"),
     "Fallback.returnAfter": _span("1s"),

@@ -1,0 +1,82 @@
+"""A node that is silent for longer than its class allows is given up, and no other one is."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.run.scene import Scene, workers
+from tests.wording import Wording, mentions
+from webhook.run.actions import ForceDeletePod
+from webhook.times import to_second
+
+SCOPES = ("Replica", "Role", "Run")
+LOST_AFTER = 300.0
+
+
+def silent(scene: Scene, since: datetime, **fields: Any) -> Scene:
+    """Nothing was heard of the second worker's node since then."""
+    return scene.node("spot-1", ready="Unknown", since=to_second(since), **fields)
+
+
+def lost(scope: str, **fields: Any) -> Scene:
+    """Two workers, the second on a node that is silent from now on."""
+    scene = Scene(**workers(2), restartScope=scope)
+    scene.runs_on(worker_0="spot-0", worker_1="spot-1")
+    if "has_claim" in fields:
+        scene.set("worker-1", has_claim=fields.pop("has_claim"))
+    scene.off.add("spot-1")
+    return silent(scene, scene.now, **{"lost_after": LOST_AFTER, **fields})
+
+
+def forced(scene: Scene) -> int:
+    """How many pods were deleted without their kubelet."""
+    return sum(isinstance(each, ForceDeletePod) for each in scene.did)
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_it_is_given_up_after_the_time_of_its_class(scope: str, wording: Wording) -> None:
+    """As one disruption; the run is looked at in time, and says until when it waits."""
+    scene = lost(scope)
+    text = scene.status.message
+    mentions(text, "spot-1", "20:20:00Z", "replaced")
+    wording(text)
+    assert scene.after is not None
+    assert scene.after <= LOST_AFTER
+    scene.later(LOST_AFTER - 1)
+    assert (forced(scene), scene.status.disruptions) == (0, 0)
+    scene.later(1).later(30)
+    assert (forced(scene), scene.status.disruptions) == (1, 1)
+    assert scene.pods == ["worker-0", "worker-1"]
+    assert scene.status.incidents[-1].reason == "NodeNotReady"
+
+
+def test_it_is_read_before_that() -> None:
+    """It came back, and that was not heard of yet."""
+    scene = lost("Replica")
+    back = scene.now + timedelta(seconds=200)
+    assert scene.observed.nodes is not None
+    known = scene.observed.nodes["spot-1"]
+    scene.live["spot-1"] = known._replace(ready="True", since=to_second(back))
+    scene.later(LOST_AFTER)
+    assert forced(scene) == 0
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"lost_after": None}, {"lost_after": math.inf}, {"has_claim": True}, {"ready": "False"}],
+    ids=str,
+)
+def test_what_is_never_given_up(fields: dict[str, Any]) -> None:
+    """Classes without the setting, too many silent nodes, volumes, and kubelets that speak."""
+    if "ready" in fields:
+        scene = Scene(**workers(2)).runs_on(worker_0="spot-0", worker_1="spot-1")
+        since = to_second(scene.now)
+        scene.node("spot-1", ready="False", since=since, lost_after=LOST_AFTER)
+    else:
+        scene = lost("Replica", **fields)
+    scene.later(LOST_AFTER).later(86400)
+    assert forced(scene) == 0
