@@ -61,6 +61,23 @@ def _classes() -> Iterator[Form]:
     yield Form("spec.complementOf", broken, kept, "On_Demand", _OBJECT)
     broken, kept = (a_class(nodes=[{"labels": {"a": value}}]) for value in ("b c", ""))
     yield Form("spec.nodes[0].labels[a]", broken, kept, "b c", _VALUE)
+    nodes = [{"labels": {"a": "b"}}]
+    broken, kept = (a_class(nodes=nodes, lostAfter=text) for text in ("59s", "1m"))
+    yield Form("spec.lostAfter", broken, kept, "59s", "duration of 1m")
+
+
+# A field of a fallback, a duration that it refuses, and one that it takes.
+_DURATIONS = (
+    ("within", "59s", "1m"),
+    ("afterPending", "1d", "24h"),
+    ("afterPending", "0s", "1s"),
+    ("returnAfter", "25h", "1h30m"),
+)
+
+
+def _fallback(field: str, text: str) -> Json:
+    rule = {"afterDisruptions": 2, field: text}
+    return {"capacity": [{"class": "a", "mode": "Constrain", "fallback": rule}]}
 
 
 def _in_a_placement() -> Iterator[tuple[str, Json, Json, str, str]]:
@@ -70,6 +87,10 @@ def _in_a_placement() -> Iterator[tuple[str, Json, Json, str, str]]:
         yield field, {field: "High"}, {field: "high.a"}, "High", _OBJECT
     wrong, right = ({"capacity": [{"class": name, "mode": "Allow"}]} for name in ("a b", "a-b"))
     yield "capacity[0].class", wrong, right, "a b", _OBJECT
+    for field, bad, good in _DURATIONS:
+        at = f"capacity[0].fallback.{field}"
+        words = "duration of 1m" if field == "within" else "duration of 1s"
+        yield at, _fallback(field, bad), _fallback(field, good), bad, words
     wrong, right = ({"tolerations": [{"key": key, "operator": "Exists"}]} for key in ("A/b", "a/B"))
     yield "tolerations[0].key", wrong, right, "A/b", _KEY
     wrong, right = spread(topologyKey="a b"), spread(topologyKey="a/b")

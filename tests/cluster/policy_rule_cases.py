@@ -267,11 +267,8 @@ def _in_a_placement() -> Iterator[tuple[str, Json, Json, str]]:
             ".within",
             {"afterPending": "1s", "within": "6h"},
             {**counted, "within": "6h"},
-            "goes with",
+            "with afterDisruptions",
         ),
-        (".within", {**counted, "within": "59s"}, {**counted, "within": "1m"}, "duration of 1m"),
-        (".afterPending", {"afterPending": "1d"}, {"afterPending": "24h"}, "duration of 1s"),
-        (".returnAfter", {**counted, "returnAfter": "25h"}, counted, "duration of 1s"),
     ):
         place = f"capacity[0].fallback{at}"
         yield (
