@@ -13,6 +13,7 @@ metadata: {name: spot}
 spec:
   autoscaled: true
   interruptible: true
+  lostAfter: 5m
   nodes:
   - labels: {cloud.google.com/gke-spot: "true"}
     taints: [{key: cloud.google.com/gke-spot, value: "true", effect: NoSchedule}]

@@ -80,3 +80,25 @@ def test_what_is_never_given_up(fields: dict[str, Any]) -> None:
         scene = lost("Replica", **fields)
     scene.later(LOST_AFTER).later(86400)
     assert forced(scene) == 0
+
+
+def test_a_loss_that_is_announced_is_shown(wording: Wording) -> None:
+    """As a condition and an Event, until the node is gone or stays; nothing is deleted."""
+    scene = Scene(**workers(3)).runs_on(worker_0="a", worker_1="b", worker_2="b")
+    assert scene.condition("Disrupting") is None
+    scene.node("b", ready="True", leaving=True)
+    found = scene.condition("Disrupting")
+    assert found is not None
+    assert (found.status, scene.status.phase, scene.pods) == (
+        "True",
+        "Running",
+        ["worker-0", "worker-1", "worker-2"],
+    )
+    mentions(scene.status.message, "2 of 3 pods", "node b", "worker-1")
+    wording(found.message)
+    assert [each.reason for each in scene.told].count("NodeLeaving") == 1
+    scene.node("b", ready="True")
+    found = scene.condition("Disrupting")
+    assert found is not None
+    assert found.status == "False"
+    assert "will be lost" not in scene.status.message

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from webhook.crd.conditions import Condition
     from webhook.run.facts import DownReplica, PodOnLostNode, RoleFacts
-    from webhook.run.model import LastFailure, Run, RunStatus
+    from webhook.run.model import Run, RunStatus
     from webhook.run.model.status import Phase
     from webhook.run.observed import NodeHealth, NodeTrouble, Observed, OwnedPod, Refusal
     from webhook.run.reconcile import Steps
@@ -36,10 +36,11 @@ CREATED: Final = "Created"
 SCHEDULED: Final = "Scheduled"
 READY: Final = "Ready"
 SUSPENDED: Final = "Suspended"
+DISRUPTING: Final = "Disrupting"
 # Conditions that should be True; all others should not.
 SHOULD_BE_TRUE: Final = (CREATED, SCHEDULED, READY)
 # Conditions about pods to come. A suspended or ended run does not have them.
-_UNDER_WAY: Final = (CREATED, SCHEDULED)
+_UNDER_WAY: Final = (CREATED, SCHEDULED, DISRUPTING)
 # The number of different reasons in a message.
 _SHOWN: Final = 3
 _LONGEST: Final = 500
@@ -71,9 +72,10 @@ def describe_progress(
     counted: Counted,
     steps: Steps,
     observed: Observed,
-    last_failure: LastFailure | None,
+    before: RunStatus,
 ) -> RunProgress:
-    """Return phase, message and conditions of the run."""
+    """Return phase, message and conditions of the run; `before` has its latest failure."""
+    last_failure = before.last_failure
     alive = [pod for one in facts.values() for pod in one.alive.values()]
     desired = sum(one.spec.count for one in facts.values())
     finished = sum(len(one.succeeded) for one in facts.values())
@@ -116,6 +118,12 @@ def describe_progress(
         reason = stuck.reason if stuck else "NotReady"
         text = stuck.message if stuck else f"{ready} of {needed} replicas are ready"
         updates.append(ConditionUpdate(READY, "False", reason, text))
+    leaving = _on_leaving_nodes(alive, observed)
+    if leaving:
+        updates.append(ConditionUpdate(DISRUPTING, "True", "NodeLeaving", leaving))
+        message += f"; {leaving}"
+    elif any(each.type == DISRUPTING for each in before.conditions):
+        updates.append(ConditionUpdate(DISRUPTING, "False", "NodesStay", "no node is leaving"))
     return RunProgress(phase, message, tuple(updates), hindrance)
 
 
@@ -217,6 +225,24 @@ def on_lost_nodes(found: Iterable[PodOnLostNode], desired: int) -> Hindrance | N
             cure = _silent(node) or cure
         return Hindrance(trouble, text + cure.format(node=node.name))
     return None
+
+
+def _on_leaving_nodes(alive: Sequence[OwnedPod], observed: Observed) -> str:
+    """Return which pods will be lost with their nodes; empty if none is announced to go."""
+    nodes: dict[str, list[str]] = {}
+    for pod in alive:
+        health = observed.node_health(pod)
+        if health and health.leaving and not health.trouble:
+            nodes.setdefault(pod.node, []).append(pod.name)
+    if not nodes:
+        return ""
+    (node, (first, *_)), *others = sorted(nodes.items())
+    count = sum(map(len, nodes.values()))
+    more = f" (and {len(others)} more)" if others else ""
+    return (
+        f"{count} of {len(alive)} pods will be lost: node {node} of {first}{more} is cordoned, or "
+        "announced to be taken away"
+    )
 
 
 def _silent(node: NodeHealth) -> str:
@@ -342,6 +368,7 @@ def make_announcements(
     """Return the Events for the change from the run's status to `status`."""
     return (
         *_announce_start(run, status),
+        *_announce_leaving(run, status),
         *_announce_change(run, status, down),
         *_announce_hindrance(run, status, hindrance),
     )
@@ -363,6 +390,15 @@ def _announce_start(run: Run, status: RunStatus) -> Iterator[Announcement]:
         roles = ", ".join(f"{spec.count} {role}" for role, spec in run.spec.roles.items())
         resumed = before.phase == "Suspended"
         yield Announcement("Normal", "Resumed" if resumed else "Begun", f"replicas: {roles}")
+
+
+def _announce_leaving(run: Run, status: RunStatus) -> Iterator[Announcement]:
+    """Yield an Event when nodes of the run are announced to be taken away."""
+    before, after = (
+        {each.type: each for each in one.conditions}.get(DISRUPTING) for one in (run.status, status)
+    )
+    if after and after.status == "True" and not (before and before.status == "True"):
+        yield Announcement("Warning", after.reason, after.message)
 
 
 def _announce_change(

@@ -221,7 +221,7 @@ def _reconcile_active(
 ) -> Outcome:
     steps = _next_steps(run.spec, facts, counted, needs, observed, now)
     status = update_totals(run, counted.roles, counted, now)
-    progress = describe_progress(facts, counted, steps, observed, status.last_failure)
+    progress = describe_progress(facts, counted, steps, observed, status)
     if progress.phase == "Running":
         whole = incidents.record_recovery(status.incidents, now)
         status = status.model_copy(update={"incidents": whole})
