@@ -12,10 +12,11 @@ from tests.laws.strategies import document
 from tests.laws.world import policy_set
 from tests.wording import Wording, mentions
 from webhook import names
-from webhook.admission.arrival import Arrival, Cluster
+from webhook.admission.arrival import Arrival, Cluster, history_of
 from webhook.admission.audit import annotations_of
 from webhook.admission.decision import Decision
 from webhook.admission.engine import decide
+from webhook.identity import misread
 from webhook.placement.pod import MAX_ENTRIES
 
 Json = dict[str, Any]
@@ -241,3 +242,22 @@ def test_what_is_placed_is_within_the_budget_when_it_comes_back(wording: Wording
     assert fits.placement is not None
     again = answer(pod(tolerations=fits.placement.tolerations), more)
     assert again.result == "unchanged"
+
+
+def test_a_history_of_somebody_else_is_removed_and_the_author_is_told(wording: Wording) -> None:
+    """And nothing else is different; the controller's stays, without a word."""
+    text = '{"asOf":"2026-06-01T11:00:00Z","events":[]}'
+    forged = pod({"annotations": {names.HISTORY: text}})
+    decision = answer(forged)
+    assert decision.placement is not None
+    assert names.HISTORY not in decision.placement.annotations
+    assert decision.placement == answer(pod({"annotations": {}})).placement
+    (told,) = decision.warnings
+    mentions(told, names.HISTORY, "removed")
+    wording(told)
+    trusted = Arrival(forged, "ml", {}, "controller", history=history_of(forged))
+    kept = decide(trusted, policy_set([POOL]), Cluster())
+    assert kept.placement is not None
+    assert kept.placement.annotations[names.HISTORY] == text
+    assert not kept.warnings
+    assert not misread({}, {names.HISTORY: text})

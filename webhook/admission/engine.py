@@ -181,8 +181,9 @@ def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: Pol
                 policies.hash, credit, aside.by_name, _fallbacks(received, evaluation)
             )
         annotations = {**placement.annotations, names.PLACEMENT: text}
-        if received.arrival.history is None:
-            annotations.pop(names.HISTORY, None)
+        if received.arrival.history is None and annotations.pop(names.HISTORY, None) is not None:
+            what = "removed; only Fairlead's controller may write it"
+            warnings = [*warnings, warning(f"annotation {names.HISTORY}: {what}")]
         placement = placement._replace(annotations=annotations)
         operations = patch.operations(received.arrival.pod, received.own, placement)
     return Decision(
