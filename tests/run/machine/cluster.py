@@ -100,10 +100,15 @@ class Cluster:
         self._was_away(node)
 
     def notice(self, node: str) -> None:
-        """The node controller has heard nothing of a node for too long."""
+        """The node controller has heard nothing of a node for too long.
+
+        A mistake of the cloud about a machine that is on does not last until then: no evidence
+        would tell it from a shutdown.
+        """
         there = self.server.nodes.get(node)
         if node in self.lost and there and there.ready != "Unknown":
-            self._change_node(node, ready="Unknown", since=self.server.now)
+            off = there.shut_down and node in self.server.ledger.off
+            self._change_node(node, ready="Unknown", since=self.server.now, shut_down=off)
 
     def not_ready(self, node: str) -> None:
         """A kubelet that is alive says that its node is not ready; the cloud takes that wrong."""
@@ -238,9 +243,11 @@ class Cluster:
             self.untaint(node)
         self.vacate()
         self.server.quota_used_up = False
-        # Nodes of the class never come for those that give it up.
+        # Nodes of the class never come if all give it up. A pod waits as the policy said when it
+        # was created.
         waits = self.server.rule is not None and self.server.rule.pending is not None
-        self.server.sold_out = self.server.sold_out and waits
+        there = (most for pod in self.server.pods.values() for _, most in pod.fallback)
+        self.server.sold_out = self.server.sold_out and waits and None not in there
         for pod in list(self.server.pods.values()):
             if pod.going is not None:
                 self.finish_going(pod, None)
