@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import re
 import ssl
@@ -120,7 +121,9 @@ def _context(plane: ControlPlane) -> ssl.SSLContext:
 
 async def _dry_run(session: aiohttp.ClientSession, namespace: str, pod: Json, user: str) -> Answer:
     path = f"/api/v1/namespaces/{namespace}/pods?dryRun=All"
-    body, headers = json.dumps(pod), [("Content-Type", "application/json")]
+    # A stream: some pods are large, and aiohttp warns of such bytes.
+    body = io.BytesIO(json.dumps(pod).encode("utf-8", "surrogatepass"))
+    headers = [("Content-Type", "application/json")]
     if user != ADMINISTRATOR:
         headers.append(("Impersonate-User", user))
         headers += [("Impersonate-Group", group) for group in groups_of(user)]
