@@ -6,6 +6,7 @@ Few keys and few values, so that settings meet and contradict each other often.
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from typing import Any
 
 from hypothesis import strategies as st
@@ -170,7 +171,7 @@ def pods(draw: st.DrawFn) -> Json:
     if draw(st.booleans()):
         labels["stage"] = draw(one("debug", "prod"))
     labels |= draw(one({}, *REPLICAS))
-    metadata: Json = {"name": "p", "labels": labels, **draw(one({}, {}, HISTORIED))}
+    metadata: Json = {"name": "p", "labels": labels, **deepcopy(draw(one({}, {}, HISTORIED)))}
     if draw(st.integers(0, 3)) == 0:
         mode = draw(one("Allow", "Prefer", "Constrain", "Prevent", "None"))
         asked = {names.CAPACITY: f"{draw(one(*CLASS_NAMES))}={mode}"}
