@@ -262,3 +262,10 @@ def test_the_read_keys_are_exactly_the_used_ones() -> None:
         noted |= annotations.asked
     assert asked >= READ_LABELS
     assert noted == READ_ANNOTATIONS
+
+
+def test_a_key_that_cannot_be_printed_is_escaped() -> None:
+    """It is part of a warning, and so of a header."""
+    (line,) = unknown_keys({}, {"fairlead.dev/\ufeffcapacity": "x"})
+    assert line.isprintable()
+    assert "ufeff" in line

@@ -225,7 +225,9 @@ def _unread(
         if not near and len(key) <= _LONGEST_KEY:
             near = get_close_matches(word, words, n=1)
         cure = f"did you mean {words[near[0]]}?" if near else "remove it"
-        yield f"{what} {key[:_LONGEST_KEY]}: Fairlead does not know this key; {cure}"
+        # The API server checks the characters of a key after webhooks.
+        shown = key if key.isprintable() else ascii(key)[1:-1]
+        yield f"{what} {shown[:_LONGEST_KEY]}: Fairlead does not know this key; {cure}"
 
 
 def _rows(labels: Mapping[str, str], sources: SourceTable) -> tuple[Source, ...]:
