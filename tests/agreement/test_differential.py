@@ -83,4 +83,4 @@ def test_the_api_server_refuses_no_pod_for_our_sake_unless_a_policy_means_it(
         became = examined(cases(plane, running, pods))
     for result in ("placed", "unchanged", "left-alone", "rejected", "refused either way"):
         assert became[result], result
-    assert became["refused either way"] + became["not asked"] < became.total() * 0.6
+    assert became["refused either way"] + became["not asked"] < became.total() / 2
