@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.cli.files import NODES, POD
-from tests.policy_tests.writing import CLASS, WORKER, case, policy, verdict
+from tests.policy_tests.writing import CLASS, policy, verdict
 from tests.wording import Wording, mentions
 from webhook.cli import fairlead
 
@@ -133,4 +133,3 @@ def test_a_policy_test_gives_one(history: str, node: str) -> None:
     """By class."""
     found = verdict(f"{{runsOn: [{node}]}}", more=f"history: {history}", policies=POLICIES)
     assert not found.failures
-    assert case("{result: placed}", WORKER)

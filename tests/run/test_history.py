@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -26,10 +26,10 @@ def requires(scene: Scene, *, waits: int | None = None) -> Scene:
     return scene
 
 
-def on_spot(count: int = 3, *, waits: int | None = None, **spec: Any) -> Scene:
+def on_spot(count: int = 3, **spec: Any) -> Scene:
     """Workers that run on nodes of their own."""
     scene = Scene(**workers(count), **spec)
-    requires(scene, waits=waits)
+    requires(scene)
     return scene.runs_on(**{f"worker_{index}": f"spot-{index}" for index in range(count)})
 
 
@@ -51,10 +51,10 @@ def created(scene: Scene) -> dict[str, int]:
     return found
 
 
-def unscheduled(scene: Scene, *names: str, since: datetime | None = None) -> Scene:
+def unscheduled(scene: Scene, *names: str) -> Scene:
     """The scheduler finds no node for these pods."""
     for name in names:
-        at = to_second(since or scene.now)
+        at = to_second(scene.now)
         scene.set(name, unscheduled="0/9 nodes are available", unscheduled_since=at)
     return scene.look()
 

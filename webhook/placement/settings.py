@@ -204,11 +204,10 @@ class CapacitySetting(PlacementSetting):
             return f"{self.mode} instead of Constrain, {self.fallback.words}"
         return self.mode.value
 
-    def after(self, history: History) -> CapacitySetting:
-        """Return what is left of it after what happened."""
-        if self.fallback is None or not self.fallback.lasts_until(self.capacity.name, history):
-            return self
-        return self.give_up()
+    def gives_up(self, history: History) -> bool:
+        """Return whether its mode is given up after what happened."""
+        rule = self.fallback
+        return rule is not None and rule.lasts_until(self.capacity.name, history) is not None
 
     def give_up(self) -> CapacitySetting:
         """Return it with the mode of its fallback."""

@@ -101,7 +101,7 @@ class Policy:
             tuple(
                 at
                 for at, each in enumerate(self.variants[share])
-                if isinstance(each, CapacitySetting) and each.after(history) is not each
+                if isinstance(each, CapacitySetting) and each.gives_up(history)
             ),
         )
 
