@@ -9,6 +9,7 @@ Other runs keep their first worker, and their node is restarted, or only seems t
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,11 +18,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
 from tests.cluster.live_runs import ALONE, TEMPLATE, LiveRun, create_run
 from tests.cluster.spaces import Json, Space
 from tests.wording import mentions
 from webhook import names
+from webhook.cli import fairlead
 from webhook.sandbox.api import definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import start_controller
@@ -96,14 +99,18 @@ def pools() -> list[Pool]:
     return [Pool(name="stable", count=1, labels={**alive, "run": "stable"}), *lost, *calm]
 
 
-def given_up(scope: str) -> Json:
-    """The class of the nodes that are given up once they are silent for a minute."""
-    return {
-        "apiVersion": names.API_VERSION,
-        "kind": names.CLASS_KIND,
-        "metadata": {"name": f"given-up-{scope.lower()}"},
-        "spec": {"nodes": [{"labels": {"run": f"givenup-{scope}"}}], "lostAfter": "1m"},
+def classes() -> list[Json]:
+    """Nodes that are given up once they are silent for a minute; others that have a price."""
+    specs: Json = {
+        f"given-up-{scope.lower()}": {
+            "nodes": [{"labels": {"run": f"givenup-{scope}"}}],
+            "lostAfter": "1m",
+        }
+        for scope in SCOPES
     }
+    specs["stable"] = {"nodes": [{"labels": {"run": "stable"}}], "relativePrice": 0.25}
+    common = {"apiVersion": names.API_VERSION, "kind": names.CLASS_KIND}
+    return [{**common, "metadata": {"name": name}, "spec": spec} for name, spec in specs.items()]
 
 
 @pytest.fixture(scope="module")
@@ -114,8 +121,8 @@ def space(
     settings = Settings(pools=pools(), extra_arguments=FLAGS, definitions=definitions())
     with ControlPlane(tmp_path_factory.mktemp("nodes") / "state", binaries, settings) as plane:
         plane.create_namespace("lab")
-        for scope in SCOPES:
-            plane.api.create(f"/apis/{names.API_VERSION}/{names.CAPACITY_CLASSES}", given_up(scope))
+        for each in classes():
+            plane.api.create(f"/apis/{names.API_VERSION}/{names.CAPACITY_CLASSES}", each)
         options = (*ALONE, "--no-policy-status", "--restart-backoff-first", "0.5")
         start_controller(plane, options=options)
         yield Space(plane, Kubectl(kubectl_path, plane.kubeconfig).within("lab"), "lab")
@@ -387,3 +394,61 @@ def test_a_node_that_is_registered_again_under_its_pod_is_not_gone(
     live.until_whole(2)
     assert live.pods()["worker-1"]["metadata"]["uid"] == loss.before["worker-1"]["metadata"]["uid"]
     assert loss.counts() == (0, 0)
+
+
+def test_what_runs_used_is_shown_with_an_estimate(space: Space) -> None:
+    """Of pods that live and of those that ended, by class."""
+    worker = {"count": 2, "environment": {"nodeSelector": {"run": "stable"}}}
+    live = create_run(space, "spender", replicas={"worker": worker})
+    stuck = create_run(space, "stuck", environment={"nodeSelector": {"run": "nowhere"}})
+    pod = live.until_running("worker-0", "worker-1")["worker-1"]
+    live.until("some seconds went by", lambda: used(space, "spender")["useful"] >= 4)
+    live.ends("worker-1", 1)
+    live.until_replaced("worker-1", pod)
+    stuck.until("it has waited", lambda: used(space, "stuck")["usage"])
+
+    found = used(space, "spender")
+    (row,) = found["usage"]
+    assert (row["class"], row["resource"], found["unseen"]) == ("stable", "replicas", 0)
+    assert row["repeatedSeconds"] >= 2
+    assert found["useful"] == row["seconds"] - row["repeatedSeconds"] > 0
+    assert found["cost"] == row["seconds"] / 4
+    assert live.status["repeated"] == f"{row['repeatedSeconds']}s"
+    (row,) = used(space, "stuck")["usage"]
+    assert (row["class"], row["seconds"]) == ("", 0)
+    assert row["waitingSeconds"] > 0
+    everything = run_cost(space)
+    mentions(everything.output, "spender", "stable", "estimate", "stuck")
+
+
+def test_the_time_on_a_lost_node_ends_with_its_last_sign(
+    losses: Mapping[tuple[str, str], Loss],
+) -> None:
+    """Whatever time it took until its pod was given up."""
+    loss = losses["givenup", "Replica"]
+    loss.until_replaced(PATIENT)
+    rows = {each["class"]: each for each in loss.live.status["usage"]}
+    lost = rows["given-up-replica"]
+    bound = next(
+        each["lastTransitionTime"]
+        for each in loss.before["worker-1"]["status"]["conditions"]
+        if each["type"] == "PodScheduled"
+    )
+    conditions = loss.live.space.get("nodes", loss.node)["status"]["conditions"]
+    silent = next(each["lastTransitionTime"] for each in conditions if each["type"] == "Ready")
+    span = datetime.fromisoformat(silent) - datetime.fromisoformat(bound)
+    assert lost["seconds"] == lost["repeatedSeconds"] == span.total_seconds() > 0
+
+
+def run_cost(space: Space, *arguments: str) -> Result:
+    """The command in the space."""
+    where = ("--kubeconfig", str(space.plane.kubeconfig), "-n", space.name)
+    done = CliRunner().invoke(fairlead, ["run", "cost", *arguments, *where])
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def used(space: Space, run: str) -> Json:
+    """What it says of a run."""
+    (found,) = json.loads(run_cost(space, run, "-o", "json").stdout)["runs"]
+    return dict(found)

@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
+from prometheus_client.samples import Sample
 
 from tests.controller.runs import Api, stored_run
 from webhook.controller.controller_metrics import RESULTS, ControllerMetrics
 from webhook.controller.informers import Informers
 from webhook.controller.observed_state import ObservedState
+from webhook.run.model import RunStatus
+from webhook.run.model.status import Usage
+
+USAGE = (
+    Usage(capacity_class="spot", resource="replicas", seconds=30, repeated_seconds=10),
+    Usage(capacity_class="", resource="made.up/name", waiting_seconds=5),
+    Usage(
+        capacity_class="spot",
+        resource="replicas",
+        seconds=100,
+        waiting_seconds=7,
+        repeated_seconds=40,
+    ),
+)
+
+
+def samples(registry: CollectorRegistry) -> list[Sample]:
+    return [sample for metric in registry.collect() for sample in metric.samples]
 
 
 def metrics() -> tuple[CollectorRegistry, ControllerMetrics]:
@@ -19,7 +38,8 @@ def test_what_is_done_is_counted() -> None:
     """Each with the labels that tell it apart."""
     registry, counted = metrics()
     counted.reconciled("done", 0.02)
-    counted.transition("Pending", "Running")
+    counted.written(RunStatus(), RunStatus(phase="Running", usage=USAGE[:1]))
+    counted.written(RunStatus(usage=USAGE[:1]), RunStatus(phase="Pending", usage=USAGE[1:]))
     counted.pod_created()
     counted.pod_deleted()
     counted.creation_refused("QuotaExceeded")
@@ -33,6 +53,10 @@ def test_what_is_done_is_counted() -> None:
     assert value("reconciles_total", result="done") == 1
     assert value("reconcile_duration_seconds_count") == 1
     assert value("run_transitions_total", before="Pending", after="Running") == 1
+    for state, seconds in (("useful", 60), ("repeated", 40), ("waiting", 7)):
+        of = {"capacity_class": "spot", "resource": "replicas", "state": state}
+        assert value("run_usage_seconds_total", **of) == seconds
+    assert not any(sample.labels.get("resource") == "made.up/name" for sample in samples(registry))
     assert value("pods_created_total") == value("pods_deleted_total") == 1
     assert value("creations_refused_total", reason="QuotaExceeded") == 1
     assert value("api_requests_total", verb="POST", code="201") == 1

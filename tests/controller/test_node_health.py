@@ -123,7 +123,7 @@ def test_any_node_may_be_interrupted_where_no_class_says_which() -> None:
     [
         (SPOT, True, "spot"),
         ({"pool": "solid"}, False, "solid"),
-        *(({}, True, ""), ({"gpu": "yes"}, True, "")),
+        *(({}, True, ""), ({"gpu": "yes"}, True, "gpu")),
     ],
 )
 def test_a_node_may_be_interrupted_unless_a_class_of_its_own_says_no(

@@ -23,6 +23,7 @@ from webhook.controller.refusals import Refusals
 from webhook.controller.stored_run import RunCache
 from webhook.errors import ClusterError, InvalidRun, NotLeading
 from webhook.run.actions import Outcome
+from webhook.run.model import RunStatus
 from webhook.run.plan import plan
 
 NOW = datetime(2026, 11, 21, 20, 15, tzinfo=UTC)
@@ -66,8 +67,9 @@ class Stage:
             now=lambda: self.moment,
         )
 
-    def transition(self, before: str, after: str) -> None:
-        self.transitions.append((before, after))
+    def written(self, before: RunStatus, after: RunStatus) -> None:
+        if before.phase != after.phase:
+            self.transitions.append((before.phase, after.phase))
 
     def look(self) -> float | None:
         return asyncio.run(self.reconciler.reconcile_key("lab/mnist"))

@@ -14,6 +14,7 @@ spec:
   autoscaled: true
   interruptible: true
   lostAfter: 5m
+  relativePrice: 0.3
   nodes:
   - labels: {cloud.google.com/gke-spot: "true"}
     taints: [{key: cloud.google.com/gke-spot, value: "true", effect: NoSchedule}]

@@ -128,7 +128,7 @@ def test_the_names_people_type() -> None:
         *("Phase", "Framework", "Replicas", "Restarts", "Age")
     ]
     assert [column["name"] for column in columns if column.get("priority")] == [
-        *("Kind", "Disruptions", "Duration", "Message")
+        *("Kind", "Disruptions", "Duration", "Repeated", "Message")
     ]
     paths = {path for path, _ in nodes(SCHEMA)} | {".metadata.creationTimestamp"}
     assert {column["jsonPath"] for column in columns} <= paths

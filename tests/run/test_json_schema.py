@@ -27,6 +27,7 @@ NOT_WRITTEN = (
     *(
         "RunStatus",
         "RoleStatus",
+        "Usage",
         "Recovering",
         "ReplicaHistory",
         "HistoryEvent",

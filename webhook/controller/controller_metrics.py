@@ -10,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from webhook import metric_names
+from webhook.run.usage import REPLICAS, added
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from webhook.controller.informers import Informers
     from webhook.controller.observed_state import ObservedState
+    from webhook.run.model import RunStatus
 
 Number: TypeAlias = "Callable[[], float]"
 
@@ -60,6 +62,14 @@ class ControllerMetrics:
             ["before", "after"],
             registry=registry,
         )
+        self._usage = Counter(
+            metric_names.RUN_USAGE,
+            "Seconds of replicas and of their accelerators, by the class of their nodes, counted "
+            "when an attempt is over: useful, repeated (a disruption or a failure ended the "
+            "attempt) or waiting (without a node).",
+            ["capacity_class", "resource", "state"],
+            registry=registry,
+        )
         self._created = Counter(
             metric_names.PODS_CREATED, "Pods created for runs.", registry=registry
         )
@@ -91,9 +101,20 @@ class ControllerMetrics:
         self._reconciles.labels(result).inc()
         self._duration.observe(seconds)
 
-    def transition(self, before: str, after: str) -> None:
-        """Count a change of a run's phase after it was written."""
-        self._transitions.labels(before, after).inc()
+    def written(self, before: RunStatus, after: RunStatus) -> None:
+        """Count what a write of a run's status changed: its phase, and what it used."""
+        if after.phase != before.phase:
+            self._transitions.labels(before.phase, after.phase).inc()
+        for each in added(before.usage, after.usage):
+            if not each.seconds and each.resource != REPLICAS:
+                # No node ever had the resource: its name may be anything.
+                continue
+            for state, seconds in (
+                ("useful", each.seconds - each.repeated_seconds),
+                ("repeated", each.repeated_seconds),
+                ("waiting", each.waiting_seconds),
+            ):
+                self._usage.labels(each.capacity_class, each.resource, state).inc(seconds)
 
     def pod_created(self) -> None:
         """Count a pod that was created, or that existed already."""

@@ -52,10 +52,10 @@ class WatchedNode(NamedTuple):
 
 
 class _Class(NamedTuple):
-    """A capacity class that says how its nodes are lost."""
+    """A capacity class, and how its nodes are lost."""
 
     name: str
-    interruptible: bool
+    interruptible: bool | None
     compiled: capacity.CapacityClass
     lost_after: float | None
 
@@ -170,14 +170,14 @@ class Nodes:
         """Return whether the node may be interrupted, the class that says so, and the seconds of
         silence after which it is lost by that class."""
         if self._compiled is None:
-            # Interruptible classes first.
+            # Interruptible classes first, and last those that do not say.
             self._compiled = sorted(
                 _compiled(self.classes.items()),
-                key=lambda each: (not each.interruptible, each.name),
+                key=lambda each: ((True, False, None).index(each.interruptible), each.name),
             )
         for each in self._compiled:
             if is_of(each.compiled, node):
-                return each.interruptible, each.name, each.lost_after
+                return each.interruptible is not False, each.name, each.lost_after
         # By default every node is interruptible, unless a class sets otherwise.
         return _UNCLASSED
 
@@ -203,12 +203,11 @@ def _read_class(raw: dict[str, Any]) -> CapacityClass | None:
 
 
 def _compiled(classes: Mapping[str, CapacityClass]) -> Iterator[_Class]:
-    """Yield the classes that say how their nodes are lost, including complements."""
+    """Yield the classes, including complements."""
     for name, document in classes.items():
         spec, of = document.spec, document.spec.complement_of
         described = classes.get(of) if of else document
-        says_nothing = spec.interruptible is None and spec.lost_after is None
-        if says_nothing or described is None or described.spec.complement_of:
+        if described is None or described.spec.complement_of:
             continue
         try:
             compiled = capacity_class(described)
@@ -216,7 +215,7 @@ def _compiled(classes: Mapping[str, CapacityClass]) -> Iterator[_Class]:
             continue
         yield _Class(
             name,
-            spec.interruptible is not False,
+            True if spec.lost_after and spec.interruptible is None else spec.interruptible,
             capacity.complement(name, compiled) if of else compiled,
             parse_span(spec.lost_after).total_seconds() if spec.lost_after else None,
         )

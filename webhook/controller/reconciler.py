@@ -55,11 +55,11 @@ IDLE: Final = 1.0
 FIRST_LIST_PAUSE: Final = 0.2
 
 
-class Transitions(Protocol):
-    """A sink for phase metrics."""
+class Written(Protocol):
+    """A sink for metrics of runs."""
 
-    def transition(self, before: str, after: str) -> None:
-        """Count a change of a run's phase after it was written."""
+    def written(self, before: RunStatus, after: RunStatus) -> None:
+        """Count what a write of a run's status changed."""
 
 
 class Reconciler:
@@ -73,7 +73,7 @@ class Reconciler:
         executor: ActionExecutor,
         refusals: Refusals,
         announcer: Announcer,
-        transitions: Transitions,
+        metrics: Written,
         delegation: Delegation,
         *,
         terms: RestartTerms = DEFAULT_TERMS,
@@ -85,7 +85,7 @@ class Reconciler:
         self._executor = executor
         self._refusals = refusals
         self._announcer = announcer
-        self._transitions = transitions
+        self._metrics = metrics
         self._delegation = delegation
         self._terms = terms
         self._now = now
@@ -190,8 +190,7 @@ class Reconciler:
             if error.status == HTTPStatus.NOT_FOUND:
                 return False
             raise
-        if status.phase != before.phase:
-            self._transitions.transition(before.phase, status.phase)
+        self._metrics.written(before, status)
         return True
 
     def _next(self, uid: str, outcome: Outcome, *, busy: bool) -> float | None:

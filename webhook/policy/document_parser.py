@@ -29,6 +29,7 @@ NULL: Final = "is null; give a value, or remove the field"
 _WANTED: Final = {
     "string_type": "text",
     "int_type": "a whole number",
+    "float_type": "a number",
     "bool_type": "true or false",
     "list_type": "a list",
     "dict_type": "a mapping",

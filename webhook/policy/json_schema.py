@@ -135,6 +135,8 @@ def _type(field: dict[str, Any]) -> str:
             return _mapping(field)
         case {"type": "integer"}:
             return f"whole number{_range(field)}"
+        case {"type": "number"}:
+            return f"number{_range(field)}"
         case {"type": "boolean"}:
             return "`true`, `false`"
         case {"type": "string"}:

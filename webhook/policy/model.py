@@ -280,6 +280,13 @@ class CapacityClassSpec(Strict):
         description="How long a node of the class is silent until the replicas of Runs on it are "
         "replaced, although their programs may still run. Without it they are not.",
     )
+    relative_price: float | None = Field(
+        default=None,
+        ge=0.01,
+        le=100,
+        description="What a node of the class costs, relative to the same node on demand: 0.3. "
+        "`fairlead run cost` estimates with it.",
+    )
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:

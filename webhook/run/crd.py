@@ -270,6 +270,7 @@ _COLUMNS: Final = (
     Column("Kind", "string", ".spec.kind", wide=True),
     Column("Disruptions", "integer", ".status.disruptions", wide=True),
     Column("Duration", "string", ".status.duration", wide=True),
+    Column("Repeated", "string", ".status.repeated", wide=True),
     Column("Message", "string", ".status.message", wide=True),
 )
 LISTS: Final[Lists] = {

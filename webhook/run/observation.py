@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from webhook import names
+from webhook.placement.pod_requests import requests
 from webhook.run.observed import EngineEvent, EngineObject, Exit, OwnedDeployment, OwnedPod
 
 if TYPE_CHECKING:
@@ -201,6 +202,7 @@ def _read_pod(
     # The API server sets the phase of every new pod to Pending.
     phase = _PHASES.get(status.get("phase") or "Pending", "Unknown")
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
+    scheduled = conditions.get("PodScheduled")
     return OwnedPod(
         name=metadata["name"],
         uid=metadata["uid"],
@@ -216,8 +218,11 @@ def _read_pod(
         reason=sys.intern(status.get("reason") or ""),
         message=_text(status.get("message")),
         disruption=_disruption(conditions.get("DisruptionTarget")),
-        unscheduled=(unscheduled := _unscheduled(conditions.get("PodScheduled"))),
-        unscheduled_since=_since(conditions["PodScheduled"]) if unscheduled else "",
+        unscheduled=(unscheduled := _unscheduled(scheduled)),
+        unscheduled_since=_since(scheduled) if unscheduled else "",
+        created=metadata.get("creationTimestamp") or "",
+        bound_since=_since(scheduled) if _is_true(scheduled) else "",
+        accelerators=_accelerators(raw.get("spec") or {}),
         fallback=_fallback(metadata),
         waiting=containers.waiting(),
         exit=containers.exit() if phase in ("Succeeded", "Failed") else None,
@@ -320,8 +325,8 @@ def _half_deleted(metadata: Mapping[str, Any]) -> bool:
     return bool(ends) and not metadata.get("deletionGracePeriodSeconds")
 
 
-def _since(condition: Mapping[str, Any]) -> str:
-    return condition.get("lastTransitionTime") or ""
+def _since(condition: Mapping[str, Any] | None) -> str:
+    return (condition or {}).get("lastTransitionTime") or ""
 
 
 def _fallback(metadata: Mapping[str, Any]) -> tuple[tuple[str, int | None], ...]:
@@ -338,6 +343,16 @@ def _fallback(metadata: Mapping[str, Any]) -> tuple[tuple[str, int | None], ...]
         )
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         return ()  # not the webhook's
+
+
+def _accelerators(spec: dict[str, Any]) -> tuple[tuple[str, int], ...]:
+    """Return extended resources, as IsExtendedResourceName tells them (pkg/apis/core/v1/helper)."""
+    found = sorted(
+        (sys.intern(name), count)
+        for name, count in requests(spec).items()
+        if "/" in name and "kubernetes.io/" not in name
+    )
+    return tuple(found)
 
 
 def _text(message: str | None) -> str:

@@ -67,6 +67,12 @@ class OwnedPod:
     """When its main container started, RFC 3339; empty before."""
     init_since: str = ""
     """When its first init container started, RFC 3339; empty before, and without one."""
+    created: str = ""
+    """RFC 3339."""
+    bound_since: str = ""
+    """When the scheduler gave it a node, RFC 3339; empty before, and if something else did."""
+    accelerators: tuple[tuple[str, int], ...] = ()
+    """The extended resources that it requests, by name."""
     unscheduled_since: str = ""
     """Since when, RFC 3339."""
     fallback: tuple[tuple[str, int | None], ...] = ()

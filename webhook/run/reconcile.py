@@ -7,7 +7,7 @@ is recorded before it has any effect.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from webhook.frameworks.table import ROLES
@@ -46,6 +46,7 @@ from webhook.run.restarts import (
     role_at_end,
     suspended_role,
 )
+from webhook.run.usage import settled
 from webhook.run.verdict import Verdict, find_verdict
 from webhook.shortening import cut
 from webhook.times import elapsed, to_microsecond, to_second
@@ -109,10 +110,12 @@ def reconcile(
     counted = count_down(run, facts, observed, now, terms)
     end = find_verdict(run, facts, counted, now)
     if end:
-        return _finish(run, facts, counted, end, now)
-    if run.spec.suspend:
-        return _reconcile_suspended(run, facts, counted, observed, now, terms)
-    return _reconcile_active(run, facts, counted, needs, observed, now, terms)
+        outcome = _finish(run, facts, counted, end, now)
+    elif run.spec.suspend:
+        outcome = _reconcile_suspended(run, facts, counted, observed, now, terms)
+    else:
+        outcome = _reconcile_active(run, facts, counted, needs, observed, now, terms)
+    return replace(outcome, status=settled(run.status, outcome.status, facts, observed, now))
 
 
 def invalid_status(

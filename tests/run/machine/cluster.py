@@ -42,7 +42,7 @@ class Cluster:
                 if node not in self.lost and node in there and there[node].ready == "True"
             ]
             if nodes:
-                self._change(pod, node=nodes[pod.index % len(nodes)])
+                self._change(pod, node=nodes[pod.index % len(nodes)], bound=self.server.now)
         elif pod.phase == "Pending" and pod.going is None:
             self._change(pod, phase="Running", started=self.server.now)
         elif pod.phase == "Running":

@@ -10,6 +10,8 @@ from webhook.run import observation
 from webhook.run.model import Run
 from webhook.run.observed import NodeHealth, OwnedDeployment, OwnedPod
 
+CLASSES = {"node-a": "spot", "node-b": "steady"}
+
 _runs: dict[int, tuple[RunThing, Run]] = {}
 
 
@@ -50,7 +52,7 @@ def deployment(thing: Thing) -> OwnedDeployment:
 def node(name: str, thing: Node | float) -> NodeHealth:
     """A node, or since when it is gone."""
     if isinstance(thing, float):
-        return NodeHealth(name, since=stamp(thing))
+        return NodeHealth(name, since=stamp(thing), capacity_class=CLASSES[name])
     return NodeHealth(
         name,
         thing.uid,
@@ -59,6 +61,7 @@ def node(name: str, thing: Node | float) -> NodeHealth:
         "" if thing.since is None else stamp(thing.since),
         thing.shut_down,
         thing.interruptible,
+        CLASSES[name],
     )
 
 
@@ -92,6 +95,7 @@ def _run(thing: RunThing) -> Json:
 def _pod(thing: Pod) -> Json:
     metadata = {
         **_metadata(thing.name, thing.uid, thing.run, thing.run_uid),
+        "creationTimestamp": stamp(thing.created),
         "labels": {
             "fairlead.dev/run": thing.run,
             "fairlead.dev/role": thing.role,
@@ -106,7 +110,9 @@ def _pod(thing: Pod) -> Json:
         # The API server writes the end of the grace period.
         metadata["deletionTimestamp"] = stamp(thing.going + GRACE)
         metadata["deletionGracePeriodSeconds"] = GRACE
-    spec = {"containers": [{"name": "main"}], "nodeName": thing.node}
+    limits = {"cpu": "2", "example.com/gpu": str(thing.index % 3)}
+    main = {"name": "main", "resources": {"limits": limits}}
+    spec = {"containers": [main], "nodeName": thing.node}
     return {"metadata": metadata, "spec": spec, "status": _status(thing)}
 
 
@@ -124,16 +130,14 @@ def _status(thing: Pod) -> Json:
                 "lastTransitionTime": stamp(since),
             }
         )
-    if thing.unscheduled is not None and not thing.node:
-        conditions.append(
-            {
-                "type": "PodScheduled",
-                "status": "False",
-                "reason": "Unschedulable",
-                "message": "0/2 nodes are available",
-                "lastTransitionTime": stamp(thing.unscheduled),
-            }
-        )
+    scheduled: Json = {"type": "PodScheduled"}
+    if thing.bound is not None:
+        since_then = stamp(thing.bound)
+        conditions.append({**scheduled, "status": "True", "lastTransitionTime": since_then})
+    elif thing.unscheduled is not None:
+        no = {"status": "False", "reason": "Unschedulable", "message": "0/2 nodes are available"}
+        since_then = stamp(thing.unscheduled)
+        conditions.append({**scheduled, **no, "lastTransitionTime": since_then})
     status: Json = {"phase": thing.phase, "conditions": conditions}
     if thing.reason:
         status["reason"] = thing.reason

@@ -35,7 +35,7 @@ class Pod:
     target: reason of the DisruptionTarget condition and its time.
     going: when deletion was asked for.
     history: what its annotation says; fallback: the classes that the webhook marked it with.
-    unscheduled: since when the scheduler finds no node for it.
+    unscheduled: since when the scheduler finds no node for it; bound: when it found one.
     """
 
     name: str
@@ -60,6 +60,7 @@ class Pod:
     history: str = ""
     fallback: tuple[tuple[str, int | None], ...] = ()
     unscheduled: float | None = None
+    bound: float | None = None
 
     @property
     def over(self) -> bool:

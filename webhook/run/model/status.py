@@ -176,6 +176,27 @@ class Incident(Reported):
     )
 
 
+class Usage(Reported):
+    """Time of replicas whose attempts are over, or of one of their accelerators."""
+
+    capacity_class: str = Field(
+        default="",
+        validation_alias="class",
+        serialization_alias="class",
+        description="The capacity class of their nodes; empty without one, or without a node.",
+    )
+    resource: str = Field(
+        description="`replicas`, or an extended resource that their pods request."
+    )
+    seconds: int = Field(default=0, description="The seconds on nodes.")
+    waiting_seconds: int = Field(default=0, description="The seconds without a node.")
+    repeated_seconds: int = Field(
+        default=0,
+        description="Those of `seconds` that a disruption or a failure ended: programs repeat all "
+        "of it, or what they did since their last checkpoint.",
+    )
+
+
 class RunStatus(Reported):
     """The state of a run, written only by the controller."""
 
@@ -202,6 +223,16 @@ class RunStatus(Reported):
     incidents: tuple[Incident, ...] = Field(
         default=(), description="The last incidents in which replicas went down, the latest last."
     )
+    usage: tuple[Usage, ...] = Field(
+        default=(),
+        description="What the run used, without pods that live, by class and resource.",
+    )
+    unseen: int = Field(
+        default=0, description="The number of pods whose time is unknown, as they vanished."
+    )
+    repeated: str | None = Field(
+        default=None, description="The time on nodes that disruptions and failures ended."
+    )
     conditions: tuple[Condition, ...] = Field(default=(), description="The conditions of the run.")
 
     def to_json(self) -> dict[str, Any]:
@@ -214,8 +245,9 @@ class RunStatus(Reported):
             for field in _REMEMBERED:
                 if not role[field]:
                     del role[field]
-        if not document["incidents"]:
-            del document["incidents"]
+        for field in ("incidents", "usage", "unseen"):
+            if not document[field]:
+                del document[field]
         return document
 
 

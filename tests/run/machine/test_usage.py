@@ -1,0 +1,152 @@
+"""What a run says that it used is what a recorded history adds up to, second by second."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.examples import examples
+from tests.run.machine.books import OVER, indexes, role_of
+from tests.run.machine.happenings import HAPPENINGS
+from tests.run.machine.raw import CLASSES
+from tests.run.machine.specs import training
+from tests.run.machine.stage import Stage
+from tests.run.machine.things import Json, Pod, RunThing, moment
+from tests.run.machine.walks import random_walk
+from webhook.run.reconcile import reconcile
+
+# What would make the controller learn of things later than they happen.
+LATE = ("mood", "lag", "hear", "relist", "step", "reconcile", "settle", "apply", "starts")
+
+
+@dataclass
+class Recorder:
+    """Adds up the time of each pod that a write of the status gives up.
+
+    sums: (class, resource, amount) -> seconds; lost: pods that were gone by then.
+    """
+
+    stage: NodesHeard
+    sums: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    lost: set[str] = field(default_factory=set)
+    crashed: float = 0.0
+    uid: str = ""
+
+    def __post_init__(self) -> None:
+        self._law = self.stage.laws.written
+        self.stage.laws.written = self.written  # type: ignore[method-assign]
+
+    def written(self, old: RunThing, new: RunThing) -> None:
+        """Take note of a write, after the laws have."""
+        self._law(old, new)
+        if new.name != "one":
+            return
+        over = new.status["phase"] in OVER
+        useful = new.status["phase"] in ("Suspended", "Succeeded")
+        for fate in self.stage.server.ledger.fates.values():
+            pod = fate.pod
+            if pod.run_uid != new.uid or not counts(pod, old.status):
+                continue
+            if fate.gone_at is not None:
+                self.lost.add(pod.uid)
+                continue
+            if not over and counts(pod, new.status):
+                continue
+            done = pod.index in indexes(role_of(new.status, pod.role).get("succeededIndexes", ""))
+            self._add(pod, repeated=not (useful or done))
+        self.uid = new.uid
+
+    def _add(self, pod: Pod, *, repeated: bool) -> None:
+        now = self.stage.server.now
+        ends = [now, pod.going, pod.ended if pod.code is not None else None, self._silent(pod)]
+        end = min(each for each in ends if each is not None)
+        until = end if pod.bound is None else min(end, pod.bound)
+        on_node = 0 if pod.bound is None else max(0, whole(end) - whole(pod.bound))
+        waited = max(0, whole(until) - whole(pod.created))
+        for resource, count in (("replicas", 1), ("example.com/gpu", pod.index % 3)):
+            key = CLASSES.get(pod.node, ""), resource
+            self.sums[*key, "seconds"] += on_node * count
+            self.sums[*key, "waitingSeconds"] += waited * count
+            self.sums[*key, "repeatedSeconds"] += on_node * count * repeated
+
+    def _silent(self, pod: Pod) -> float | None:
+        """Since when nobody hears of the pod's node."""
+        node = self.stage.server.nodes.get(pod.node)
+        if node is not None:
+            return node.since if node.ready == "Unknown" else None
+        gone = [
+            at for at, name, there in self.stage.heard_of_nodes if name == pod.node and not there
+        ]
+        return max(gone[-1], self.crashed) if gone and pod.node else None
+
+
+def counts(pod: Pod, status: Json) -> bool:
+    """Whether a run counts on a pod, by a status."""
+    if status.get("phase") in OVER:
+        return False
+    role = role_of(status, pod.role)
+    done = indexes(role.get("succeededIndexes", ""))
+    ended = pod.uid in role.get("countedUIDs", ()) or pod.index in done
+    return pod.attempt >= role.get("attempt", 0) and not ended
+
+
+def whole(seconds: float) -> int:
+    """As Kubernetes writes times: whole seconds, cut off."""
+    return int(moment(seconds).timestamp())
+
+
+def told(status: Json) -> dict[tuple[str, str, str], int]:
+    """What a status says, by class, resource and amount."""
+    return {
+        (row["class"], row["resource"], amount): row[amount]
+        for row in status.get("usage", ())
+        for amount in ("seconds", "waitingSeconds", "repeatedSeconds")
+        if row[amount]
+    }
+
+
+class NodesHeard(Stage):
+    """Knows when each Node came and went."""
+
+    def __init__(self, *args: Any) -> None:
+        self.heard_of_nodes: list[tuple[float, str, bool]] = []
+        super().__init__(*args)
+
+    def life(self) -> None:
+        """Look first which Nodes are there."""
+        there = self.server.nodes
+        for name in CLASSES:
+            last = next((each for each in reversed(self.heard_of_nodes) if each[1] == name), None)
+            if last is None or last[2] != (name in there):
+                self.heard_of_nodes.append((self.server.now, name, name in there))
+        super().life()
+
+
+@pytest.mark.property
+def test_usage_is_the_sum_over_the_recorded_history() -> None:
+    """Whatever ends the pods, and however often the controller is killed."""
+    total: Counter[str] = Counter()
+    for seed in range(examples(300)):
+        walk = random_walk(seed, training, 1)
+        stage = NodesHeard(reconcile, 1, walk.spec)
+        recorder = Recorder(stage)
+        stage.life()
+        for method, values in walk.steps:
+            if method in LATE:
+                continue
+            if method == "crash":
+                recorder.crashed = stage.server.now
+            getattr(stage, method)(**values)
+            stage.life()
+            run = stage.server.runs.get("one")
+            if run is not None and run.uid == recorder.uid:
+                assert told(run.status) == {k: v for k, v in recorder.sums.items() if v}, seed
+                assert run.status.get("unseen", 0) <= len(recorder.lost), seed
+                total.update({amount: value for (*_, amount), value in recorder.sums.items()})
+            else:
+                recorder.sums.clear()
+    assert min(total[each] for each in ("seconds", "waitingSeconds", "repeatedSeconds"))
+    assert {each.method for each in HAPPENINGS} > set(LATE) - {"apply"}
