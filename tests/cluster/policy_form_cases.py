@@ -62,13 +62,6 @@ def _classes() -> Iterator[Form]:
     broken, kept = (a_class(nodes=[{"labels": {"a": value}}]) for value in ("b c", ""))
     yield Form("spec.nodes[0].labels[a]", broken, kept, "b c", _VALUE)
     nodes = [{"labels": {"a": "b"}}]
-    yield Form(
-        "spec.relativePrice",
-        a_class(nodes=nodes, relativePrice=0),
-        a_class(nodes=nodes, relativePrice=0.01),
-        "0",
-        "0.01",
-    )
     broken, kept = (a_class(nodes=nodes, lostAfter=text) for text in ("59s", "1m"))
     yield Form("spec.lostAfter", broken, kept, "59s", "duration of 1m")
 
