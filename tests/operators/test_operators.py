@@ -199,6 +199,8 @@ def test_all_operators_share_a_sandbox(box: Box) -> None:
     assert up.returncode == 0, up.stderr
     assert set(status()["operators"]) == set(operators())
     box.kubectl("create", "namespace", NAMESPACE)
+    served = ("get", "--raw", "/openapi/v2")
+    eventually("kubectl can validate", lambda: box.kubectl.run(*served).returncode == 0)
     by_kind = {each.manifest["kind"]: each for each in EXAMPLES}
     mpi, pytorch = by_kind["MPIJob"], by_kind["PyTorchJob"]
     box.kubectl.create({**mpi.manifest, "metadata": {"name": "mpi"}}, pytorch.manifest)
