@@ -19,7 +19,17 @@ TESTS: Final = Path(__file__).parent
 # Paths below tests/. A file is in the tier of the longest path that contains it.
 TIERS: Final[dict[str, tuple[str, ...]]] = {
     "unit": (
-        *("admission", "bench", "certs", "cli", "comparison", "controller", "convert", "crd"),
+        *(
+            "admission",
+            "bench",
+            "certs",
+            "cli",
+            "comparison",
+            "simulation",
+            "controller",
+            "convert",
+            "crd",
+        ),
         *("evaluation", "exported", "frameworks", "fuzz", "installation", "judgement", "kube"),
         *("laws", "manifests", "placement", "pod_schema", "policy", "policy_tests", "run"),
         *("sandbox", "server", "tools", "workloads"),

@@ -35,6 +35,7 @@ COMMANDS = {
     "sandbox": "Run a real Kubernetes control plane on this machine.",
     "schema": "Print the JSON Schema of policy files, for editors.",
     "serve": "Run the admission webhook.",
+    "simulate": "Compare policies by what becomes of a Run on nodes that come and go.",
     "sources": "List the labels by which Fairlead recognizes each system's pods.",
     "test": "Run policy tests from files.",
     "uninstall": "Remove Fairlead from a cluster.",

@@ -139,7 +139,7 @@ def command(
     print_notes(str(each) for planned in plans for each in planned.warnings)
     nodes = read_nodes(nodes_file) if nodes_file else None
     server = server_of(kubeconfig, context) if dry_run else None
-    world = _world(policies, namespaces_file, plans, nodes)
+    world = world_of(policies, namespaces_file, plans, nodes)
     world = replace(world, server=server, history=history_of(history))
     judged = bool(policies)
     shown = [(planned, groups(planned, world, judged=judged)) for planned in plans]
@@ -160,7 +160,7 @@ def command(
         ctx.exit(FAILED)
 
 
-def _world(
+def world_of(
     policies: Sequence[Path],
     namespaces_file: Path | None,
     plans: Sequence[Planned],

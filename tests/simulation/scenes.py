@@ -1,0 +1,87 @@
+"""A Run, policies and scenarios for the simulator."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from webhook import names
+from webhook.admission.arrival import Cluster
+from webhook.evaluation.plugins import UNREAD
+from webhook.evaluation.world import World
+from webhook.policy.load import load
+from webhook.run.model import Run
+from webhook.simulation.play import Ending, Placer, Play
+from webhook.simulation.scenario import parse
+
+SPOT = {"lifecycle": "spot"}
+CLASS = {
+    "apiVersion": names.API_VERSION,
+    "kind": names.CLASS_KIND,
+    "metadata": {"name": "spot"},
+    "spec": {"nodes": [{"labels": SPOT}], "interruptible": True},
+}
+
+
+def on_spot(**setting: Any) -> dict[str, bytes]:
+    """A set with one policy, about the class spot: Constrain unless the setting says so."""
+    capacity = [{"class": "spot", "mode": "Constrain", **setting}]
+    return policies({"capacity": capacity})
+
+
+def policies(overrides: dict[str, Any]) -> dict[str, bytes]:
+    """A set with one policy."""
+    policy = {
+        "apiVersion": names.API_VERSION,
+        "kind": names.POLICY_KIND,
+        "metadata": {"name": "a"},
+        "spec": {"overrides": overrides},
+    }
+    return {"a.yaml": "\n---\n".join(map(json.dumps, (CLASS, policy))).encode()}
+
+
+def scenario(pools: Sequence[dict[str, Any]], **spec: Any) -> bytes:
+    """A scenario as text."""
+    document = {
+        "apiVersion": names.API_VERSION,
+        "kind": "Scenario",
+        "metadata": {"name": "test"},
+        "spec": {"pools": pools, "program": {"work": "10h", "checkpoint": "30m"}, **spec},
+    }
+    return json.dumps(document).encode()
+
+
+def run_of(**spec: Any) -> Run:
+    """A run of four workers, unless the spec says otherwise."""
+    return Run.model_validate(
+        {
+            "apiVersion": names.API_VERSION,
+            "kind": names.RUN_KIND,
+            "metadata": {"name": "mnist", "namespace": "lab"},
+            "spec": {
+                "framework": "jax",
+                "replicas": {"worker": {"count": 4}},
+                "template": {"spec": {"containers": [{"name": "main", "image": "x"}]}},
+                "restartScope": "Run",
+                **spec,
+            },
+        }
+    )
+
+
+def played(
+    files: dict[str, bytes], text: bytes, *, repeat: int = 1, seed: int = 1, run: Run | None = None
+) -> list[Ending]:
+    """The repetitions of a scenario."""
+    (found,) = parse("scenario.yaml", text)
+    now = datetime.now(UTC)
+    world = World(load(files).policies, Cluster(""), {}, now, None, None, UNREAD, None, None, None)
+    placer = Placer(world, run or run_of(), found.spec.pools)
+    return [Play(placer, found.spec, seed=seed, repetition=each).ending() for each in range(repeat)]
+
+
+def told(ending: Ending) -> list[tuple[int, str]]:
+    """What happened, without what the controller announces beside it."""
+    return [(round(each.at), each.what) for each in ending.happenings if ": " not in each.what]

@@ -1,0 +1,1 @@
+"""Simulate runs under policies, in virtual time, with the real evaluation and reconcile."""

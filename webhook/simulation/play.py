@@ -1,0 +1,484 @@
+"""Play one run under one policy set, from its creation to its end.
+
+The webhook's evaluation places each pod, and the controller's reconcile decides what is done.
+Scheduler, autoscaler and kubelets are played here, as simply as possible; ASSUMPTIONS says how.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.placement import pod as pods
+from webhook.placement.node_affinity import failed
+from webhook.placement.nodes import Node, obstacle
+from webhook.placement.pod import PREFERRED_NODES
+from webhook.placement.pod_requests import requests
+from webhook.placement.quantity import amount
+from webhook.run import actions as act
+from webhook.run.facts import collect_facts
+from webhook.run.observation import pod as observed_pod
+from webhook.run.observed import Exit, NodeHealth, Observed, Refusal
+from webhook.run.plan import plan
+from webhook.run.reconcile import reconcile
+from webhook.run.usage import REPLICAS, living, summed
+from webhook.simulation.chance import Chance, seconds
+from webhook.times import to_second
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from webhook.evaluation.world import World
+    from webhook.placement.pod import PodPlacement
+    from webhook.placement.shapes import JsonObject
+    from webhook.run.model import Run
+    from webhook.run.observed import OwnedPod
+    from webhook.simulation.scenario import Pool, ScenarioSpec
+
+ASSUMPTIONS: Final = (
+    "a node runs one replica; an autoscaler makes nodes for pods that wait, and removes none",
+    "a pod gets the free node, or else the new one, that it prefers most, then the cheapest",
+    "an interrupted node ends its pods as kubelets do at a shutdown, and is gone at once",
+    "the program makes progress only while all replicas run; no program fails by itself",
+    "a replica runs as soon as it has a node; a pod that is deleted is gone at once",
+    "lifetimes of nodes are exponential, and independent but for batches",
+)
+_EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_OVER: Final = ("Succeeded", "Failed")
+_UID: Final = "00000000-0000-0000-0000-000000000000"
+# Reconciles at one moment. A run whose pods are refused never comes to rest.
+_MOST: Final = 1000
+_PODS: Final = "pods"
+# Pods whose evaluation is kept. Their histories have times, and so most of them are used once.
+_KEPT: Final = 10_000
+
+
+class Happening(NamedTuple):
+    """Something that happened: seconds from the start, and what, in words."""
+
+    at: float
+    what: str
+
+
+class Ending(NamedTuple):
+    """How a run ended.
+
+    phase: that of the run; not an end if the limit came first.
+    seconds: until then. cost: hours of a replica on demand. waiting: hours of replicas without a
+    node. nodes: hours of replicas by pool. lost: those of them in which the program made no
+    progress that it kept. incidents: disruptions of the run.
+    """
+
+    phase: str
+    seconds: float
+    cost: float
+    waiting: float
+    lost: float
+    nodes: Mapping[str, float]
+    incidents: int
+    happenings: Sequence[Happening]
+    reason: str
+
+
+class Placed(NamedTuple):
+    """What the webhook makes of a pod; a reason if it rejects it."""
+
+    owned: OwnedPod
+    placement: PodPlacement
+    asked: Mapping[str, int]
+    pools: Sequence[str]
+    rejected: str = ""
+
+
+@dataclass
+class SimNode:
+    """A node of a pool. pod: the name of the one that has it; ready: when it is there."""
+
+    name: str
+    number: int
+    pool: Pool
+    ready: float
+    pod: str = ""
+    up: bool = False
+
+
+class Placer:
+    """Evaluates the pods of a run. Equal ones once: all repetitions of a policy set share it."""
+
+    def __init__(self, world: World, run: Run, pools: Iterable[Pool]) -> None:
+        self._world = world
+        self.plan = plan(_stored(run))
+        self._pools = {each.name: each for each in pools}
+        self._nodes = {each.name: _node(each) for each in self._pools.values()}
+        self._known: dict[tuple[str, int, str], Placed] = {}
+
+    def placed(self, role: str, index: int, attempt: int, history: str) -> Placed:
+        """Return what becomes of a replica's pod. The attempt decides nothing."""
+        key = role, index, history
+        if key not in self._known:
+            if len(self._known) > _KEPT:
+                self._known.clear()
+            self._known[key] = self._evaluate(self.plan.pod(role, index, attempt, history))
+        return self._known[key]
+
+    def _evaluate(self, pod: JsonObject) -> Placed:
+        namespace = self.plan.run.namespace
+        evaluation = self._world.evaluate(pod, namespace, led=False)
+        stored = evaluation.stored() if evaluation.decision.allowed else pod
+        metadata = {**stored["metadata"], "uid": _UID}
+        owned = observed_pod({**stored, "metadata": metadata, "status": {"phase": "Pending"}})
+        if owned is None:
+            raise ValueError(f"pod {metadata['name']} is of no run")
+        placement, asked = pods.parse_pod(stored), requests(stored["spec"])
+        why = (
+            ""
+            if evaluation.allowed
+            else "; ".join(evaluation.refusals or [evaluation.decision.reason])
+        )
+        admitted = [
+            name for name, node in self._nodes.items() if obstacle(placement, asked, node) is None
+        ]
+        wish = {name: _preference(placement, self._nodes[name]) for name in admitted}
+        return Placed(
+            owned,
+            placement,
+            asked,
+            sorted(admitted, key=lambda name: (-wish[name], self._pools[name].price)),
+            why,
+        )
+
+
+class Play:
+    """One repetition. `until`: seconds from the start at which it is given up."""
+
+    def __init__(self, placer: Placer, spec: ScenarioSpec, *, seed: int, repetition: int) -> None:
+        self._placer = placer
+        self._program = spec.program
+        self._replicas = sum(each.count for each in placer.plan.run.spec.roles.values())
+        self._until = seconds(spec.limit)
+        self._pools = {each.name: each for each in spec.pools}
+        self._chance = {
+            each.name: Chance(each, seed, repetition, self._until) for each in spec.pools
+        }
+        self._now = 0.0
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = count()
+        self._run = placer.plan.run
+        self._pods: dict[str, OwnedPod] = {}
+        self._placed: dict[str, Placed] = {}
+        self._nodes: dict[str, SimNode] = {}
+        self._made: dict[str, int] = dict.fromkeys(self._pools, 0)
+        self._lost: dict[str, str] = {}
+        self._refusals: dict[str, Refusal] = {}
+        self._service = self._config_map = False
+        self._saved = 0.0
+        # Since when all replicas run, and a number that tells this time from earlier ones.
+        self._whole_since: float | None = None
+        self._stretch = 0
+        self._due = float("inf")
+        self._happened: list[Happening] = []
+        for pool in spec.pools:
+            chance = self._chance[pool.name]
+            for number, at in enumerate(chance.batches):
+                self._at(at, lambda pool=pool, number=number: self._batch(pool, number))  # type: ignore[misc]
+            for each in pool.events or ():
+                if each.lose:
+                    at, lose = seconds(each.at), each.lose
+                    self._at(at, lambda pool=pool, lose=lose: self._lose_oldest(pool, lose))  # type: ignore[misc]
+
+    def ending(self) -> Ending:
+        """Play it, and return how it ended."""
+        self._reconcile()
+        while self._run.status.phase not in _OVER:
+            at = min(self._events[0][0] if self._events else float("inf"), self._due)
+            if at > self._until:
+                self._now = self._until
+                break
+            self._now = at
+            while self._events and self._events[0][0] <= at:
+                heapq.heappop(self._events)[2]()
+            self._reconcile()
+        return self._ended()
+
+    @property
+    def _time(self) -> datetime:
+        return _EPOCH + timedelta(seconds=self._now)
+
+    def _at(self, at: float, then: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (at, next(self._numbers), then))
+
+    def _say(self, what: str) -> None:
+        self._happened.append(Happening(self._now, what))
+
+    # The controller.
+
+    def _reconcile(self) -> None:
+        """Do what the controller does until nothing is left to do now."""
+        for _ in range(_MOST):
+            self._progress()
+            outcome = self._outcome()
+            for each in outcome.announcements:
+                self._say(f"{each.reason}: {each.message}")
+            for action in outcome.actions:
+                self._carry_out(action)
+            changed = outcome.status != self._run.status
+            self._run = self._run.model_copy(update={"status": outcome.status})
+            self._due = float("inf")
+            if outcome.after is not None:
+                self._due = self._now + max(outcome.after, 0.001)
+            if not changed and not outcome.actions:
+                return
+            if self._refusals and not changed:
+                self._due = min(self._due, self._now + 60)
+                return
+
+    def _outcome(self) -> act.Outcome:
+        observed = Observed(
+            pods=self._pods,
+            service=self._service,
+            config_map=self._config_map,
+            nodes=self._health(),
+            refusals=tuple(self._refusals.values()),
+        )
+        while True:
+            outcome = reconcile(self._run, self._placer.plan.needs, observed, self._time)
+            if not outcome.look_up and not outcome.look_up_nodes:
+                return outcome
+            observed = replace(
+                observed,
+                absent=observed.absent | outcome.look_up,
+                nodes_read=observed.nodes_read | outcome.look_up_nodes,
+            )
+
+    def _health(self) -> dict[str, NodeHealth]:
+        found = {}
+        for pod in self._pods.values():
+            if pod.node and pod.node not in found:
+                node = self._nodes.get(pod.node)
+                pool = pod.node.rpartition("-")[0]
+                found[pod.node] = (
+                    NodeHealth(pod.node, uid=pod.node, capacity_class=pool)
+                    if node
+                    else NodeHealth(pod.node, since=self._lost[pod.node], capacity_class=pool)
+                )
+        return found
+
+    def _carry_out(self, action: act.Action) -> None:
+        match action:
+            case act.CreateService() | act.OpenService():
+                self._service = True
+            case act.CreateConfigMap():
+                self._config_map = True
+            case act.CreatePod(role, index, attempt, history):
+                self._create(role, index, attempt, history)
+            case act.DeletePod(name) | act.ForceDeletePod(name):
+                self._remove(name)
+
+    # Pods, and who places them.
+
+    def _create(self, role: str, index: int, attempt: int, history: str) -> None:
+        placed = self._placer.placed(role, index, attempt, history)
+        name = placed.owned.name
+        if placed.rejected:
+            self._refusals[name] = Refusal(name, "Rejected", placed.rejected)
+            return
+        self._refusals.pop(name, None)
+        uid = f"{name}-{next(self._numbers)}"
+        now = to_second(self._time)
+        self._pods[name] = replace(
+            placed.owned, uid=uid, run_uid=_UID, attempt=attempt, created=now
+        )
+        self._placed[name] = placed
+        self._schedule(name)
+
+    def _remove(self, name: str) -> None:
+        pod = self._pods.pop(name, None)
+        node = self._nodes.get(pod.node) if pod else None
+        if node:
+            node.pod = ""
+        for each in list(self._nodes.values()):
+            if not each.up and each.pod == name:
+                each.pod = ""
+        if pod:
+            self._schedule_all()
+
+    def _schedule_all(self) -> None:
+        for name, pod in list(self._pods.items()):
+            if not pod.node and not pod.ended:
+                self._schedule(name)
+
+    def _schedule(self, name: str) -> None:
+        """Give a pod a free node, or have one made for it."""
+        pools = self._placed[name].pools
+        free = [
+            node
+            for node in self._nodes.values()
+            if node.up and not node.pod and node.pool.name in pools
+        ]
+        if free:
+            node = min(free, key=lambda each: (pools.index(each.pool.name), each.number))
+            return self._bind(name, node)
+        pod = self._pods[name]
+        if not pod.unscheduled:
+            text = f"no node is free; pools that admit the pod: {', '.join(pools) or 'none'}"
+            self._pods[name] = replace(
+                pod, unscheduled=text, unscheduled_since=to_second(self._time)
+            )
+        if any(each.pod == name for each in self._nodes.values()):
+            return None
+        for pool in pools:
+            there = sum(each.pool.name == pool for each in self._nodes.values())
+            at = self._chance[pool].in_stock_at(self._now)
+            if there < self._pools[pool].nodes and at <= self._now:
+                return self._make(self._pools[pool], name)
+            if there < self._pools[pool].nodes:
+                self._at(at, self._schedule_all)
+        return None
+
+    def _make(self, pool: Pool, pod: str) -> None:
+        number = self._made[pool.name]
+        self._made[pool.name] += 1
+        node = SimNode(f"{pool.name}-{number}", number, pool, self._now + seconds(pool.boot), pod)
+        self._nodes[node.name] = node
+        self._at(node.ready, lambda: self._join(node))
+        lives = self._chance[pool.name].lifetime(number)
+        if lives != float("inf"):
+            self._at(node.ready + lives, lambda: self._lose(node))
+
+    def _join(self, node: SimNode) -> None:
+        if node.name not in self._nodes:
+            return
+        name, node.pod, node.up = node.pod, "", True
+        if name and not self._pods[name].node:
+            self._bind(name, node)
+        self._schedule_all()
+
+    def _bind(self, name: str, node: SimNode) -> None:
+        for each in self._nodes.values():
+            if each.pod == name:
+                each.pod = ""
+        node.pod = name
+        now = to_second(self._time)
+        self._pods[name] = replace(
+            self._pods[name],
+            node=node.name,
+            bound_since=now,
+            running_since=now,
+            phase="Running",
+            ready=True,
+            unscheduled="",
+            unscheduled_since="",
+        )
+        self._say(f"{name} runs in pool {node.pool.name}")
+
+    # What becomes of nodes.
+
+    def _lose(self, node: SimNode) -> None:
+        if self._nodes.pop(node.name, None) is None:
+            return
+        self._lost[node.name] = to_second(self._time)
+        pod = self._pods.get(node.pod)
+        if pod and node.up and not pod.ended:
+            gone = ("TerminationByKubelet", "the node is interrupted", to_second(self._time))
+            self._pods[pod.name] = replace(
+                pod, phase="Failed", ready=False, reason="Terminated", disruption=gone
+            )
+            self._say(f"{pod.name} loses its node in pool {node.pool.name}")
+        elif pod:
+            self._schedule(pod.name)
+
+    def _batch(self, pool: Pool, number: int) -> None:
+        for node in list(self._nodes.values()):
+            there = node.pool is pool and node.up
+            if there and self._chance[pool.name].taken(number, node.number):
+                self._lose(node)
+
+    def _lose_oldest(self, pool: Pool, most: int) -> None:
+        there = [each for each in self._nodes.values() if each.pool is pool and each.up]
+        for node in sorted(there, key=lambda each: each.number)[:most]:
+            self._lose(node)
+
+    # The program.
+
+    def _progress(self) -> None:
+        """Keep what was saved when a replica is down; begin to count when all run."""
+        running = sum(pod.phase == "Running" and not pod.deleted_at for pod in self._pods.values())
+        if running == self._replicas and self._whole_since is None:
+            self._whole_since, self._stretch = self._now, self._stretch + 1
+            left = seconds(self._program.work) - self._saved + seconds(self._program.restart)
+            stretch = self._stretch
+            self._at(self._now + left, lambda: self._finish(stretch))
+        elif running < self._replicas and self._whole_since is not None:
+            self._saved += self._kept(self._now - self._whole_since)
+            self._whole_since = None
+
+    def _kept(self, whole: float) -> float:
+        """Return the progress of a stretch that the program keeps."""
+        if self._program.checkpoint is None:
+            return 0.0
+        made = max(0.0, whole - seconds(self._program.restart))
+        between = seconds(self._program.checkpoint)
+        return made // between * between
+
+    def _finish(self, stretch: int) -> None:
+        if stretch != self._stretch or self._whole_since is None:
+            return
+        now = to_second(self._time)
+        done = Exit("main", 0, reason="Completed", finished_at=now)
+        for name, pod in self._pods.items():
+            self._pods[name] = replace(pod, phase="Succeeded", ready=False, exit=done)
+        self._say("the program is done")
+        self._saved, self._whole_since = seconds(self._program.work), None
+        self._stretch += 1
+
+    def _ended(self) -> Ending:
+        status, now = self._run.status, self._time
+        rows = list(status.usage)
+        if status.phase not in _OVER:
+            observed = Observed(pods=self._pods, nodes=self._health())
+            rows += living(status, collect_facts(self._run, observed), observed, now)
+        rows = [each for each in summed(rows) if each.resource == REPLICAS]
+        nodes = {each.capacity_class: each.seconds / 3600 for each in rows if each.seconds}
+        return Ending(
+            phase=status.phase,
+            seconds=self._now,
+            cost=sum(hours * self._pools[pool].price for pool, hours in nodes.items()),
+            waiting=sum(each.waiting_seconds for each in rows) / 3600,
+            lost=sum(nodes.values()) - self._saved * self._replicas / 3600,
+            nodes=nodes,
+            incidents=status.disruptions,
+            happenings=self._happened,
+            reason=status.message,
+        )
+
+
+def _stored(run: Run) -> Run:
+    metadata = run.metadata.model_copy(
+        update={"uid": _UID, "creation_timestamp": to_second(_EPOCH), "generation": 1}
+    )
+    return run.model_copy(update={"metadata": metadata})
+
+
+def _node(pool: Pool) -> Node:
+    """Return a node of a pool; where it says what can be requested, 110 pods can be there."""
+    allocatable = None
+    if pool.allocatable is not None:
+        given: dict[str, Any] = {_PODS: "110", **pool.allocatable}
+        allocatable = {name: amount(name, value) for name, value in given.items()}
+    labels = {"kubernetes.io/hostname": pool.name, **(pool.labels or {})}
+    taints: list[Any] = [
+        each.model_dump(by_alias=True, exclude_none=True) for each in pool.taints or ()
+    ]
+    return Node(pool.name, labels, taints, allocatable=allocatable)
+
+
+def _preference(placement: PodPlacement, node: Node) -> int:
+    """Return the weight by which the pod prefers the node (NodeAffinity of the scheduler)."""
+    return sum(
+        each["weight"]
+        for each in placement.lists.get(PREFERRED_NODES, ())
+        if failed(each["preference"], node.labels, node.name) is None
+    )

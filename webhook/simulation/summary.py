@@ -1,0 +1,111 @@
+"""What repetitions come to: means with intervals, and how policy sets differ."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist, fmean, quantiles, stdev
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from webhook.times import format_span
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from webhook.simulation.play import Ending
+
+# Half the width of an interval that has the true mean in 95 of 100 cases, in standard errors.
+_WIDTH: Final = NormalDist().inv_cdf(0.975)
+_HEAD: Final = ("policies", "done", "hours", "90 %", "cost", "disruptions", "waiting", "lost")
+
+
+class Mean(NamedTuple):
+    """A mean, and half the width of its interval of 95 %; None for one number."""
+
+    value: float
+    half: float | None
+
+    def __str__(self) -> str:
+        if self.half is None:
+            return f"{self.value:.3g}"
+        return f"{self.value:.3g} ±{self.half:.2g}"
+
+
+class Simulated(NamedTuple):
+    """All repetitions under one policy set."""
+
+    policies: str
+    endings: Sequence[Ending]
+
+    @property
+    def done(self) -> int:
+        """How many runs succeeded."""
+        return sum(each.phase == "Succeeded" for each in self.endings)
+
+    def row(self) -> tuple[str, ...]:
+        """Return the cells of the table."""
+        hours = [each.seconds / 3600 for each in self.endings]
+        late = quantiles(hours, n=10)[-1] if len(hours) > 1 else hours[0]
+        return (
+            self.policies,
+            f"{self.done} of {len(self.endings)}",
+            str(mean(hours)),
+            f"{late:.3g}",
+            *(
+                str(mean(getattr(each, name) for each in self.endings))
+                for name in ("cost", "incidents", "waiting", "lost")
+            ),
+        )
+
+    def others(self) -> Iterator[str]:
+        """Yield how the runs ended that did not succeed."""
+        unlike = [each for each in self.endings if each.phase != "Succeeded"]
+        for phase in sorted({each.phase for each in unlike}):
+            some = [each for each in unlike if each.phase == phase]
+            what = "failed" if phase == "Failed" else f"reached the limit as {phase}"
+            yield f"{self.policies}: {len(some)} {what}, the first: {some[0].reason}"
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON, each repetition in its place."""
+        runs = [
+            {**each._asdict(), "happenings": [one._asdict() for one in each.happenings]}
+            for each in self.endings
+        ]
+        return {"policies": self.policies, "done": self.done, "runs": runs}
+
+
+def table_of(sets: Sequence[Simulated]) -> list[tuple[str, ...]]:
+    """Return the rows of the table, the head first."""
+    return [_HEAD, *(each.row() for each in sets)]
+
+
+def differences(sets: Sequence[Simulated]) -> Iterator[str]:
+    """Yield how each set differs from the first: repetition by repetition, with its interval."""
+    first = sets[0]
+    values: dict[str, Callable[[Ending], float]] = {
+        "time": lambda each: each.seconds,
+        "cost": lambda each: each.cost,
+    }
+    for other in sets[1:]:
+        parts = []
+        for what, of in values.items():
+            base = fmean(map(of, first.endings))
+            pairs = zip(first.endings, other.endings, strict=True)
+            found = mean([of(b) - of(a) for a, b in pairs])
+            if base:
+                share, half = 100 * found.value / base, 100 * (found.half or 0.0) / base
+                parts.append(f"{what} {share:+.0f} % ({share - half:+.0f} to {share + half:+.0f})")
+        yield f"{other.policies} against {first.policies}: {', '.join(parts)}"
+
+
+def mean(numbers: Iterable[float]) -> Mean:
+    """Return the mean with its interval."""
+    found = list(numbers)
+    if len(found) < 2:
+        return Mean(found[0], None)
+    return Mean(fmean(found), _WIDTH * stdev(found) / math.sqrt(len(found)))
+
+
+def lines_of(ending: Ending) -> Iterator[str]:
+    """Yield what happened in one repetition, a line each."""
+    for each in ending.happenings:
+        yield f"{format_span(each.at):>8}  {each.what}"
