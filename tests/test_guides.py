@@ -22,6 +22,7 @@ from webhook.policy_tests.runner import run_tests
 from webhook.run.backends.table import BACKENDS, render_run
 from webhook.run.model import Run
 from webhook.run.plan import plan
+from webhook.simulation.scenario import parse as parse_scenario
 
 ROOT = Path(__file__).parents[1]
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
@@ -114,6 +115,8 @@ def test_every_yaml_block_is_valid_and_every_test_in_it_passes(block: Block) -> 
         assert [(v.name, v.failures) for v in verdicts if not v.passed] == []
     elif found == {"RunSource"}:
         assert load({"block.yaml": block.text.encode()}).warnings == ()
+    elif found == {"Scenario"}:
+        assert parse_scenario("block.yaml", block.text.encode())
     elif found == {"Run"}:
         for run in load_all_yaml(block.text):
             _check_run(run)

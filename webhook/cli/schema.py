@@ -12,6 +12,7 @@ _KINDS: Final = ("placementpolicy", "capacityclass", "placementexception", "runs
 _ALL: Final = "all"
 _RUN: Final = "run"
 _PODS: Final = "pods"
+_SCENARIO: Final = "scenario"
 _CRD: Final = "crd"
 
 
@@ -19,7 +20,7 @@ _CRD: Final = "crd"
 @click.argument(
     "kind",
     metavar="[KIND]",
-    type=click.Choice([*_KINDS, _ALL, _RUN, _PODS, _CRD]),
+    type=click.Choice([*_KINDS, _ALL, _RUN, _SCENARIO, _PODS, _CRD]),
     default=_ALL,
     required=False,
 )
@@ -40,7 +41,7 @@ def command(kind: str, of: str | None, output: str | None) -> None:
     \b
     KIND:
       all                 any policy document (the default)
-      placementpolicy, capacityclass, placementexception, runsource, run
+      placementpolicy, capacityclass, placementexception, runsource, run, scenario
                           documents of this kind
       pods                what explain, mutate -o patch and run preview print as JSON
       crd                 all CustomResourceDefinitions
@@ -97,6 +98,10 @@ def _schema(kind: str) -> dict[str, Any]:
         from webhook.run import json_schema as of_runs
 
         return of_runs.schema()
+    if kind == _SCENARIO:
+        from webhook.simulation import scenario
+
+        return scenario.schema()
     if kind == _PODS:
         from webhook.evaluation import result
 
@@ -113,6 +118,8 @@ def _reference(kind: str) -> str:
         return of_runs.page()
     from webhook.policy import json_schema
 
+    if kind == _SCENARIO:
+        return json_schema.page_of("Scenario", _schema(kind))
     if kind == _PODS:
         whole = _schema(kind)
         for each in (whole, *whole["$defs"].values()):

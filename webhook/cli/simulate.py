@@ -111,12 +111,12 @@ def command(
     runs = read_plans([filename], namespace, "")
     if len(runs) != 1 or runs[0].plan is None or runs[0].run.spec.serving:
         raise UnreadableInput(
-            f"{filename}: want one Run that Fairlead's own controller runs to its end"
+            [f"{filename}: want one Run that Fairlead's own controller runs to its end"]
         )
     with click.open_file(str(scenario), "rb") as file:
         found = parse(str(scenario), file.read())
     if len(found) != 1:
-        raise UnreadableInput(f"{scenario}: want one Scenario, not {len(found)}")
+        raise UnreadableInput([f"{scenario}: want one Scenario, not {len(found)}"])
     if plot is not None:
         from webhook.simulation.plot import figure_class
 

@@ -26,7 +26,7 @@ def figure_class() -> type[Figure]:
         from matplotlib.figure import Figure
     except ImportError:
         raise UnreadableInput(
-            "--plot needs matplotlib: install it beside fairlead (pip install 'fairlead[plot]')"
+            ["--plot needs matplotlib: install it beside fairlead (pip install 'fairlead[plot]')"]
         ) from None
     return Figure
 

@@ -8,7 +8,7 @@ from pydantic import Field
 from webhook.placement.schema.scheduling import Taint
 from webhook.placement.schema.syntax import LabelKey, LabelValue, ObjectName, ResourceName, span
 from webhook.policy.document_parser import Forms
-from webhook.policy.json_schema import document_schema, page_of
+from webhook.policy.json_schema import document_schema
 from webhook.policy.reader import read_files
 from webhook.run.model.replica import Quantity
 from webhook.strict import Problem, Strict
@@ -123,7 +123,9 @@ class ScenarioSpec(Strict):
         names = [each.get("name") if isinstance(each, dict) else None for each in pools or ()]
         for at, name in enumerate(names):
             if name is not None and name in names[:at]:
-                yield Problem(("pools", at, "name"), "is the name of another pool; give it another")
+                yield Problem(
+                    ("pools", at, "name"), f"{name} is also another pool; give it another name"
+                )
 
 
 class Scenario(Strict):
@@ -133,7 +135,7 @@ class Scenario(Strict):
         description="The API version of this document."
     )
     kind: Literal["Scenario"] = Field(description="The kind of this document.")
-    metadata: ScenarioMetadata = Field(description="The scenario's name.")
+    metadata: ScenarioMetadata = Field(description="What it is called.")
     spec: ScenarioSpec = Field(description="What is assumed.")
 
 
@@ -148,8 +150,3 @@ def parse(file: str, content: bytes) -> tuple[Scenario, ...]:
 def schema() -> dict[str, Any]:
     """Return the schema of a Scenario document, draft 2020-12."""
     return document_schema(KIND, Scenario.model_json_schema(by_alias=True))
-
-
-def page() -> str:
-    """Return the reference page: every field with its type and description."""
-    return page_of(KIND, schema())
