@@ -18,9 +18,8 @@ def test_the_comparison_is_as_it_is_shown(tmp_path: Path, monkeypatch: pytest.Mo
     """Each file is the block after its name."""
     section = GUIDE.read_text().partition("## Compare policies beforehand")[2]
     monkeypatch.chdir(tmp_path)
-    for name, text in re.findall(
-        r"`([\w-]+\.yaml)`[^\n]*:\n\n```yaml\n(.*?)```", section, re.DOTALL
-    ):
+    named = r"`([\w-]+\.yaml)`[^\n]*\n\n```yaml\n(.*?)```"
+    for name, text in re.findall(named, section, re.DOTALL):
         Path(name).write_text(text)
     ((command, shown),) = re.findall(
         r"```console\n\$ fairlead (.*?)```\n\n```text\n(.*?)```", section, re.DOTALL

@@ -320,30 +320,36 @@ class Play:
         ]
         if free:
             node = min(free, key=lambda each: (pools.index(each.pool.name), each.number))
-            return self._bind(name, node)
+            self._bind(name, node)
+            return
+        if all(each.pod != name for each in self._nodes.values()):
+            self._ask_for_node(name, pools)
         pod = self._pods[name]
-        if not pod.unscheduled:
+        if not pod.node and not pod.unscheduled:
             text = f"no node is free; pools that admit the pod: {', '.join(pools) or 'none'}"
             self._pods[name] = replace(
                 pod, unscheduled=text, unscheduled_since=to_second(self._time)
             )
-        if any(each.pod == name for each in self._nodes.values()):
-            return None
+
+    def _ask_for_node(self, name: str, pools: Sequence[str]) -> None:
         for pool in pools:
             there = sum(each.pool.name == pool for each in self._nodes.values())
             at = self._chance[pool].in_stock_at(self._now)
             if there < self._pools[pool].nodes and at <= self._now:
-                return self._make(self._pools[pool], name)
+                self._make(self._pools[pool], name)
+                return
             if there < self._pools[pool].nodes:
                 self._at(at, self._schedule_all)
-        return None
 
     def _make(self, pool: Pool, pod: str) -> None:
         number = self._made[pool.name]
         self._made[pool.name] += 1
         node = SimNode(f"{pool.name}-{number}", number, pool, self._now + seconds(pool.boot), pod)
         self._nodes[node.name] = node
-        self._at(node.ready, lambda: self._join(node))
+        if node.ready > self._now:
+            self._at(node.ready, lambda: self._join(node))
+        else:
+            self._join(node)
         lives = self._chance[pool.name].lifetime(number)
         if lives != float("inf"):
             self._at(node.ready + lives, lambda: self._lose(node))

@@ -66,7 +66,10 @@ class Pool(Strict):
         description="What a pod can request of a node. Without it requests are not considered.",
     )
     nodes: int = Field(ge=1, le=10_000, description="The most nodes at a time.")
-    boot: _SpanOrZero = Field(default="2m", description="The time until a new node is there.")
+    boot: _SpanOrZero = Field(
+        default="2m",
+        description="The time until a new node is there. With 0s, they all are from the start.",
+    )
     price: float = Field(
         default=1.0,
         ge=0,
