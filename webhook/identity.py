@@ -81,7 +81,9 @@ _LABELS = frozenset(
         names.RUN_UID,
     )
 )
-_ANNOTATIONS = frozenset((names.CAPACITY, names.PLACEMENT, names.ATTEMPT, names.HISTORY))
+_ANNOTATIONS = frozenset(
+    (names.CAPACITY, names.PLACEMENT, names.ATTEMPT, names.HISTORY, names.AVOID_NODES)
+)
 # The labels whose values are checked, and how each is parsed; None: as an index.
 _REFINING: tuple[tuple[str, Clause | None], ...] = (
     *((clause.key.name, clause) for clause in (*_OURS.kind, *_OURS.framework, *_OURS.role)),

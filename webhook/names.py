@@ -37,6 +37,7 @@ ATTEMPT: Final = f"{GROUP}/attempt"
 # Annotation of a pod of a Run: what happened to its replica before. Only the controller's own user
 # may write it.
 HISTORY: Final = f"{GROUP}/history"
+AVOID_NODES: Final = f"{GROUP}/avoid-nodes"
 # A label that no pod has; a closed Service selects it in addition.
 CLOSED: Final = f"{GROUP}/closed"
 # Annotation of a JobSet that a Run was rendered to: the framework's settings, as a JSON object.

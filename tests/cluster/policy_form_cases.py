@@ -62,6 +62,11 @@ def _classes() -> Iterator[Form]:
     broken, kept = (a_class(nodes=[{"labels": {"a": value}}]) for value in ("b c", ""))
     yield Form("spec.nodes[0].labels[a]", broken, kept, "b c", _VALUE)
     nodes = [{"labels": {"a": "b"}}]
+    ill = {"condition": "GpuHealthy", "status": "False"}
+    broken, kept = (
+        a_class(nodes=nodes, unhealthy=[{**ill, "lasts": text}]) for text in ("25h", "24h")
+    )
+    yield Form("spec.unhealthy[0].lasts", broken, kept, "25h", "duration of 0s")
     broken, kept = (a_class(nodes=nodes, lostAfter=text) for text in ("59s", "1m"))
     yield Form("spec.lostAfter", broken, kept, "59s", "duration of 1m")
 

@@ -27,14 +27,14 @@ from webhook import names
 from webhook.cli import fairlead
 from webhook.sandbox.api import definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
-from webhook.sandbox.fairlead import start_controller
+from webhook.sandbox.fairlead import start_controller, start_webhook
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.simulated_nodes import Pool
 
 SCOPES = ("Replica", "Role", "Run")
 STORIES = ("deleted", "silent", "givenup", "shutdown", "outofservice", "back")
 # Of these nothing fails but what is on the node.
-CALM = ("containerd", "crio", "fast", "unready", "registered")
+CALM = ("containerd", "crio", "fast", "unready", "registered", "ill")
 # kwok plays the kubelet of nodes with this label: without it nobody does.
 ALIVE = "example.com/alive"
 # A node whose Lease is not renewed is not ready after 15 s, where 50 are the default. Nothing is
@@ -46,6 +46,15 @@ FLAGS: Mapping[str, tuple[str, ...]] = {
     ),
     "kube-controller-manager": ("--node-monitor-grace-period=15s", "--node-monitor-period=1s"),
 }
+# A webhook is there for what the controller says in annotations.
+NO_POLICY = """
+apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {name: of-nothing}
+spec:
+  match: {namespaces: [nowhere]}
+  overrides: {nodeSelector: {a: b}}
+"""
 # PodGC waits for 40 s after a Node is gone, and looks every 20.
 PATIENT = 180.0
 
@@ -108,6 +117,8 @@ def classes() -> list[Json]:
         }
         for scope in SCOPES
     }
+    rule = {"condition": "GpuHealthy", "status": "False", "lasts": "2s"}
+    specs["ill"] = {"nodes": [{"labels": {"run": "ill-Replica"}}], "unhealthy": [rule]}
     specs["stable"] = {"nodes": [{"labels": {"run": "stable"}}], "relativePrice": 0.25}
     common = {"apiVersion": names.API_VERSION, "kind": names.CLASS_KIND}
     return [{**common, "metadata": {"name": name}, "spec": spec} for name, spec in specs.items()]
@@ -125,6 +136,9 @@ def space(
             plane.api.create(f"/apis/{names.API_VERSION}/{names.CAPACITY_CLASSES}", each)
         options = (*ALONE, "--no-policy-status", "--restart-backoff-first", "0.5")
         start_controller(plane, options=options)
+        policies = tmp_path_factory.mktemp("policies")
+        (policies / "none.yaml").write_text(NO_POLICY)
+        start_webhook(plane, policies)
         yield Space(plane, Kubectl(kubectl_path, plane.kubeconfig).within("lab"), "lab")
 
 
@@ -394,6 +408,36 @@ def test_a_node_that_is_registered_again_under_its_pod_is_not_gone(
     live.until_whole(2)
     assert live.pods()["worker-1"]["metadata"]["uid"] == loss.before["worker-1"]["metadata"]["uid"]
     assert loss.counts() == (0, 0)
+
+
+def test_a_pod_on_an_ill_node_starts_again_elsewhere(calm: Mapping[str, Loss]) -> None:
+    """As one disruption; its next pod does not run there, and a well node is used again."""
+    loss = calm["ill"]
+    space, live = loss.live.space, loss.live
+    sick(loss, "False")
+    loss.until_replaced(60)
+    assert loss.incident["reason"] == "NodeUnhealthy"
+    mentions(loss.incident["message"], "GpuHealthy=False", loss.node)
+    pod = live.pods()["worker-1"]
+    assert pod["metadata"]["annotations"][names.AVOID_NODES] == loss.node
+    assert pod["spec"]["nodeName"] != loss.node
+
+    # Only the ill node is left: the next pod waits until it is well.
+    space.kubectl("cordon", pod["spec"]["nodeName"])
+    space.delete("pods", pod["metadata"]["name"])
+    live.until("it waits", lambda: live.condition("Scheduled").get("status") == "False")
+    sick(loss, "True")
+    live.until_replaced("worker-1", live.pods()["worker-1"], budget=PATIENT)
+    assert live.pods()["worker-1"]["spec"]["nodeName"] == loss.node
+    space.kubectl("uncordon", pod["spec"]["nodeName"])
+
+
+def sick(loss: Loss, healthy: str) -> None:
+    """The agent of the loss's node says whether its GPUs are."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    told = {"type": "GpuHealthy", "status": healthy, "reason": "Test", "lastTransitionTime": now}
+    status = json.dumps({"status": {"conditions": [told]}})
+    loss.live.space.kubectl("patch", "node", loss.node, "--subresource=status", "-p", status)
 
 
 def test_what_runs_used_is_shown_with_an_estimate(space: Space) -> None:

@@ -176,6 +176,39 @@ def test_a_silent_node_is_given_up_unless_a_fifth_of_its_class_is_silent(
     assert stage.of("other").lost_after is None
 
 
+def ill_nodes(ill: int, well: int, **condition: str) -> Stage:
+    """Nodes of a class for which GpuHealthy=False is an illness, some of which have it."""
+    rule = {"condition": "GpuHealthy", "status": "False", "lasts": "2m"}
+    spot = raw_class("spot", nodes=[{"labels": SPOT}], unhealthy=[rule])
+    nodes = [raw_node(f"node-{n}", labels=SPOT) for n in range(ill + well)]
+    told = {"type": "GpuHealthy", "status": "False", "lastTransitionTime": "2026-11-21T20:14:00Z"}
+    for each in nodes[:ill]:
+        each["status"]["conditions"].append({**told, **condition})
+    return Stage(*nodes, raw_node("other"), classes=(spot,))
+
+
+@pytest.mark.parametrize(("ill", "well", "left"), [(1, 0, 60.0), (2, 8, 60.0), (2, 7, math.inf)])
+def test_a_node_is_ill_unless_a_fifth_of_its_class_is(ill: int, well: int, left: float) -> None:
+    """Then it may be the agent that is wrong."""
+    stage = ill_nodes(ill, well)
+    health = stage.of("node-0")
+    assert health.ill == "GpuHealthy=False"
+    assert health.seconds_until_sick(NOW) == left
+    assert [each.name for each in stage.view.ill()] == [f"node-{n}" for n in range(ill)]
+    assert stage.of("other").seconds_until_sick(NOW) is None
+
+
+def test_illness_is_that_of_the_class_and_ends() -> None:
+    """Another status is none; a node that is well again is not ill, and a class may change."""
+    assert not ill_nodes(1, 1, status="Unknown").view.ill()
+    stage = ill_nodes(1, 1)
+    stage.view.health_of_raw(raw_node("node-0", labels=SPOT, version=10))
+    assert not stage.view.ill()
+    stage = ill_nodes(1, 1)
+    stage.put(raw_class("spot", nodes=[{"labels": SPOT}]))
+    assert not stage.view.ill()
+
+
 @pytest.mark.parametrize("taint", [None, "karpenter.sh/disrupted", "example.com/other"])
 def test_an_announced_loss_is_known(taint: str | None) -> None:
     """By the taints of clouds and autoscalers; a cordon counts, too."""

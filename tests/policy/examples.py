@@ -15,6 +15,8 @@ spec:
   interruptible: true
   lostAfter: 5m
   relativePrice: 0.3
+  unhealthy:
+  - {condition: GpuHealthy, status: "False", lasts: 2m}
   nodes:
   - labels: {cloud.google.com/gke-spot: "true"}
     taints: [{key: cloud.google.com/gke-spot, value: "true", effect: NoSchedule}]

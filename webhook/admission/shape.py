@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from webhook.policy.policy_set import PolicySet
 
 # Annotations that the engine reads itself.
-_ANNOTATIONS: Final = (names.CAPACITY, names.MIRROR_POD, names.HISTORY)
+_ANNOTATIONS: Final = (names.CAPACITY, names.MIRROR_POD, names.HISTORY, names.AVOID_NODES)
 
 
 class Shapes:

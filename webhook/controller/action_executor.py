@@ -176,7 +176,9 @@ class ActionExecutor:
                 free.append(action)
 
         async def create(action: CreatePod) -> bool:
-            manifest = plan.pod(action.role, action.index, action.attempt, action.history)
+            manifest = plan.pod(
+                action.role, action.index, action.attempt, action.history, action.avoid
+            )
             refused = await self._objects.create(POD, run, manifest)
             self._note(refused, manifest["metadata"]["name"], done)
             if refused is None:

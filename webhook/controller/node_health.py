@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -16,14 +17,14 @@ from webhook.placement import capacity, nodes
 from webhook.placement.capacity import InvalidClass
 from webhook.placement.nodes import InvalidNode, Node
 from webhook.policy.compile import capacity_class
-from webhook.policy.model import CapacityClass
+from webhook.policy.model import CapacityClass, Illness
 from webhook.policy.node_settings import is_of
 from webhook.recent import Recent
 from webhook.run.observed import NodeHealth
 from webhook.times import parse_span, to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from webhook.kube.cache import Change
 
@@ -45,6 +46,8 @@ class WatchedNode(NamedTuple):
     created: str
     ready: Literal["True", "False", "Unknown"]
     since: str
+    conditions: tuple[tuple[str, str, str], ...] = ()
+    """All of them: type, status, last transition."""
 
     def has_taint(self, key: str) -> bool:
         """Return whether the node has a taint of this key, whatever its value and effect."""
@@ -56,11 +59,13 @@ class _Class(NamedTuple):
 
     name: str
     interruptible: bool | None
-    compiled: capacity.CapacityClass
+    compiled: capacity.CapacityClass | None
     lost_after: float | None
+    unhealthy: tuple[Illness, ...]
 
 
-_UNCLASSED: Final = (True, "", None)
+# By default every node is interruptible, unless a class sets otherwise.
+_UNCLASSED: Final = _Class("", True, None, None, ())
 
 
 class Nodes:
@@ -79,6 +84,7 @@ class Nodes:
         self._gone: Recent[str, NodeHealth] = Recent(REMEMBERED)
         self._compiled: list[_Class] | None = None
         self._known: dict[str, tuple[WatchedNode, NodeHealth]] = {}
+        self._ill: tuple[NodeHealth, ...] | None = None
         self.cache.subscribe(self._node_changed)
         self.classes.subscribe(self._class_changed)
 
@@ -101,6 +107,14 @@ class Nodes:
         if known is None or known[0] is not watched:
             known = self._known[name] = watched, self._health(watched)
         return self._unless_many(known[1])
+
+    def ill(self) -> tuple[NodeHealth, ...]:
+        """Return all nodes that are ill, by the classes that say so."""
+        if self._ill is None:
+            judged = any(each.unhealthy for each in self._classes())
+            found = map(self.get, self.cache.items()) if judged else ()
+            self._ill = tuple(each for each in found if each and each.ill)
+        return self._ill
 
     def health_of_deleted(self, name: str) -> NodeHealth:
         """Return the health of a deleted node, with the class that it was of."""
@@ -136,10 +150,19 @@ class Nodes:
         )
         since = ready.get("lastTransitionTime") or ""
         created = metadata.get("creationTimestamp") or ""
-        return WatchedNode(node, metadata["uid"], created, state, since)
+        kept = tuple(
+            (
+                sys.intern(each["type"]),
+                sys.intern(each.get("status") or ""),
+                each.get("lastTransitionTime") or "",
+            )
+            for each in conditions
+        )
+        return WatchedNode(node, metadata["uid"], created, state, since, kept)
 
     def _health(self, watched: WatchedNode) -> NodeHealth:
-        interruptible, of, lost_after = self._class_of(watched.node)
+        of = self._class_of(watched.node)
+        ill, since, after = min(_illnesses(of, watched), default=("", "", 0.0))
         return NodeHealth(
             watched.node.name,
             watched.uid,
@@ -147,49 +170,65 @@ class Nodes:
             watched.ready,
             watched.since,
             watched.has_taint(names.TAINT_SHUTDOWN),
-            interruptible,
-            of,
-            lost_after,
+            of.interruptible is not False,
+            of.name,
+            of.lost_after,
+            ill=ill,
+            ill_since=since,
+            ill_after=after,
             leaving=watched.node.unschedulable or any(map(watched.has_taint, names.TAINTS_LEAVING)),
         )
 
     def _unless_many(self, health: NodeHealth) -> NodeHealth:
-        """Return the health; never lost by silence while so many nodes of its class are silent that
-        their network may be broken."""
-        if health.lost_after is None or health.ready != "Unknown":
+        """Return the health; never lost by silence or ill while so many nodes of its class are that
+        their network, or what judges them, may be broken."""
+        silent = health.lost_after is not None and health.ready == "Unknown"
+        if not (silent or health.ill):
             return health
-        silent = [
-            each.ready == "Unknown"
+        bad = [
+            each.ready == "Unknown" or any(_illnesses(of, each))
             for each in self.cache.items().values()
-            if self._class_of(each.node)[1] == health.capacity_class
+            if (of := self._class_of(each.node)).name == health.capacity_class
         ]
-        many = sum(silent) > max(1, len(silent) / MOST_SILENT)
-        return health._replace(lost_after=math.inf) if many else health
+        if sum(bad) <= max(1, len(bad) / MOST_SILENT):
+            return health
+        lost_after = None if health.lost_after is None else math.inf
+        return health._replace(lost_after=lost_after, ill_after=math.inf)
 
-    def _class_of(self, node: Node) -> tuple[bool, str, float | None]:
-        """Return whether the node may be interrupted, the class that says so, and the seconds of
-        silence after which it is lost by that class."""
+    def _class_of(self, node: Node) -> _Class:
+        """Return the first class of the node that says how its nodes are lost."""
+        for each in self._classes():
+            if each.compiled and is_of(each.compiled, node):
+                return each
+        return _UNCLASSED
+
+    def _classes(self) -> Sequence[_Class]:
         if self._compiled is None:
             # Interruptible classes first, and last those that do not say.
             self._compiled = sorted(
                 _compiled(self.classes.items()),
                 key=lambda each: ((True, False, None).index(each.interruptible), each.name),
             )
-        for each in self._compiled:
-            if is_of(each.compiled, node):
-                return each.interruptible is not False, each.name, each.lost_after
-        # By default every node is interruptible, unless a class sets otherwise.
-        return _UNCLASSED
+        return self._compiled
 
     def _node_changed(self, change: Change[WatchedNode]) -> None:
+        self._ill = None
         if change.after is None:
             self.lost(change.key)
         else:
             self._gone.forget(change.key)
 
     def _class_changed(self, _: Change[CapacityClass]) -> None:
-        self._compiled = None
+        self._compiled = self._ill = None
         self._known.clear()
+
+
+def _illnesses(of: _Class, watched: WatchedNode) -> Iterator[tuple[str, str, float]]:
+    """Yield by which conditions the node is ill, since when, and the seconds until it counts."""
+    for rule in of.unhealthy:
+        for kind, status, since in watched.conditions:
+            if (kind, status) == (rule.condition, rule.status) and since:
+                yield f"{kind}={status}", since, parse_span(rule.lasts).total_seconds()
 
 
 def _read_class(raw: dict[str, Any]) -> CapacityClass | None:
@@ -218,4 +257,5 @@ def _compiled(classes: Mapping[str, CapacityClass]) -> Iterator[_Class]:
             True if spec.lost_after and spec.interruptible is None else spec.interruptible,
             capacity.complement(name, compiled) if of else compiled,
             parse_span(spec.lost_after).total_seconds() if spec.lost_after else None,
+            tuple(spec.unhealthy or ()),
         )

@@ -126,6 +126,7 @@ class ObservedState:
             config_map=self._config_maps.count(namespace, uid) > 0,
             deployment=next((each.deployment for each in deployments.values()), None),
             refusals=refusals,
+            ill_nodes=self.nodes.ill(),
         )
 
     def _pod_changed(self, change: Change[OwnedPod]) -> None:

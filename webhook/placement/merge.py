@@ -12,13 +12,14 @@ or placed completely.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook import names
 from webhook.placement import kueue, merge_nodes, merge_plain, merge_verdict
 from webhook.placement.capacity import names_taint
-from webhook.placement.node_affinity import TooManyTerms
+from webhook.placement.node_affinity import TooManyTerms, narrowed
 from webhook.placement.tolerations import NO_EXECUTE, covered, covers, joined, normal, with_seconds
-from webhook.placement.trace import Ledger
+from webhook.placement.trace import Entry, Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,8 +32,12 @@ if TYPE_CHECKING:
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
     from webhook.placement.settings import TolerationSetting
-    from webhook.placement.shapes import Toleration
-    from webhook.placement.trace import Entry
+    from webhook.placement.shapes import Requirement, Term, Toleration
+
+_REQUIRED: Final = "affinity.nodeAffinity.required"
+# The most nodes of an annotation that are avoided, and requirements that are added because of it.
+MOST_AVOIDED: Final = 50
+_MOST_ADDED: Final = 1000
 
 
 class MergeContext(NamedTuple):
@@ -116,11 +121,35 @@ def _with_nodes(
                 ledger.warn_pod(path, "removed", what)
     return plain._replace(
         node_selector=nodes.selector,
-        required=nodes.required,
+        required=_avoiding(nodes.required, pod, ledger),
         tolerations=_merge_tolerations(bundle, pod, nodes.capacity, context, ledger),
         lists=merge_plain.lists(bundle, pod, nodes.capacity, ledger),
         topology_spread=merge_plain.spread(bundle, pod, ledger),
     )
+
+
+def _avoiding(required: list[Term] | None, pod: PodPlacement, ledger: Ledger) -> list[Term] | None:
+    """Return the terms without the nodes that the pod's annotation names.
+
+    Fairlead's controller writes it; anybody may, as everybody may choose nodes for a pod.
+    """
+    text = pod.annotations.get(names.AVOID_NODES)
+    avoided = [each for each in (text or "").replace(" ", "").split(",") if each][:MOST_AVOIDED]
+    if not avoided:
+        return required
+    fields: list[Requirement] = [
+        {"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in avoided
+    ]
+    if len(required or ()) * len(fields) > _MOST_ADDED:
+        why = f"{len(required or ())} terms are too many for {len(fields)} nodes"
+        ledger.warn_pod(_REQUIRED, "skipped", f"annotation {names.AVOID_NODES}: {why}")
+        return required
+    condition: list[Term] = [{"matchFields": fields}]
+    found = condition if required is None else narrowed(required, condition)
+    if found != required:
+        reason = f"annotation {names.AVOID_NODES}: {', '.join(avoided)}"
+        ledger.trace.append(Entry(_REQUIRED, "", "pod", "set", reason))
+    return found
 
 
 def _merge_tolerations(

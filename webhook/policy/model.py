@@ -248,6 +248,18 @@ class Shape(Strict):
             )
 
 
+class Illness(Strict):
+    """A condition of a node by which it is ill, as node-problem-detector and others set it."""
+
+    condition: str = Field(
+        min_length=1, max_length=316, description="The type of the node's condition."
+    )
+    status: Literal["True", "False"] = Field(description="Its status when the node is ill.")
+    lasts: span("0s", "24h") = Field(  # type: ignore[valid-type]
+        description="How long it has been so, until the node counts as ill."
+    )
+
+
 class CapacityClassSpec(Strict):
     """The nodes of a class: those that match a description, or all outside another class."""
 
@@ -279,6 +291,13 @@ class CapacityClassSpec(Strict):
         default=None,
         description="How long a node of the class is silent until the replicas of Runs on it are "
         "replaced, although their programs may still run. Without it they are not.",
+    )
+    unhealthy: list[Illness] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=16,
+        description="When a node of the class is ill. Replicas of Runs on it start again on other "
+        "nodes, with their grace period.",
     )
     relative_price: float | None = Field(
         default=None,

@@ -64,13 +64,14 @@ class DeleteDeployment:
 class CreatePod:
     """Create one replica's pod. A 409 for a pod of the run itself is success.
 
-    history: the text of its annotation; empty for none.
+    history: the text of its annotation; empty for none. avoid: nodes that are ill.
     """
 
     role: str
     index: int
     attempt: int
     history: str = ""
+    avoid: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,8 @@ def classify_end(
         words = {"NodeShutdown": "is shut down", "NodeGone": "is gone"}
         what = words.get(node.trouble, "is silent for too long")
         return _disruption(pod, node.trouble, f"node {node.name} {what}")
+    if node and node.sick:
+        return _disruption(pod, "NodeUnhealthy", f"node {node.name} is ill: {node.ill}")
     return None
 
 

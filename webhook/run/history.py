@@ -39,7 +39,7 @@ _MOST_OF_ROLE: Final = 2000
 _BY_NODE: Final = frozenset(
     {
         *("NodeGone", "NodeShutdown", "NodeNotReady", "NodeLost", "Shutdown", "Terminated"),
-        *("TerminationByKubelet", "DeletionByTaintManager", "DeletionByPodGC"),
+        *("TerminationByKubelet", "DeletionByTaintManager", "DeletionByPodGC", "NodeUnhealthy"),
     }
 )
 # A drain, or a person: it counts if the node is being taken away.

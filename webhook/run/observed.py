@@ -78,6 +78,8 @@ class OwnedPod:
     fallback: tuple[tuple[str, int | None], ...] = ()
     """The classes that it requires until policies give them up, each with the seconds for which it
     may wait for a node; None if waiting is no reason. As the webhook wrote them."""
+    avoid: frozenset[str] = frozenset()
+    """The nodes on which it may not run, as they were ill at its creation."""
     gates: int = 0
     """How many scheduling gates hold it back."""
     has_claim: bool = False
@@ -125,6 +127,14 @@ class NodeHealth(NamedTuple):
     infinite while too many nodes of the class are silent."""
     leaving: bool = False
     """True if it is cordoned, or a cloud or an autoscaler announces that it takes it away."""
+    ill: str = ""
+    """The condition by which it is ill, such as GpuHealthy=False."""
+    ill_since: str = ""
+    """Since when the condition is so, RFC 3339."""
+    ill_after: float = 0.0
+    """Seconds after which it counts; infinite while too many nodes of the class are ill."""
+    sick: bool = False
+    """True if it is ill for long enough: its pods start again elsewhere."""
     off: bool = False
     """True if it was read live just now, and is shut down, or gone or silent for long enough: no
     kubelet confirms the end of its pods any more."""
@@ -152,6 +162,13 @@ class NodeHealth(NamedTuple):
         if not after or not self.since:
             return after
         return max(0.0, after - elapsed(self.since, now))
+
+    def seconds_until_sick(self, now: datetime) -> float | None:
+        """Return the seconds until it counts as ill; None if it does not. A silent node is not
+        ill: its kubelet ends no pod."""
+        if not self.ill or self.trouble == "NodeGone" or self.ready == "Unknown":
+            return None
+        return max(0.0, self.ill_after - elapsed(self.ill_since, now))
 
     def seems_off(self, now: datetime, gone_after: float) -> bool:
         """Return whether it is shut down, or gone or silent for long enough, as far as known."""
@@ -250,6 +267,7 @@ class Observed:
     nodes are not watched or not listed yet.
     nodes_read: names of nodes that were read live for this call.
     refusals: rejections since the last successful creation.
+    ill_nodes: all of the cluster.
     """
 
     pods: Mapping[str, OwnedPod] = field(default_factory=dict)
@@ -262,6 +280,7 @@ class Observed:
     service_uid: str = ""
     nodes: Mapping[str, NodeHealth] | None = None
     nodes_read: frozenset[str] = frozenset()
+    ill_nodes: tuple[NodeHealth, ...] = ()
 
     def node_health(self, pod: OwnedPod) -> NodeHealth | None:
         """Return the health of the pod's node; None if it has no node or the node is unknown.
@@ -278,13 +297,18 @@ class Observed:
 
     def judged(self, now: datetime, gone_after: float) -> Observed:
         """Return it with the nodes that are off: those that were read live for this call, and are
-        shut down, or gone for `gone_after` seconds."""
-        off = {
+        shut down, or gone for `gone_after` seconds; and with those that are ill for long enough."""
+        known = self.nodes or {}
+        found = {
             name: node._replace(off=True)
             for name in self.nodes_read
-            if (node := (self.nodes or {}).get(name)) and node.seems_off(now, gone_after)
+            if (node := known.get(name)) and node.seems_off(now, gone_after)
         }
-        return replace(self, nodes={**(self.nodes or {}), **off}) if off else self
+        sick = tuple(each for each in self.ill_nodes if each.seconds_until_sick(now) == 0.0)
+        found |= {
+            each.name: known[each.name]._replace(sick=True) for each in sick if each.name in known
+        }
+        return replace(self, nodes={**known, **found}, ill_nodes=sick) if found or sick else self
 
 
 @dataclass(frozen=True)

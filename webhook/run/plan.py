@@ -19,7 +19,7 @@ from webhook.run.template import history_problem, merged, template_problems
 from webhook.strict import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.frameworks.framework import ReplicaEnv
     from webhook.placement.schema.placement import PlacementModel
@@ -204,14 +204,18 @@ class Plan:
         name: str = next(iter(self.templates.values())).main["name"]
         return name
 
-    def pod(self, role: str, index: int, attempt: int, history: str = "") -> JsonObject:
-        """Return the v1.Pod of one replica."""
+    def pod(
+        self, role: str, index: int, attempt: int, history: str = "", avoid: Sequence[str] = ()
+    ) -> JsonObject:
+        """Return the v1.Pod of one replica; `avoid` are nodes on which it may not run."""
         name = self.gang.pod(role, index)
         pod = self.template_cache(role, index).pod(
             name, index, attempt, self.replica_env(role, index)
         )
         if history:
             pod["metadata"]["annotations"][names.HISTORY] = history
+        if avoid:
+            pod["metadata"]["annotations"][names.AVOID_NODES] = ",".join(avoid)
         return pod
 
     def template_cache(self, role: str, index: int) -> PodTemplateCache:

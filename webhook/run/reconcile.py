@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from webhook.frameworks.table import ROLES
+from webhook.placement.merge import MOST_AVOIDED
 from webhook.run import incidents, serving
 from webhook.run.actions import (
     CreateConfigMap,
@@ -238,6 +239,12 @@ def _reconcile_active(
             left = each.node.seconds_left(now, terms.gone_after)
             if left is not None and not each.node.off:
                 steps.wait(min(left, AGAIN))
+    if any(pod.avoid and not pod.node for one in facts.values() for pod in one.alive.values()):
+        steps.wait(AGAIN)
+    for node in (observed.nodes or {}).values():
+        ill = node.seconds_until_sick(now)
+        if ill is not None and not node.sick:
+            steps.wait(min(ill, AGAIN))
     status = active_status(run, status, progress.phase, progress.message, progress.conditions, now)
     return Outcome(
         status,
@@ -288,6 +295,7 @@ def _next_steps(
     permanent = any(each.permanent and each.cause == "Unknown" for each in counted.incidents)
     steps.actions += _delete_stale_pods(facts, ended=not permanent)
     created = 0
+    avoid = tuple(sorted(each.name for each in observed.ill_nodes))[:MOST_AVOIDED]
     for role, one in facts.items():
         entries = entries_by_index(one.before.recovering)
         for index, pod in one.ended.items():
@@ -314,7 +322,8 @@ def _next_steps(
                 break
             else:
                 history = annotation_of(one.before.history, index)
-                steps.actions.append(CreatePod(role, index, one.before.attempt, history))
+                attempt = one.before.attempt
+                steps.actions.append(CreatePod(role, index, attempt, history, avoid))
                 created += 1
     if not created or observed.refusals:
         steps.actions += _open_service(observed)

@@ -18,7 +18,7 @@ from webhook.run.model.status import Recovering, format_intervals, parse_interva
 from webhook.times import elapsed, to_microsecond
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from webhook.backoff import Delays
@@ -114,11 +114,24 @@ def count_down(
         history = History(unit, together=together, now=now)
         again = history.record(observed, decision.decided, resumed=resumed)
         moved += again
+        goes_on = [one for one in unit if roles[one.role].attempt == one.before.attempt]
+        again = [*again, *_avoiding_well_nodes(goes_on, observed, again)]
         for one in unit:
             roles[one.role] = _without(
                 roles[one.role], [pod for pod in again if pod.role == one.role]
             ).model_copy(update={"history": history.of_role(one)})
     return Counted(roles, tuple(down), decision.incidents, decision.decided, refused, tuple(moved))
+
+
+def _avoiding_well_nodes(
+    unit: Iterable[RoleFacts], observed: Observed, moved: Sequence[OwnedPod]
+) -> Iterator[OwnedPod]:
+    """Yield pods without a node that avoid one that is no longer ill: it may be all they need."""
+    sick = {each.name for each in observed.ill_nodes}
+    for one in unit:
+        for pod in one.alive.values():
+            if pod.avoid - sick and pod.unscheduled and not pod.node and pod not in moved:
+                yield pod
 
 
 def _without(status: RoleStatus, moved: Sequence[OwnedPod]) -> RoleStatus:

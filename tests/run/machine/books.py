@@ -87,6 +87,12 @@ class Books:
     def newly_ended(self, old: Json, new: Json) -> list[Fate]:
         """Those of them that went down."""
         moved = [fate.pod.uid for fate in self.moved(old, new)]
+        # Without a node, they avoid one that is well again.
+        moved += [
+            fate.pod.uid
+            for fate in self.newly_counted(old, new)
+            if fate.pod.avoid and not fate.pod.node and fate.word == "lives"
+        ]
         return [fate for fate in self.newly_counted(old, new) if fate.pod.uid not in moved]
 
     def newly_missed(self, old: Json, new: Json) -> list[int]:

@@ -40,7 +40,10 @@ class Cluster:
                 node
                 for node in NODES
                 if node not in self.lost and node in there and there[node].ready == "True"
+                if node not in pod.avoid
             ]
+            if not nodes and pod.avoid and pod.unscheduled is None:
+                self._change(pod, unscheduled=self.server.now)
             if nodes:
                 self._change(pod, node=nodes[pod.index % len(nodes)], bound=self.server.now)
         elif pod.phase == "Pending" and pod.going is None:
@@ -116,10 +119,30 @@ class Cluster:
             self._change_node(node, ready="False", since=self.server.now, shut_down=True)
             self._was_away(node)
 
+    def fall_ill(self, node: str) -> None:
+        """A condition of the node says so; its kubelet and its pods go on."""
+        there = self.server.nodes.get(node)
+        if there and there.ill is None:
+            self._change_node(node, ill=self.server.now)
+            self.server.ledger.ill.setdefault(node, []).append((self.server.now, float("inf")))
+
+    def get_well(self, node: str) -> None:
+        """The condition is gone, or the Node with it."""
+        there = self.server.nodes.get(node)
+        if there and there.ill is not None:
+            self._change_node(node, ill=None)
+        self._well(node)
+
+    def _well(self, node: str) -> None:
+        spells = self.server.ledger.ill.get(node)
+        if spells and spells[-1][1] == float("inf"):
+            spells[-1] = (spells[-1][0], self.server.now)
+
     def register_again(self, node: str) -> None:
         """Somebody deletes the Node of a live kubelet, which makes another. Its pods go on."""
         if node not in self.lost and node in self.server.nodes:
             self.server.remove("nodes", node)
+            self._well(node)
             self._register(node)
             self._was_away(node)
 
@@ -139,6 +162,7 @@ class Cluster:
         self.turn_off(node)
         if node in self.server.nodes:
             self.server.remove("nodes", node)
+            self._well(node)
 
     def recover(self, node: str) -> None:
         """It is there again, and says how the pods are. The taint of a shutdown is taken later."""
@@ -241,6 +265,7 @@ class Cluster:
         for node in NODES:
             self.recover(node)
             self.untaint(node)
+            self.get_well(node)
         self.vacate()
         self.server.quota_used_up = False
         # Nodes of the class never come if all give it up. A pod waits as the policy said when it

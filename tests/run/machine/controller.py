@@ -166,6 +166,7 @@ class Controller:
             absent=absent - pods.keys(),
             nodes=nodes,
             nodes_read=frozenset(read),
+            ill_nodes=tuple(each for each in (nodes or {}).values() if each.ill),
             refusals=tuple(self.refusals.get(thing.name, {}).values()),
         )
 

@@ -64,6 +64,7 @@ class Executor:
             index=action.index,
             attempt=action.attempt,
             history=action.history,
+            avoid=action.avoid,
             created=self.server.now,
         )
         try:

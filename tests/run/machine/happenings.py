@@ -28,7 +28,7 @@ DRAINS = ("PreemptionByScheduler", "EvictionByEvictionAPI")
 NODE_STORIES = (
     *("back", "back", "back", "untainted", "lost", "noticed", "tainted", "tainted"),
     *("off", "shut down", "shut down", "gone", "collected", "collected", "out of service"),
-    *("not ready", "registered again", "restarted"),
+    *("not ready", "registered again", "restarted", "ill", "ill", "well"),
 )
 
 _RULE = Fallback(Mode.ALLOW, 1, timedelta(days=1), timedelta(seconds=60), timedelta(minutes=5))

@@ -58,7 +58,7 @@ class Ledger:
     silent: nodes whose kubelets reach nobody; off: those whose machine is off.
     dead: uids of pods whose programs ended with their machine, or by somebody's word.
     orphans: uids of pods that are not stored any more, and whose programs go on all the same.
-    away: when each node was last not what it should be.
+    away: when each node was last not what it should be; ill: from when to when each was ill.
     """
 
     fates: dict[str, Fate] = field(default_factory=dict)
@@ -67,6 +67,7 @@ class Ledger:
     dead: set[str] = field(default_factory=set)
     orphans: set[str] = field(default_factory=set)
     away: dict[str, float] = field(default_factory=dict)
+    ill: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
     def created(self, pod: Pod) -> None:
         """A pod was stored."""
@@ -111,6 +112,13 @@ class Ledger:
         pod = fate.pod
         return pod.started is not None and self.away.get(pod.node, -1.0) >= pod.started - 1
 
+    def was_sick(self, fate: Fate) -> bool:
+        """Whether its node was ill for a minute, and still while the pod was there."""
+        return any(
+            until - since >= 60 and until >= fate.pod.created
+            for since, until in self.ill.get(fate.pod.node, ())
+        )
+
     def lost_its_node(self, fate: Fate) -> bool:
         """Whether a node took a pod away, or was lost or away while it was there."""
         pod = fate.pod
@@ -119,6 +127,7 @@ class Ledger:
             pod.reason in ("NodeLost", "Shutdown")
             or (pod.target is not None and pod.target[0] in (*by_node, "EvictionByEvictionAPI"))
             or pod.uid in self.dead
+            or self.was_sick(fate)
             or (bool(pod.node) and self.away.get(pod.node, -1.0) >= pod.created)
         )
 

@@ -10,6 +10,7 @@ from webhook.run import observation
 from webhook.run.model import Run
 from webhook.run.observed import NodeHealth, OwnedDeployment, OwnedPod
 
+ILL_AFTER = 60.0
 CLASSES = {"node-a": "spot", "node-b": "steady"}
 
 _runs: dict[int, tuple[RunThing, Run]] = {}
@@ -62,6 +63,9 @@ def node(name: str, thing: Node | float) -> NodeHealth:
         thing.shut_down,
         thing.interruptible,
         CLASSES[name],
+        ill="" if thing.ill is None else "GpuHealthy=False",
+        ill_since="" if thing.ill is None else stamp(thing.ill),
+        ill_after=ILL_AFTER,
     )
 
 
@@ -104,6 +108,7 @@ def _pod(thing: Pod) -> Json:
         "annotations": {
             "fairlead.dev/attempt": str(thing.attempt),
             "fairlead.dev/placement": json.dumps({"fallback": dict(thing.fallback)}),
+            "fairlead.dev/avoid-nodes": ",".join(thing.avoid),
         },
     }
     if thing.going is not None:

@@ -83,6 +83,8 @@ class Stage:
             "registered again": cluster.register_again,
             "restarted": cluster.restart,
             "out of service": cluster.out_of_service,
+            "ill": cluster.fall_ill,
+            "well": cluster.get_well,
         }
         ways.get(what, cluster.lose)(name)
         if what in ("noticed", "tainted"):

@@ -110,7 +110,7 @@ def _one_by_one(books: Books, spec: RunSpec, role: str, before: Json, after: Jso
         assert fate.pod.uid not in books.counted | books.used, f"{what} is counted again"
         assert fate.pod.role == role, f"{what} is counted for {role}"
         assert fate.pod.attempt == after.get("attempt", 0), f"{what} is of an earlier attempt"
-        off = fate.pod.uid in books.ledger.dead
+        off = fate.pod.uid in books.ledger.dead or books.ledger.was_sick(fate)
         assert off or fate.word in ("program", "disruption", "success"), f"{what} is counted"
     active = len(indexes(after.get("activeIndexes", "")))
     assert spec.serving or active >= after.get("active", 0), f"{role}: only {active} are remembered"
@@ -253,7 +253,8 @@ def _cause(books: Books, role: str, before: Json) -> None:
 def _countable(books: Books, fate: Fate, attempt: int) -> bool:
     if fate.pod.uid in books.counted | books.used or fate.pod.attempt != attempt:
         return False
-    return fate.word not in ("own", "lives") or fate.pod.uid in books.ledger.dead
+    ended = fate.word not in ("own", "lives") or fate.pod.uid in books.ledger.dead
+    return ended or books.ledger.was_sick(fate)
 
 
 def _budgets(books: Books, spec: RunSpec, old: Json, new: Json, now: float) -> None:

@@ -61,6 +61,7 @@ class Pod:
     fallback: tuple[tuple[str, int | None], ...] = ()
     unscheduled: float | None = None
     bound: float | None = None
+    avoid: tuple[str, ...] = ()
 
     @property
     def over(self) -> bool:
@@ -89,7 +90,7 @@ class RunThing:
 
 @dataclass(frozen=True)
 class Node:
-    """A Node object. `since`: when `ready` changed last, if it did."""
+    """A Node object. `since`: when `ready` changed last, if it did; `ill`: since when it is."""
 
     name: str
     created: float
@@ -99,6 +100,7 @@ class Node:
     since: float | None = None
     shut_down: bool = False
     interruptible: bool = True
+    ill: float | None = None
 
 
 @dataclass(frozen=True)
