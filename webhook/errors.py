@@ -103,6 +103,20 @@ class ClusterError(FairleadError):
         super().__init__(message)
 
 
+class PassOver:
+    """Ends its block without an error if the API server answers with one of these statuses."""
+
+    def __init__(self, *statuses: int) -> None:
+        self._statuses = statuses
+
+    def __enter__(self) -> None:
+        """Begin the block."""
+
+    def __exit__(self, _: object, error: BaseException | None, trace: object) -> bool:
+        """Return whether the error is passed over."""
+        return isinstance(error, ClusterError) and error.status in self._statuses
+
+
 class NotExported(FairleadError):
     """A policy set that admission policies cannot express. `problems`: where, why, cure."""
 

@@ -66,6 +66,23 @@ def shortened(names: Sequence[str], most: int = 3) -> str:
     return first_few(names, most if len(names) > most + 1 else most + 1)
 
 
+def count_text(count: int, noun: str, zero: str = "0") -> str:
+    """Return a number with its noun, in the plural by the rule for resources of kinds.
+
+    Source: apimachinery, meta.UnsafeGuessKindToResource.
+
+    >>> count_text(1, "policy"), count_text(2000, "policy"), count_text(2, "Ingress")
+    ('1 policy', '2,000 policies', '2 Ingresses')
+    """
+    if count == 1:
+        return f"1 {noun}"
+    if noun.endswith("y"):
+        noun = f"{noun[:-1]}ie"
+    elif noun.endswith("s"):
+        noun += "e"
+    return f"{count:,} {noun}s" if count else f"{zero} {noun}s"
+
+
 def harmless(text: str) -> str:
     r"""Return the text with control characters escaped, such as \x1b. Line ends stay."""
     return _STEERING.sub(lambda found: ascii(found[0])[1:-1], text.replace("\r\n", "\n"))

@@ -285,7 +285,7 @@ def test_a_class_that_the_cluster_does_not_have_is_an_error(wording: Wording) ->
     assert (checked.errors, found.line, found.path) == (1, 4, "spec.overrides.priorityClassName")
     mentions(found.message, "PriorityClass", "'lwo'", "'low'")
     wording(found.message)
-    assert not check_report.unknown_class_notes(given)
+    assert not [*check_report.notes(given, checked)]
 
 
 def test_many_warnings_of_one_kind_become_one(files: Files, wording: Wording) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.wording import Wording, mentions
-from webhook.cli.objects import ClusterFile, counted, read_cluster_file, read_objects
+from webhook.cli.objects import ClusterFile, count_kinds, read_cluster_file, read_objects
 from webhook.errors import NotSynced, UnreadableInput
 from webhook.workloads.object import Object
 
@@ -45,7 +45,7 @@ metadata: {generateName: c-}
     found = read(tmp_path, text)
     assert [each.title for each in found] == ["Pod/a", "Job/b", "Pod/c-*"]
     assert [each.namespace for each in found] == ["", "ml", ""]
-    assert counted(found) == "2 Pods, 1 Job"
+    assert count_kinds(each.kind for each in found) == "2 Pods, 1 Job"
 
 
 def test_items_of_a_typed_list_have_its_kind(tmp_path: Path) -> None:

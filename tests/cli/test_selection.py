@@ -11,7 +11,7 @@ from tests.cli.files import POD
 from tests.kube.fake_api import Answer, Request, fake_api, write_kubeconfig
 from webhook.cli.decisions import decisions
 from webhook.cli.offline import Offline
-from webhook.cli.options import CLUSTER
+from webhook.cli.options import CLUSTER, Kubeconfig
 from webhook.cli.selection import Selection, fails, read_files
 from webhook.interception import webhooks
 
@@ -54,8 +54,7 @@ def offline_of(folder: Path, objects: str) -> Offline:
         async with fake_api(handle) as api:
             selection = Selection(
                 words=(),
-                kubeconfig=write_kubeconfig(folder, api.url),
-                context="",
+                kubeconfig=Kubeconfig(write_kubeconfig(folder, api.url)),
                 filenames=(folder / "o.yaml",),
                 policies=(CLUSTER,),
                 namespace="",

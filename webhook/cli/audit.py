@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
-from webhook.cli.layout import table, wrapped
-from webhook.cli.options import client_of, cluster_options
+from webhook.cli.layout import hanging, table
+from webhook.cli.options import Kubeconfig, cluster_options
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.shortening import harmless, one_line
 
@@ -40,8 +39,7 @@ _TITLES = ("NAMESPACE", "POLICY", "WOULD REJECT", "WOULD CHANGE", "THE SAME", "N
 def command(
     ctx: click.Context,
     metrics: tuple[Path, ...],
-    kubeconfig: Path | None,
-    context: str,
+    kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
     """Show what policies under Audit would have done, by namespace and policy.
@@ -76,7 +74,7 @@ def command(
         if metrics:
             counted = list(_from_metrics(metrics))
         else:
-            counted, now = asyncio.run(_from_cluster(kubeconfig, context, notes))
+            counted, now = kubeconfig.ask(lambda client: _from_cluster(client, notes))
     rows = tally([*(counted or ()), *(now or ())])
     print_notes(notes)
     known = counted is not None
@@ -100,20 +98,19 @@ def _from_metrics(paths: Sequence[Path]) -> Iterator[Record]:
 
 
 async def _from_cluster(
-    kubeconfig: Path | None, context: str, notes: list[str]
+    client: Client, notes: list[str]
 ) -> tuple[list[Record] | None, list[Record] | None]:
     """Return what was counted, and what is evaluated now; None, with a note, if it is not known."""
     from webhook.audited import records_of_metrics
     from webhook.kube.webhook_replicas import NoReplica, read_by_replica
 
-    async with client_of(kubeconfig, context) as client:
-        counted: list[Record] | None = None
-        try:
-            texts = (await read_by_replica(client)).values()
-            counted = [record for text in texts for record in records_of_metrics(text)]
-        except NoReplica as error:
-            notes.append(f"what the webhook has decided so far is unknown: {error}")
-        return counted, await records_of_cluster(client, notes)
+    counted: list[Record] | None = None
+    try:
+        texts = (await read_by_replica(client)).values()
+        counted = [record for text in texts for record in records_of_metrics(text)]
+    except NoReplica as error:
+        notes.append(f"what the webhook has decided so far is unknown: {error}")
+    return counted, await records_of_cluster(client, notes)
 
 
 async def records_of_cluster(client: Client, notes: list[str]) -> list[Record] | None:
@@ -177,7 +174,7 @@ def lines(rows: Sequence[Row], *, counted: bool) -> Iterator[str]:
                 f"({', '.join(map(one_line, row.rejected))}):"
             )
             for reason in row.reasons:
-                yield from (f"  {line}" for line in wrapped(harmless(reason), 2))
+                yield from hanging(harmless(reason), 2)
 
 
 def document(rows: Sequence[Row], *, counted: bool) -> dict[str, object]:

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
-from webhook.cli.options import WhereType, client_of, cluster_options
+from webhook.cli.options import Kubeconfig, Where, WhereType, cluster_options
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.errors import ClusterError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from webhook.cli.options import Where
 
 
 @click.command("check")
@@ -41,8 +34,7 @@ def command(
     paths: tuple[Where, ...],
     nodes: Where | None,
     strict: bool,
-    kubeconfig: Path | None,
-    context: str,
+    kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
     """Validate policies, capacity classes, exceptions and sources, from files or from a cluster.
@@ -75,15 +67,13 @@ def command(
     from webhook.cli import check_report
 
     with errors_exit(UNKNOWN, ClusterError):
-        given = check_report.read_input(paths, nodes, lambda: client_of(kubeconfig, context))
-    print_notes(check_report.unknown_class_notes(given) if given else ())
-    checked = check_report.check(given, datetime.now(UTC)) if given else None
-    print_notes(check_report.unread_class_notes(checked) if checked else ())
-    print_notes(check_report.limits_of_policies(checked) if checked else ())
+        given = check_report.read_input(paths, nodes, kubeconfig)
+    checked = check_report.check(given, datetime.now(UTC))
     if checked is None:
         where = ", ".join(map(str, paths))
         what = "objects" if where == "cluster" else "*.yaml, *.yml, *.json"
         raise click.UsageError(f"no policies and no classes in {where} ({what})")
+    print_notes(check_report.notes(given, checked))
     print_result(
         output,
         json=lambda: check_report.document(checked),

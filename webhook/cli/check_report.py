@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -11,28 +9,26 @@ import click
 
 from webhook import names
 from webhook.admission.stamp import HASH_LENGTH
-from webhook.cli.layout import table
+from webhook.cli.layout import finding_text, table
+from webhook.cli.objects import read_files
 from webhook.cli.offline import read_nodes
-from webhook.cli.options import CLUSTER
+from webhook.cli.options import CLUSTER, Kubeconfig, Where
 from webhook.errors import UnreadableInput
 from webhook.judgement.cluster_objects import Objects
 from webhook.judgement.set_judgement import judge_set
 from webhook.placement.split import needs_replicas
 from webhook.policy import policy_documents
-from webhook.policy.findings import condensed
+from webhook.policy.findings import Finding, condensed
 from webhook.policy.refused_pods import named_classes
-from webhook.server.folder import read_folder
-from webhook.shortening import first_few
+from webhook.shortening import count_text, first_few
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from webhook.cli.options import Where
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
     from webhook.policy.feasibility import Feasibility, MatchedNodes
-    from webhook.policy.findings import Finding
     from webhook.policy.kinds import PolicyDocument
     from webhook.policy.policy_set import PolicySet
     from webhook.policy.reader import Documents
@@ -77,55 +73,38 @@ class CheckInput(NamedTuple):
     there: Mapping[str, Mapping[str, Any]]
 
 
-def read_input(
-    paths: Sequence[Where], nodes: Where | None, client: Callable[[], Client]
-) -> CheckInput | None:
-    """Return the documents at the paths; None if there are none. The word `cluster` asks the
-    cluster.
+def read_input(paths: Sequence[Where], nodes: Where | None, kubeconfig: Kubeconfig) -> CheckInput:
+    """Return the documents at the paths; the word `cluster` asks the cluster.
 
     Raises UnreadableInput, and ClusterError.
     """
-    facts = (
-        asyncio.run(_read_cluster(client, paths, nodes))
+    if CLUSTER in paths and len(paths) > 1:
+        raise UnreadableInput(["give cluster or paths, not both"])
+    files, known, there = (
+        kubeconfig.ask(lambda client: _read_cluster(client, paths, nodes))
         if CLUSTER in (*paths, nodes)
-        else _ClusterFacts()
+        else ({}, None, {})
     )
-    known = facts.nodes
     if CLUSTER in paths:
-        if len(paths) > 1:
-            raise UnreadableInput(["give cluster or paths, not both"])
-        given = CheckInput(
-            sorted(facts.objects), Objects().documents(facts.objects), known, facts.there
-        )
+        documents = Objects().documents(files)
     else:
-        files: dict[str, bytes] = {}
-        for path in paths:
-            if path is not CLUSTER:
-                stdin = str(path) == "-"
-                files |= {"<stdin>": sys.stdin.buffer.read()} if stdin else read_folder(path)
-        given = CheckInput(sorted(files), policy_documents.parse(files), known, facts.there)
-    if not given.places:
-        return None
-    return given if nodes is None or nodes is CLUSTER else given._replace(nodes=read_nodes(nodes))
-
-
-class _ClusterFacts(NamedTuple):
-    objects: Mapping[str, bytes] = {}
-    nodes: Sequence[Node] | None = None
-    there: Mapping[str, Mapping[str, Any]] = {}
+        files = read_files(path for path in paths if path is not CLUSTER)
+        documents = policy_documents.parse(files)
+    if nodes is not None and nodes is not CLUSTER:
+        known = read_nodes(nodes)
+    return CheckInput(sorted(files), documents, known, there)
 
 
 async def _read_cluster(
-    connect: Callable[[], Client], paths: Sequence[Where], nodes: Where | None
-) -> _ClusterFacts:
+    client: Client, paths: Sequence[Where], nodes: Where | None
+) -> tuple[Mapping[str, bytes], Sequence[Node] | None, Mapping[str, Mapping[str, Any]]]:
     from webhook.cli.cluster_surroundings import read_classes
     from webhook.cli.live.live_answers import node_list
     from webhook.kube.policy_objects import read_objects
 
-    async with connect() as client:
-        objects = await read_objects(client) if CLUSTER in paths else {}
-        known = await node_list(client, CLUSTER) if nodes is CLUSTER else None
-        return _ClusterFacts(objects, known, await read_classes(client))
+    objects = await read_objects(client) if CLUSTER in paths else {}
+    known = await node_list(client, CLUSTER) if nodes is CLUSTER else None
+    return objects, known, await read_classes(client)
 
 
 def check(given: CheckInput, now: datetime) -> Checked | None:
@@ -137,28 +116,25 @@ def check(given: CheckInput, now: datetime) -> Checked | None:
     return Checked(given.places, condensed(found.findings), policies, found.feasibility)
 
 
-def unknown_class_notes(given: CheckInput) -> list[str]:
-    """Return a line for each kind of objects that policies name and whose existence is unknown."""
-    return [
-        f"it is unknown whether the cluster has the {kind} {first_few(names, _NAMED)}; without "
-        f"it pods are rejected: give `--nodes cluster`, as a user who may list each {kind}"
-        for kind, names in named_classes(given.documents.documents).items()
-        if kind not in given.there
-    ]
+def notes(given: CheckInput, checked: Checked) -> Iterator[str]:
+    """Yield lines about what is not known, and about what splits and fallbacks do not do."""
+    for kind, named in named_classes(given.documents.documents).items():
+        if kind not in given.there:
+            yield (
+                f"it is unknown whether the cluster has the {kind} {first_few(named, _NAMED)}; "
+                "without it pods are rejected: give `--nodes cluster`, as a user who may list "
+                f"each {kind}"
+            )
+    for each in checked.feasibility.reaches if checked.feasibility else ():
+        if each.unread and each.is_whole:
+            yield (
+                f"policy {each.name}: which nodes admit its pods is unknown: the nodeSelector, "
+                f"tolerations and overhead of RuntimeClass {each.unread} are not read"
+            )
+    yield from _limits(checked)
 
 
-def unread_class_notes(checked: Checked) -> list[str]:
-    """Return a line for each policy whose nodes are unknown, because it sets a RuntimeClass."""
-    reaches = checked.feasibility.reaches if checked.feasibility else ()
-    return [
-        f"policy {each.name}: which nodes admit its pods is unknown: the nodeSelector, tolerations "
-        f"and overhead of RuntimeClass {each.unread} are not read"
-        for each in reaches
-        if each.unread and each.is_whole
-    ]
-
-
-def limits_of_policies(checked: Checked) -> Iterator[str]:
+def _limits(checked: Checked) -> Iterator[str]:
     """Yield a line for each policy with a split or a fallback: what it does not do."""
     for policy in checked.policies.policies if checked.policies else ():
         if len(policy.shares) > 1:
@@ -179,24 +155,13 @@ def limits_of_policies(checked: Checked) -> Iterator[str]:
 def lines(checked: Checked) -> Iterator[str]:
     """Yield the findings, then how many nodes each class and policy leaves, then a summary."""
     for finding in checked.findings:
-        yield _finding(finding)
+        yield finding_text(finding)
     if checked.findings:
         yield ""
     if checked.feasibility is not None:
         yield from _reaches(checked.feasibility)
         yield ""
     yield _summary(checked)
-
-
-def _finding(finding: Finding) -> str:
-    text = str(finding)
-    line = f":{finding.line}:{finding.column}" if finding.line else ""
-    place = f"{finding.file}{line}:"
-    rest = text.removeprefix(place)
-    if finding.severity == "warning":
-        mark = "warning:"
-        rest = rest.replace(mark, click.style(mark, fg="yellow", bold=True), 1)
-    return click.style(place, bold=True) + rest
 
 
 def _reaches(feasible: Feasibility) -> Iterator[str]:
@@ -221,20 +186,21 @@ def _row(reach: MatchedNodes) -> list[str]:
 def _summary(checked: Checked) -> str:
     errors, warnings = checked.errors, checked.warnings
     found = click.style(
-        f"{_count(errors, 'error')}, {_count(warnings, 'warning')}",
+        _counts(error=errors, warning=warnings),
         fg="red" if errors else "yellow" if warnings else "green",
     )
     if checked.policies is None:
-        return f"{_count(len(checked.files), 'file')}: {found}"
-    policies, classes = len(checked.policies.policies), len(checked.policies.classes)
-    what = f"{_count(policies, 'policy', 'policies')}, {_count(classes, 'class', 'classes')}"
-    if exceptions := len(checked.policies.exceptions):
-        what += f", {_count(exceptions, 'exception')}"
-    return f"{what}, hash {checked.policies.hash[:HASH_LENGTH]}: {found}"
+        return f"{_counts(file=len(checked.files))}: {found}"
+    known = checked.policies
+    counts = {"policy": len(known.policies), "class": len(known.classes)}
+    if exceptions := len(known.exceptions):
+        counts["exception"] = exceptions
+    what = _counts(**counts)
+    return f"{what}, hash {known.hash[:HASH_LENGTH]}: {found}"
 
 
-def _count(count: int, one: str, many: str = "") -> str:
-    return f"{count or 'no'} {one if count == 1 else many or one + 's'}"
+def _counts(**counts: int) -> str:
+    return ", ".join(count_text(count, noun, "no") for noun, count in counts.items())
 
 
 def document(checked: Checked) -> dict[str, Any]:

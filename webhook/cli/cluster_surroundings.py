@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from webhook.admission.arrival import Cluster
 from webhook.cli.objects import default_priority_class
 from webhook.cli.offline import namespaces_among
-from webhook.errors import ClusterError
-from webhook.evaluation.plugins import inputs_of
+from webhook.errors import PassOver
+from webhook.evaluation.plugins import PluginInputs, inputs_of
 from webhook.evaluation.world import World
 from webhook.judgement.cluster_objects import load_objects
 from webhook.kube.namespaces import read_namespace
-from webhook.placement.nodes import by_name
+from webhook.placement.nodes import Node, by_name
 from webhook.policy.refused_pods import PATHS
 from webhook.workloads.object import from_answer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Mapping, Sequence
 
-    from webhook.evaluation.plugins import PluginInputs
     from webhook.kube.client import Client
-    from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
     from webhook.policy.load import Loaded
     from webhook.policy.policy_set import PolicySet
@@ -77,13 +75,10 @@ async def read_world(
 
 async def allowed(reading: Awaitable[T], what: str, notes: list[str]) -> T | None:
     """Return what is read; None, with a note, if it may not be read. Raises ClusterError."""
-    try:
+    with PassOver(HTTPStatus.FORBIDDEN):
         return await reading
-    except ClusterError as error:
-        if error.status != HTTPStatus.FORBIDDEN:
-            raise
-        notes.append(_unread(what))
-        return None
+    notes.append(_unread(what))
+    return None
 
 
 def _unread(what: str) -> str:
@@ -125,12 +120,9 @@ async def read_plugin_inputs(
 
 async def _listed(client: Client, path: str) -> list[JsonObject] | None:
     """Return all objects of a list; None if they may not be listed, or their kind is not served."""
-    try:
+    with PassOver(HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
         return (await client.list(path, lambda each: each)).items
-    except ClusterError as error:
-        if error.status not in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
-            raise
-        return None
+    return None
 
 
 def _labels_only(namespace: dict[str, Any]) -> dict[str, Any]:

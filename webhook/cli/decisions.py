@@ -10,13 +10,13 @@ from webhook.admission.arrival import OF_DAEMON_SET, keeps_placement
 from webhook.admission.workload_warnings import mark_on
 from webhook.cli.output import print_error
 from webhook.errors import InvalidPod, UnreadableInput
-from webhook.evaluation.replicas import evaluate_template
+from webhook.evaluation.replicas import Replicas, evaluate_template
 from webhook.evaluation.templates import run_faults
 from webhook.placement import pod as pods
 from webhook.policy.findings import path_text
 from webhook.policy.refused_pods import classes_of
 from webhook.shortening import first_few
-from webhook.workloads.object import ANSWERED
+from webhook.workloads.object import ANSWERED, Object
 from webhook.workloads.workload_faults import count_faults, template_faults
 
 if TYPE_CHECKING:
@@ -24,11 +24,9 @@ if TYPE_CHECKING:
 
     from webhook.admission.decision import Decision
     from webhook.cli.offline import Offline
-    from webhook.evaluation.replicas import Replicas
     from webhook.evaluation.world import Evaluation
     from webhook.pod_schema.field_checks import Fault
     from webhook.sources.table import SourceTable
-    from webhook.workloads.object import Object
     from webhook.workloads.template import PodTemplate
 
 # Maximum number of classes that a note names.

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from webhook.cli.options import Duration, client_of, cluster_options, text
+from webhook.cli.options import Duration, Kubeconfig, cluster_options, text
 from webhook.cli.output import output_option, print_result, say
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from webhook.kube.client import Client
 
 # Smaller differences may come from the duration of the request.
 _CLOCKS_DIFFER: Final = timedelta(seconds=30)
@@ -29,7 +28,7 @@ _CLOCKS_DIFFER: Final = timedelta(seconds=30)
 )
 @cluster_options
 @output_option()
-def command(span: timedelta, kubeconfig: Path | None, context: str, output: str) -> None:
+def command(span: timedelta, kubeconfig: Kubeconfig, output: str) -> None:
     """Stop sending pods to the webhook for a time, in an emergency.
 
     The command moves the rules of the MutatingWebhookConfiguration into an annotation, in one
@@ -49,17 +48,16 @@ def command(span: timedelta, kubeconfig: Path | None, context: str, output: str)
       1  failed: no such configuration, no right to change it, or the cluster did not answer
       2  wrong usage
     """
-    asyncio.run(_run(span, kubeconfig, context, output))
-
-
-async def _run(span: timedelta, kubeconfig: Path | None, context: str, output: str) -> None:
     from webhook.installation.webhook_configuration import disable, leader
 
-    async with client_of(kubeconfig, context) as client:
+    async def write(
+        client: Client,
+    ) -> tuple[datetime, datetime, datetime | None, datetime | None, str]:
         now = datetime.now(UTC)
         until = (now + span).replace(microsecond=0)
-        before, server_time = await disable(client, until)
-        leads = await leader(client, datetime.now(UTC))
+        return now, until, *await disable(client, until), await leader(client, datetime.now(UTC))
+
+    now, until, before, server_time, leads = kubeconfig.ask(write)
     moved = f" (it was until {local(before)})" if before else ""
     print_result(
         output,

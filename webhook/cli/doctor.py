@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
-from webhook.cli.layout import wrapped
-from webhook.cli.options import client_of, cluster_options
+from webhook.cli.layout import hanging
+from webhook.cli.options import Kubeconfig, cluster_options
 from webhook.cli.output import output_option, print_result
+from webhook.shortening import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Awaitable, Iterator, Sequence
 
-    from webhook.installation.doctor.cluster_state import ReadKind, Severity
+    from webhook.installation.doctor.cluster_state import ClusterState, Severity
     from webhook.installation.doctor.diagnose import Outcome
+    from webhook.kube.client import Client
 
 _COLOURS: Final = {
     "error": "red",
@@ -54,8 +54,7 @@ def command(
     ctx: click.Context,
     namespaces: tuple[str, ...],
     checks: tuple[str, ...],
-    kubeconfig: Path | None,
-    context: str,
+    kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
     """Find problems of Fairlead in the cluster, each with its fix.
@@ -79,7 +78,11 @@ def command(
       1  errors
       2  wrong usage, the cluster did not answer, or nothing of what the checks need could be read
     """
-    from webhook.installation.doctor.diagnose import CHECKS
+    from datetime import UTC, datetime
+
+    import webhook
+    from webhook.installation.doctor.cluster_reader import Reader
+    from webhook.installation.doctor.diagnose import CHECKS, diagnose
 
     known = [check.name for check in CHECKS]
     for name in checks:
@@ -87,29 +90,19 @@ def command(
             raise click.UsageError(f"--check {name!r} is not one of {', '.join(known)}")
     wanted = [check for check in CHECKS if check.name in (checks or known)]
     kinds = {kind for check in wanted for kind in check.reads}
+
+    def read(client: Client) -> Awaitable[ClusterState]:
+        reader = Reader(client, kinds)
+        return reader.read_cluster(datetime.now(UTC), webhook.__version__, namespaces)
+
     with errors_exit(UNKNOWN):
-        outcomes = asyncio.run(_run(namespaces, kubeconfig, context, kinds))
+        outcomes = diagnose(kubeconfig.ask(read))
     if checks and outcomes[0].name in known:
         outcomes = [each for each in outcomes if each.name in checks]
     made = document(outcomes)
     print_result(output, json=lambda: made, text=lambda: lines(outcomes))
     unchecked = len(made["unknown"]) == len(outcomes)
     ctx.exit(FAILED if made["errors"] else UNKNOWN if unchecked else DONE)
-
-
-async def _run(
-    namespaces: Sequence[str], kubeconfig: Path | None, context: str, kinds: Container[ReadKind]
-) -> Sequence[Outcome]:
-    from datetime import UTC, datetime
-
-    import webhook
-    from webhook.installation.doctor.cluster_reader import Reader
-    from webhook.installation.doctor.diagnose import diagnose
-
-    async with client_of(kubeconfig, context) as client:
-        reader = Reader(client, kinds)
-        state = await reader.read_cluster(datetime.now(UTC), webhook.__version__, namespaces)
-    return diagnose(state)
 
 
 def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
@@ -128,13 +121,12 @@ def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
         rows.append(("ok", ", ".join(made["ok"]), ""))
     for word, text, cure in rows:
         start = click.style(word, fg=_COLOURS[word], bold=True) + " " * (_INDENT - len(word))
-        cured = wrapped(f"cure: {cure}", _INDENT) if cure else []
-        for line in (*wrapped(text, _INDENT), *cured):
-            yield start + line
-            start = " " * _INDENT
+        yield from hanging(text, _INDENT, start)
+        if cure:
+            yield from hanging(f"cure: {cure}", _INDENT)
     yield ""
     counts = [
-        f"{count} {word}{'s' if count > 1 else ''}"
+        count_text(count, word)
         for count, word in ((made["errors"], "error"), (made["warnings"], "warning"))
         if count
     ]

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from webhook.cli.exit_codes import UNKNOWN, errors_exit
-from webhook.cli.options import client_of
 from webhook.errors import ClusterError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from webhook.cli.options import Kubeconfig
     from webhook.evaluation.dry_run import Answer, Server
     from webhook.kube.client import Client
     from webhook.placement.shapes import JsonObject
@@ -30,7 +28,7 @@ _REFUSALS: Final = frozenset(
 )
 
 
-def server_of(kubeconfig: Path | None, context: str) -> Server:
+def server_of(kubeconfig: Kubeconfig) -> Server:
     """Return how to ask that API server, until the command ends.
 
     If it does not answer at all, the command exits with UNKNOWN.
@@ -41,7 +39,7 @@ def server_of(kubeconfig: Path | None, context: str) -> Server:
 
     ctx = click.get_current_context()
     runner = ctx.with_resource(asyncio.Runner())
-    client = client_of(kubeconfig, context)
+    client = kubeconfig.client()
     with errors_exit(UNKNOWN):
         runner.run(client.__aenter__())
         ctx.call_on_close(lambda: runner.run(client.__aexit__(None, None, None)))

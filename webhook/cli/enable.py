@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING
-
 import click
 
-from webhook.cli.options import client_of, cluster_options
+from webhook.cli.options import Kubeconfig, cluster_options
 from webhook.cli.output import output_option, print_result
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @click.command("enable")
 @cluster_options
 @output_option()
-def command(kubeconfig: Path | None, context: str, output: str) -> None:
+def command(kubeconfig: Kubeconfig, output: str) -> None:
     """Send pods to the webhook again, before the time of `fairlead disable` is over.
 
     The rules are restored as they were; lost rules are replaced by the default rules. Pods that
@@ -34,14 +28,9 @@ def command(kubeconfig: Path | None, context: str, output: str) -> None:
       1  failed: no such configuration, no right to change it, or the cluster did not answer
       2  wrong usage
     """
-    asyncio.run(_run(kubeconfig, context, output))
-
-
-async def _run(kubeconfig: Path | None, context: str, output: str) -> None:
     from webhook.installation.webhook_configuration import enable
 
-    async with client_of(kubeconfig, context) as client:
-        found = await enable(client)
+    found = kubeconfig.ask(enable)
     lines = ["enabled" if found.was_disabled else "it was enabled already: nothing to do"]
     if found.lost:
         lines.append(f"the rules of {', '.join(found.lost)} were lost: every entry's own are back")

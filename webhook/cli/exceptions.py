@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING
-
 import click
 
 from webhook.cli.exit_codes import UNKNOWN, errors_exit, fail
-from webhook.cli.options import WhereType, client_of, cluster_options, paths_of
+from webhook.cli.options import Kubeconfig, Where, cluster_options, paths_of, policies_option
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.errors import UnreadableInput
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from webhook.cli.exceptions_report import ExceptionReport
-    from webhook.cli.options import Where
-
 
 @click.command("exceptions")
-@click.option(
-    "--policies",
-    multiple=True,
-    type=WhereType(folders=True),
-    metavar="PATH",
-    help="Files or folders with exceptions, or the word cluster. Repeatable.  [default: cluster]",
+@policies_option(
+    "Files or folders with exceptions, or the word cluster. Repeatable.  [default: cluster]"
 )
 @click.option("--in-force", is_flag=True, help="Leave out those that have ended.")
 @cluster_options
@@ -33,8 +20,7 @@ if TYPE_CHECKING:
 def command(
     policies: tuple[Where, ...],
     in_force: bool,
-    kubeconfig: Path | None,
-    context: str,
+    kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
     """List exceptions: the policies they set aside, for which pods, until when, and why.
@@ -58,11 +44,11 @@ def command(
     """
     from datetime import UTC, datetime
 
-    from webhook.cli.exceptions_report import document, lines, of_files
+    from webhook.cli.exceptions_report import document, lines, of_cluster, of_files
 
     paths = paths_of(policies)
     with errors_exit(UNKNOWN):
-        found = of_files(paths) if paths else asyncio.run(_asked(kubeconfig, context))
+        found = of_files(paths) if paths else kubeconfig.ask(of_cluster)
     now = datetime.now(UTC)
     shown = found.ordered(now, in_force=in_force)
     print_result(
@@ -74,10 +60,3 @@ def command(
         print_notes(found.notes)
     if found.wrong:
         fail(UnreadableInput(found.wrong), UNKNOWN)
-
-
-async def _asked(kubeconfig: Path | None, context: str) -> ExceptionReport:
-    from webhook.cli.exceptions_report import of_cluster
-
-    async with client_of(kubeconfig, context) as client:
-        return await of_cluster(client)

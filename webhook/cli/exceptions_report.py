@@ -13,12 +13,12 @@ from webhook.admission import stamp
 from webhook.cli.layout import table
 from webhook.cli.live.served_policies import differing
 from webhook.cli.offline import policy_files
-from webhook.errors import ClusterError, InvalidDocuments
+from webhook.errors import InvalidDocuments, PassOver
 from webhook.evaluation.result import period
 from webhook.judgement.cluster_objects import Objects
 from webhook.policy import policy_documents
 from webhook.policy.conditions import describe_fields
-from webhook.policy.exceptions import compiled
+from webhook.policy.exceptions import PolicyException, compiled
 from webhook.policy.load import compiled as load_compiled
 from webhook.policy.model import PlacementException
 from webhook.shortening import harmless
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.kube.client import Client
-    from webhook.policy.exceptions import PolicyException
     from webhook.policy.kinds import PolicyDocument
     from webhook.policy.match_model import Match
     from webhook.policy.reader import Documents
@@ -80,24 +79,16 @@ async def of_cluster(client: Client) -> ExceptionReport:
     from webhook.kube.policy_objects import read_objects
 
     documents = Objects().documents(await read_objects(client))
-    notes = await _of_webhook(client, documents)
     try:
-        listed = await client.list("/api/v1/pods", _passed_by)
-    except ClusterError as error:
-        if error.status != HTTPStatus.FORBIDDEN:
-            raise
-        notes.append("you may not list pods: who has passed is not known")
-        return _report(documents, None, notes)
-    passed = Counter(name for exceptions in listed.items for name in exceptions)
-    return _report(documents, passed, notes)
-
-
-async def _of_webhook(client: Client, documents: Documents[PolicyDocument]) -> list[str]:
-    """Return notes if the webhook does not use these exceptions."""
-    try:
-        return await differing(client, load_compiled(documents).policies)
+        notes = await differing(client, load_compiled(documents).policies)
     except InvalidDocuments:
-        return ["the documents do not compile to a policy set: the webhook uses the last good one"]
+        notes = ["the documents do not compile to a policy set: the webhook uses the last good one"]
+    with PassOver(HTTPStatus.FORBIDDEN):
+        listed = await client.list("/api/v1/pods", _passed_by)
+        passed = Counter(name for exceptions in listed.items for name in exceptions)
+        return _report(documents, passed, notes)
+    notes.append("you may not list pods: who has passed is not known")
+    return _report(documents, None, notes)
 
 
 def _report(

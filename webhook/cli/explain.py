@@ -14,11 +14,7 @@ from webhook.cli.selection import Selection, answers_or_exit, check_usage, fails
 from webhook.settings import settings_options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from webhook.cli.live.focus import Focus
-    from webhook.cli.live.live_pods import Answers
-    from webhook.evaluation.replicas import Replicas
 
 
 @click.command("explain")
@@ -95,7 +91,7 @@ def _live(selection: Selection, focus: Focus, output: str) -> bool:
     answers = answers_or_exit(selection, focus)
     if server := selection.server():
         answers = answers.asking(server)
-    decided = _today(answers)
+    decided = answers.replicas
     unasked = not_asked(each.evaluation for each in decided)
     print_notes(unasked)
     print_result(
@@ -104,17 +100,6 @@ def _live(selection: Selection, focus: Focus, output: str) -> bool:
         text=lambda: report.lines(answers, focus),
     )
     return answers.same and not fails(selection.fail_on, decided, [*answers.notes, *unasked])
-
-
-def _today(answers: Answers) -> Sequence[Replicas]:
-    """Return what would become of the objects' pods if they were created now."""
-    from webhook.cli.live.live_pods import LivePod
-
-    return [
-        replicas
-        for found in answers.found
-        for replicas in ([found.today] if isinstance(found, LivePod) else found.replicas)
-    ]
 
 
 def _files(selection: Selection, focus: Focus, output: str) -> bool:

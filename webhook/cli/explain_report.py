@@ -15,9 +15,9 @@ from webhook.cli.explanation import (
     nodes_text,
     verdict,
 )
-from webhook.cli.layout import table, wrapped
+from webhook.cli.layout import hanging, section, table
 from webhook.cli.live.focus import Focus
-from webhook.evaluation.result import answers, result_of
+from webhook.evaluation.result import PolicyAnswer, answers, result_of
 from webhook.policy.findings import path_text
 from webhook.shortening import cut, one_line, shortened
 from webhook.workloads.template import ranges
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from webhook.admission.decision import Decision
     from webhook.evaluation.replicas import Replicas
-    from webhook.evaluation.result import PolicyAnswer
     from webhook.evaluation.world import Surveys
     from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
@@ -61,19 +60,19 @@ def sections(replicas: Replicas, policies: PolicySet) -> Iterator[tuple[str, lis
     """Yield the sections policies, fields, audits and nodes: each a title and its rows, maybe
     none."""
     decision = replicas.decision
-    yield f"Policies (set {policies.hash[:HASH_LENGTH]})", _policies(replicas)
+    rows = [
+        [click.style(each.answer, fg=_ANSWERS.get(each.answer)), each.name, _why(each)]
+        for each in answers(replicas.evaluation)
+    ]
+    yield f"Policies (set {policies.hash[:HASH_LENGTH]})", rows
     yield fields_title(decision), field_rows(decision.trace)
-    yield "If the policies under Audit were enforced", _audit(replicas, policies)
+    audited = [
+        [click.style(word, fg=_OUTCOMES.get(word)), who, text]
+        for word, who, text in audit_lines(replicas, policies)
+    ]
+    yield "If the policies under Audit were enforced", audited
     if found := replicas.evaluation.nodes:
         yield f"Nodes: {nodes_text(found)}", _nodes(found)
-
-
-def section(title: str, rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows under their title; nothing if there are none."""
-    if rows:
-        yield ""
-        yield "  " + click.style(title, bold=True)
-        yield from table(rows, 4)
 
 
 def warning_lines(warnings: Sequence[str]) -> Iterator[str]:
@@ -82,9 +81,7 @@ def warning_lines(warnings: Sequence[str]) -> Iterator[str]:
         yield ""
         yield "  " + click.style("Warnings", bold=True)
     for warning in warnings:
-        first, *more = wrapped(warning, 6)
-        yield f"    {first}"
-        yield from (f"      {line}" for line in more)
+        yield from hanging(warning, 6, " " * 4)
 
 
 def head(replicas: Replicas) -> list[list[str]]:
@@ -119,13 +116,6 @@ def reasons(replicas: Replicas) -> Sequence[str]:
     return [each.removeprefix("fairlead: ") for each in (*own, *replicas.refusals)]
 
 
-def _policies(replicas: Replicas) -> list[list[str]]:
-    return [
-        [click.style(each.answer, fg=_ANSWERS.get(each.answer)), each.name, _why(each)]
-        for each in answers(replicas)
-    ]
-
-
 def _why(answer: PolicyAnswer) -> str:
     """Return the condition or the reason; of a policy that counts, what it is for, in one
     sentence."""
@@ -150,13 +140,6 @@ def field_rows(trace: Sequence[Entry]) -> list[list[str]]:
             f"{entry.field}: {entry.reason}",
         ]
         for entry in sorted(trace, key=lambda each: order[each.field])
-    ]
-
-
-def _audit(replicas: Replicas, policies: PolicySet) -> list[list[str]]:
-    return [
-        [click.style(word, fg=_OUTCOMES.get(word)), who, text]
-        for word, who, text in audit_lines(replicas, policies)
     ]
 
 

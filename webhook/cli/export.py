@@ -9,6 +9,7 @@ import click
 
 from webhook.cli.guard import entries, namespaces_option, sources_option
 from webhook.cli.lazy import LazyGroup
+from webhook.cli.options import policies_option
 
 # The group's help lists these.
 COMMANDS: Final[dict[str, str]] = {
@@ -27,14 +28,11 @@ def command() -> None:
 
 
 @command.command("map")
-@click.option(
-    "--policies",
+@policies_option(
+    "Policy files: a file or a folder. May be repeated; all of them together are one set.",
     "paths",
+    kind=click.Path(exists=True, path_type=Path),
     required=True,
-    multiple=True,
-    type=click.Path(exists=True, path_type=Path),
-    metavar="PATH",
-    help="Policy files: a file or a folder. May be repeated; all of them together are one set.",
 )
 @click.option(
     "--default-priority-class",

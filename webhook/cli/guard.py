@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.cli.lazy import LazyGroup
+from webhook.cli.options import policies_option
 from webhook.interception import DEFAULT_SOURCES, webhooks
 from webhook.sources import SOURCES
 
@@ -144,15 +145,12 @@ def stamp(action: str, sources: tuple[str, ...], only_namespaces: tuple[str, ...
 
 
 @command.command("tolerations")
-@click.option(
-    "--policies",
+@policies_option(
+    "Where your capacity classes are: a file or a folder. May be repeated: each is a separate "
+    "set, so that several providers can be combined.",
     "paths",
+    kind=click.Path(exists=True, path_type=Path),
     required=True,
-    multiple=True,
-    type=click.Path(exists=True, path_type=Path),
-    metavar="PATH",
-    help="Where your capacity classes are: a file or a folder. May be repeated: each is a "
-    "separate set, so that several providers can be combined.",
 )
 @sources_option
 @namespaces_option

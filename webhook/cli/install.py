@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,18 +11,17 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli.exit_codes import FAILED
-from webhook.cli.options import client_of, cluster_options, timeout_option
+from webhook.cli.options import Kubeconfig, cluster_options, timeout_option
 from webhook.cli.output import as_list, output_option, print_error, print_notes, print_result
 from webhook.errors import ClusterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from webhook.installation.apply import Result
     from webhook.installation.object_kinds import Key
     from webhook.installation.waiting import NotInTime
     from webhook.kube.client import Client
-    from webhook.policy.policy_documents import Document
 
 
 @click.command("install")
@@ -119,8 +117,7 @@ def command(
     webhook_ca: Path | None,
     dry_run: bool,
     timeout: float,
-    kubeconfig: Path | None,
-    context: str,
+    kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
     """Install or upgrade Fairlead in the cluster, and wait until it answers.
@@ -164,6 +161,7 @@ def command(
     from webhook.cli.install_files import files_of, sources_of
     from webhook.installation.choices import Choices, adapted
     from webhook.installation.manifests import DEFAULT, FROM_FILES, overlays
+    from webhook.installation.policy_objects import read_sources
 
     known = overlays()
     if unknown := [name for name in overlay_names if name not in known]:
@@ -190,7 +188,7 @@ def command(
     trouble = ""
     if not from_files and (not dry_run or choices.names_unknown_source):
         try:
-            choices = replace(choices, stored=asyncio.run(_stored(kubeconfig, context)))
+            choices = replace(choices, stored=kubeconfig.ask(read_sources))
         except ClusterError as error:
             if not choices.names_unknown_source:
                 raise
@@ -204,42 +202,35 @@ def command(
         as_json = "json" if output == "json" else "yaml"
         print_result(as_json, json=lambda: as_list(found), yaml=lambda: found)
         return
-    done = asyncio.run(_run(objects, policies is not None, reports, timeout, kubeconfig, context))
+    own = policies is not None
+    done = kubeconfig.ask(lambda client: _run(client, objects, timeout, own=own, reports=reports))
     if done is None:
         sys.exit(FAILED)
     document = [{"object": str(key), "result": result} for key, result in done.items()]
     print_result(output, json=lambda: {"objects": document}, text=lambda: _lines(done))
 
 
-async def _stored(kubeconfig: Path | None, context: str) -> Sequence[Document]:
-    from webhook.installation.policy_objects import read_sources
-
-    async with client_of(kubeconfig, context) as client:
-        return await read_sources(client)
-
-
 async def _run(
+    client: Client,
     objects: dict[Key, dict[str, object]],
-    own_policies: bool,
-    reports: bool,
     timeout: float,  # noqa: ASYNC109  (of several waits together)
-    kubeconfig: Path | None,
-    context: str,
+    *,
+    own: bool,
+    reports: bool,
 ) -> Mapping[Key, Result] | None:
     from webhook.installation.install import Installer
     from webhook.installation.waiting import NotInTime, Patience
     from webhook.sandbox.progress import Lines
 
-    async with client_of(kubeconfig, context) as client:
-        installer = Installer(client, Patience(timeout), Lines(sys.stderr))
-        try:
-            done = await installer.install(objects, own_policies=own_policies)
-            if reports:
-                print_notes(await reports_notes(client))
-            return done
-        except NotInTime as error:
-            await explain_timeout(client, error)
-            return None
+    installer = Installer(client, Patience(timeout), Lines(sys.stderr))
+    try:
+        done = await installer.install(objects, own_policies=own)
+        if reports:
+            print_notes(await reports_notes(client))
+        return done
+    except NotInTime as error:
+        await explain_timeout(client, error)
+        return None
 
 
 async def reports_notes(client: Client) -> list[str]:

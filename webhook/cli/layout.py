@@ -10,10 +10,13 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from webhook.policy.findings import Finding
+
 # Width for a pipe, and maximum width for a terminal: longer lines are hard to read.
 _WIDTH: Final = 100
 _MOST: Final = 140
 _GAP: Final = 2
+_WARNING: Final = "warning:"
 # Maximum width of all columns but the last; after a longer cell, the row continues on a new line.
 _COLUMN: Final = 48
 
@@ -25,6 +28,16 @@ def width() -> int:
     import shutil  # here, because `fairlead --help` imports this module and needs no width
 
     return max(60, min(_MOST, shutil.get_terminal_size().columns))
+
+
+def finding_text(finding: Finding) -> str:
+    """Return a finding, with its place and the word `warning` styled."""
+    at = f":{finding.line}:{finding.column}" if finding.line else ""
+    place = f"{finding.file}{at}:"
+    rest = str(finding).removeprefix(place)
+    if finding.severity == "warning":
+        rest = rest.replace(_WARNING, click.style(_WARNING, fg="yellow", bold=True), 1)
+    return click.style(place, bold=True) + rest
 
 
 def table(rows: Sequence[Sequence[str]], indent: int) -> Iterator[str]:
@@ -46,16 +59,29 @@ def table(rows: Sequence[Sequence[str]], indent: int) -> Iterator[str]:
                 yield line
                 line = ""
             line = (line + " " * (start - _visible(line)) + cell).rstrip()
-        yield from _with_last(line, row[-1], starts[-1])
+        if row[-1] and line and _visible(line) > starts[-1] - _GAP:
+            yield line
+            line = ""
+        yield from hanging(row[-1], starts[-1], line + " " * (starts[-1] - _visible(line)))
 
 
-def _with_last(line: str, text: str, start: int) -> Iterator[str]:
-    if text and line and _visible(line) > start - _GAP:
-        yield line
-        line = ""
-    for part in wrapped(text, start):
-        yield (line + " " * (start - _visible(line)) + part).rstrip()
-        line = ""
+def section(title: str, rows: Sequence[Sequence[str]], indent: int = 2) -> Iterator[str]:
+    """Yield rows under their title, after an empty line; nothing if there are none."""
+    if rows:
+        yield ""
+        yield " " * indent + click.style(title, bold=True)
+        yield from table(rows, indent + 2)
+
+
+def hanging(text: str, indent: int, first: str = "", within: int | None = None) -> Iterator[str]:
+    """Wrap `text` into indented lines; the first one begins with `first` instead, if that is given.
+
+    `within` is as in `wrapped`.
+    """
+    start = first or " " * indent
+    for part in wrapped(text, indent, within):
+        yield (start + part).rstrip()
+        start = " " * indent
 
 
 def _visible(text: str) -> int:

@@ -25,7 +25,7 @@ from webhook.cli.output import as_one, print_json, print_result, say
 from webhook.cli.yaml_out import yaml_text
 from webhook.evaluation.result import result_of
 from webhook.evaluation.templates import templates_of
-from webhook.placement.pod import parse_pod
+from webhook.placement.pod import PodPlacement, parse_pod
 from webhook.policy.findings import path_text
 from webhook.workloads.object import Object
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from webhook.cli.offline import Offline
     from webhook.evaluation.replicas import Replicas
-    from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject
 
 # Set by the API server: irrelevant in a diff, and rejected when applied.

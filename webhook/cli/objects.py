@@ -19,6 +19,8 @@ from webhook.policy import yaml_tree
 from webhook.policy.findings import path_text
 from webhook.policy.yaml_text import Unreadable, trees
 from webhook.policy.yaml_tree import Disputed
+from webhook.server.folder import read_folder
+from webhook.shortening import count_text
 from webhook.workloads.object import Object
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-_STDIN: Final = "-"
+_DASH: Final = "-"
+STDIN: Final = "<stdin>"
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 # JSON of this length comes from a program, such as kubectl: line numbers do not help in it, and
 # without them it is parsed in a fiftieth of the time.
@@ -34,6 +37,18 @@ _LONG: Final = 2**21
 _YAML_1_1_TRUE: Final = ("y", "yes", "on")
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 _CLUSTER_KINDS: Final = ("Namespace", "PriorityClass", "RuntimeClass", "LimitRange")
+
+
+def read_files(paths: Iterable[Path]) -> dict[str, bytes]:
+    """Return the content of all files at the paths, as folders of policies are read.
+
+    `-` is standard input. Raises UnreadableInput.
+    """
+    files: dict[str, bytes] = {}
+    for path in paths:
+        stdin = str(path) == _DASH
+        files |= {STDIN: sys.stdin.buffer.read()} if stdin else read_folder(path)
+    return files
 
 
 def read_objects(paths: Iterable[Path], passed: list[str] | None = None) -> list[Object]:
@@ -48,31 +63,24 @@ def read_objects(paths: Iterable[Path], passed: list[str] | None = None) -> list
     for path in paths:
         for file in _files(path):
             try:
-                content = _content(file)
+                stdin = str(file) == _DASH
+                content = sys.stdin.buffer.read() if stdin else file.read_bytes()
             except OSError as error:
                 problems.append(f"{file}: {error.strerror}")
             else:
-                found += _objects(_display_name(file), content, problems)
+                found += _objects(STDIN if stdin else str(file), content, problems)
     if problems and passed is None:
         raise UnreadableInput(problems)
     return found
 
 
-def counted(objects: Sequence[Object]) -> str:
+def count_kinds(kinds: Iterable[str]) -> str:
     """Return the number of objects by kind: 2 ConfigMaps, 1 Service."""
-    counts = Counter(each.kind for each in objects)
-    return ", ".join(f"{n} {kind if n == 1 else _plural(kind)}" for kind, n in counts.items())
-
-
-def _plural(kind: str) -> str:
-    # As Kubernetes makes resources of kinds (apimachinery, meta.UnsafeGuessKindToResource).
-    if kind.endswith("s"):
-        return f"{kind}es"
-    return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
+    return ", ".join(count_text(count, kind) for kind, count in Counter(kinds).items())
 
 
 def _files(path: Path) -> list[Path]:
-    if str(path) == _STDIN or not path.is_dir():
+    if str(path) == _DASH or not path.is_dir():
         return [path]
     return sorted(
         file
@@ -81,14 +89,6 @@ def _files(path: Path) -> list[Path]:
         and file.is_file()
         and not any(part.startswith(".") for part in file.relative_to(path).parts)
     )
-
-
-def _content(file: Path) -> bytes:
-    return sys.stdin.buffer.read() if str(file) == _STDIN else file.read_bytes()
-
-
-def _display_name(file: Path) -> str:
-    return "<stdin>" if str(file) == _STDIN else str(file)
 
 
 def _objects(file: str, content: bytes, problems: list[str]) -> Iterator[Object]:

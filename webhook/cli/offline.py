@@ -4,54 +4,53 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.admission.arrival import Cluster
 from webhook.cli.objects import (
-    counted,
+    ClusterFile,
+    count_kinds,
     default_priority_class,
     plugin_inputs,
     read_cluster_file,
+    read_files,
     read_objects,
 )
 from webhook.errors import InvalidPod, InvalidRun, UnreadableInput
 from webhook.evaluation.plugins import UNREAD, merge_inputs
 from webhook.evaluation.templates import templates_of
 from webhook.evaluation.world import World
-from webhook.identity import identify
+from webhook.identity import Identity, identify
 from webhook.judgement.set_judgement import load_sound
 from webhook.placement import nodes as nodes_of
 from webhook.placement import pod as pods
 from webhook.placement.kueue import flavor_of
-from webhook.policy.policy_set import PolicySet
+from webhook.placement.nodes import Node, by_name
 from webhook.policy.subject import ADDED_VOLUME, volumes
 from webhook.run.backends.engine_object import delegated_object
 from webhook.run.run_documents import run_of
-from webhook.server.folder import read_folder
 from webhook.shortening import first_few, one_line
-from webhook.workloads.object import ANSWERED
+from webhook.workloads.object import ANSWERED, Object
 from webhook.workloads.stored_pod import is_stored
-from webhook.workloads.template import find_unknown_labels
+from webhook.workloads.template import PodTemplate, find_unknown_labels
 from webhook.workloads.template_search import unread
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
-    from webhook.identity import Identity
-    from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject
     from webhook.policy.conditions import Block
+    from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
-    from webhook.workloads.object import Object
-    from webhook.workloads.template import PodTemplate
 
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 _NAMED: Final = 3
 # The path of an empty set.
-NO_POLICIES: Final = "/dev/null"
+_NO_POLICIES: Final = "/dev/null"
+CURE: Final = f"use {_NO_POLICIES} for no policies at all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,20 +126,53 @@ class Offline:
         return [f"{what}; {cure}"]
 
 
-def read_offline(
-    objects: Sequence[Path],
-    policies: Sequence[Path] | PolicySet,
-    namespace: str,
-    namespaces: Path | None,
-) -> Offline:
-    """Read everything; `policies` is a set, or the paths of its files.
+def unread_world(policies: PolicySet) -> World:
+    """Return what evaluations depend on, as far as policies are all that is known."""
+    now = datetime.now(UTC)
+    return World(policies, Cluster(), {}, now, None, None, UNREAD, None, None, None)
+
+
+def with_nodes(world: World, nodes: Sequence[Node] | None) -> World:
+    """Return the world with these nodes; None if they are unknown."""
+    return replace(world, nodes=nodes, cluster=replace(world.cluster, node=by_name(nodes)))
+
+
+def with_given(known: World, objects: Sequence[Object], namespaces: Path | None) -> World:
+    """Return the world with the file `namespaces`, and with objects that would be created too.
 
     Namespaces and PriorityClasses among the objects count as they would in the cluster, and go
-    before those of the file `namespaces`. What cannot be read is among the problems. Raises
-    UnreadableInput if nothing else makes pods, and InvalidDocuments.
+    before those of the file, which go before what is known. Raises UnreadableInput.
     """
-    policy_set = policies if isinstance(policies, PolicySet) else read_policies(policies)
-    sources = policy_set.sources
+    file = read_cluster_file(namespaces) if namespaces else ClusterFile(Path(), {}, None)
+    default = default_priority_class(objects) or file.default_priority_class
+    cluster = known.cluster
+    classes = {
+        kind: {*names, *(each.name for each in objects if each.kind == kind)}
+        for kind, names in (known.classes or {}).items()
+    }
+    return replace(
+        known,
+        cluster=replace(cluster, default_priority_class=default) if default else cluster,
+        namespaces=merged({**known.namespaces, **file.namespaces}, namespaces_among(objects)),
+        classes=None if known.classes is None else classes,
+        plugins=merge_inputs(plugin_inputs(objects), merge_inputs(file.plugins, known.plugins)),
+    )
+
+
+def read_offline(
+    objects: Sequence[Path],
+    policies: Sequence[Path] | World,
+    namespace: str,
+    namespaces: Path | None,
+    sources: SourceTable | None = None,
+) -> Offline:
+    """Read everything; `policies` are the paths of their files, or a world that has them.
+
+    What cannot be read is among the problems. Raises UnreadableInput if nothing else makes pods,
+    and InvalidDocuments.
+    """
+    known = policies if isinstance(policies, World) else unread_world(read_policies(policies))
+    sources = sources or known.policies.sources
     problems: list[str] = []
     found = read_objects(objects, problems)
     found = [made for each in found for made in _made_of(each, namespace, problems)]
@@ -151,24 +183,11 @@ def read_offline(
     ]
     not_read = unread(found, sources)
     if not templates:
-        there = f"only {counted(found)}" if found else "nothing"
+        there = f"only {count_kinds(each.kind for each in found)}" if found else "nothing"
         where = ", ".join(map(str, objects))
         nothing = [f"{where}: it has no pod template, {there}", *not_read]
         raise UnreadableInput(problems if problems and not found else [*problems, *nothing])
-    file = read_cluster_file(namespaces) if namespaces else None
-    default = default_priority_class(found) or (file and file.default_priority_class)
-    world = World(
-        policy_set,
-        Cluster(default or ""),
-        merged(file.namespaces if file else {}, namespaces_among(found)),
-        datetime.now(UTC),
-        configuration=None,
-        classes=None,
-        plugins=merge_inputs(plugin_inputs(found), file.plugins if file else UNREAD),
-        nodes=None,
-        server=None,
-        history=None,
-    )
+    world = with_given(known, found, namespaces)
     return Offline(world, found, templates, namespace, problems, not_read)
 
 
@@ -192,22 +211,22 @@ def policy_files(paths: Sequence[Path]) -> dict[str, bytes]:
     """Return the content of all policy files at the paths. Raises UnreadableInput, also without
     any.
     """
-    files: dict[str, bytes] = {}
-    for path in paths:
-        files |= read_folder(path)
-    where = ", ".join(map(str, paths))
-    if not files:
-        raise UnreadableInput([f"{where}: it has no policy file (*.yaml, *.yml, *.json)"])
-    if is_empty(files):
-        raise UnreadableInput([f"{where}: it is empty; use {NO_POLICIES} for no policies at all"])
+    files = read_files(paths)
+    check_not_empty(files, ", ".join(map(str, paths)))
     return files
 
 
-def is_empty(files: Mapping[str, bytes]) -> bool:
-    """Return whether files are there, and none has a document; NO_POLICIES says so on purpose."""
+def check_not_empty(files: Mapping[str, bytes], where: str, cure: str = "") -> None:
+    """Raise UnreadableInput if there is no file, or none with a document.
+
+    _NO_POLICIES says so on purpose.
+    """
+    if not files:
+        raise UnreadableInput([f"{where}: it has no policy file (*.yaml, *.yml, *.json){cure}"])
     lines = (line for content in files.values() for line in content.splitlines())
     text = (line.partition(b"#")[0].strip() for line in lines)
-    return [*files] != [NO_POLICIES] and not any(each not in (b"", b"---") for each in text)
+    if [*files] != [_NO_POLICIES] and not any(each not in (b"", b"---") for each in text):
+        raise UnreadableInput([f"{where}: it is empty; {CURE}"])
 
 
 def read_nodes(path: Path) -> list[Node]:

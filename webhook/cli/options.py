@@ -6,19 +6,21 @@ import enum
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import click
 
-from webhook.placement.fallback import MOST_DISRUPTIONS, assumed
+from webhook.placement.fallback import MOST_DISRUPTIONS, History, assumed
 from webhook.settings import Number
 from webhook.times import parse_span
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from webhook.kube.client import Client
-    from webhook.placement.fallback import History
+
+T = TypeVar("T")
+_CONTEXT: Final = "kubeconfig.context"
 
 
 class Cluster(enum.Enum):
@@ -151,19 +153,108 @@ def text(span: timedelta) -> str:
     return " ".join(f"{count} {unit}" for count, unit in parts if count) or "0 s"
 
 
+class Kubeconfig(NamedTuple):
+    """The cluster that a command reads: --kubeconfig and --context; empty if not given."""
+
+    given: Path | None = None
+    context: str = ""
+
+    @property
+    def file(self) -> Path | None:
+        """The file, else ~/.kube/config; None if $KUBECONFIG is set, or the file does not exist."""
+        usual = Path.home() / ".kube" / "config"
+        found = usual if not os.environ.get("KUBECONFIG") and usual.is_file() else None
+        return self.given or found
+
+    def client(self) -> Client:
+        """Return a client of that cluster, as an asynchronous context manager."""
+        # The import of the Kubernetes client takes time; --help does not need it.
+        from webhook.kube.client import connect
+
+        return connect(self.file, context=self.context)
+
+    def namespace(self) -> str:
+        """Return the namespace of the context. Raises ClusterError."""
+        from webhook.kube.config import default_namespace
+
+        return default_namespace(self.file, context=self.context)
+
+    def ask(self, question: Callable[[Client], Awaitable[T]]) -> T:
+        """Return the answer to a question, which gets a client of that cluster."""
+        import asyncio
+
+        async def answer() -> T:
+            async with self.client() as client:
+                return await question(client)
+
+        return asyncio.run(answer())
+
+
 def cluster_options(function: Callable[..., None]) -> Callable[..., None]:
-    """--kubeconfig and --context, as kubectl calls them."""
+    """--kubeconfig and --context, as kubectl calls them: one parameter, a Kubeconfig."""
     kubeconfig = click.option(
         "--kubeconfig",
         type=click.Path(dir_okay=False, path_type=Path),
+        callback=lambda ctx, _, value: Kubeconfig(value, ctx.meta[_CONTEXT]),
         metavar="FILE",
         help="The cluster. Default: $KUBECONFIG, else ~/.kube/config, else the cluster that this "
         "pod runs in.",
     )
     context = click.option(
-        "--context", default="", metavar="NAME", help="A context of the kubeconfig."
+        "--context",
+        default="",
+        is_eager=True,  # read before --kubeconfig, which takes it
+        expose_value=False,
+        callback=lambda ctx, _, value: ctx.meta.update({_CONTEXT: value}),
+        metavar="NAME",
+        help="A context of the kubeconfig.",
     )
     return kubeconfig(context(function))
+
+
+def namespace_option(meaning: str, default: str = "") -> Callable[[Any], Any]:
+    """-n, --namespace; `meaning` is its help."""
+    return click.option(
+        "-n",
+        "--namespace",
+        default=default,
+        show_default=bool(default),
+        metavar="NAME",
+        help=meaning,
+    )
+
+
+def policies_option(
+    meaning: str,
+    name: str = "policies",
+    *,
+    kind: click.ParamType[Any] | None = None,
+    required: bool = False,
+) -> Callable[[Any], Any]:
+    """--policies, repeatable; without a `kind` of its own the word `cluster` is allowed."""
+    return click.option(
+        "--policies",
+        name,
+        multiple=True,
+        required=required,
+        type=kind or WhereType(folders=True),
+        metavar="PATH",
+        help=meaning,
+    )
+
+
+# Of commands that read Runs.
+filenames_option: Final[Callable[[Any], Any]] = click.option(
+    "-f",
+    "--filename",
+    "filenames",
+    multiple=True,
+    required=True,
+    type=click.Path(exists=True, path_type=Path, allow_dash=True),
+    metavar="PATH",
+    help="Runs, YAML or JSON: a file, a folder with all in it, or - for standard input. "
+    "Repeatable.",
+)
 
 
 def timeout_option(function: Callable[..., None]) -> Callable[..., None]:
@@ -176,17 +267,3 @@ def timeout_option(function: Callable[..., None]) -> Callable[..., None]:
         metavar="SECONDS",
         help="Maximum time to wait.",
     )(function)
-
-
-def client_of(kubeconfig: Path | None, context: str) -> Client:
-    """Return a client of that cluster, as an asynchronous context manager."""
-    # The import of the Kubernetes client takes time; --help does not need it.
-    from webhook.kube.client import connect
-
-    return connect(kubeconfig or usual_kubeconfig(), context=context)
-
-
-def usual_kubeconfig() -> Path | None:
-    """~/.kube/config; None if $KUBECONFIG is set, or the file does not exist."""
-    usual = Path.home() / ".kube" / "config"
-    return usual if not os.environ.get("KUBECONFIG") and usual.is_file() else None

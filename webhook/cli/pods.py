@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from typing import TYPE_CHECKING
 
@@ -10,19 +9,17 @@ import click
 
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import (
-    WhereType,
-    client_of,
+    Kubeconfig,
+    Where,
     cluster_options,
+    namespace_option,
     paths_of,
-    usual_kubeconfig,
+    policies_option,
 )
 from webhook.cli.output import output_option, print_notes, print_result, say
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from webhook.cli.live.pod_search import Found, Kind
-    from webhook.cli.options import Where
+    from webhook.cli.live.pod_search import Kind
 
 
 @click.command("pods")
@@ -38,19 +35,9 @@ if TYPE_CHECKING:
     help="Pods of runs that wait for a node, and that no node of the cluster admits.",
 )
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="All namespaces.")
-@click.option(
-    "-n",
-    "--namespace",
-    default="",
-    metavar="NAME",
-    help="One namespace (default: that of the kubeconfig's context).",
-)
-@click.option(
-    "--policies",
-    multiple=True,
-    type=WhereType(folders=True),
-    metavar="PATH",
-    help="A folder of policies, or a file (repeatable), or `cluster`, which is the default.",
+@namespace_option("One namespace (default: that of the kubeconfig's context).")
+@policies_option(
+    "A folder of policies, or a file (repeatable), or `cluster`, which is the default."
 )
 @cluster_options
 @output_option(
@@ -65,8 +52,7 @@ def command(
     everywhere: bool,
     namespace: str,
     policies: tuple[Where, ...],
-    kubeconfig: Path | None,
-    context: str,
+    kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
     """List live pods that need attention, each with the owner to restart.
@@ -98,16 +84,19 @@ def command(
          not be read, so it is unknown whether there is one (stderr names it)
     """
     from webhook.cli.live import pod_search_report as report
-    from webhook.cli.live.pod_search import KINDS
+    from webhook.cli.live.pod_search import KINDS, Search, search_pods
+    from webhook.sandbox.progress import Lines, Silent
 
     if everywhere and namespace:
         raise click.UsageError("give -A, or -n NAME; not both")
     paths_of(policies)
     asked = dict(zip(KINDS, (otherwise, unplaced, no_node), strict=True))
     kinds: frozenset[Kind] = frozenset(kind for kind in KINDS if asked[kind]) or frozenset(KINDS)
+    progress = Lines(sys.stderr) if sys.stderr.isatty() else Silent()
     with errors_exit(UNKNOWN):
-        where = "" if everywhere else namespace or _usual_namespace(kubeconfig, context)
-        found = asyncio.run(_search(kinds, where, policies, kubeconfig, context))
+        where = "" if everywhere else namespace or kubeconfig.namespace()
+        search = Search(kinds, where, policies)
+        found = kubeconfig.ask(lambda client: search_pods(client, search, progress))
     print_notes(found.notes)
     for each in found.unknown:
         say("unknown", each, "yellow")
@@ -119,24 +108,3 @@ def command(
     if found.findings:
         sys.exit(FAILED)
     sys.exit(UNKNOWN if found.unknown else DONE)
-
-
-def _usual_namespace(kubeconfig: Path | None, context: str) -> str:
-    from webhook.kube.config import default_namespace
-
-    return default_namespace(kubeconfig or usual_kubeconfig(), context=context)
-
-
-async def _search(
-    kinds: frozenset[Kind],
-    namespace: str,
-    policies: tuple[Where, ...],
-    kubeconfig: Path | None,
-    context: str,
-) -> Found:
-    from webhook.cli.live.pod_search import Search, search_pods
-    from webhook.sandbox.progress import Lines, Silent
-
-    progress = Lines(sys.stderr) if sys.stderr.isatty() else Silent()
-    async with client_of(kubeconfig, context) as client:
-        return await search_pods(client, Search(kinds, namespace, policies), progress)

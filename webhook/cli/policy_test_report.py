@@ -11,18 +11,18 @@ import click
 
 from webhook.errors import InvalidDocuments, UnreadableInput
 from webhook.judgement.set_judgement import load_sound
-from webhook.placement.trace import WITHOUT_EFFECT
+from webhook.placement.trace import WITHOUT_EFFECT, Entry
 from webhook.policy_tests import load_tests, result
 from webhook.policy_tests.runner import run_tests
 from webhook.server.folder import is_test_file, read_folder
+from webhook.shortening import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
     from webhook.policy_tests.load_tests import Document
-    from webhook.policy_tests.result import Failure, Place, Verdict
+    from webhook.policy_tests.result import Place, Verdict
 
 
 @dataclass(slots=True)
@@ -132,9 +132,13 @@ def _file(report: FileReport, *, verbose: bool) -> Iterator[str]:
     failed = sum(not verdict.passed for verdict in report.verdicts)
     passed = len(report.verdicts) - failed
     if report.passed:
-        yield f"{_ok('ok')}      {report.file}  {_tests(passed)}"
+        yield f"{_ok('ok')}      {report.file}  {count_text(passed, 'test')}"
     else:
-        what = f"{failed} of {_tests(passed + failed)} failed" if report.verdicts else "cannot run"
+        what = (
+            f"{failed} of {count_text(passed + failed, 'test')} failed"
+            if report.verdicts
+            else "cannot run"
+        )
         yield f"{_bad('FAILED')}  {report.file}  {what}"
     yield from (f"    {finding}" for finding in report.findings)
     for verdict in report.verdicts:
@@ -160,15 +164,11 @@ def _failed(verdict: Verdict) -> Iterator[str]:
         yield f"            expected  {failure.expected}"
         yield f"            actual    {failure.actual}"
         yield from (f"            {line}" for line in failure.because)
-    trace = [_entry(entry) for entry in relevant(verdict)]
-    if trace:
-        yield "        why"
-        yield from (f"            {line}" for line in trace)
-
-
-def _entry(entry: Entry) -> str:
-    who = f"policy {entry.policy} ({entry.part})" if entry.policy else "the pod"
-    return f"{entry.field}: {entry.outcome}, {who}: {entry.reason}"
+    for number, each in enumerate(relevant(verdict)):
+        if not number:
+            yield "        why"
+        who = f"policy {each.policy} ({each.part})" if each.policy else "the pod"
+        yield f"            {each.field}: {each.outcome}, {who}: {each.reason}"
 
 
 # Fields about nodes, which can cause a wrong runsOn.
@@ -193,12 +193,16 @@ def _summary(report: Report) -> Iterator[str]:
     failed = sum(not verdict.passed for verdict in verdicts)
     broken = sum(bool(file.findings) for file in report.files)
     yield ""
-    counts = [_tests(len(verdicts)), f"{len(verdicts) - failed} passed", f"{failed} failed"]
+    counts = [
+        count_text(len(verdicts), "test"),
+        f"{len(verdicts) - failed} passed",
+        f"{failed} failed",
+    ]
     if broken:
-        counts.append(f"{_count(broken, 'file')} could not be run")
+        counts.append(f"{count_text(broken, 'file')} could not be run")
     yield ", ".join(counts)
     reached = report.policies - len(report.unreached)
-    yield f"{reached} of {_count(report.policies, 'policy', 'policies')} reached"
+    yield f"{reached} of {count_text(report.policies, 'policy')} reached"
     if report.unreached:
         yield "No test reached:"
         yield from (f"    {place.policy}  ({place.file})" for place in report.unreached)
@@ -227,29 +231,20 @@ def _file_document(report: FileReport) -> dict[str, Any]:
                 "result": verdict.result,
                 "policies": list(verdict.policies),
                 "audited": list(verdict.audited),
-                "failures": [_failure(failure) for failure in verdict.failures],
+                "failures": [
+                    {
+                        "field": failure.field,
+                        "expected": failure.expected,
+                        "seen": failure.actual,
+                        "because": list(failure.because),
+                    }
+                    for failure in verdict.failures
+                ],
                 "trace": [entry._asdict() for entry in verdict.trace],
             }
             for verdict in report.verdicts
         ],
     }
-
-
-def _failure(failure: Failure) -> dict[str, Any]:
-    return {
-        "field": failure.field,
-        "expected": failure.expected,
-        "seen": failure.actual,
-        "because": list(failure.because),
-    }
-
-
-def _tests(count: int) -> str:
-    return _count(count, "test")
-
-
-def _count(count: int, one: str, many: str = "") -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def _ok(text: str) -> str:

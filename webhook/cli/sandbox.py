@@ -243,6 +243,8 @@ def kubeconfig(name: str, output: str) -> None:
       1  the sandbox does not run
       2  wrong usage
     """
+    import yaml
+
     from webhook.sandbox import instances
 
     status = instances.status(name)
@@ -252,15 +254,9 @@ def kubeconfig(name: str, output: str) -> None:
         )
     print_result(
         output,
-        json=lambda: _read_kubeconfig(status.kubeconfig),
+        json=lambda: yaml.safe_load(Path(status.kubeconfig).read_text()),
         text=lambda: [status.kubeconfig],
     )
-
-
-def _read_kubeconfig(path: str) -> Any:
-    import yaml
-
-    return yaml.safe_load(Path(path).read_text())
 
 
 def _lines(status: Status) -> Iterator[str]:

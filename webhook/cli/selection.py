@@ -10,15 +10,7 @@ import click
 
 from webhook.cli.dry_run import HELP, server_of
 from webhook.cli.exit_codes import UNKNOWN, errors_exit
-from webhook.cli.options import (
-    CLUSTER,
-    HISTORY,
-    WhereType,
-    client_of,
-    history_of,
-    paths_of,
-    usual_kubeconfig,
-)
+from webhook.cli.options import CLUSTER, HISTORY, Kubeconfig, Where, WhereType, history_of, paths_of
 from webhook.cli.output import print_notes, say
 from webhook.settings import setting
 
@@ -27,13 +19,12 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from webhook.cli.live.focus import Focus
-    from webhook.cli.live.live_objects import ObjectReference
     from webhook.cli.live.live_pods import Answers
     from webhook.cli.offline import Offline
-    from webhook.cli.options import Where
     from webhook.evaluation.dry_run import Server
     from webhook.evaluation.replicas import Replicas
     from webhook.evaluation.world import World
+    from webhook.kube.client import Client
     from webhook.placement.nodes import Node
 
 FailOn: TypeAlias = Literal["rejected", "no-node", "warning", "unknown"]
@@ -44,8 +35,7 @@ class Selection:
     """Which pods, under which policies: the options of `explain` and `mutate`."""
 
     words: tuple[str, ...]
-    kubeconfig: Path | None
-    context: str
+    kubeconfig: Kubeconfig
     filenames: tuple[Path, ...] = setting(
         "-f",
         "--filename",
@@ -100,7 +90,7 @@ class Selection:
 
     def server(self) -> Server | None:
         """Return how to ask the API server about pods as decided; None if it is not asked."""
-        return server_of(self.kubeconfig, self.context) if self.dry_run else None
+        return server_of(self.kubeconfig) if self.dry_run else None
 
     @property
     def live(self) -> bool:
@@ -127,92 +117,44 @@ def read_files(selection: Selection) -> Offline:
     With the cluster's policies, everything else that evaluations depend on is read too. If the
     cluster does not answer, the command exits with UNKNOWN. Raises FairleadError and UsageError.
     """
-    import asyncio
-
-    from webhook.cli.offline import read_nodes, read_offline
-    from webhook.placement.nodes import by_name
+    from webhook.cli.offline import read_nodes, read_offline, with_nodes
 
     known: World | None = None
     nodes: Sequence[Node] | None = None
     notes: list[str] = []
     if CLUSTER in (*selection.policies, selection.nodes):
         with errors_exit(UNKNOWN):
-            known, nodes = asyncio.run(_ask_cluster(selection, notes))
+            known, nodes = selection.kubeconfig.ask(lambda client: _read(client, selection, notes))
     offline = read_offline(
         selection.filenames,
-        known.policies if known else paths_of(selection.policies),
+        known or paths_of(selection.policies),
         selection.namespace or "default",
         selection.namespaces_file,
     )
     if selection.nodes is not None and selection.nodes is not CLUSTER:
         nodes = read_nodes(selection.nodes)
-    world = _with_given(known, offline) if known else offline.world
-    cluster = replace(world.cluster, node=by_name(nodes))
     world = replace(
-        world,
-        cluster=cluster,
-        nodes=nodes,
+        with_nodes(offline.world, nodes),
         server=selection.server(),
         history=history_of(selection.history),
     )
     return replace(offline, world=world, notes=notes)
 
 
-def _with_given(there: World, offline: Offline) -> World:
-    """Return the cluster's world with what the files have, which would be created too."""
-    from webhook.cli.offline import merged
-    from webhook.evaluation.plugins import merge_inputs
-
-    given = offline.world
-    classes = {
-        kind: {*names, *(each.name for each in offline.objects if each.kind == kind)}
-        for kind, names in (there.classes or {}).items()
-    }
-    return replace(
-        there,
-        cluster=given.cluster if given.cluster.default_priority_class else there.cluster,
-        namespaces=merged(there.namespaces, given.namespaces),
-        classes=classes,
-        plugins=merge_inputs(given.plugins, there.plugins),
-    )
-
-
-async def _ask_cluster(
-    selection: Selection, notes: list[str]
+async def _read(
+    client: Client, selection: Selection, notes: list[str]
 ) -> tuple[World | None, Sequence[Node] | None]:
     """Return the cluster's world, if its policies are asked for, and its nodes, if they are."""
     from webhook.cli.cluster_surroundings import read_world
     from webhook.cli.live.live_answers import node_list, policy_set
     from webhook.cli.live.served_policies import differing
 
-    async with client_of(selection.kubeconfig, selection.context) as client:
-        nodes = await node_list(client, CLUSTER) if selection.nodes is CLUSTER else None
-        if CLUSTER not in selection.policies:
-            return None, nodes
-        policies = await policy_set(client, ())
-        notes += await differing(client, policies)
-        return await read_world(client, policies, [], nodes, notes), nodes
-
-
-def query_cluster(selection: Selection) -> Answers:
-    """Ask the cluster about live objects. Raises FairleadError, and UsageError."""
-    import asyncio
-
-    from webhook.cli.live.live_objects import parse_references
-
-    return asyncio.run(_asked(selection, parse_references(selection.words)))
-
-
-async def _asked(selection: Selection, targets: Sequence[ObjectReference]) -> Answers:
-    from webhook.cli.live.live_answers import ask
-    from webhook.cli.live.live_pods import Question
-    from webhook.kube.config import default_namespace
-
-    kubeconfig = selection.kubeconfig or usual_kubeconfig()
-    namespace = selection.namespace or default_namespace(kubeconfig, context=selection.context)
-    question = Question(targets, namespace, selection.policies, selection.nodes)
-    async with client_of(kubeconfig, selection.context) as client:
-        return await ask(client, question)
+    nodes = await node_list(client, CLUSTER) if selection.nodes is CLUSTER else None
+    if CLUSTER not in selection.policies:
+        return None, nodes
+    policies = await policy_set(client, ())
+    notes += await differing(client, policies)
+    return await read_world(client, policies, [], nodes, notes), nodes
 
 
 def check_usage(selection: Selection) -> None:
@@ -244,23 +186,19 @@ def fails(
 
 
 def answers_or_exit(selection: Selection, focus: Focus | None = None) -> Answers:
-    """Return the answers. An error is printed, and ends the command."""
+    """Return the answers about live objects. An error is printed, and ends the command."""
     from webhook.cli.live.focus import Focus, check_policy
+    from webhook.cli.live.live_answers import ask
+    from webhook.cli.live.live_objects import parse_references
+    from webhook.cli.live.live_pods import Question
 
+    targets = parse_references(selection.words)
     with errors_exit(UNKNOWN):
-        answers = query_cluster(selection)
-        check_policy(focus or Focus(), answers.policies, _stamped(answers))
+        namespace = selection.namespace or selection.kubeconfig.namespace()
+        question = Question(targets, namespace, selection.policies, selection.nodes)
+        answers = selection.kubeconfig.ask(lambda client: ask(client, question))
+        stamps = [pod.stamp for pod in answers.pods if pod.stamp]
+        stamped = [name for each in stamps for name in each.all_policies]
+        check_policy(focus or Focus(), answers.policies, stamped)
     print_notes(answers.notes)
     return answers
-
-
-def _stamped(answers: Answers) -> list[str]:
-    """Return the policies that stamps name."""
-    from webhook.cli.live.live_pods import LivePod
-
-    pods = [
-        pod
-        for each in answers.found
-        for pod in ([each] if isinstance(each, LivePod) else each.pods)
-    ]
-    return [name for pod in pods if pod.stamp for name in pod.stamp.all_policies]

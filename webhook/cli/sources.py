@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from webhook.cli.exit_codes import UNKNOWN, errors_exit
-from webhook.cli.layout import wrapped
-from webhook.cli.options import WhereType, client_of, cluster_options, paths_of
+from webhook.cli.layout import hanging
+from webhook.cli.options import Kubeconfig, Where, cluster_options, paths_of, policies_option
 from webhook.cli.output import output_option, print_result
 from webhook.errors import ClusterError
 from webhook.sources import SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
 
-    from webhook.cli.options import Where
     from webhook.sources.marks import Clause, Source
 
 _WIDTH = 100
@@ -26,18 +23,14 @@ _FIELD = 13
 
 
 @click.command("sources")
-@click.option(
-    "--policies",
-    "paths",
-    multiple=True,
-    type=WhereType(folders=True),
-    metavar="PATH",
-    help="Also the systems of the documents RunSource in this file or folder, or `cluster` for the "
+@policies_option(
+    "Also the systems of the documents RunSource in this file or folder, or `cluster` for the "
     "objects of the cluster. May be repeated.",
+    "paths",
 )
 @cluster_options
 @output_option("How to print the table.")
-def command(paths: tuple[Where, ...], kubeconfig: Path | None, context: str, output: str) -> None:
+def command(paths: tuple[Where, ...], kubeconfig: Kubeconfig, output: str) -> None:
     """List the labels by which Fairlead recognizes pods of runs, and their roles.
 
     Rows are in order of precedence. A pod belongs to the first row whose label it has. Each fact
@@ -60,7 +53,7 @@ def command(paths: tuple[Where, ...], kubeconfig: Path | None, context: str, out
     rows = SOURCES
     if paths:
         with errors_exit(UNKNOWN, ClusterError):
-            rows = asyncio.run(_rows(paths, kubeconfig, context))
+            rows = _rows(paths, kubeconfig)
     print_result(
         output,
         json=lambda: [_row(source) for source in rows],
@@ -68,16 +61,13 @@ def command(paths: tuple[Where, ...], kubeconfig: Path | None, context: str, out
     )
 
 
-async def _rows(
-    paths: tuple[Where, ...], kubeconfig: Path | None, context: str
-) -> tuple[Source, ...]:
+def _rows(paths: tuple[Where, ...], kubeconfig: Kubeconfig) -> tuple[Source, ...]:
     from webhook.cli.live.live_answers import policy_set
     from webhook.cli.offline import read_policies
 
     if files := paths_of(paths):
         return read_policies(files).sources.rows
-    async with client_of(kubeconfig, context) as client:
-        return (await policy_set(client, paths)).sources.rows
+    return kubeconfig.ask(lambda client: policy_set(client, paths)).sources.rows
 
 
 def render(sources: Iterable[Source], heading: Callable[[str], str] = str) -> str:
@@ -88,7 +78,11 @@ def render(sources: Iterable[Source], heading: Callable[[str], str] = str) -> st
         "\n".join(
             (
                 heading(f"{place:2}  {source.name}: {source.system}"),
-                *(line for field, text in _fields(source) for line in _wrap(field, text)),
+                *(
+                    line
+                    for field, text in _fields(source)
+                    for line in hanging(text, 4 + _FIELD, f"    {field:{_FIELD}}", _WIDTH)
+                ),
             )
         )
         for place, source in enumerate(sources, start=1)
@@ -138,11 +132,6 @@ def _clause_text(clause: Clause) -> str:
     return ", ".join(
         our if words == [our] else f"{'|'.join(words)} → {our}" for our, words in theirs.items()
     )
-
-
-def _wrap(field: str, text: str) -> list[str]:
-    first, *others = wrapped(text, 4 + _FIELD, _WIDTH)
-    return [f"    {field:{_FIELD}}{first}", *(" " * (4 + _FIELD) + line for line in others)]
 
 
 def _row(source: Source) -> dict[str, Any]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from webhook import names
-from webhook.cli.options import client_of, cluster_options, timeout_option
+from webhook.cli.options import Kubeconfig, cluster_options, timeout_option
 from webhook.cli.output import output_option, print_result
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from webhook.installation.uninstall import UninstallResult
+    from webhook.kube.client import Client
 
 
 @click.command("uninstall")
@@ -37,8 +37,7 @@ def command(
     delete_policies: bool,
     yes: bool,
     timeout: float,
-    kubeconfig: Path | None,
-    context: str,
+    kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
     """Remove Fairlead from the cluster, whether install or kubectl created it.
@@ -61,23 +60,11 @@ def command(
       1  not removed, or not confirmed
       2  wrong usage
     """
-    asyncio.run(_run(delete_runs, delete_policies, yes, timeout, kubeconfig, context, output))
-
-
-async def _run(
-    delete_runs: bool,
-    delete_policies: bool,
-    yes: bool,
-    timeout: float,  # noqa: ASYNC109  (of several waits together)
-    kubeconfig: Path | None,
-    context: str,
-    output: str,
-) -> None:
     from webhook.installation.uninstall import uninstall
     from webhook.installation.waiting import Patience
     from webhook.sandbox.progress import Lines
 
-    async with client_of(kubeconfig, context) as client:
+    async def remove(client: Client) -> UninstallResult:
         # Before anybody is asked: is there a cluster at all?
         version = await client.get("/version")
         if not yes:
@@ -90,13 +77,15 @@ async def _run(
                 abort=True,
                 err=True,
             )
-        found = await uninstall(
+        return await uninstall(
             client,
             Patience(timeout),
             Lines(sys.stderr),
             delete_runs=delete_runs,
             delete_policies=delete_policies,
         )
+
+    found = kubeconfig.ask(remove)
     deleted = [str(key) for key in found.deleted]
     print_result(
         output,

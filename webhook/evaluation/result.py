@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.admission.arrival import Arrival
     from webhook.admission.decision import Decision
     from webhook.evaluation.replicas import Replicas
+    from webhook.evaluation.world import Evaluation
     from webhook.placement.nodes import Survey
     from webhook.policy.exceptions import PolicyException
     from webhook.policy.policy_set import Policy, PolicySet
@@ -72,23 +73,22 @@ class PolicyAnswer(_Model):
     ended: str = Field("", description="Exceptions that would set it aside if they had not ended.")
 
 
-def answers(replicas: Replicas) -> list[PolicyAnswer]:
+def answers(found: Evaluation) -> list[PolicyAnswer]:
     """Return the answer of every policy, in their order, those that match first.
 
     Empty for pods without a run, and for pods that are not sent to the webhook.
     """
-    decision, arrival = replicas.decision, replicas.arrival
-    policies = replicas.evaluation.world.policies
+    decision, arrival, policies = found.decision, found.arrival, found.world.policies
     if decision.identity is None or decision.result == "not-sent":
         return []
     subject = subject_of(arrival, pods.parse_pod(arrival.pod), decision.identity, policies)
-    found = [
-        answer_of(at, decision, arrival, subject, policies) for at in range(len(policies.policies))
+    every = [
+        _answer(at, decision, arrival, subject, policies) for at in range(len(policies.policies))
     ]
-    return sorted(found, key=lambda each: _ORDER.index(each.answer))
+    return sorted(every, key=lambda each: _ORDER.index(each.answer))
 
 
-def answer_of(
+def _answer(
     at: int, decision: Decision, arrival: Arrival, subject: Subject, policies: PolicySet
 ) -> PolicyAnswer:
     """Return the answer of the policy at this position, for a decision on a pod of a run."""
@@ -269,7 +269,7 @@ def result_of(replicas: Replicas) -> PodsResult:
             "identity": decision.identity._asdict() if decision.identity else None,
             "result": decision.result,
             "reason": decision.reason,
-            "policies": answers(replicas),
+            "policies": answers(replicas.evaluation),
             "trace": [entry._asdict() for entry in decision.trace],
             "audited": audited
             and {**report(audited), "trace": [entry._asdict() for entry in audited.trace]},

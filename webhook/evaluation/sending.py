@@ -60,8 +60,10 @@ def unsent(
     )
 
 
-def nothing_sent(configuration: Mapping[str, Any]) -> Unsent | None:
-    """Return why no pod is sent to the webhook; None if some are."""
+def nothing_sent(configuration: Mapping[str, Any] | None) -> Unsent | None:
+    """Return why no pod is sent to the webhook; None if some are, or if that is unknown."""
+    if configuration is None:
+        return None
     if not configuration:
         reason = f"no pod is sent to the webhook: there is no {_KIND}"
         return Unsent(f"{reason} {names.WEBHOOK_CONFIGURATION}", _INSTALL)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.diff.repository import Repository
 from tests.wording import Wording, mentions
-from webhook.cli.diff.sets import end_of, is_folder_in, is_hidden, read_revision
+from webhook.cli.diff.sets import read_revision
 from webhook.errors import UnreadableInput
 from webhook.server.folder import MAX_FILE_BYTES, read_folder
 
@@ -215,28 +215,3 @@ def test_a_file_that_no_webhook_would_read_is_refused(
     message = refused("main:policies")
     mentions(message, "policies/a.yaml", "too large")
     wording(message)
-
-
-@pytest.mark.parametrize(
-    ("links", "end"),
-    [
-        ({"a": "b"}, "b"),
-        ({"deep/a": "../b", "a": "deep/a"}, "b"),
-        ({"a": "../b"}, "../b"),
-        ({"a": "/b"}, "/b"),
-        ({"a": "b", "b": "a"}, "a"),
-    ],
-)
-def test_a_link_is_followed_to_its_end(links: dict[str, str], end: str) -> None:
-    """From link to link; out of the folder it goes no further, and a circle has an end."""
-    assert end_of("a", {"deep/a": "x", **links}) == end
-
-
-def test_a_folder_is_read_unless_a_dot_hides_it() -> None:
-    """Then whatever leads there leads to what is read anyhow."""
-    entries = ["deep/a.yaml", ".deep/b.yaml"]
-    assert is_folder_in("deep", entries)
-    assert is_folder_in(".", entries)
-    assert not is_folder_in(".deep", entries)
-    assert not is_folder_in("../deep", entries)
-    assert is_hidden("deep/.a/b.yaml")

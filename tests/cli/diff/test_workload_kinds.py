@@ -7,7 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from webhook.cli.diff.comparison_input import Listed, listed_kinds
+from webhook.cli.diff.comparison_input import MAKERS
+from webhook.cli.live import live_objects
+from webhook.cli.live.live_objects import Served
 from webhook.errors import ClusterError
 from webhook.kube.client import Client
 
@@ -47,9 +49,14 @@ class Discovery:
         return self.answers[path]
 
 
-def found(answers: Json) -> list[Listed]:
+def listed(client: Discovery) -> list[Served]:
+    """The kinds that are listed, by what this client reads."""
+    return asyncio.run(live_objects.Discovery(cast("Client", client)).by_groups(MAKERS))
+
+
+def found(answers: Json) -> list[Served]:
     """The kinds that are listed."""
-    return asyncio.run(listed_kinds(cast("Client", Discovery(**answers))))
+    return listed(Discovery(**answers))
 
 
 def test_kinds_that_make_pods_are_listed_and_no_others() -> None:
@@ -62,8 +69,8 @@ def test_kinds_that_make_pods_are_listed_and_no_others() -> None:
         "/apis/example.com/v1": resources(deployments="Deployment"),
     }
     assert found(answers) == [
-        Listed("apps/v1", "Deployment", "deployments"),
-        Listed("apps/v1", "DaemonSet", "daemonsets"),
+        Served("apps/v1", "Deployment", "deployments", True),
+        Served("apps/v1", "DaemonSet", "daemonsets", True),
     ]
 
 
@@ -75,8 +82,8 @@ def test_a_kind_is_listed_in_one_version_and_that_is_the_preferred_one() -> None
         "/apis/kubeflow.org/v2beta1": resources(mpijobs="MPIJob", tfjobs="TFJob"),
     }
     assert found(answers) == [
-        Listed("kubeflow.org/v1", "TFJob", "tfjobs"),
-        Listed("kubeflow.org/v2beta1", "MPIJob", "mpijobs"),
+        Served("kubeflow.org/v1", "TFJob", "tfjobs", True),
+        Served("kubeflow.org/v2beta1", "MPIJob", "mpijobs", True),
     ]
 
 
@@ -84,7 +91,7 @@ def test_a_version_that_is_gone_by_now_is_passed_over() -> None:
     """Definitions come and go; any other refusal is an error."""
     assert found({"/apis": {"groups": [group("apps", "v1")]}}) == []
     with pytest.raises(ClusterError):
-        asyncio.run(listed_kinds(cast("Client", Refusing())))
+        listed(Refusing())
 
 
 class Refusing(Discovery):
@@ -96,12 +103,12 @@ class Refusing(Discovery):
 
 
 @pytest.mark.parametrize(
-    ("listed", "namespace", "path"),
+    ("kind", "namespace", "path"),
     [
-        (Listed("v1", "ReplicationController", "rcs"), "", "/api/v1/rcs"),
-        (Listed("apps/v1", "Deployment", "ds"), "n", "/apis/apps/v1/namespaces/n/ds"),
+        (Served("v1", "ReplicationController", "rcs", True), "", "/api/v1/rcs"),
+        (Served("apps/v1", "Deployment", "ds", True), "n", "/apis/apps/v1/namespaces/n/ds"),
     ],
 )
-def test_paths_are_those_of_the_api(listed: Listed, namespace: str, path: str) -> None:
+def test_paths_are_those_of_the_api(kind: Served, namespace: str, path: str) -> None:
     """Of the core group, and of all others."""
-    assert listed.path(namespace) == path
+    assert kind.path(namespace) == path

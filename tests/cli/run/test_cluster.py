@@ -10,7 +10,7 @@ from tests.cli.run.scripted_cluster import RUNS, Cluster, run_object, served
 from tests.kube.fake_api import Answer, Request
 from tests.wording import Wording, mentions
 from webhook import names
-from webhook.errors import ClusterError, FairleadError
+from webhook.errors import FairleadError
 
 EVERYWHERE = f"/apis/{names.API_VERSION}/{names.RUNS}"
 
@@ -81,21 +81,21 @@ def test_a_forbidden_request_is_reported_with_the_api_servers_message(
     """Whether it is the Run, or the list of Runs that would help to find it."""
     with served(Cluster(answers={path: forbidden}), tmp_path) as call:
         done = call("status", "mnist")
-    assert isinstance(done.exception, ClusterError)
-    assert "403 Forbidden: you may not" in str(done.exception)
+    assert isinstance(done.exception, FairleadError)
+    assert "you may not" in str(done.exception)
 
 
 def test_without_a_kubeconfig_that_of_the_home_directory_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As kubectl does; $KUBECONFIG goes before it."""
-    from webhook.cli.options import usual_kubeconfig
+    from webhook.cli.options import Kubeconfig
 
     (tmp_path / ".kube").mkdir()
     file = tmp_path / ".kube" / "config"
     file.write_text("")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
-    assert usual_kubeconfig() == file
+    assert Kubeconfig().file == file
     monkeypatch.setenv("KUBECONFIG", "elsewhere")
-    assert usual_kubeconfig() is None
+    assert Kubeconfig().file is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -12,15 +11,14 @@ import click
 from webhook import names
 from webhook.cli.exit_codes import FAILED, UNKNOWN, errors_exit
 from webhook.cli.lazy import LazyGroup
-from webhook.cli.options import Duration, client_of, cluster_options
+from webhook.cli.options import Duration, Kubeconfig, cluster_options, namespace_option
 from webhook.cli.output import output_option, print_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
-    from webhook.cli.certs.report import CertificateState
     from webhook.controller.certificates.certificate_objects import Installation
+    from webhook.kube.client import Client
 
 # The group's help lists these.
 COMMANDS: Final[dict[str, str]] = {
@@ -36,14 +34,7 @@ def command() -> None:
 
 def installation_options(function: Callable[..., None]) -> Callable[..., None]:
     """--namespace and --webhook-configuration."""
-    namespace = click.option(
-        "-n",
-        "--namespace",
-        default=names.NAMESPACE,
-        show_default=True,
-        metavar="NAME",
-        help="Where Fairlead is installed.",
-    )
+    namespace = namespace_option("Where Fairlead is installed.", names.NAMESPACE)
     configuration = click.option(
         "--webhook-configuration",
         default=names.WEBHOOK_CONFIGURATION,
@@ -51,7 +42,8 @@ def installation_options(function: Callable[..., None]) -> Callable[..., None]:
         metavar="NAME",
         help="The webhook configurations, of both kinds, that the bundle is published in.",
     )
-    return namespace(configuration(function))
+    decorated: Callable[..., None] = namespace(configuration(function))
+    return decorated
 
 
 def installation_of(namespace: str, configuration: str) -> Installation:
@@ -84,8 +76,7 @@ def rotate(
     timeout: timedelta,
     namespace: str,
     webhook_configuration: str,
-    kubeconfig: Path | None,
-    context: str,
+    kubeconfig: Kubeconfig,
 ) -> None:
     """Request a new leaf or a new authority from the controller.
 
@@ -104,31 +95,22 @@ def rotate(
       1  no such Secret, no right to change it, not done in time, or the cluster did not answer
       2  wrong usage
     """
-    installation = installation_of(namespace, webhook_configuration)
-    limit = timeout if wait else None
-    asyncio.run(_rotate(installation, kubeconfig, context, authority=authority, limit=limit))
-
-
-async def _rotate(
-    installation: Installation,
-    kubeconfig: Path | None,
-    context: str,
-    *,
-    authority: bool,
-    limit: timedelta | None,
-) -> None:
     from webhook.cli.certs.request import ask, progress
 
+    installation = installation_of(namespace, webhook_configuration)
     what = "authority" if authority else "leaf"
-    async with client_of(kubeconfig, context) as client:
+
+    async def request(client: Client) -> None:
         before = await ask(client, installation, datetime.now(UTC), authority=authority)
         click.echo(f"requested a new {what}")
-        if limit is None:
+        if not wait:
             click.echo("`fairlead certs status` shows the progress.")
             return
-        async for line in progress(client, installation, before, limit, authority=authority):
+        async for line in progress(client, installation, before, timeout, authority=authority):
             click.echo(line)
-    click.echo(f"done: a new {what} is in use")
+        click.echo(f"done: a new {what} is in use")
+
+    kubeconfig.ask(request)
 
 
 @command.command("status")
@@ -138,8 +120,7 @@ async def _rotate(
 def status(
     namespace: str,
     webhook_configuration: str,
-    kubeconfig: Path | None,
-    context: str,
+    kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
     """Show the webhook's certificates: the authority, the leaf, and every caBundle.
@@ -166,21 +147,13 @@ def status(
       1  something is wrong
       2  wrong usage, or the cluster did not answer
     """
-    with errors_exit(UNKNOWN):
-        state = asyncio.run(_read_state(namespace, webhook_configuration, kubeconfig, context))
-    from webhook.cli.certs.report import document, lines
+    from webhook.cli.certs.report import document, lines, read_state
 
+    installation = installation_of(namespace, webhook_configuration)
+    with errors_exit(UNKNOWN):
+        state = kubeconfig.ask(lambda client: read_state(client, installation))
     now = datetime.now(UTC)
     shown = document(state, now)
     print_result(output, json=lambda: shown, text=lambda: lines(shown, now))
     if shown["problems"]:
         sys.exit(FAILED)
-
-
-async def _read_state(
-    namespace: str, configuration: str, kubeconfig: Path | None, context: str
-) -> CertificateState:
-    from webhook.cli.certs.report import read_state
-
-    async with client_of(kubeconfig, context) as client:
-        return await read_state(client, installation_of(namespace, configuration))

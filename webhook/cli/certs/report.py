@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,27 +14,35 @@ from certs.bundle import certificates, same, signer
 from certs.kept import Authority, Serving
 from certs.life import renewal_time
 from certs.rotation import phase
-from webhook.cli.layout import table, wrapped
-from webhook.controller.certificates.certificate_objects import bundles, is_renewal_requested
-from webhook.errors import ClusterError
+from webhook import names
+from webhook.cli.layout import hanging, table
+from webhook.controller.certificates.certificate_objects import (
+    Installation,
+    bundles,
+    is_renewal_requested,
+)
+from webhook.errors import PassOver
+from webhook.installation.apply import get_object
 from webhook.kube.named_object import data_of
 from webhook.times import elapsed, format_span, to_second
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from datetime import datetime
 
-    from webhook.controller.certificates.certificate_objects import Installation
     from webhook.kube.client import Client
 
 # A controller checks once a minute. The rest is time to start one.
 OVERDUE: Final = timedelta(hours=1)
-CERT_MANAGER: Final = "cert-manager.io/certificate-name"
 _OF_PODS: Final = "MutatingWebhookConfiguration "
 _KEEPER: Final = "Does a controller run with --certificates? Check its log"
 # Enough of 32 digits to distinguish serial numbers.
 _DIGITS: Final = 12
 _INDENT: Final = 2
+_PHASES: Final = {
+    "staged": "the staged authority is published in every caBundle",
+    "published": "the staged authority signs, once every API server has had time to see it",
+    "retiring": "what retires leaves the caBundles, once every replica serves the new leaf",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +99,9 @@ async def read_state(client: Client, installation: Installation) -> CertificateS
 
 
 async def _read(client: Client, path: str) -> ReadObject:
-    try:
-        return ReadObject(await client.get(path))
-    except ClusterError as error:
-        if error.status == HTTPStatus.NOT_FOUND:
-            return ReadObject(None)
-        if error.status == HTTPStatus.FORBIDDEN:
-            return ReadObject(None, hidden=True)
-        raise
+    with PassOver(HTTPStatus.FORBIDDEN):
+        return ReadObject(await get_object(client, path))
+    return ReadObject(None, hidden=True)
 
 
 def document(state: CertificateState, now: datetime) -> dict[str, Any]:
@@ -160,17 +163,11 @@ def _webhooks(state: CertificateState) -> list[dict[str, Any]]:
         {
             "name": name,
             "bundle": [_certificate(each) for each in certificates(bundle)],
-            "vouches": _vouches(bundle, serving),
+            "vouches": serving and signer(serving.leaf.check(), certificates(bundle)) is not None,
             "asKept": None if wanted is None else same(bundle, wanted),
         }
         for name, bundle in state.published.items()
     ]
-
-
-def _vouches(bundle: bytes, serving: Serving | None) -> bool | None:
-    if serving is None:
-        return None
-    return signer(serving.leaf.check(), certificates(bundle)) is not None
 
 
 def _next(state: CertificateState) -> str:
@@ -179,7 +176,7 @@ def _next(state: CertificateState) -> str:
         return "cert-manager renews the leaf"
     if state.authority.hidden:
         return "unknown: the authority cannot be read"
-    if authority and (under_way := _describe_phase(authority)):
+    if under_way := _PHASES.get(phase(authority)):
         return under_way
     asked = [what for what, yes in zip(("authority", "leaf"), state.asked, strict=True) if yes]
     if asked:
@@ -192,17 +189,6 @@ def _next(state: CertificateState) -> str:
     }
     first = min(due, key=lambda what: due[what])
     return f"a new {first}, from {to_second(due[first])} on"
-
-
-def _describe_phase(authority: Authority) -> str:
-    match phase(authority):
-        case "staged":
-            return "the staged authority is published in every caBundle"
-        case "published":
-            return "the staged authority signs, once every API server has had time to see it"
-        case "retiring":
-            return "what retires leaves the caBundles, once every replica serves the new leaf"
-    return ""
 
 
 def _certificate(certificate: x509.Certificate) -> dict[str, Any]:
@@ -230,7 +216,7 @@ def _names(leaf: x509.Certificate) -> list[str]:
 def by_cert_manager(state: CertificateState) -> bool:
     """Return whether cert-manager manages the leaf: then Fairlead has no authority."""
     metadata = (state.serving.raw or {}).get("metadata") or {}
-    return CERT_MANAGER in (metadata.get("annotations") or {})
+    return names.MADE_BY_CERT_MANAGER in (metadata.get("annotations") or {})
 
 
 def problems(state: CertificateState, now: datetime) -> list[str]:
@@ -305,31 +291,18 @@ def lines(report: dict[str, Any], now: datetime) -> Iterator[str]:
     yield ""
     yield from _webhook_lines(report)
     yield ""
-    yield from (
-        f"{'next: ' if first else '      '}{part}" for first, part in _parts(report["next"])
-    )
+    yield from hanging(report["next"], 6, "next: ")
     for problem in report["problems"]:
-        sign = click.style("wrong: ", fg="red", bold=True)
-        parts = wrapped(problem, 7)
-        yield sign + parts[0]
-        yield from (" " * 7 + part for part in parts[1:])
-
-
-def _parts(text: str) -> Iterator[tuple[bool, str]]:
-    for index, part in enumerate(wrapped(text, 6)):
-        yield index == 0, part
+        yield from hanging(problem, 7, click.style("wrong: ", fg="red", bold=True))
 
 
 def _authority_lines(report: dict[str, Any], now: datetime) -> Iterator[str]:
     yield f"authority: {report['phase'] or 'unknown'} (Secret {report['secret']})"
     if not report["visible"]:
-        yield from (
-            " " * _INDENT + part
-            for part in wrapped(
-                "You may not read this Secret, which holds the authority's key. What clients trust"
-                " is shown below.",
-                _INDENT,
-            )
+        yield from hanging(
+            "You may not read this Secret, which holds the authority's key. What clients trust is "
+            "shown below.",
+            _INDENT,
         )
         return
     rows = [(what, *_row(report[what], now)) for what in ("signing", "staged") if report.get(what)]
@@ -347,7 +320,7 @@ def _leaf_lines(report: dict[str, Any], now: datetime) -> Iterator[str]:
     yield from table([("serving", *_row(report, now))], _INDENT)
     by = report["signedBy"][:_DIGITS] if report["signedBy"] else "no authority in its bundle"
     issued = f"by {by}, for {', '.join(report['names'])}"
-    yield from (" " * _INDENT + part for part in wrapped(issued, _INDENT))
+    yield from hanging(issued, _INDENT)
 
 
 def _webhook_lines(report: dict[str, Any]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from certs.bundle import same
 from certs.rotation import phase
 from webhook import names
-from webhook.cli.certs.report import read_state
+from webhook.cli.certs.report import CertificateState, read_state
 from webhook.errors import ClusterError, FairleadError
 from webhook.times import to_second
 
@@ -17,12 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from datetime import datetime, timedelta
 
-    from webhook.cli.certs.report import CertificateState
     from webhook.controller.certificates.certificate_objects import Installation
     from webhook.kube.client import Client
 
 # Seconds between two reads.
 PERIOD: Final = 0.5
+_PHASES: Final = {
+    "staged": "staged: it is published in every caBundle",
+    "published": "published: every API server gets the time to see it",
+    "retiring": "retiring: the old one stays until every replica serves the new leaf",
+}
 
 
 class NotRotated(FairleadError):
@@ -118,11 +122,4 @@ def _doing(now: CertificateState, *, authority: bool) -> str:
         return "waiting for the controller to take it up"
     if not authority:
         return "waiting for the caBundles"
-    match phase(now.kept_authority):
-        case "staged":
-            return "staged: it is published in every caBundle"
-        case "published":
-            return "published: every API server gets the time to see it"
-        case "retiring":
-            return "retiring: the old one stays until every replica serves the new leaf"
-    return "waiting for the leaf and the caBundles"
+    return _PHASES.get(phase(now.kept_authority), "waiting for the leaf and the caBundles")

@@ -13,7 +13,15 @@ import click
 
 from webhook.cli.dry_run import HELP, server_of
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
-from webhook.cli.options import HISTORY, WhereType, cluster_options, history_of
+from webhook.cli.options import (
+    HISTORY,
+    Kubeconfig,
+    Where,
+    WhereType,
+    cluster_options,
+    history_of,
+    namespace_option,
+)
 from webhook.cli.output import output_option, print_notes, print_result
 
 if TYPE_CHECKING:
@@ -23,7 +31,6 @@ if TYPE_CHECKING:
     from webhook.cli.diff.comparison_input import ComparisonInput
     from webhook.cli.diff.question import Question
     from webhook.cli.diff.report import Outcome
-    from webhook.cli.options import Where
     from webhook.comparison.difference_report import Report
     from webhook.evaluation.dry_run import Server
     from webhook.placement.fallback import History
@@ -41,13 +48,9 @@ if TYPE_CHECKING:
     "- for standard input. Repeatable. Default: the cluster's workloads, and its live pods "
     "that no workload makes.",
 )
-@click.option(
-    "-n",
-    "--namespace",
-    default="",
-    metavar="NAME",
-    help="With --pods, the namespace of objects without one (default: default). Without "
-    "--pods, the only namespace of the cluster that is read.",
+@namespace_option(
+    "With --pods, the namespace of objects without one (default: default). Without --pods, the "
+    "only namespace of the cluster that is read."
 )
 @click.option(
     "--namespaces",
@@ -91,8 +94,7 @@ def command(
     fail_on: str,
     history: Sequence[tuple[str, int, timedelta | None]],
     dry_run: str | None,
-    kubeconfig: Path | None,
-    context: str,
+    kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
     """Show which pods NEW policies would place differently from OLD ones, and by which policy.
@@ -124,14 +126,7 @@ def command(
     from webhook.cli.diff.sets import Source
 
     question = Question(
-        Source(old),
-        Source(new),
-        pods,
-        namespace,
-        namespaces_file,
-        nodes,
-        kubeconfig,
-        context,
+        Source(old), Source(new), pods, namespace, namespaces_file, nodes, kubeconfig
     )
     for source in (question.old, question.new):
         if not source.is_known:
@@ -144,7 +139,7 @@ def command(
             "--fail-on unplaceable needs nodes: give --nodes FILE, or --nodes cluster"
         )
     with errors_exit(UNKNOWN), uncollected():
-        server = server_of(kubeconfig, context) if dry_run else None
+        server = server_of(kubeconfig) if dry_run else None
         outcome = _answer(question, server, history_of(history))
     print_result(
         output,

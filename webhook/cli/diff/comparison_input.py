@@ -6,29 +6,29 @@ Pods and facts are read from a cluster here, and from files in question.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
+from webhook.cli.live.live_objects import Discovery, as_object
+from webhook.cli.live.pod_owners import controller_of
 from webhook.cli.offline import first_pods
-from webhook.errors import ClusterError, InvalidRun
+from webhook.errors import InvalidRun
 from webhook.evaluation.templates import templates_of
-from webhook.evaluation.world import labels_of
+from webhook.evaluation.world import World, labels_of
 from webhook.identity import identify
 from webhook.sources import SHIPPED
 from webhook.workloads.by_kind import KINDS
-from webhook.workloads.object import from_answer
+from webhook.workloads.object import Object, from_answer
 from webhook.workloads.stored_pod import as_admitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from webhook.evaluation.world import World
     from webhook.kube.client import Client
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
-    from webhook.workloads.object import Object
     from webhook.workloads.template import PodTemplate
 
 _OVER: Final = frozenset({"Complete", "Completed", "Succeeded", "Failed"})
@@ -36,7 +36,7 @@ _OVER: Final = frozenset({"Complete", "Completed", "Succeeded", "Failed"})
 _OF_CONTAINERS: Final = ("name", "resources")
 _OF_METADATA: Final = ("name", "namespace", "labels", "annotations", "ownerReferences")
 # Without pods, which are listed separately, and without templates of other objects.
-_WANTED: Final = frozenset(
+MAKERS: Final = frozenset(
     {key for key, kinds in KINDS.items() if not any(kind.reusable for kind in kinds)}
     - {("", "Pod")}
     | {(names.GROUP, names.RUN_KIND)}
@@ -54,10 +54,11 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Pods:
-    """The objects that create pods; `notes` name what was left out, and why."""
+    """The objects that create pods, and all live pods; `notes` name what was left out, and why."""
 
     makers: Sequence[Template]
     notes: Sequence[str] = ()
+    live: Sequence[Object] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ async def read_pods(
     client: Client,
     namespace: str,
     known: Mapping[str, Mapping[str, str]],
-    sources: SourceTable = SHIPPED,
+    sources: SourceTable,
 ) -> Pods:
     """Templates of workloads, and live pods of runs that no workload represents.
 
@@ -88,8 +89,8 @@ async def read_pods(
     )
     live = [from_answer("v1", "Pod", pod) for pod in listed.items if pod]
     workloads: list[Object] = []
-    for kind in await listed_kinds(client):
-        workloads += await _workloads(client, kind, namespace)
+    for kind in await Discovery(client).by_groups(MAKERS):
+        workloads += (await client.list(kind.path(namespace), partial(as_object, kind))).items
     uids = {each.metadata.get("uid") for each in workloads}
     makers = [
         Template(template, each.namespace, live=True)
@@ -105,24 +106,12 @@ async def read_pods(
             makers += [Template(one, each.namespace) for one in templates_of(each, [each], sources)]
         except InvalidRun as error:
             notes.append(f"{each.title} in {each.namespace} is left out: {error}")
-    return Pods(makers, notes)
+    return Pods(makers, notes, live)
 
 
 def future_pods(makers: Iterable[Template]) -> Iterator[tuple[str, JsonObject]]:
     """Yield the first pod of each template, with the title of its object; no live pods."""
     return first_pods(each.template for each in makers if not each.live)
-
-
-async def _workloads(client: Client, kind: Listed, namespace: str) -> list[Object]:
-    found = await client.list(
-        kind.path(namespace), lambda one: from_answer(kind.version, kind.kind, _slim(one))
-    )
-    return found.items
-
-
-def _slim(workload: dict[str, Any]) -> dict[str, Any]:
-    metadata = {k: v for k, v in workload["metadata"].items() if k != "managedFields"}
-    return {**workload, "metadata": metadata}
 
 
 def relevant_pod(
@@ -173,57 +162,5 @@ def _is_over(value: Mapping[str, Any]) -> bool:
 
 def owner_of(each: Object) -> str | None:
     """Return the uid of the object that manages it."""
-    for owner in each.metadata.get("ownerReferences") or ():
-        if owner.get("controller"):
-            return str(owner.get("uid"))
-    return None
-
-
-class Listed(NamedTuple):
-    """A kind as the API server lists it."""
-
-    version: str
-    kind: str
-    resource: str
-
-    def path(self, namespace: str) -> str:
-        """Return the path of its objects, in one namespace or in all."""
-        root = f"/apis/{self.version}" if "/" in self.version else f"/api/{self.version}"
-        within = f"/namespaces/{namespace}" if namespace else ""
-        return f"{root}{within}/{self.resource}"
-
-
-async def listed_kinds(client: Client) -> list[Listed]:
-    """Return the workload kinds that the cluster serves, each in one version. Raises
-    ClusterError."""
-    found: dict[tuple[str, str], Listed] = {}
-    groups = {group for group, _ in _WANTED}
-    served = (await client.get("/apis")).get("groups") or ()
-    versions = ["v1", *(v for each in served if each["name"] in groups for v in _versions(each))]
-    for version in versions:
-        group = version.rpartition("/")[0]
-        for resource in await _resources(client, version):
-            kind = resource["kind"]
-            listable = "/" not in resource["name"] and "list" in (resource.get("verbs") or ())
-            if listable and (group, kind) in _WANTED:
-                found.setdefault((group, kind), Listed(version, kind, resource["name"]))
-    return list(found.values())
-
-
-def _versions(group: dict[str, Any]) -> Iterable[str]:
-    """Return the group's versions, the preferred one first."""
-    preferred = (group.get("preferredVersion") or {}).get("groupVersion")
-    every = [each["groupVersion"] for each in group["versions"]]
-    return sorted(every, key=lambda version: version != preferred)
-
-
-async def _resources(client: Client, version: str) -> list[dict[str, Any]]:
-    path = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    try:
-        found: list[dict[str, Any]] = (await client.get(path)).get("resources") or []
-    except ClusterError as error:
-        # A definition may be deleted between two requests.
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-        return []
-    return found
+    owner = controller_of(each.metadata)
+    return str(owner.get("uid")) if owner else None

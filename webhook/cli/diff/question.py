@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
-from webhook.admission.arrival import Cluster
 from webhook.cli.cluster_surroundings import read_policies, read_world
 from webhook.cli.decisions import miscounted, misshapen, not_asked
 from webhook.cli.diff.comparison_input import (
@@ -17,48 +14,36 @@ from webhook.cli.diff.comparison_input import (
     Template,
     read_pods,
 )
-from webhook.cli.diff.sets import read_set
+from webhook.cli.diff.sets import Source, read_set
 from webhook.cli.live.live_answers import node_list
-from webhook.cli.objects import (
-    counted,
-    default_priority_class,
-    plugin_inputs,
-    read_cluster_file,
-    read_objects,
+from webhook.cli.offline import (
+    read_nodes,
+    read_offline,
+    unread_world,
+    with_given,
+    with_nodes,
 )
-from webhook.cli.offline import merged, namespaces_among, read_nodes
-from webhook.cli.options import CLUSTER, client_of
-from webhook.comparison.compare import Comparison
+from webhook.cli.options import CLUSTER, Kubeconfig, Where
+from webhook.comparison.compare import Comparison, Same
 from webhook.comparison.difference import Difference
-from webhook.comparison.difference_report import JudgedPod, Maker, report
-from webhook.errors import FairleadError, InvalidPod, InvalidRun, UnreadableInput
-from webhook.evaluation.plugins import UNREAD, merge_inputs
-from webhook.evaluation.replicas import evaluate_template
+from webhook.comparison.difference_report import JudgedPod, Maker, Report, report
+from webhook.errors import FairleadError, InvalidPod, UnreadableInput
+from webhook.evaluation.replicas import Replicas, evaluate_template
 from webhook.evaluation.sending import nothing_sent
-from webhook.evaluation.templates import templates_of
-from webhook.evaluation.world import World, labels_of
+from webhook.evaluation.world import Evaluation, World, labels_of
 from webhook.identity import identify
 from webhook.placement.daemon import on_node, template_nodes
-from webhook.placement.nodes import by_name
 from webhook.placement.pod import parse_pod
 from webhook.shortening import first_few, one_line, shortened
-from webhook.sources import SHIPPED
-from webhook.workloads.template_search import unread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from webhook.cli.diff.sets import Source
-    from webhook.cli.options import Where
-    from webhook.comparison.compare import Same
-    from webhook.comparison.difference_report import Report
-    from webhook.evaluation.replicas import Replicas
-    from webhook.evaluation.world import Evaluation
+    from webhook.kube.client import Client
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
-    from webhook.workloads.object import Object
 
 # Maximum number of objects that a note names.
 _NAMED: Final = 3
@@ -74,8 +59,7 @@ class Question:
     namespace: str
     namespaces_file: Path | None
     nodes: Where | None
-    kubeconfig: Path | None
-    context: str
+    kubeconfig: Kubeconfig
 
     @property
     def asks_cluster(self) -> bool:
@@ -91,40 +75,38 @@ def gather(question: Question) -> ComparisonInput:
     PriorityClass, nodes. Raises UnreadableInput, InvalidDocuments and ClusterError.
     """
     if question.asks_cluster:
-        return asyncio.run(_with_cluster(question))
+        return question.kubeconfig.ask(lambda client: _with_cluster(client, question))
     old, new = _sets(question, None)
-    nothing = World(new, Cluster(), {}, datetime.now(UTC), None, None, UNREAD, None, None, None)
-    world, pods = _of_files(question, nothing, new.sources.with_those_of(old.sources))
+    world, pods = _of_files(question, unread_world(new), new.sources.with_those_of(old.sources))
     return ComparisonInput(old, world, pods)
 
 
-async def _with_cluster(question: Question) -> ComparisonInput:
-    async with client_of(question.kubeconfig, question.context) as client:
-        theirs = None
-        notes: list[str] = []
-        if question.old.is_cluster or question.new.is_cluster:
-            from webhook.cli.live.served_policies import differing
+async def _with_cluster(client: Client, question: Question) -> ComparisonInput:
+    theirs = None
+    notes: list[str] = []
+    if question.old.is_cluster or question.new.is_cluster:
+        from webhook.cli.live.served_policies import differing
 
-            theirs = (await read_policies(client)).policies
-            notes += await differing(client, theirs)
-        old, new = _sets(question, theirs)
-        if theirs is not None and theirs.exceptions:
-            old, new, note = _excepted(question, old, new, theirs)
-            notes += [note] if note else []
-        sources = new.sources.with_those_of(old.sources)
-        # The namespaces of pods in files are unknown before the files are read.
-        within = [question.namespace] if question.namespace and not question.pods else []
-        nodes = await node_list(client, CLUSTER)
-        known = await read_world(client, new, within, nodes, notes)
-        if known.configuration is not None and (nothing := nothing_sent(known.configuration)):
-            # Without a webhook, the comparison shows what it would do.
-            known = replace(known, configuration=None)
-            notes.append(f"{nothing.reason}: the comparison shows the result as if they were sent")
-        if question.pods:
-            world, pods = _of_files(question, known, sources)
-        else:
-            world = _with_files(question, [], known)
-            pods = await read_pods(client, question.namespace, world.namespaces, sources)
+        theirs = (await read_policies(client)).policies
+        notes += await differing(client, theirs)
+    old, new = _sets(question, theirs)
+    if theirs is not None and theirs.exceptions:
+        old, new, note = _excepted(question, old, new, theirs)
+        notes += [note] if note else []
+    sources = new.sources.with_those_of(old.sources)
+    # The namespaces of pods in files are unknown before the files are read.
+    within = [question.namespace] if question.namespace and not question.pods else []
+    nodes = await node_list(client, CLUSTER)
+    known = await read_world(client, new, within, nodes, notes)
+    if nothing := nothing_sent(known.configuration):
+        # Without a webhook, the comparison shows what it would do.
+        known = replace(known, configuration=None)
+        notes.append(f"{nothing.reason}: the comparison shows the result as if they were sent")
+    if question.pods:
+        world, pods = _of_files(question, known, sources)
+    else:
+        world = _with_nodes(question, with_given(known, [], question.namespaces_file))
+        pods = await read_pods(client, question.namespace, world.namespaces, sources)
     return ComparisonInput(old, world, replace(pods, notes=[*notes, *pods.notes]))
 
 
@@ -154,29 +136,18 @@ def _excepted(
 
 
 def _of_files(question: Question, known: World, sources: SourceTable) -> tuple[World, Pods]:
-    objects = read_objects(question.pods)
     namespace = question.namespace or "default"
-    pods = pods_of_files(objects, question.pods, namespace, sources)
-    return _with_files(question, objects, known), pods
+    found = read_offline(question.pods, known, namespace, question.namespaces_file, sources)
+    if found.problems:
+        raise UnreadableInput(found.problems)
+    makers = [Template(each, found.namespace_of(each)) for each in found.templates]
+    return _with_nodes(question, found.world), Pods(makers, found.unread)
 
 
-def _with_files(question: Question, objects: Sequence[Object], known: World) -> World:
-    """Return what evaluations depend on: from the objects, else from the files, else as it is
-    known.
-
-    Raises UnreadableInput.
-    """
-    file = read_cluster_file(question.namespaces_file) if question.namespaces_file else None
-    default = file.default_priority_class if file else known.cluster.default_priority_class
-    given = None if question.nodes is CLUSTER else question.nodes
-    nodes = read_nodes(given) if given else known.nodes
-    return replace(
-        known,
-        cluster=Cluster(default_priority_class(objects) or default or "", node=by_name(nodes)),
-        namespaces=merged(file.namespaces if file else known.namespaces, namespaces_among(objects)),
-        plugins=merge_inputs(plugin_inputs(objects), file.plugins if file else known.plugins),
-        nodes=nodes,
-    )
+def _with_nodes(question: Question, world: World) -> World:
+    """Return the world with the nodes of the file, if there is one. Raises UnreadableInput."""
+    given = question.nodes
+    return world if given is None or given is CLUSTER else with_nodes(world, read_nodes(given))
 
 
 def _sets(question: Question, theirs: PolicySet | None) -> tuple[PolicySet, PolicySet]:
@@ -195,34 +166,6 @@ def _sets(question: Question, theirs: PolicySet | None) -> tuple[PolicySet, Poli
         raise UnreadableInput(list(dict.fromkeys(problems)))
     old, new = found
     return old, new
-
-
-def pods_of_files(
-    objects: Sequence[Object],
-    paths: Sequence[Path],
-    namespace: str,
-    sources: SourceTable = SHIPPED,
-) -> Pods:
-    """Return the objects that create pods; `namespace` is for objects without one.
-
-    Raises UnreadableInput with every invalid Run, or if no object creates pods.
-    """
-    makers: list[Template] = []
-    problems: list[str] = []
-    for each in objects:
-        try:
-            found = templates_of(each, objects, sources, namespace=namespace)
-            makers += [Template(template, each.namespace or namespace) for template in found]
-        except InvalidRun as error:
-            problems += [f"{each.place()}: {each.title}: {line}" for line in error.problems]
-    if problems:
-        raise UnreadableInput(problems)
-    not_read = unread(objects, sources)
-    if not makers:
-        there = f"only {counted(objects)}" if objects else "nothing"
-        where = ", ".join(map(str, paths))
-        raise UnreadableInput([f"{where}: it has no pod template, {there}", *not_read])
-    return Pods(makers, not_read)
 
 
 def compared(gathered: ComparisonInput) -> tuple[Report, Sequence[str]]:

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.admission.stamp import HASH_LENGTH
-from webhook.cli.layout import table, wrapped
-from webhook.comparison.difference import KINDS
-from webhook.shortening import fit, one_line, shortened
+from webhook.cli.layout import hanging, table
+from webhook.comparison.difference import KINDS, FieldChange, Kind, Nodes, Side
+from webhook.shortening import count_text, fit, one_line, shortened
 from webhook.workloads.template import described
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator, Sequence
 
-    from webhook.comparison.difference import FieldChange, Kind, Nodes, Side
     from webhook.comparison.difference_report import Change, PodGroup, Report
     from webhook.policy.policy_set import PolicySet
 
@@ -74,13 +73,7 @@ def safe_line(text: str, most: int = _LONG) -> str:
 
 def size(policies: PolicySet) -> str:
     """Return the number of policies of a set, and its hash as in stamps."""
-    count = len(policies.policies)
-    return f"{count} polic{'y' if count == 1 else 'ies'}, set {policies.hash[:HASH_LENGTH]}"
-
-
-def count_pods(count: int) -> str:
-    """Return a number of pods as text, such as `3 pods`."""
-    return f"{count:,} pod{'' if count == 1 else 's'}"
+    return f"{count_text(len(policies.policies), 'policy')}, set {policies.hash[:HASH_LENGTH]}"
 
 
 def difference_counts(report: Report) -> str:
@@ -96,11 +89,11 @@ def summary_notes(outcome: Outcome) -> Iterator[str]:
         coming = f"by templates of workloads: {report.total - report.live:,}"
         yield f"live pods, evaluated as they are: {report.live:,}; {coming}"
     if report.rejected:
-        yield f"{count_pods(report.rejected)} rejected before and after"
+        yield f"{count_text(report.rejected, 'pod')} rejected before and after"
     if report.others:
         yield (
-            f"{count_pods(report.others)} not part of a run, or not sent to the webhook: no policy "
-            "applies"
+            f"{count_text(report.others, 'pod')} not part of a run, or not sent to the webhook: no "
+            "policy applies"
         )
     if outcome.nodes is None and report.changes:
         yield "nodes were not checked: give --nodes"
@@ -114,16 +107,11 @@ def pod_names(group: PodGroup) -> str:
     return safe_line(f"{title} {which}" if which else title)
 
 
-def subjects(change: Change, most: int) -> str:
+def subjects(change: Change) -> str:
     """Return the pods of a change, the first few by name."""
-    return shortened(
-        [pod_names(group) for group in change.pods[: most + 2]] + _placeholders(change, most), most
-    )
-
-
-def _placeholders(change: Change, most: int) -> list[str]:
-    # Only the count is needed.
-    return [""] * max(len(change.pods) - most - 2, 0)
+    named = [pod_names(group) for group in change.pods[: _NAMED + 2]]
+    # Of the others, only the count is needed.
+    return shortened(named + [""] * (len(change.pods) - len(named)), _NAMED)
 
 
 def field_lines(fields: Sequence[FieldChange]) -> Iterator[tuple[str, str, str]]:
@@ -198,7 +186,7 @@ def lines(outcome: Outcome) -> Iterator[str]:
     )
     yield ""
     summary = difference_counts(report)
-    of_runs = f"{count_pods(report.total)} of runs: {summary or 'no change'}"
+    of_runs = f"{count_text(report.total, 'pod')} of runs: {summary or 'no change'}"
     yield click.style(of_runs, bold=True)
     yield from (f"  {remark}" for remark in summary_notes(outcome))
     if not summary:
@@ -211,20 +199,18 @@ def lines(outcome: Outcome) -> Iterator[str]:
         if change.difference.kind != kind:
             kind = change.difference.kind
             yield ""
-            pods = count_pods(report.counts[kind])
+            pods = count_text(report.counts[kind], "pod")
             title = f"{TITLES[kind].capitalize()}: {pods}"
             yield click.style(title, fg=_COLOURS[kind], bold=True)
         yield from _change(change)
 
 
 def _change(change: Change) -> Iterator[str]:
-    pods = f"{count_pods(change.count)} in {safe_line(change.namespace)}"
-    who = f"{pods}: {subjects(change, _NAMED)}"
-    first, *more = wrapped(who, 4)
-    yield f"  {first}"
-    yield from (f"    {line}" for line in more)
+    pods = f"{count_text(change.count, 'pod')} in {safe_line(change.namespace)}"
+    who = f"{pods}: {subjects(change)}"
+    yield from hanging(who, 4, " " * 2)
     if reason := rejection_reason(change):
-        yield from (f"    {line}" for line in wrapped(safe_line(reason), 4))
+        yield from hanging(safe_line(reason), 4)
     else:
         rows = [
             [click.style(sign, fg=_SIGNS[sign]), author, text]
@@ -232,7 +218,7 @@ def _change(change: Change) -> Iterator[str]:
         ]
         yield from table(rows, 4)
     if nodes := nodes_line(change):
-        yield from (f"    {line}" for line in wrapped(nodes, 4))
+        yield from hanging(nodes, 4)
 
 
 def document(outcome: Outcome) -> dict[str, Any]:
@@ -313,7 +299,7 @@ def markdown(outcome: Outcome) -> str:
     head = [
         f"### Placement policies: {_code(outcome.old)} → {_code(outcome.new)}",
         "",
-        f"**{count_pods(report.total)} of runs: {summary or 'no change'}.**",
+        f"**{count_text(report.total, 'pod')} of runs: {summary or 'no change'}.**",
         *(f"{remark[0].upper()}{remark[1:]}." for remark in summary_notes(outcome)),
     ]
     head += _markdown_notes(outcome.notes)
@@ -324,7 +310,7 @@ def markdown(outcome: Outcome) -> str:
         part = "\n".join(_markdown_change(change)) + "\n"
         if shown >= _MOST_CHANGES or len(text) + len(part) > MAX_CHARACTERS:
             left = report.changes[shown:]
-            count = count_pods(sum(each.count for each in left))
+            count = count_text(sum(each.count for each in left), "pod")
             return f"{text}\n…and {len(left):,} more kinds of change, of {count}.\n"
         text += part
     return text
@@ -345,22 +331,19 @@ def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Itera
     yield f"| {' | '.join(head)} |"
     yield f"|{'---|' * 2}{'--:|' * (len(head) - 2)}"
     for row in rows[:_MOST_ROWS]:
-        yield f"| {' | '.join([*map(_cell, row[:2]), *row[2:]])} |"
+        first = [_code(cell).replace("|", "\\|") if cell != "-" else cell for cell in row[:2]]
+        yield f"| {' | '.join([*first, *row[2:]])} |"
     if len(rows) > _MOST_ROWS:
         yield ""
         yield f"…and {len(rows) - _MOST_ROWS:,} more rows."
-
-
-def _cell(text: str) -> str:
-    return _code(text).replace("|", "\\|") if text != "-" else text
 
 
 def _markdown_change(change: Change) -> Iterator[str]:
     """Yield one change; text that others wrote is in code spans, so that it is not Markdown."""
     title = TITLES[change.difference.kind].capitalize()
     yield ""
-    count = count_pods(change.count)
-    who = _code(subjects(change, _NAMED))
+    count = count_text(change.count, "pod")
+    who = _code(subjects(change))
     yield f"**{title}**, {count} in {_code(change.namespace)}: {who}"
     lines = [*_markdown_lines(change)]
     if lines:

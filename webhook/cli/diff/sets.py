@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import os
-import posixpath
 import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
 
-from webhook.cli.offline import NO_POLICIES, is_empty
+from webhook.cli.offline import CURE, check_not_empty
 from webhook.errors import UnreadableInput
 from webhook.judgement.set_judgement import load_sound
 from webhook.policy.load import load
-from webhook.server.folder import MAX_FILE_BYTES, is_policy_file, read_folder
+from webhook.server.folder import is_policy_file, read_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterator, Mapping
 
     from webhook.policy.policy_set import PolicySet
 
 CLUSTER: Final = "cluster"
 # Seconds. git reads locally, unless it must fetch objects of a partial clone.
 _PATIENCE: Final = 120
-_LINK: Final = "120000"
-# Maximum length of a chain of links, as in Linux.
-_MOST: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,31 +50,16 @@ def read_set(source: Source, *, sound: bool = True) -> PolicySet:
     """
     text = source.text
     files = read_folder(text) if Path(text).exists() else read_revision(text)
-    if not files:
-        what = f"{text}: it has no policy file (*.yaml, *.yml, *.json)"
-        raise UnreadableInput([f"{what}; use {NO_POLICIES} for no policies at all"])
-    if is_empty(files):
-        raise UnreadableInput([f"{text}: it is empty; use {NO_POLICIES} for no policies at all"])
+    check_not_empty(files, text, f"; {CURE}")
     return load_sound(files) if sound else load(files).policies
-
-
-class _Entry(NamedTuple):
-    """One file of a tree; a `link` has a path as its content."""
-
-    name: str
-    kind: str
-    blob: str
-    size: int
-    link: bool
 
 
 def read_revision(where: str) -> dict[str, bytes]:
     """Return the policy files of REV:PATH by name, a folder with all in it or one file.
 
-    Names start with REV:PATH. Files that start with a dot are skipped, as in any folder. The
-    target of a link within the folder is read once. Links to other places are an error, because
-    their target in that revision is unknown, and so are submodules. Raises UnreadableInput, with
-    the message of git.
+    Names start with REV:PATH. A folder is read as any folder is, from a copy of it. Links to other
+    places are an error, because their target in that revision is unknown, and so are submodules.
+    Raises UnreadableInput, with the message of git.
     """
     revision, _, _ = where.partition(":")
     if not revision or revision.startswith("-"):
@@ -89,64 +71,53 @@ def read_revision(where: str) -> dict[str, bytes]:
         return {where: _git(where, "cat-file", "blob", found)}
     if kind != "tree":
         raise UnreadableInput([f"{where}: no file or folder of this repository; name one"])
-    entries = {entry.name: entry for entry in _entries(where, found)}
-    chosen, problems = _policy_files(where, entries)
-    problems += [
-        f"{where}/{name}: over {MAX_FILE_BYTES} bytes, too large for a policy file; split it"
-        for name, entry in chosen.items()
-        if entry.size > MAX_FILE_BYTES
-    ]
-    if problems:
-        raise UnreadableInput(problems)
-    contents = _contents(where, [entry.blob for entry in chosen.values()])
-    return {
-        f"{where.rstrip('/')}/{name}": contents[chosen[name].blob]
-        for name in entries
-        if name in chosen
-    }
+    with TemporaryDirectory(prefix="fairlead-diff-") as folder:
+        top = f"{os.path.realpath(folder)}/policies"
+        Path(top).mkdir()
+        # An index and a work tree of its own: nothing of the repository's changes.
+        own = {"GIT_INDEX_FILE": f"{folder}/index", "GIT_WORK_TREE": top}
+        _git(where, "read-tree", found, variables=own)
+        _git(where, "-c", "core.symlinks=true", "checkout-index", "--all", variables=own)
+        if problems := [*_submodules(where, found), *_links_elsewhere(where, top)]:
+            raise UnreadableInput(problems)
+        shown = where.rstrip("/")
+        try:
+            files = read_folder(top)
+        except UnreadableInput as error:
+            raise UnreadableInput([each.replace(top, shown) for each in error.problems]) from None
+    return {name.replace(top, shown, 1): content for name, content in files.items()}
 
 
-def _policy_files(where: str, entries: Mapping[str, _Entry]) -> tuple[dict[str, _Entry], list[str]]:
-    """Return the files to read, by name, and errors about the others."""
-    shown = [entry for entry in entries.values() if not is_hidden(entry.name)]
-    texts = _contents(where, [entry.blob for entry in entries.values() if entry.link])
-    links = {
-        name: texts[entry.blob].decode(errors="replace")
-        for name, entry in entries.items()
-        if entry.link
-    }
-    problems = [
-        f"{where}/{entry.name}: a submodule, whose files are in another repository; put the files "
-        "themselves there"
-        for entry in shown
-        if entry.kind == "commit"
-    ]
-    chosen = {
-        entry.name: entry
-        for entry in shown
-        if entry.kind == "blob" and not entry.link and is_policy_file(entry.name)
-    }
-    for name in (entry.name for entry in shown if entry.link):
-        end = end_of(name, links)
-        target = entries.get(end)
-        if target is not None and target.kind == "blob" and not target.link:
-            if is_policy_file(name) and all(each is not target for each in chosen.values()):
-                chosen[name] = target
-        elif is_policy_file(name) or not _is_no_matter(where, name, end, entries):
-            problems.append(
-                f"{where}/{name}: a link to {links[name]}, which is not a policy file in this "
-                "folder; put the file itself there"
+def _submodules(where: str, tree: str) -> Iterator[str]:
+    # Without --full-tree, paths would be relative to the current directory.
+    listed = _git(where, "ls-tree", "-r", "-z", "--full-tree", tree)
+    for entry in listed.split(b"\0"):
+        facts, _, name = os.fsdecode(entry).partition("\t")
+        if " commit " in facts and not any(part.startswith(".") for part in name.split("/")):
+            yield (
+                f"{where}/{name}: a submodule, whose files are in another repository; put the "
+                "files themselves there"
             )
-    return chosen, problems
 
 
-def _is_no_matter(where: str, link: str, end: str, entries: Mapping[str, _Entry]) -> bool:
-    """Return True if a link, without the name of a policy file, cannot lead to policy files."""
-    if is_folder_in(end, entries):
-        return True
+def _links_elsewhere(where: str, top: str) -> Iterator[str]:
+    """Yield errors about links out of the folder that may lead to policy files."""
     within = where if where.endswith((":", "/")) else f"{where}/"
-    kind, _ = _followed(where, f"{within}{link}")
-    return kind not in ("tree", "symlink")
+    for folder, folders, files in os.walk(top):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in (*folders, *files):
+            path = Path(folder, name)
+            # Unlike Path.resolve, it takes a circle of links.
+            end = Path(os.path.realpath(path))
+            if name.startswith(".") or not path.is_symlink() or end.is_relative_to(top):
+                continue
+            link = path.relative_to(top)
+            kind, _ = _followed(where, f"{within}{link}")
+            if is_policy_file(name) or kind in ("tree", "symlink"):
+                yield (
+                    f"{where}/{link}: a link to {path.readlink()}, which is not a policy file in "
+                    "this folder; put the file itself there"
+                )
 
 
 def _followed(where: str, name: str) -> tuple[str, str]:
@@ -161,41 +132,16 @@ def _followed(where: str, name: str) -> tuple[str, str]:
     return kind, found
 
 
-def _entries(where: str, tree: str) -> Iterable[_Entry]:
-    # Without --full-tree, paths would be relative to the current directory.
-    listed = _git(where, "ls-tree", "-r", "-l", "-z", "--full-tree", tree)
-    for line in listed.split(b"\0"):
-        if line:
-            facts, _, name = line.partition(b"\t")
-            mode, kind, blob, size = facts.decode().split()
-            if kind in ("blob", "commit"):
-                bytes_ = int(size) if kind == "blob" else 0
-                yield _Entry(os.fsdecode(name), kind, blob, bytes_, mode == _LINK)
-
-
-def _contents(where: str, blobs: Iterable[str]) -> dict[str, bytes]:
-    """Return the contents by blob. Source of the format: git-cat-file(1), BATCH OUTPUT."""
-    asked = list(dict.fromkeys(blobs))
-    output = _git(where, "cat-file", "--batch", stdin="\n".join(asked).encode())
-    found: dict[str, bytes] = {}
-    at = 0
-    for blob in asked:
-        head, _, _ = output[at:].partition(b"\n")
-        size = int(head.split()[-1])
-        start = at + len(head) + 1
-        found[blob] = output[start : start + size]
-        at = start + size + 1
-    return found
-
-
-def _git(where: str, *arguments: str, stdin: bytes = b"") -> bytes:
+def _git(
+    where: str, *arguments: str, stdin: bytes = b"", variables: Mapping[str, str] = {}
+) -> bytes:
     program = shutil.which("git")
     if program is None:
         raise UnreadableInput(
             [f"{where}: git is needed to read it, and is not installed; install git"]
         )
     # In English, because messages are compared; and without questions for a password.
-    environ = {**os.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+    environ = {**os.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **variables}
     try:
         done = subprocess.run(  # noqa: S603  no shell, and no option comes from the input
             [program, *arguments],
@@ -228,32 +174,3 @@ def _cured(where: str, text: str) -> str:
             f"{revision}:./{path}"
         )
     return f"git reports: {words}"
-
-
-def end_of(link: str, links: Mapping[str, str]) -> str:
-    """Return the final target of a link; `links` has all links of the folder with their targets.
-
-    Names are relative to the folder. A target that starts with `..` or a slash is outside of it,
-    and a target that is still in `links` is part of a cycle.
-
-    >>> end_of("a.yaml", {"a.yaml": "deep/b.yaml", "deep/b.yaml": "../c.yaml"})
-    'c.yaml'
-    """
-    name = link
-    for _ in range(_MOST):
-        if name not in links:
-            break
-        name = posixpath.normpath(posixpath.join(posixpath.dirname(name), links[name]))
-    return name
-
-
-def is_hidden(name: str) -> bool:
-    """Return whether reading a folder skips it: a part of its path starts with a dot."""
-    return any(part.startswith(".") for part in name.split("/"))
-
-
-def is_folder_in(name: str, entries: Collection[str]) -> bool:
-    """Return whether it is a folder whose files are read anyway."""
-    return name == "." or (
-        not is_hidden(name) and any(entry.startswith(f"{name}/") for entry in entries)
-    )

@@ -11,13 +11,13 @@ from webhook.cli.explanation import audit_entries, credited_to, cure, describe_r
 from webhook.cli.live.value_text import both_fields, field_text
 from webhook.comparison.difference import REQUIRED, fields
 from webhook.errors import FairleadError
-from webhook.evaluation.result import answers
+from webhook.evaluation.result import FieldResult, answers
 from webhook.placement import pod as pods
 from webhook.placement.fields import BY_NAME, FIELDS, Shape
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
 from webhook.placement.schema.placement import SETTABLE
 from webhook.placement.schema.security import PodSecurityContext
-from webhook.placement.settings import CapacitySetting
+from webhook.placement.settings import CapacitySetting, PlacementSetting
 from webhook.placement.tolerations import NO_EXECUTE
 from webhook.shortening import first_few
 from webhook.strict import guess
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from webhook.cli.live.missing_stamp import Why
     from webhook.cli.live.pod_stamp import Stamp
     from webhook.evaluation.replicas import Replicas
-    from webhook.evaluation.result import FieldResult
     from webhook.placement.capacity import CapacityClass
-    from webhook.placement.settings import PlacementSetting
     from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
 
@@ -228,7 +226,7 @@ def of_replicas(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterat
         yield "audit", credited_to(entry), text
     spoken = {entry.policy for entry in (*found, *audited)}
     silent = 0
-    for answer in answers(replicas):
+    for answer in answers(replicas.evaluation):
         silenced = answer.answer != "audit" and answer.name in spoken
         if focus.has_say(answer.name, policies) and not silenced:
             silent += 1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.sources.kind_model import UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from webhook.workloads.template import PodTemplate
 
@@ -28,11 +28,11 @@ def likely_templates(
     """Return the templates that fit the pod's labels best: several if they fit equally well."""
     if len(templates) < 2:
         return templates
-    marks = [_added_labels(each) for each in templates]
+    marks = [_common_labels(each) for each in templates]
     keys = [
         key
         for key in dict.fromkeys(key for each in marks for key in each)
-        if len({_id(each.get(key)) for each in marks}) > 1
+        if len({repr(each.get(key)) for each in marks}) > 1
         and not any(each.get(key) == UNKNOWN for each in marks)
     ]
     scores = [sum(_fit(each.get(key), labels.get(key)) for key in keys) for each in marks]
@@ -54,19 +54,10 @@ def _best(scored: Sequence[tuple[PodTemplate, int]]) -> list[PodTemplate]:
     return [template for template, score in scored if score == most]
 
 
-def _id(value: object) -> object:
-    return value if isinstance(value, str) else id(value)
-
-
 def _fit(value: object, of_pod: str | None) -> int:
     if value is _VARIES:
         return _MAY_FIT
     return _FITS if value == of_pod else 0
-
-
-def _added_labels(template: PodTemplate) -> dict[str, Any]:
-    """Return the labels that the controller adds to the template's pods."""
-    return _common(template, lambda index: template.made(index).labels)
 
 
 def _written_labels(template: PodTemplate) -> dict[str, Any]:
@@ -79,18 +70,14 @@ def _written_labels(template: PodTemplate) -> dict[str, Any]:
     return {key: value for key, value in labels.items() if key not in added.labels}
 
 
-def _common(template: PodTemplate, labels_of: Callable[[int], Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the labels of its replicas; one that differs between them has the value _VARIES.
+def _common_labels(template: PodTemplate) -> dict[str, Any]:
+    """Return the labels that the controller adds; _VARIES for one that differs between replicas.
 
     Numbers of replicas and of groups differ between the first, the second or the last one.
     """
     last = max((template.count or 1) - 1, 0)
-    found = [labels_of(index) for index in sorted({0, min(1, last), last})]
+    first, *others = (template.made(index).labels for index in sorted({0, min(1, last), last}))
     return {
-        key: _one(each.get(key) for each in found) for key in {k for each in found for k in each}
+        key: first.get(key) if all(each.get(key) == first.get(key) for each in others) else _VARIES
+        for key in {key for each in (first, *others) for key in each}
     }
-
-
-def _one(values: Iterable[Any]) -> Any:
-    first, *others = values
-    return first if all(each == first for each in others) else _VARIES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +12,10 @@ from webhook.cli.decisions import (
     misshapen,
     unknown_facts,
 )
-from webhook.cli.live.live_objects import (
-    Discovery,
-    MakerUnreadable,
-    find,
-    maker_of,
-    pods_of,
-)
-from webhook.cli.live.live_pods import Answers, LivePod, LiveWorkload, compare_pod
-from webhook.cli.live.missing_stamp import why
+from webhook.cli.live.live_objects import Discovery, find
+from webhook.cli.live.live_pods import Answers, LivePod, LiveWorkload, Question, compare_pod
+from webhook.cli.live.missing_stamp import Why, why
+from webhook.cli.live.pod_owners import MakerUnreadable, maker_of, pods_of
 from webhook.cli.live.served_policies import not_served
 from webhook.cli.offline import (
     Offline,
@@ -30,9 +24,17 @@ from webhook.cli.offline import (
     read_policies,
     unknown_labels,
     unknown_values,
+    with_nodes,
 )
-from webhook.cli.options import CLUSTER, paths_of
-from webhook.errors import ClusterError, FairleadError, InvalidPod, InvalidRun, UnreadableInput
+from webhook.cli.options import CLUSTER, Where, paths_of
+from webhook.errors import (
+    ClusterError,
+    FairleadError,
+    InvalidPod,
+    InvalidRun,
+    PassOver,
+    UnreadableInput,
+)
 from webhook.evaluation.templates import templates_of
 from webhook.evaluation.world import World, labels_of
 from webhook.placement import nodes as nodes_of
@@ -40,12 +42,8 @@ from webhook.workloads.template import PodTemplate
 from webhook.workloads.template_search import unread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from webhook.cli.live.live_pods import Question
-    from webhook.cli.live.missing_stamp import Why
-    from webhook.cli.options import Where
-    from webhook.evaluation.replicas import Replicas
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
     from webhook.policy.policy_set import PolicySet
@@ -71,57 +69,30 @@ async def ask(client: Client, question: Question) -> Answers:
     world = await read_world(client, policies, used, nodes, notes)
     reader = Reader(client, discovery, world, notes)
     found = [await reader.answer(each) for each in objects]
-    unknown = unknown_labels(
-        policies, _templates_of(found), world.namespaces, "a right to get namespaces"
-    )
+    templates = [(each.source.namespace, one) for each in found for one in each.templates]
+    pods = [pod for each in found for pod in each.pods]
+    unknown = unknown_labels(policies, templates, world.namespaces, "a right to get namespaces")
     if not question.policies:
-        stamped = {pod.stamp.set_hash for pod in _pods(found) if pod.stamp}
+        stamped = {pod.stamp.set_hash for pod in pods if pod.stamp}
         notes += await not_served(client, policies, stamped)
+    doubts = [
+        f"{each.source.title} in {live.pod.namespace}: {live.origin.doubt}"
+        for each in found
+        for live in each.pods
+        if live.origin.doubt
+    ]
     return Answers(
         world,
         found,
-        reader.unstamped(found),
+        reader.unstamped(pods),
         [
             *notes,
             *unknown,
-            *unknown_values(policies, first_pods(each for _, each in _templates_of(found))),
-            *_doubts(found),
-            *unknown_facts(list(_today(found))),
+            *unknown_values(policies, first_pods(each for _, each in templates)),
+            *dict.fromkeys(doubts),
+            *unknown_facts([replicas for each in found for replicas in each.replicas]),
         ],
     )
-
-
-def _pods(found: Sequence[LivePod | LiveWorkload]) -> Iterator[LivePod]:
-    for each in found:
-        yield from [each] if isinstance(each, LivePod) else each.pods
-
-
-def _doubts(found: Sequence[LivePod | LiveWorkload]) -> list[str]:
-    """Return a line for each object with pods whose template is unknown."""
-    lines = [
-        f"{(each.pod if isinstance(each, LivePod) else each.source).title} in "
-        f"{live.pod.namespace}: {live.origin.doubt}"
-        for each in found
-        for live in _pods([each])
-        if live.origin.doubt
-    ]
-    return list(dict.fromkeys(lines))
-
-
-def _today(found: Sequence[LivePod | LiveWorkload]) -> Iterator[Replicas]:
-    for each in found:
-        yield from [each.today] if isinstance(each, LivePod) else each.replicas
-
-
-def _templates_of(
-    found: Sequence[LivePod | LiveWorkload],
-) -> Iterator[tuple[str, PodTemplate]]:
-    """Yield every evaluated template, with its namespace."""
-    for each in found:
-        if isinstance(each, LivePod):
-            yield each.pod.namespace, each.today.template
-        else:
-            yield from ((each.source.namespace, template) for template in each.templates)
 
 
 async def policy_set(client: Client, where: Sequence[Where]) -> PolicySet:
@@ -211,30 +182,21 @@ class Reader:
         """
         if self.world.cluster.node is not None:
             return False
-        try:
+        with PassOver(HTTPStatus.FORBIDDEN):
             nodes = await node_list(self._client, CLUSTER)
-        except ClusterError as error:
-            if error.status != HTTPStatus.FORBIDDEN:
-                raise
-            return False
-        cluster = replace(self.world.cluster, node=nodes_of.by_name(nodes))
-        self.world = replace(self.world, cluster=cluster, nodes=nodes)
-        return True
+            self.world = with_nodes(self.world, nodes)
+            return True
+        return False
 
-    def unstamped(self, found: Sequence[LivePod | LiveWorkload]) -> Mapping[tuple[str, str], Why]:
+    def unstamped(self, pods: Sequence[LivePod]) -> Mapping[tuple[str, str], Why]:
         """Return why pods lack a stamp, by namespace and name."""
-        pods = [
-            pod
-            for each in found
-            for pod in (each.pods if isinstance(each, LiveWorkload) else [each])
-            if pod.unstamped
-        ]
         known, configuration = self.world.namespaces, self.world.configuration
         return {
             (each.pod.namespace, each.pod.name): why(
                 each.pod, labels_of(each.pod.namespace, known), configuration
             )
             for each in pods
+            if each.unstamped
         }
 
 

@@ -10,10 +10,10 @@ import click
 from webhook.cli.decisions import NODES_DECIDE, depends_on_node
 from webhook.cli.live import pod_stamp
 from webhook.cli.live.focus import touched
-from webhook.cli.live.pod_stamp import origin_of
+from webhook.cli.live.pod_stamp import Origin, Stamp, origin_of
 from webhook.cli.live.value_text import both_texts
 from webhook.cli.offline import Offline
-from webhook.comparison.difference import gaps
+from webhook.comparison.difference import Gap, gaps
 from webhook.evaluation.replicas import Replicas
 from webhook.evaluation.result import answers
 from webhook.placement import pod as pods
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from webhook.admission.decision import Decision
     from webhook.cli.live.live_objects import ObjectReference
     from webhook.cli.live.missing_stamp import Why
-    from webhook.cli.live.pod_stamp import Origin, Stamp
     from webhook.cli.options import Where
-    from webhook.comparison.difference import Gap
     from webhook.evaluation.dry_run import Server
     from webhook.evaluation.world import World
     from webhook.placement.shapes import Toleration
@@ -83,6 +81,26 @@ class LivePod:
     doubt: str = ""
 
     @property
+    def source(self) -> Object:
+        """The pod, which is an answer of its own."""
+        return self.pod
+
+    @property
+    def templates(self) -> Sequence[PodTemplate]:
+        """Its template, as its author wrote it."""
+        return [self.today.template]
+
+    @property
+    def replicas(self) -> Sequence[Replicas]:
+        """The decision on it."""
+        return [self.today]
+
+    @property
+    def pods(self) -> Sequence[LivePod]:
+        """The pod itself."""
+        return [self]
+
+    @property
     def is_run(self) -> bool:
         """Whether it belongs to a run, by its labels now."""
         return self.today.decision.identity is not None
@@ -132,20 +150,17 @@ def compare_pod(world: World, pod: Object, templates: Sequence[PodTemplate] | No
     stamp = pod_stamp.read_stamp(pod)
     admitted = Object(pod.file, as_admitted(pod.value))
     origin = origin_of(admitted, stamp, templates or (), world.policies)
-    today = _today(world, origin.pod, led=any(each.led for each in templates or ()))
+    author = origin.pod
+    led = any(each.led for each in templates or ())
+    evaluation = world.evaluate(author.value, author.namespace, led=led)
+    identity = evaluation.decision.identity
+    indexes = [each for each in (identity and identity.replica_index,) if each is not None]
+    today = Replicas(PodTemplate(author, ()), (0,), 0, indexes, evaluation)
     found = _differences(world, admitted, stamp, today, bound=is_bound(pod.value))
     doubt = origin.doubt
     if world.cluster.node is None and depends_on_node(today):
         doubt = f"{NODES_DECIDE}, and you may not list nodes: kubectl auth can-i list nodes"
     return LivePod(admitted, stamp, origin, today, found, templates is None, doubt)
-
-
-def _today(world: World, author: Object, *, led: bool) -> Replicas:
-    found = world.evaluate(author.value, author.namespace, led=led)
-    identity = found.decision.identity
-    index = identity.replica_index if identity else None
-    indexes = () if index is None else (index,)
-    return Replicas(PodTemplate(author, ()), (0,), 0, indexes, found)
 
 
 def _differences(
@@ -207,7 +222,7 @@ def _why(gone: Sequence[str], field: str, today: Replicas, policies: PolicySet) 
     if gone and today.decision.identity is None:
         yield "the pod is not part of a run any more: no policy applies"
         return
-    known = {each.name: each for each in answers(today)}
+    known = {each.name: each for each in answers(today.evaluation)}
     for name in gone:
         answer = known.get(name)
         if answer is None:
@@ -297,6 +312,16 @@ class Answers:
         return self.world.policies
 
     @property
+    def pods(self) -> list[LivePod]:
+        """All live pods."""
+        return [pod for each in self.found for pod in each.pods]
+
+    @property
+    def replicas(self) -> list[Replicas]:
+        """The decisions on the objects' pods if they were created now."""
+        return [replicas for each in self.found for replicas in each.replicas]
+
+    @property
     def same(self) -> bool:
         """Whether every pod matches today's policies."""
         return all(each.same for each in self.found)
@@ -308,18 +333,15 @@ def recreated(answers: Answers, *, whole: bool) -> Offline:
 
     Raises UsageError for a Run that is printed, because it has no pod in its text.
     """
-    objects, templates = [], []
+    objects: list[Object] = []
+    templates: list[PodTemplate] = []
     for each in answers.found:
-        if isinstance(each, LivePod):
-            objects.append(each.origin.pod)
-            templates.append(PodTemplate(each.origin.pod, ()))
-            continue
         if whole and each.source.is_own_run:
             name, namespace = each.source.name, each.source.namespace
             raise click.UsageError(
                 f"a Run has no pod in its text: kubectl get run {name} -n {namespace} -o yaml | "
                 "fairlead run preview -f - -o yaml prints its pods"
             )
-        objects.append(each.source)
+        objects.append(each.origin.pod if isinstance(each, LivePod) else each.source)
         templates += each.templates
     return Offline(answers.world, objects, templates, objects[0].namespace)

@@ -6,8 +6,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
-from webhook.errors import ClusterError
+from webhook.errors import PassOver
 from webhook.evaluation.sending import takes_new_pods, unsent
+from webhook.installation.apply import get_object
 from webhook.installation.object_kinds import CONFIGURATION, key_of
 
 if TYPE_CHECKING:
@@ -44,14 +45,10 @@ async def read_configuration(client: Client) -> Mapping[str, Any] | None:
     """Return the configuration that sends pods to the webhook; {} if there is none, None if
     unknown.
     """
-    try:
-        return await client.get(key_of(CONFIGURATION, names.WEBHOOK_CONFIGURATION).path)
-    except ClusterError as error:
-        if error.status == HTTPStatus.NOT_FOUND:
-            return {}
-        if error.status == HTTPStatus.FORBIDDEN:
-            return None
-        raise
+    with PassOver(HTTPStatus.FORBIDDEN):
+        path = key_of(CONFIGURATION, names.WEBHOOK_CONFIGURATION).path
+        return await get_object(client, path) or {}
+    return None
 
 
 def why(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, Any] | None) -> Why:

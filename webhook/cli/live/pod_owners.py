@@ -1,17 +1,18 @@
-"""The owners of many live pods: the objects that created them, and the topmost controllers."""
+"""The owners of live pods: the objects that created them, the topmost controllers, and back."""
 
 from __future__ import annotations
 
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.cli.live.live_objects import as_object, controller_of, is_named
-from webhook.errors import ClusterError
+from webhook.cli.live.live_objects import Discovery, as_object
+from webhook.dns_names import is_subdomain
+from webhook.errors import ClusterError, FairleadError, PassOver
+from webhook.workloads.stored_pod import is_over
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from webhook.cli.live.live_objects import Discovery
     from webhook.kube.client import Client
     from webhook.workloads.object import Object
 
@@ -40,13 +41,66 @@ class ListedPod(NamedTuple):
     owner: Mapping[str, Any] | None
 
 
+def controller_of(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the owner that manages an object; None if there is none."""
+    owners = metadata.get("ownerReferences")
+    return next((each for each in owners or () if each.get("controller")), None)
+
+
+def _is_named(owner: Mapping[str, Any]) -> bool:
+    """Return whether apiVersion and name are valid as parts of a path."""
+    group, _, version = str(owner.get("apiVersion")).rpartition("/")
+    return all(map(is_subdomain, (group or "core", version, str(owner.get("name")))))
+
+
+def _kind_of(owner: Mapping[str, Any]) -> tuple[str, str]:
+    return str(owner.get("apiVersion")), str(owner.get("kind"))
+
+
+class MakerUnreadable(FairleadError):
+    """The pod may have an owner that the user may not read."""
+
+
+async def maker_of(client: Client, discovery: Discovery, pod: Object) -> Object | None:
+    """Return the object that created the pod; None if it does not exist any more.
+
+    Raises MakerUnreadable and ClusterError.
+
+    The author of the pod chose the owner's name, and the API server accepts any text. Only valid
+    names become part of a path, because it is read with the user's rights.
+    """
+    owner = controller_of(pod.metadata)
+    if owner is None or not _is_named(owner):
+        return None
+    version, kind = _kind_of(owner)
+    name = str(owner.get("name"))
+    try:
+        with PassOver(HTTPStatus.NOT_FOUND):
+            if served := await discovery.by_kind(version, kind):
+                found = as_object(served, await client.get(served.path(pod.namespace, name)))
+                # Another object may have the same name now.
+                return found if found.metadata.get("uid") == owner.get("uid") else None
+    except ClusterError as error:
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        raise MakerUnreadable(
+            f"you may not get {kind}/{name} in {pod.namespace}, which made {pod.title}: what "
+            f"its author wrote is not known for sure; kubectl auth can-i get {kind.lower()} -n "
+            f"{pod.namespace}"
+        ) from error
+    return None
+
+
 class Owners:
-    """The objects that created pods, and the owners above them; each kind is listed once."""
+    """The objects that created pods, and the owners above them; each kind is listed once.
+
+    `unread` has the apiVersion and kind of objects that may not be listed.
+    """
 
     def __init__(self) -> None:
         self._direct: dict[str, Object] = {}
         self._above: dict[str, Mapping[str, Any] | None] = {}
-        self._unread: set[tuple[str, str]] = set()
+        self.unread: dict[tuple[str, str], None] = {}
 
     @classmethod
     async def of(
@@ -54,26 +108,21 @@ class Owners:
         client: Client,
         discovery: Discovery,
         namespace: str,
-        listed: Sequence[ListedPod],
-        unknown: list[str],
+        owners: Iterable[Mapping[str, Any]],
+        *,
+        below: object = None,
     ) -> Owners:
-        """Read them, kind by kind and upwards; kinds that may not be listed are `unknown`."""
+        """Read these owners, kind by kind and upwards, up to the one with the uid `below`."""
         found = cls()
-        wanted = {str(each.owner.get("uid")): each.owner for each in listed if each.owner}
-        direct = True
-        for _ in range(_LONGEST_CHAIN):
-            kinds = {
-                (str(each.get("apiVersion")), str(each.get("kind")))
-                for each in wanted.values()
-                if is_named(each)
-            }
+        wanted = {str(each.get("uid")): each for each in owners}
+        for depth in range(_LONGEST_CHAIN):
+            wanted.pop(str(below), None)
             above: dict[str, Mapping[str, Any]] = {}
-            for kind in sorted(kinds):
+            for kind in sorted({_kind_of(each) for each in wanted.values() if _is_named(each)}):
                 above |= await found._read(
-                    client, discovery, kind, namespace, wanted, unknown, direct=direct
+                    client, discovery, kind, namespace, wanted, direct=not depth
                 )
             wanted = {uid: owner for uid, owner in above.items() if uid not in found._above}
-            direct = False
             if not wanted:
                 break
         return found
@@ -85,7 +134,6 @@ class Owners:
         kind: tuple[str, str],
         namespace: str,
         wanted: Mapping[str, Mapping[str, Any]],
-        unknown: list[str],
         *,
         direct: bool,
     ) -> dict[str, Mapping[str, Any]]:
@@ -106,19 +154,12 @@ class Owners:
                 if upper is not None:
                     above[str(upper.get("uid"))] = upper
 
-            await client.list(served.path(namespace), keep)
+            with PassOver(HTTPStatus.NOT_FOUND):
+                await client.list(served.path(namespace), keep)
         except ClusterError as error:
-            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+            if error.status != HTTPStatus.FORBIDDEN:
                 raise
-            if error.status == HTTPStatus.FORBIDDEN:
-                self._unread.add(kind)
-                where = f"in {namespace}" if namespace else "in all namespaces"
-                scope = f"-n {namespace}" if namespace else "-A"
-                unknown.append(
-                    f"you may not list {kind[1]} objects {where}: whether their pods would be "
-                    f"placed otherwise is unknown; kubectl auth can-i list {kind[1].lower()} "
-                    f"{scope}"
-                )
+            self.unread[kind] = None
         return above
 
     def maker(self, listed: ListedPod) -> Object | None:
@@ -132,15 +173,52 @@ class Owners:
 
     def is_unread(self, listed: ListedPod) -> bool:
         """Return whether the pod's owner is of a kind that may not be listed."""
-        owner = listed.owner or {}
-        return (str(owner.get("apiVersion")), str(owner.get("kind"))) in self._unread
+        return _kind_of(listed.owner or {}) in self.unread
+
+    def chain(self, owner: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
+        """Yield an owner, and all known owners above it."""
+        for _ in range(_LONGEST_CHAIN + 1):
+            if owner is None:
+                return
+            yield owner
+            owner = self._above.get(str(owner.get("uid")))
 
     def top(self, listed: ListedPod, pod: Object) -> Owner:
         """Return the last owner of the chain that is known."""
-        owner, chain = listed.owner, 0
-        if owner is None:
+        chain = list(self.chain(listed.owner))
+        if not chain:
             return Owner("", "Pod", pod.name)
-        while (upper := self._above.get(str(owner.get("uid")))) and chain < _LONGEST_CHAIN:
-            owner, chain = upper, chain + 1
-        group = str(owner.get("apiVersion")).rpartition("/")[0]
-        return Owner(group, str(owner.get("kind")), str(owner.get("name")))
+        version, kind = _kind_of(chain[-1])
+        return Owner(version.rpartition("/")[0], kind, str(chain[-1].get("name")))
+
+
+async def pods_of(
+    client: Client, discovery: Discovery, source: Object, notes: list[str]
+) -> list[Object]:
+    """Return the live pods of an object, created by it or by objects that it created; sorted by
+    name.
+
+    They are found by their owners and the owners of these, of any kind. Leaves out pods that have
+    ended or are being deleted. Kinds that may not be listed are added to `notes`. Raises
+    ClusterError.
+    """
+    served = await discovery.by_word("pods")
+    listed = await client.list(
+        served.path(source.namespace),
+        lambda pod: as_object(served, pod) if controller_of(pod["metadata"]) else None,
+    )
+    pods = [pod for pod in listed.items if pod is not None and not is_over(pod.value)]
+    owners = [owner for pod in pods if (owner := controller_of(pod.metadata))]
+    uid = source.metadata.get("uid")
+    found = await Owners.of(client, discovery, source.namespace, owners, below=uid)
+    notes += [
+        f"you may not list {kind} objects in {source.namespace}, so it is unknown whether their "
+        f"pods belong to {source.title}"
+        for _, kind in found.unread
+    ]
+    made = [
+        pod
+        for pod, owner in zip(pods, owners, strict=True)
+        if any(each.get("uid") == uid for each in found.chain(owner))
+    ]
+    return sorted(made, key=lambda pod: pod.name)

@@ -13,20 +13,16 @@ from webhook.admission.prospects import Prospects
 from webhook.cli.cluster_surroundings import read_world
 from webhook.cli.decisions import unlisted_classes
 from webhook.cli.live.live_answers import Reader, is_of_daemon_set, made_by, node_list, policy_set
-from webhook.cli.live.live_objects import (
-    Discovery,
-    as_object,
-    controller_of,
-)
-from webhook.cli.live.live_pods import State, compare_pod
+from webhook.cli.live.live_objects import Discovery, as_object
+from webhook.cli.live.live_pods import Difference, LivePod, State, compare_pod
 from webhook.cli.live.missing_stamp import sending_notes
-from webhook.cli.live.pod_owners import ListedPod, Owner, Owners
+from webhook.cli.live.pod_owners import ListedPod, Owner, Owners, controller_of
 from webhook.cli.live.pod_stamp import read_stamp
 from webhook.cli.live.served_policies import not_served
 from webhook.cli.offline import unknown_labels
-from webhook.cli.options import CLUSTER
-from webhook.errors import ClusterError, InvalidPod
-from webhook.evaluation.sending import nothing_sent
+from webhook.cli.options import CLUSTER, Where
+from webhook.errors import ClusterError, InvalidPod, PassOver
+from webhook.evaluation.sending import Unsent, nothing_sent
 from webhook.evaluation.world import labels_of
 from webhook.identity import identify
 from webhook.placement.node_groups import NodeGroups
@@ -36,10 +32,7 @@ from webhook.workloads.stored_pod import is_over
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.cli.live.live_pods import Difference, LivePod
-    from webhook.cli.options import Where
     from webhook.evaluation.replicas import Replicas
-    from webhook.evaluation.sending import Unsent
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
@@ -122,15 +115,26 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
         discovery = Discovery(client)
         unknown: list[str] = []
         nodes = await _nodes(client, search, unknown)
-        reader = await _reader(client, discovery, policies, search, nodes)
+        notes: list[str] = []
+        only = [search.namespace] if search.namespace else []
+        world = await read_world(client, policies, only, nodes, notes)
+        reader = Reader(client, discovery, world, notes)
     with progress.step("Reading pods"):
         listed, read = await _list_pods(client, discovery, search, reader, policies)
     with progress.step(f"Reading the owners of {len(listed):,} pods"):
-        owners = await Owners.of(client, discovery, search.namespace, listed, unknown)
+        direct = [each.owner for each in listed if each.owner]
+        owners = await Owners.of(client, discovery, search.namespace, direct)
+        within = search.namespace
+        where, scope = (f"in {within}", f"-n {within}") if within else ("in all namespaces", "-A")
+        unknown += [
+            f"you may not list {kind} objects {where}: whether their pods would be placed "
+            f"otherwise is unknown; kubectl auth can-i list {kind.lower()} {scope}"
+            for _, kind in owners.unread
+        ]
         if "otherwise" in search.kinds and any(is_of_daemon_set(each.owner) for each in listed):
             await reader.read_nodes()
     with progress.step(f"Deciding on {len(listed):,} pods"):
-        nothing = _nothing_sent(reader)
+        nothing = nothing_sent(reader.world.configuration)
         findings, hashes, decided, unjudged = _judge_all(
             listed, owners, reader, search, nodes, unknown, nothing
         )
@@ -160,39 +164,16 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
     )
 
 
-def _nothing_sent(reader: Reader) -> Unsent | None:
-    """Return why no pod at all is sent to the webhook today; None if some are, or if it is
-    unknown."""
-    configuration = reader.world.configuration
-    return None if configuration is None else nothing_sent(configuration)
-
-
 async def _nodes(client: Client, search: Search, unknown: list[str]) -> Sequence[Node] | None:
     if "no-node" not in search.kinds:
         return None
-    try:
+    with PassOver(HTTPStatus.FORBIDDEN):
         return await node_list(client, CLUSTER)
-    except ClusterError as error:
-        if error.status != HTTPStatus.FORBIDDEN:
-            raise
-        unknown.append(
-            "you may not list nodes: which pods no node admits is unknown; kubectl auth can-i "
-            "list nodes"
-        )
-        return None
-
-
-async def _reader(
-    client: Client,
-    discovery: Discovery,
-    policies: PolicySet,
-    search: Search,
-    nodes: Sequence[Node] | None,
-) -> Reader:
-    only = [search.namespace] if search.namespace else []
-    notes: list[str] = []
-    world = await read_world(client, policies, only, nodes, notes)
-    return Reader(client, discovery, world, notes)
+    unknown.append(
+        "you may not list nodes: which pods no node admits is unknown; kubectl auth can-i list "
+        "nodes"
+    )
+    return None
 
 
 async def _list_pods(
@@ -276,11 +257,8 @@ def _judge_all(
             _finding(kind, live, owner, text)
             for kind, text in _findings(live, pod.value, reader, search, prospects)
         ]
-    return sorted(findings, key=_order), hashes, list(decided.values()), unjudged
-
-
-def _order(found: Finding) -> tuple[str, ...]:
-    return (found.namespace, str(found.owner), found.kind, found.name)
+    findings.sort(key=lambda each: (each.namespace, str(each.owner), each.kind, each.name))
+    return findings, hashes, list(decided.values()), unjudged
 
 
 def _finding(kind: Kind, live: LivePod, owner: Owner, text: str) -> Finding:

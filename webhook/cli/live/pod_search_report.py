@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.layout import table
-from webhook.cli.live.pod_search import KINDS
-from webhook.shortening import harmless, one_line, shortened
+from webhook.cli.live.pod_search import KINDS, Finding, Found, Kind
+from webhook.shortening import count_text, harmless, one_line, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.cli.live.pod_search import Finding, Found, Kind
 
 _HEADS: Final = ("NAMESPACE", "OWNER", "PODS", "FINDING", "NAMES AND REASON")
 _COUNTS: Final = {
@@ -25,30 +23,24 @@ _COUNTS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """Pods of one owner with the same finding and reason."""
-
-    first: Finding
-    names: list[str] = field(default_factory=list)
-
-
 def lines(found: Found) -> Iterator[str]:
     """Yield a row for each owner and reason, then the counts."""
-    rows = _rows(found)
+    rows: dict[tuple[object, ...], list[Finding]] = {}
+    for each in found.findings:
+        rows.setdefault((each.namespace, each.owner, each.kind, each.text), []).append(each)
     if rows:
         yield from table(
             [
                 [click.style(head, bold=True) for head in _HEADS],
                 *(
                     [
-                        one_line(row.first.namespace),
-                        one_line(str(row.first.owner)),
-                        str(len(row.names)),
-                        click.style(row.first.kind, fg="yellow"),
-                        one_line(f"{shortened(row.names)}: {row.first.text}"),
+                        one_line(first.namespace),
+                        one_line(str(first.owner)),
+                        str(1 + len(others)),
+                        click.style(first.kind, fg="yellow"),
+                        one_line(f"{shortened([p.name for p in (first, *others)])}: {first.text}"),
                     ]
-                    for row in rows
+                    for first, *others in rows.values()
                 ),
             ],
             0,
@@ -56,23 +48,19 @@ def lines(found: Found) -> Iterator[str]:
         yield ""
     for kind in KINDS:
         if kind in found.search.kinds and not _is_unknown(found, kind):
-            yield f"{_count(found, kind)} {_COUNTS[kind]}{_basis(found, kind)}"
+            count = count_text(found.count(kind), "pod")
+            basis = f" (of {len(found.nodes or ())} nodes)" if kind == "no-node" else ""
+            if kind == "otherwise":
+                basis = f" (policy set {found.policies.hash[:HASH_LENGTH]})"
+                if found.unjudged:
+                    count = f"{found.count(kind):,} of {found.judged:,} judged pods"
+            yield f"{count} {_COUNTS[kind]}{basis}"
     where = f"in {found.search.namespace}" if found.search.namespace else "in all namespaces"
-    live = "1 live pod" if found.read == 1 else f"{found.read:,} live pods"
-    yield f"Read {live} {where}, {found.of_runs:,} of them with a run or a stamp"
+    read = count_text(found.read, "live pod")
+    yield f"Read {read} {where}, {found.of_runs:,} of them with a run or a stamp"
     if found.unjudged:
-        yield f"{_pods(found.unjudged)} of these cannot be judged; stderr names the reasons"
-
-
-def _count(found: Found, kind: Kind) -> str:
-    count = found.count(kind)
-    if kind == "otherwise" and found.unjudged:
-        return f"{count:,} of {found.judged:,} judged pods"
-    return _pods(count)
-
-
-def _pods(count: int) -> str:
-    return "1 pod" if count == 1 else f"{count:,} pods"
+        unjudged = count_text(found.unjudged, "pod")
+        yield f"{unjudged} of these cannot be judged; stderr names the reasons"
 
 
 def _is_unknown(found: Found, kind: Kind) -> bool:
@@ -82,23 +70,9 @@ def _is_unknown(found: Found, kind: Kind) -> bool:
     return kind == "otherwise" and bool(found.unjudged) and not found.judged
 
 
-def _basis(found: Found, kind: str) -> str:
-    if kind == "otherwise":
-        return f" (policy set {found.policies.hash[:HASH_LENGTH]})"
-    return f" (of {len(found.nodes or ())} nodes)" if kind == "no-node" else ""
-
-
 def owner_lines(found: Found) -> Iterator[str]:
     """Yield each owner once: its namespace, and its name in the form that kubectl takes."""
     yield from dict.fromkeys(one_line(f"{each.namespace} {each.owner}") for each in found.findings)
-
-
-def _rows(found: Found) -> list[_Row]:
-    rows: dict[tuple[object, ...], _Row] = {}
-    for each in found.findings:
-        key = (each.namespace, each.owner, each.kind, each.text)
-        rows.setdefault(key, _Row(each)).names.append(each.name)
-    return list(rows.values())
 
 
 def document(found: Found) -> dict[str, Any]:

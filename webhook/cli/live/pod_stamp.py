@@ -127,7 +127,8 @@ def _text(
     """Return the source of the author's text, the text, and why the text is unknown."""
     if templates:
         title = templates[0].source.title
-        texts = [_placement(each) for each in likely_templates(templates, own.labels)]
+        likely = likely_templates(templates, own.labels)
+        texts = [pods.parse_pod(_whole(each.pod(0))) for each in likely]
         if all(each == texts[0] for each in texts):
             return f"the template of {title}", _with_values(texts[0], own), ""
         doubt = f"the pod's labels do not show which template of {title} it is from"
@@ -139,10 +140,6 @@ def _text(
         except (orjson.JSONDecodeError, InvalidPod):
             pass  # anybody may write there
     return _BY_STAMP, None, ""
-
-
-def _placement(template: PodTemplate) -> PodPlacement:
-    return pods.parse_pod(_whole(template.pod(0)))
 
 
 def _with_values(text: PodPlacement, own: PodPlacement) -> PodPlacement:

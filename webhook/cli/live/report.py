@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -10,20 +9,18 @@ import click
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli import explain_report
 from webhook.cli.explain_report import replicas_document
-from webhook.cli.layout import table
+from webhook.cli.layout import section, table
 from webhook.cli.live import focus as focusing
-from webhook.cli.live.live_objects import controller_of
-from webhook.cli.live.live_pods import LivePod
-from webhook.cli.live.missing_stamp import NO_RUN
+from webhook.cli.live.live_pods import Answers, Difference, LivePod, LiveWorkload, State
+from webhook.cli.live.missing_stamp import NO_RUN, Why
+from webhook.cli.live.pod_owners import controller_of
 from webhook.cli.live.value_text import both_fields
 from webhook.shortening import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from webhook.cli.live.focus import Focus, Row
-    from webhook.cli.live.live_pods import Answers, Difference, LiveWorkload, State
-    from webhook.cli.live.missing_stamp import Why
     from webhook.evaluation.replicas import Replicas
     from webhook.policy.policy_set import PolicySet
 
@@ -72,11 +69,16 @@ def _pod(live: LivePod, answers: Answers, focus: Focus) -> Iterator[str]:
         return
     yield f"{subject}: {_verdict(live)}"
     yield from table(_head(live), 2)
-    today = answers.policies.hash[:HASH_LENGTH]
-    yield from explain_report.section(_title(live, today), _stamp_lines(live, unstamped))
+    title = "When it was created"
+    if live.stamp:
+        then = live.stamp.set_hash
+        today = answers.policies.hash[:HASH_LENGTH]
+        same = "same as today" if then == today else "today's set differs"
+        title += f" (set {then}, {same})"
+    yield from section(title, _stamp_lines(live, unstamped))
     for title, rows in explain_report.sections(live.today, answers.policies):
-        yield from explain_report.section(f"Today: {title[0].lower()}{title[1:]}", rows)
-    yield from explain_report.section("Difference", list(_differences(live.differences)))
+        yield from section(f"Today: {title[0].lower()}{title[1:]}", rows)
+    yield from section("Difference", list(_differences(live.differences)))
     yield from explain_report.warning_lines(live.today.warnings)
 
 
@@ -108,14 +110,6 @@ def _head(live: LivePod) -> list[list[str]]:
     return rows
 
 
-def _title(live: LivePod, today: str) -> str:
-    if live.stamp is None:
-        return "When it was created"
-    then = live.stamp.set_hash
-    same = "same as today" if then == today else "today's set differs"
-    return f"When it was created (set {then}, {same})"
-
-
 def _stamp_lines(live: LivePod, unstamped: Why | None) -> list[list[str]]:
     stamp = live.stamp
     if stamp is None:
@@ -134,14 +128,12 @@ def _stamp_lines(live: LivePod, unstamped: Why | None) -> list[list[str]]:
     return rows or [["nothing", "no policy matched"]]
 
 
-def _differences(differences: Sequence[Difference]) -> Iterator[list[str]]:
+def _differences(differences: Sequence[Difference]) -> Iterator[Row]:
     for each in differences:
-        has, text = both_fields(each.field, each.has, each.would)
-        yield ["has", ", ".join(each.then), has]
-        would = click.style("would", fg="yellow")
-        yield [would, ", ".join(each.now), text]
-        for why in each.why:
-            yield ["why", "", why]
+        has, would = both_fields(each.field, each.has, each.would)
+        yield "has", ", ".join(each.then), has
+        yield click.style("would", fg="yellow"), ", ".join(each.now), would
+        yield from (("why", "", why) for why in each.why)
 
 
 def _workload_lines(found: LiveWorkload, answers: Answers, focus: Focus) -> Iterator[str]:
@@ -169,14 +161,13 @@ def _live(found: LiveWorkload, answers: Answers, focus: Focus) -> Iterator[str]:
         return
     same = sum(each.same for each in found.pods)
     yield f"{title}: {same} of {len(found.pods)} as new ones would be"
-    rows = [
-        (group.word, str(len(group.pods)), f"{shortened(group.names)}{group.detail}")
-        for group in grouped(found.pods, answers, focus)
-    ]
-    yield from _rows(rows)
+    yield from _rows(
+        (word, str(len(names)), f"{shortened(names)}{detail}")
+        for (word, detail), names in grouped(found.pods, answers, focus)
+    )
 
 
-def _rows(rows: Sequence[Row] | Iterator[Row]) -> Iterator[str]:
+def _rows(rows: Iterable[Row]) -> Iterator[str]:
     yield from table(
         [[click.style(word, fg=_COLOURS.get(word)), who, text] for word, who, text in rows], 2
     )
@@ -188,27 +179,15 @@ def _unstamped(live: LivePod, answers: Answers) -> Why | None:
     return answers.unstamped.get((live.pod.namespace, live.pod.name))
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Equal pods: a `word` for their state, and a `detail`."""
-
-    word: str
-    detail: str
-    pods: list[LivePod] = field(default_factory=list)
-
-    @property
-    def names(self) -> list[str]:
-        """Their names."""
-        return [each.pod.name for each in self.pods]
-
-
-def grouped(pods: Sequence[LivePod], answers: Answers, focus: Focus) -> list[Group]:
-    """Return the groups, the largest first."""
-    groups: dict[tuple[str, str], Group] = {}
+def grouped(
+    pods: Sequence[LivePod], answers: Answers, focus: Focus
+) -> list[tuple[tuple[str, str], list[str]]]:
+    """Return a word and a detail for each group of equal pods, and their names; the largest
+    first."""
+    groups: dict[tuple[str, str], list[str]] = {}
     for live in pods:
-        key = _describe_difference(live, answers, focus)
-        groups.setdefault(key, Group(*key)).pods.append(live)
-    return sorted(groups.values(), key=lambda each: -len(each.pods))
+        groups.setdefault(_describe_difference(live, answers, focus), []).append(live.pod.name)
+    return sorted(groups.items(), key=lambda each: -len(each[1]))
 
 
 def _describe_difference(live: LivePod, answers: Answers, focus: Focus) -> tuple[str, str]:
@@ -239,7 +218,7 @@ def _workload_document(found: LiveWorkload, answers: Answers, focus: Focus) -> d
         "object": found.source.title,
         "namespace": found.source.namespace,
         "same": found.same,
-        "today": [_today_document(each, answers, focus) for each in found.replicas],
+        "today": [replicas_document(each, answers.policies, focus) for each in found.replicas],
         "pods": [_pod_document(each, answers, focus) for each in found.pods],
     }
 
@@ -255,10 +234,6 @@ def _pod_document(live: LivePod, answers: Answers, focus: Focus) -> dict[str, An
         "unsure": [{"policy": policy, "field": field} for policy, field in live.origin.unsure],
         "stamp": live.stamp.whole if live.stamp else None,
         "unstamped": unstamped.reason if unstamped else None,
-        "today": _today_document(live.today, answers, focus),
+        "today": replicas_document(live.today, answers.policies, focus),
         "differences": [each._asdict() for each in differences],
     }
-
-
-def _today_document(replicas: Replicas, answers: Answers, focus: Focus) -> dict[str, Any]:
-    return replicas_document(replicas, answers.policies, focus)

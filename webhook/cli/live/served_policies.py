@@ -11,7 +11,8 @@ from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.live.missing_stamp import read_configuration
 from webhook.cli.policies.policies_in_force import Count, Served
 from webhook.controller.policies.replica_metrics import report_of
-from webhook.errors import ClusterError
+from webhook.errors import ClusterError, PassOver
+from webhook.installation.apply import get_object
 from webhook.installation.object_kinds import VALIDATING, key_of
 from webhook.kube.policy_objects import GROUP
 from webhook.kube.webhook_replicas import read_by_replica
@@ -87,14 +88,11 @@ async def _serves_files(client: Client) -> bool:
     """Return whether pods are sent to a webhook, and writes of policies are not."""
     if not await read_configuration(client):
         return False
-    try:
-        found = await client.get(key_of(VALIDATING, names.WEBHOOK_CONFIGURATION).path)
-    except ClusterError as error:
-        if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
-            return error.status == HTTPStatus.NOT_FOUND
-        raise
-    entries = found.get("webhooks") or ()
-    return not any(each.get("name") == validating.POLICIES for each in entries)
+    with PassOver(HTTPStatus.FORBIDDEN):
+        path = key_of(VALIDATING, names.WEBHOOK_CONFIGURATION).path
+        entries = (await get_object(client, path) or {}).get("webhooks") or ()
+        return not any(each.get("name") == validating.POLICIES for each in entries)
+    return False
 
 
 class ReplicaCounts(NamedTuple):
@@ -140,17 +138,11 @@ async def ask_replicas(client: Client) -> ReplicaCounts:
 async def _observed(client: Client, why: str) -> ReplicaCounts:
     """Return the sets that policies' statuses say replicas serve; `why` they were not asked."""
     path = f"{GROUP}/{names.PLACEMENT_POLICIES}"
-    try:
-        listed = await client.list(path, lambda one: one.get("status") or {})
-    except ClusterError as error:
-        if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
-            raise
-        return ReplicaCounts(None, None, note=why)
-    found = {
-        str(each["replica"]): str(each["hash"])
-        for status in listed.items
-        for each in status.get("servedHashes") or ()
-    }
+    found: dict[str, str] = {}
+    with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+        for status in (await client.list(path, lambda one: one.get("status") or {})).items:
+            for each in status.get("servedHashes") or ():
+                found[str(each["replica"])] = str(each["hash"])
     if not found:
         return ReplicaCounts(None, None, note=why)
     served = [Served(*each) for each in sorted(found.items())]

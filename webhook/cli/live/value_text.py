@@ -11,6 +11,7 @@ from webhook.placement.nodes import format_requirement
 from webhook.placement.pod import PREFERRED, REQUIRED
 from webhook.placement.settings import (
     ListSetting,
+    PlacementSetting,
     RequiredSetting,
     SpreadSetting,
     TolerationSetting,
@@ -21,7 +22,6 @@ from webhook.shortening import apart, cut
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import JsonObject, Term
 
 _MOST: Final = 200

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import click
 
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
-from webhook.cli.options import WhereType, client_of, cluster_options
+from webhook.cli.options import (
+    Kubeconfig,
+    Where,
+    cluster_options,
+    namespace_option,
+    policies_option,
+)
 from webhook.cli.output import output_option, print_notes, print_result
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from webhook.cli.options import Where
     from webhook.cli.policies.policies_in_force import PoliciesInForce
 
 
@@ -34,22 +36,12 @@ if TYPE_CHECKING:
     help="Show which set each replica of the webhook serves, and whether it is the "
     "cluster's current set.",
 )
-@click.option(
-    "--policies",
+@policies_option(
+    "A folder of policies, or a file, where the webhook serves files. Repeatable. Default: the "
+    "policies that are objects of the cluster.",
     "where",
-    multiple=True,
-    type=WhereType(folders=True),
-    metavar="PATH",
-    help="A folder of policies, or a file, where the webhook serves files. Repeatable. Default: "
-    "the policies that are objects of the cluster.",
 )
-@click.option(
-    "-n",
-    "--namespace",
-    default="",
-    metavar="NAME",
-    help="Read pods and workloads of this namespace only. Default: all of them.",
-)
+@namespace_option("Read pods and workloads of this namespace only. Default: all of them.")
 @cluster_options
 @output_option()
 @click.pass_context
@@ -61,8 +53,7 @@ def command(
     replicas: bool,
     where: tuple[Where, ...],
     namespace: str,
-    kubeconfig: Path | None,
-    context: str,
+    kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
     """List the policies in force, in order of precedence, and the pods that they match.
@@ -97,27 +88,14 @@ def command(
             f"give a policy's NAME together with --pods: `fairlead policies {name or 'NAME'} "
             "--pods` shows the pods that it matches"
         )
+    from webhook.cli.policies.reading import gather
+
     with errors_exit(UNKNOWN):
-        gathered = asyncio.run(
-            _gathered(where, namespace, kubeconfig, context, pods=not replicas, served=not name)
+        gathered = kubeconfig.ask(
+            lambda client: gather(client, where, namespace, pods=not replicas, served=not name)
         )
         code = _print_answer(gathered, name, output, never=never_matched, replicas=replicas)
     ctx.exit(code)
-
-
-async def _gathered(
-    where: tuple[Where, ...],
-    namespace: str,
-    kubeconfig: Path | None,
-    context: str,
-    *,
-    pods: bool,
-    served: bool,
-) -> PoliciesInForce:
-    from webhook.cli.policies.reading import gather
-
-    async with client_of(kubeconfig, context) as client:
-        return await gather(client, where, namespace, pods=pods, served=served)
 
 
 def _print_answer(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 EVERYWHERE = "everywhere"
 _ALL = "every pod of every run"
+_NO_RUN = "the pod belongs to no run any more"
 _LEADS = {
     "true": "only the pod that leads its run",
     "false": "only pods that do not lead their run",
@@ -224,11 +225,12 @@ def pods_of(gathered: PoliciesInForce, name: str) -> PodsOf:
     if name not in gathered.models and not stamped:
         problem = f"{name}: no such policy in {gathered.source}"
         raise NoSuchPolicy(problem, name, gathered.models)
+    gone = "" if name in gathered.models else "no policy with this name is in force any more"
     return PodsOf(
         name,
         [pod for pod in stamped if name in pod.matching],
         [
-            pod._replace(failed={name: _explain_missing(gathered, pod, name)})
+            pod._replace(failed={name: gone or pod.failed.get(name) or _NO_RUN})
             for pod in stamped
             if name not in pod.matching
         ],
@@ -237,9 +239,3 @@ def pods_of(gathered: PoliciesInForce, name: str) -> PodsOf:
         [each for each in gathered.templates if name in each.matching],
         name in gathered.models and where(gathered.models[name]) != EVERYWHERE,
     )
-
-
-def _explain_missing(gathered: PoliciesInForce, pod: LivePod, name: str) -> str:
-    if name not in gathered.models:
-        return "no policy with this name is in force any more"
-    return pod.failed.get(name) or "the pod belongs to no run any more"

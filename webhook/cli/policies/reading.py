@@ -6,10 +6,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
-from webhook.admission.engine import subject_of
 from webhook.cli.cluster_surroundings import read_world
 from webhook.cli.diff.comparison_input import Template as Maker
-from webhook.cli.diff.comparison_input import future_pods, owner_of, read_pods, relevant_pod
+from webhook.cli.diff.comparison_input import future_pods, owner_of, read_pods
 from webhook.cli.live import pod_stamp
 from webhook.cli.live.served_policies import (
     NotServed,
@@ -19,27 +18,21 @@ from webhook.cli.live.served_policies import (
     not_served,
 )
 from webhook.cli.offline import policy_files, unknown_values
-from webhook.cli.options import paths_of
-from webhook.cli.policies.policies_in_force import LivePod, PoliciesInForce, Template
-from webhook.errors import ClusterError, InvalidDocuments, InvalidPod
-from webhook.evaluation.result import answer_of
+from webhook.cli.options import Where, paths_of
+from webhook.cli.policies.policies_in_force import Count, LivePod, PoliciesInForce, Template
+from webhook.errors import InvalidDocuments, InvalidPod, PassOver
+from webhook.evaluation.result import answers
 from webhook.evaluation.sending import nothing_sent
 from webhook.installation.doctor.cluster_state import takes_policies_from_cluster
 from webhook.judgement.cluster_objects import Objects
-from webhook.placement import pod as pods
 from webhook.policy import policy_documents
 from webhook.policy.load import compiled
 from webhook.policy.model import PlacementPolicy
-from webhook.workloads.object import from_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from webhook.admission.arrival import Arrival
-    from webhook.admission.decision import Decision
-    from webhook.cli.options import Where
-    from webhook.cli.policies.policies_in_force import Count
-    from webhook.evaluation.world import World
+    from webhook.evaluation.world import Evaluation, World
     from webhook.kube.client import Client
     from webhook.placement.shapes import JsonObject
     from webhook.policy.kinds import PolicyDocument
@@ -78,7 +71,10 @@ async def gather(
     notes = [answers.note] if answers.note else []
     if not paths and read.policies is not None and answers.served is None:
         # If replicas answer, the result names the set of each.
-        notes += await _elsewhere(client, read.policies, answers)
+        try:
+            await not_served(client, read.policies, (), answers)
+        except NotServed as error:
+            notes.append(error.note)
     models = {
         each.model.name: each.model
         for each in read.documents.documents
@@ -102,15 +98,6 @@ async def gather(
         templates,
         notes,
     )
-
-
-async def _elsewhere(client: Client, policies: PolicySet, answers: ReplicaCounts) -> list[str]:
-    """Return a note if the webhook serves other policies, as far as its configuration shows."""
-    try:
-        await not_served(client, policies, (), answers)
-    except NotServed as error:
-        return [error.note]
-    return []
 
 
 async def _cluster(client: Client) -> _Set:
@@ -159,13 +146,10 @@ def _counts(
 
 async def _comparable(client: Client) -> bool:
     """Return whether the webhook reads its policies from the cluster, by its Deployment."""
-    try:
+    with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
         deployment = await client.get(_DEPLOYMENT)
-    except ClusterError as error:
-        if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
-            raise
-        return True
-    return takes_policies_from_cluster({names.WEBHOOK: deployment}, None)
+        return takes_policies_from_cluster({names.WEBHOOK: deployment}, None)
+    return True
 
 
 async def _touched(
@@ -173,24 +157,14 @@ async def _touched(
 ) -> tuple[Sequence[LivePod], Sequence[Template], Sequence[str]]:
     notes: list[str] = []
     world = await read_world(client, policies, [namespace] if namespace else [], None, notes)
-    found = await read_pods(client, namespace, world.namespaces)
+    found = await read_pods(client, namespace, world.namespaces, policies.sources)
     matcher = PolicyMatcher(world, [each.template for each in found.makers])
-    within = f"/namespaces/{namespace}" if namespace else ""
-    listed = await client.list(
-        f"/api/v1{within}/pods", lambda pod: _live(matcher, relevant_pod(pod, world.namespaces))
-    )
+    live = [pod for each in found.live if (pod := matcher.pod(each))]
     templates = [matcher.template(each) for each in found.makers if not each.live]
     notes += [*found.notes, *unknown_values(policies, future_pods(found.makers))]
-    configuration = world.configuration
-    if configuration is not None and (nothing := nothing_sent(configuration)):
+    if nothing := nothing_sent(world.configuration):
         notes.append(f"{nothing.reason}, so no policy is asked; {nothing.cure}")
-    return [pod for pod in listed.items if pod is not None], templates, notes
-
-
-def _live(matcher: PolicyMatcher, pod: dict[str, Any] | None) -> LivePod | None:
-    if pod is None:
-        return None
-    return matcher.pod(from_answer("v1", "Pod", pod))
+    return live, templates, notes
 
 
 class PolicyMatcher:
@@ -199,66 +173,50 @@ class PolicyMatcher:
     def __init__(self, world: World, templates: Iterable[PodTemplate] = ()) -> None:
         self._world = world
         self._led = {each.source.metadata.get("uid") for each in templates if each.led}
-        self._positions = {each.name: at for at, each in enumerate(world.policies.policies)}
 
     def pod(self, pod: Object) -> LivePod | None:
         """Return a live pod; None if it has no run and no policy was applied to it."""
         stamp = pod_stamp.read_stamp(pod)
         taken = tuple(stamp.policies) if stamp else ()
-        decided = self._decide(pod.value, pod.namespace, led=owner_of(pod) in self._led)
-        if decided is None:
+        found = self._evaluate(pod.value, pod.namespace, led=owner_of(pod) in self._led)
+        if found is None:
             return LivePod(pod.namespace, pod.name, taken, frozenset(), {}) if taken else None
-        if decided.decision.result == "not-sent":
-            failed = dict.fromkeys(taken, decided.decision.reason)
+        if found.decision.result == "not-sent":
+            failed = dict.fromkeys(taken, found.decision.reason)
             return LivePod(pod.namespace, pod.name, taken, frozenset(), failed)
-        exceptions = decided.decision.set_aside.by
+        exceptions = found.decision.set_aside.by
         excepted = {name: by.exception.name for by in exceptions for name in by.policies}
+        applying = _applying(found)
+        gone = [name for name in taken if name not in applying]
+        why = {each.name: each.why for each in answers(found)} if gone else {}
         failed = {
             name: f"set aside by the exception {excepted[name]}"
             if name in excepted
-            else self._explain(name, decided)
-            for name in taken
-            if name not in decided.applying
+            else why.get(name, "")
+            for name in gone
         }
-        return LivePod(pod.namespace, pod.name, taken, decided.applying, failed, excepted)
+        return LivePod(pod.namespace, pod.name, taken, applying, failed, excepted)
 
     def template(self, maker: Maker) -> Template:
         """Return an object that creates pods, and the policies that apply to some of them."""
-        found: set[str] = set()
         template = maker.template
-        for index, _ in template.sample():
-            decided = self._decide(template.pod(index), maker.namespace, led=template.led)
-            if decided is not None:
-                found |= decided.applying
-        return Template(maker.namespace, template.source.title, frozenset(found))
+        every = (
+            self._evaluate(template.pod(index), maker.namespace, led=template.led)
+            for index, _ in template.sample()
+        )
+        matching = frozenset(name for found in every if found for name in _applying(found))
+        return Template(maker.namespace, template.source.title, matching)
 
-    def _decide(self, pod: JsonObject, namespace: str, *, led: bool) -> _Decided | None:
-        """Return the decision on a pod; None if it has no run, or the API server would reject
-        it."""
+    def _evaluate(self, pod: JsonObject, namespace: str, *, led: bool) -> Evaluation | None:
+        """Return what happens to a pod; None if it has no run, or the API server rejects it."""
         try:
             found = self._world.evaluate(pod, namespace, led=led)
         except InvalidPod:
             return None
-        decision = found.decision
-        if decision.identity is None:
-            return None
-        audited = decision.audited.policies if decision.audited else ()
-        return _Decided(found.arrival, decision, frozenset((*decision.policies, *audited)))
-
-    def _explain(self, name: str, decided: _Decided) -> str:
-        """Return why the policy does not apply to the pod; empty for an unknown policy."""
-        arrival, decision = decided.arrival, decided.decision
-        at = self._positions.get(name)
-        if at is None or decision.identity is None:
-            return ""
-        own = pods.parse_pod(arrival.pod)
-        subject = subject_of(arrival, own, decision.identity, self._world.policies)
-        return answer_of(at, decision, arrival, subject, self._world.policies).why
+        return found if found.decision.identity else None
 
 
-class _Decided(NamedTuple):
-    """The decision on a pod. `applying` are the policies that apply, also those under Audit."""
-
-    arrival: Arrival
-    decision: Decision
-    applying: frozenset[str]
+def _applying(found: Evaluation) -> frozenset[str]:
+    """Return the policies that apply to the pod, also those under Audit."""
+    audited = found.decision.audited
+    return frozenset((*found.decision.policies, *(audited.policies if audited else ())))

@@ -9,13 +9,20 @@ import click
 
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.layout import table
-from webhook.cli.policies.policies_in_force import known_since, policy_rows, skew_of
-from webhook.shortening import shortened
+from webhook.cli.policies.policies_in_force import (
+    LivePod,
+    PodsOf,
+    PoliciesInForce,
+    Row,
+    known_since,
+    policy_rows,
+    skew_of,
+)
+from webhook.shortening import count_text, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from webhook.cli.policies.policies_in_force import LivePod, PodsOf, PoliciesInForce, Row
 
 # Live pods are those that are there now; decided ones were counted as they came.
 _HEAD: Final = [
@@ -48,9 +55,9 @@ def never(gathered: PoliciesInForce) -> Iterator[str]:
     known = known_since(every)
     text = f"since {known}" if known else "but earlier matches are unknown"
     if not found:
-        yield f"{_counted(len(every))}: each matched something, {text}"
+        yield f"{count_text(len(every), 'policy')}: each matched something, {text}"
         return
-    yield f"{len(found)} of {_counted(len(every))} never matched a known pod, {text}:"
+    yield f"{len(found)} of {count_text(len(every), 'policy')} never matched a known pod, {text}:"
     yield ""
     yield from _table(found)
 
@@ -63,20 +70,16 @@ def pods(found: PodsOf) -> Iterator[str]:
         + f"would apply today: {len(found.both) + len(found.would)}; "
         + f"workloads: {len(found.templates)}"
     )
-    rows = [
-        *_by_namespace("touches", [(pod.namespace, pod.name, "") for pod in found.both]),
-        *_by_namespace(
-            "no more",
-            [(pod.namespace, pod.name, pod.failed[found.name]) for pod in found.no_more],
+    words: dict[str, Iterable[tuple[str, str, str]]] = {
+        "touches": ((pod.namespace, pod.name, "") for pod in found.both),
+        "no more": ((pod.namespace, pod.name, pod.failed[found.name]) for pod in found.no_more),
+        "would": ((pod.namespace, pod.name, "") for pod in found.would),
+        "excepted": (
+            (pod.namespace, pod.name, f"by {pod.excepted[found.name]}") for pod in found.excepted
         ),
-        *_by_namespace("would", [(pod.namespace, pod.name, "") for pod in found.would]),
-        *_by_namespace(
-            "excepted",
-            [(pod.namespace, pod.name, f"by {pod.excepted[found.name]}") for pod in found.excepted],
-        ),
-        *_by_namespace("workload", [(one.namespace, one.title, "") for one in found.templates]),
-    ]
-    yield from table(rows, 2)
+        "workload": ((one.namespace, one.title, "") for one in found.templates),
+    }
+    yield from table([row for word, rows in words.items() for row in _by_namespace(word, rows)], 2)
     if found.would:
         yield ""
         yield "would: it was not applied when they were created; fairlead explain pod NAME says why"
@@ -144,10 +147,8 @@ def _set_line(gathered: PoliciesInForce) -> str:
     if policies is None:
         return f"{gathered.source}: no set"
     classes = len(policies.classes)
-    kinds = "1 class" if classes == 1 else f"{classes} classes"
-    return (
-        f"set {_hash(gathered)} of {gathered.source}: {_counted(len(policies.policies))}, {kinds}"
-    )
+    kinds = f"{count_text(len(policies.policies), 'policy')}, {count_text(classes, 'class')}"
+    return f"set {_hash(gathered)} of {gathered.source}: {kinds}"
 
 
 def _served(gathered: PoliciesInForce) -> str:
@@ -155,7 +156,7 @@ def _served(gathered: PoliciesInForce) -> str:
     if found is None:
         return "what the replicas serve is not known"
     count = len(found.hashes)
-    replicas_ = "1 replica" if count == 1 else f"{count} replicas"
+    replicas_ = count_text(count, "replica")
     if found.same:
         return f"{replicas_} of the webhook serve{'s' if count == 1 else ''} it"
     another = "which serves another set" if count == 1 else "some of which serve another set"
@@ -165,10 +166,6 @@ def _served(gathered: PoliciesInForce) -> str:
 
 def _hash(gathered: PoliciesInForce) -> str:
     return gathered.policies.hash[:HASH_LENGTH] if gathered.policies else "none"
-
-
-def _counted(count: int) -> str:
-    return "1 policy" if count == 1 else f"{count} policies"
 
 
 def _by_namespace(word: str, found: Iterable[tuple[str, str, str]]) -> Iterator[list[str]]:
@@ -205,22 +202,25 @@ def served_document(gathered: PoliciesInForce) -> dict[str, Any]:
 
 
 def pods_document(found: PodsOf) -> dict[str, Any]:
-    """Return the pods_document and workloads of one policy."""
+    """Return the pods and workloads of one policy."""
+
+    def documents(pods: Sequence[LivePod]) -> list[dict[str, Any]]:
+        return [
+            {
+                "namespace": pod.namespace,
+                "name": pod.name,
+                "why": pod.failed.get(found.name) or pod.excepted.get(found.name),
+            }
+            for pod in pods
+        ]
+
     return {
         "policy": found.name,
-        "touches": [_pod(each, found.name) for each in found.both],
-        "noMore": [_pod(each, found.name) for each in found.no_more],
-        "would": [_pod(each, found.name) for each in found.would],
-        "excepted": [_pod(each, found.name) for each in found.excepted],
+        "touches": documents(found.both),
+        "noMore": documents(found.no_more),
+        "would": documents(found.would),
+        "excepted": documents(found.excepted),
         "workloads": [
             {"namespace": each.namespace, "object": each.title} for each in found.templates
         ],
-    }
-
-
-def _pod(pod: LivePod, name: str) -> dict[str, Any]:
-    return {
-        "namespace": pod.namespace,
-        "name": pod.name,
-        "why": pod.failed.get(name) or pod.excepted.get(name),
     }

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from webhook.cli.exit_codes import FAILED
+from webhook.cli.layout import finding_text
 from webhook.cli.output import output_option, print_notes, print_result
-from webhook.errors import UnreadableInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.convert.polyaxon import ConversionOptions, Converted
-    from webhook.policy.findings import Finding
 
 _FILES = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=False)
-_MARK: Final = "warning:"
 
 
 @click.command("convert")
@@ -94,7 +91,7 @@ def command(
     wanted = _conversion_options(name, image, params)
     result = _convert(filenames if component is None else (*filenames, component), wanted)
     for finding in result.findings:
-        click.echo(_line(finding), err=True)
+        click.echo(finding_text(finding), err=True)
     found = result.document
     print_notes([result.note] if result.note else [])
     if found is None or (strict and (result.warnings or result.note)):
@@ -117,29 +114,14 @@ def _conversion_options(name: str, image: str, params: Sequence[str]) -> Convers
 
 def _convert(paths: Sequence[Path], asked: ConversionOptions) -> Converted:
     """Return what becomes of the files. Raises UnreadableInput with all that cannot be read."""
+    from webhook.cli.objects import STDIN, read_files
     from webhook.convert.engines import convert_object, is_engine_object
     from webhook.convert.polyaxon import convert
 
-    files: dict[str, bytes] = {}
-    problems: list[str] = []
-    for path in paths:
-        try:
-            content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-            files[str(path)] = content
-        except OSError as error:
-            problems.append(f"{path}: {error.strerror}")
-    if problems:
-        raise UnreadableInput(problems)
+    # Polyaxon's names come from those of files: `-` gives none.
+    files = {"-" if name == STDIN else name: text for name, text in read_files(paths).items()}
     if is_engine_object(files):
         if asked.image or asked.params:
             raise click.UsageError("--image and --param are for Polyaxonfiles; edit the object")
         return convert_object(files, asked.name)
     return convert(files, asked)
-
-
-def _line(finding: Finding) -> str:
-    place = f"{finding.file}:{finding.line}:{finding.column}:"
-    rest = str(finding).removeprefix(place)
-    if finding.severity == "warning":
-        rest = rest.replace(_MARK, click.style(_MARK, fg="yellow", bold=True), 1)
-    return click.style(place, bold=True) + rest

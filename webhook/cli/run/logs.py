@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from contextlib import aclosing
@@ -12,9 +11,6 @@ import click
 
 from webhook.cli.exit_codes import FAILED, INTERRUPTED
 from webhook.cli.run.cluster import (
-    NoSuchRun,
-    Target,
-    connected,
     fetch_run,
     pods_path,
     target_options,
@@ -22,8 +18,8 @@ from webhook.cli.run.cluster import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
+    from webhook.cli.options import Kubeconfig
     from webhook.cli.run.log_reading import LogSelection, Source
     from webhook.kube.client import Client
     from webhook.run.model import RunStatus
@@ -60,8 +56,7 @@ def command(
     ctx: click.Context,
     name: str,
     namespace: str,
-    kubeconfig: Path | None,
-    context: str,
+    kubeconfig: Kubeconfig,
     role: str | None,
     index: int | None,
     container: str,
@@ -88,10 +83,12 @@ def command(
     """
     from webhook.cli.run.log_reading import LogSelection
 
-    target = Target(kubeconfig, context, namespace)
+    within = namespace or kubeconfig.namespace()
     wanted = LogSelection(role, index, container)
     try:
-        fine = asyncio.run(_print(target, name, wanted, follow=follow, tail=tail))
+        fine = kubeconfig.ask(
+            lambda client: _print(client, within, name, wanted, follow=follow, tail=tail)
+        )
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     if not fine:
@@ -99,7 +96,13 @@ def command(
 
 
 async def _print(
-    target: Target, name: str, wanted: LogSelection, *, follow: bool, tail: int | None
+    client: Client,
+    namespace: str,
+    name: str,
+    wanted: LogSelection,
+    *,
+    follow: bool,
+    tail: int | None,
 ) -> bool:
     """Print the logs; whether every one could be read, and there was one."""
     from webhook.cli.run.log_reading import (
@@ -112,41 +115,40 @@ async def _print(
     from webhook.errors import FairleadError
     from webhook.run.model import RunStatus
 
-    async with connected(target) as (client, namespace):
-        run = await fetch_run(client, namespace, name)
-        status = RunStatus.model_validate(run.get("status") or {})
-        check_selection(run, status, wanted)
-        found = await _sources(client, namespace, run, wanted)
-        missing = list(without_pods(status, found, wanted))
-        for replicas, why in missing:
-            click.echo(f"{replicas}: {why}", err=True)
-        if follow and len(found) > FOLLOWED:
-            raise FairleadError(
-                f"run {name}: {len(found)} logs are too many to follow, {FOLLOWED} can be at a"
-                " time: choose some by --role and --index, or leave --follow"
-            )
-        if not found and not follow:
-            if not missing:
-                click.echo(f"run {name}: there are no pods yet", err=True)
-            return False
+    run = await fetch_run(client, namespace, name)
+    status = RunStatus.model_validate(run.get("status") or {})
+    check_selection(run, status, wanted)
+    found = await _sources(client, namespace, run, wanted)
+    missing = list(without_pods(status, found, wanted))
+    for replicas, why in missing:
+        click.echo(f"{replicas}: {why}", err=True)
+    if follow and len(found) > FOLLOWED:
+        raise FairleadError(
+            f"run {name}: {len(found)} logs are too many to follow, {FOLLOWED} can be at a"
+            " time: choose some by --role and --index, or leave --follow"
+        )
+    if not found and not follow:
+        if not missing:
+            click.echo(f"run {name}: there are no pods yet", err=True)
+        return False
 
-        async def look() -> tuple[list[Source], bool]:
-            return await _now(client, namespace, run, wanted)
+    async def look() -> tuple[list[Source], bool]:
+        return await _now(client, namespace, run, wanted)
 
-        names = [*(source.name for source in found), *_names(status, wanted)]
-        prefixes = Prefixes(names, coloured=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
-        reader = LogReader(client, namespace, tail)
-        fine = True
-        async with aclosing(reader.follow(look) if follow else reader.read(found)) as pieces:
-            async for piece in pieces:
-                if piece.lines:
-                    # The lines' own colours are theirs, wherever they go.
-                    text = prefixes.prefixed(piece.source.name, piece.lines)
-                    click.echo(text, nl=False, color=True)
-                if piece.problem:
-                    click.echo(f"{piece.source.name}: {piece.problem}", err=True)
-                    fine = fine and not piece.failed
-        return fine
+    names = [*(source.name for source in found), *_names(status, wanted)]
+    prefixes = Prefixes(names, coloured=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    reader = LogReader(client, namespace, tail)
+    fine = True
+    async with aclosing(reader.follow(look) if follow else reader.read(found)) as pieces:
+        async for piece in pieces:
+            if piece.lines:
+                # The lines' own colours are theirs, wherever they go.
+                text = prefixes.prefixed(piece.source.name, piece.lines)
+                click.echo(text, nl=False, color=True)
+            if piece.problem:
+                click.echo(f"{piece.source.name}: {piece.problem}", err=True)
+                fine = fine and not piece.failed
+    return fine
 
 
 async def _sources(
@@ -168,10 +170,12 @@ async def _now(
 ) -> tuple[list[Source], bool]:
     """Return the logs there are now, and whether no more will come: the run has ended, or is
     gone."""
+    from webhook.cli.live.live_objects import NoSuchObject
+
     try:
         # First the run: a pod that ended before it is in the list then.
         current = await fetch_run(client, namespace, run["metadata"]["name"])
-    except NoSuchRun:
+    except NoSuchObject:
         return [], True
     gone = current["metadata"]["uid"] != run["metadata"]["uid"]
     phase = (current.get("status") or {}).get("phase")

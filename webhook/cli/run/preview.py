@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from webhook.cli.dry_run import HELP, server_of
 from webhook.cli.exit_codes import FAILED
-from webhook.cli.options import HISTORY, OfflinePath, cluster_options, history_of
+from webhook.cli.options import (
+    HISTORY,
+    Kubeconfig,
+    OfflinePath,
+    cluster_options,
+    filenames_option,
+    history_of,
+    namespace_option,
+    policies_option,
+)
 from webhook.cli.output import output_option, print_notes, print_result, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
+    from pathlib import Path
 
     from webhook.cli.run.preview_report import Group
     from webhook.cli.run.run_files import Planned
     from webhook.evaluation.world import World
     from webhook.placement.nodes import Node
 
-_PATH = click.Path(exists=True, path_type=Path, allow_dash=True)
 _POLICIES = OfflinePath(
     "name a folder or a file of policies, or use the cluster's: fairlead explain -f PATH "
     "--policies cluster",
@@ -36,33 +44,13 @@ _NODES = OfflinePath("name a file: kubectl get nodes -o yaml > nodes.yaml", fold
 
 
 @click.command("preview")
-@click.option(
-    "-f",
-    "--filename",
-    "filenames",
-    multiple=True,
-    required=True,
-    type=_PATH,
-    metavar="PATH",
-    help="Runs, YAML or JSON: a file, a folder with all in it, or - for standard input. "
-    "Repeatable.",
-)
-@click.option(
-    "--policies",
-    multiple=True,
-    type=_POLICIES,
-    metavar="PATH",
-    help="A folder of policies, or a file. Repeatable: all of them are one set. Without it the "
+@filenames_option
+@policies_option(
+    "A folder of policies, or a file. Repeatable: all of them are one set. Without it the "
     "pods are shown as the webhook would get them.",
+    kind=_POLICIES,
 )
-@click.option(
-    "-n",
-    "--namespace",
-    default="default",
-    show_default=True,
-    metavar="NAME",
-    help="The namespace of Runs without one.",
-)
+@namespace_option("The namespace of Runs without one.", "default")
 @click.option(
     "--namespaces",
     "namespaces_file",
@@ -105,8 +93,7 @@ def command(
     cluster_domain: str,
     history: Sequence[tuple[str, int, timedelta | None]],
     dry_run: str | None,
-    kubeconfig: Path | None,
-    context: str,
+    kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
     """Preview a Run's objects and placement, without a cluster.
@@ -138,7 +125,7 @@ def command(
     plans = read_plans(filenames, namespace, cluster_domain)
     print_notes(str(each) for planned in plans for each in planned.warnings)
     nodes = read_nodes(nodes_file) if nodes_file else None
-    server = server_of(kubeconfig, context) if dry_run else None
+    server = server_of(kubeconfig) if dry_run else None
     world = world_of(policies, namespaces_file, plans, nodes)
     world = replace(world, server=server, history=history_of(history))
     judged = bool(policies)
@@ -167,39 +154,30 @@ def world_of(
     nodes: Sequence[Node] | None,
 ) -> World:
     """Return what pods are evaluated by. Says what it does not know."""
-    from datetime import UTC, datetime
-
-    from webhook.admission.arrival import Cluster
-    from webhook.cli.objects import read_cluster_file
     from webhook.cli.offline import (
         first_pods,
         read_policies,
         unknown_labels,
         unknown_values,
+        unread_world,
+        with_given,
+        with_nodes,
     )
-    from webhook.evaluation.plugins import UNREAD
-    from webhook.evaluation.world import World
-    from webhook.placement.nodes import by_name
     from webhook.policy.load import load
 
-    file = read_cluster_file(namespaces_file) if namespaces_file else None
     policy_set = read_policies(policies) if policies else load({}).policies
-    known = file.namespaces if file else {}
+    world = with_nodes(with_given(unread_world(policy_set), [], namespaces_file), nodes)
     templates = [
         (planned.run.namespace, template)
         for planned in plans
         for template in planned.templates(policy_set.sources)
     ]
     if policies:
-        print_notes(unknown_labels(policy_set, templates, known, "--namespaces"))
+        print_notes(unknown_labels(policy_set, templates, world.namespaces, "--namespaces"))
         print_notes(unknown_values(policy_set, first_pods(each for _, each in templates)))
     else:
         print_notes(["without --policies, placement is what the Run itself requests"])
-    default = file.default_priority_class if file else None
-    now = datetime.now(UTC)
-    cluster = Cluster(default or "", node=by_name(nodes))
-    plugins = file.plugins if file else UNREAD
-    return World(policy_set, cluster, known, now, None, None, plugins, nodes, None, None)
+    return world
 
 
 def _rejected(shown: Sequence[tuple[Planned, Sequence[Group]]]) -> bool:

@@ -11,16 +11,16 @@ import click
 from webhook import names
 from webhook.cli.explain_report import field_rows, fields_title, reasons, warning_lines
 from webhook.cli.explanation import nodes_text, verdict
-from webhook.cli.layout import table
+from webhook.cli.layout import section, table
 from webhook.cli.live.value_text import placement_rows
 from webhook.cli.yaml_out import yaml_line
-from webhook.evaluation.replicas import evaluate_template
+from webhook.evaluation.replicas import Replicas, evaluate_template
 from webhook.evaluation.result import result_of
 from webhook.frameworks.framework import FILES, ReplicaEnv
 from webhook.run.backends.engine_pods import PodReader
 from webhook.run.backends.engines import find_engine
 from webhook.run.effective_settings import effective_settings, setting_rows, settings_document
-from webhook.shortening import apart
+from webhook.shortening import apart, count_text
 from webhook.sources.kind_model import UNKNOWN
 from webhook.workloads.template import ranges
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from webhook.admission.decision import Decision
     from webhook.cli.run.run_files import Planned
-    from webhook.evaluation.replicas import Replicas
     from webhook.evaluation.world import World
     from webhook.placement.shapes import JsonObject
     from webhook.run.pod_template_cache import PodTemplateCache
@@ -143,7 +142,7 @@ def lines(planned: Planned, groups: Sequence[Group]) -> Iterator[str]:
     framework = f" on {run.spec.framework}" if run.spec.framework else ""
     yield (
         click.style(f"Run/{run.name} in {run.namespace}: ", bold=True)
-        + f"{run.spec.kind}{framework}, {count} pod{'s' if count > 1 else ''}"
+        + f"{run.spec.kind}{framework}, {count_text(count, 'pod')}"
     )
     rows = setting_rows(effective_settings(run))
     yield from table([["from", planned.place], *rows, *_objects(planned)], 2)
@@ -195,14 +194,9 @@ def _group_lines(group: Group) -> Iterator[str]:
     outcome = verdict(group.replicas) if decision else "as the Run requests"
     yield "  " + click.style(f"{head}: ", bold=True) + outcome
     yield from table([*_rows(group)], 4)
-    sections = [("Environment", _environment(group))]
-    if decision and decision.trace:
-        sections.insert(0, (fields_title(decision), field_rows(decision.trace)))
-    for title, rows in sections:
-        if rows:
-            yield ""
-            yield "    " + click.style(title, bold=True)
-            yield from table(rows, 6)
+    if decision:
+        yield from section(fields_title(decision), field_rows(decision.trace), 4)
+    yield from section("Environment", _environment(group), 4)
     yield from (line and f"  {line}" for line in warning_lines(group.warnings))
 
 

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from webhook.cli.options import filenames_option, namespace_option
 from webhook.cli.output import output_option, print_notes, print_result
 
-_PATH = click.Path(exists=True, path_type=Path, allow_dash=True)
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @click.command("render")
-@click.option(
-    "-f",
-    "--filename",
-    "filenames",
-    multiple=True,
-    required=True,
-    type=_PATH,
-    metavar="PATH",
-    help="Runs, YAML or JSON: a file, a folder with all in it, or - for standard input. "
-    "Repeatable.",
-)
+@filenames_option
 @click.option(
     "--backend",
     "backend_name",
@@ -31,13 +23,7 @@ _PATH = click.Path(exists=True, path_type=Path, allow_dash=True)
     help="The engine: kubeflow (training operator, MPI operator), jobset, dask, trainer, "
     "kuberay, or spark.",
 )
-@click.option(
-    "-n",
-    "--namespace",
-    default="",
-    metavar="NAME",
-    help="The namespace of Runs without one.  [default: none is written]",
-)
+@namespace_option("The namespace of Runs without one.  [default: none is written]")
 @click.option(
     "--mpijob",
     type=click.Choice(("v2beta1", "v1")),

@@ -11,22 +11,21 @@ from pydantic import ValidationError
 
 from webhook import names
 from webhook.cli.run.cluster import fetch_run, pods_path
-from webhook.errors import ClusterError
+from webhook.errors import PassOver
 from webhook.frameworks.table import ROLES
-from webhook.run.backends.engine_pods import pod_reader
-from webhook.run.effective_settings import effective_settings, settings_document
+from webhook.installation.apply import get_object
+from webhook.run.backends.engine_pods import PodReader, pod_reader
+from webhook.run.effective_settings import EffectiveSetting, effective_settings, settings_document
 from webhook.run.model import Run, RunStatus
-from webhook.run.model.status import parse_intervals
+from webhook.run.model.status import RoleStatus, parse_intervals
 from webhook.run.progress import SHOULD_BE_TRUE
+from webhook.shortening import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from webhook.crd.conditions import Condition
     from webhook.kube.client import Client
-    from webhook.run.backends.engine_pods import PodReader
-    from webhook.run.effective_settings import EffectiveSetting
-    from webhook.run.model.status import RoleStatus
     from webhook.run.observed import OwnedPod
 
 # The parts of a pod that the report needs; a large run has many pods.
@@ -162,7 +161,7 @@ def _notes(pod: OwnedPod) -> Iterator[str]:
         # The scheduler's further sentences are about preemption.
         yield pod.unscheduled.partition(". ")[0]
     if pod.gates:
-        yield f"held back by {pod.gates} scheduling gate{'s' if pod.gates > 1 else ''}"
+        yield f"held back by {count_text(pod.gates, 'scheduling gate')}"
     if pod.waiting:
         reason, message = pod.waiting
         yield f"{reason}: {message}" if message else reason
@@ -170,7 +169,7 @@ def _notes(pod: OwnedPod) -> Iterator[str]:
         reason, message, _ = pod.disruption
         yield f"disrupted ({reason})" + (f": {message}" if message else "")
     if pod.restarts:
-        yield f"restarted {pod.restarts} time{'s' if pod.restarts > 1 else ''}"
+        yield f"restarted {count_text(pod.restarts, 'time')}"
     if pod.phase == "Failed":
         if pod.exit:
             why = f" ({pod.exit.reason})" if pod.exit.reason else ""
@@ -207,22 +206,13 @@ def summarize_labels(labels: Mapping[str, str]) -> NodeSummary:
 
 async def fetch_summaries(client: Client, nodes: Collection[str]) -> dict[str, NodeSummary]:
     """Return the facts of these nodes, without deleted ones; empty if nodes may not be read."""
-    try:
+    with PassOver(HTTPStatus.FORBIDDEN):
         if len(nodes) > _ONE_BY_ONE:
             listed = await client.list("/api/v1/nodes", _summarize)
             return {name: summary for name, summary in listed.items if name in nodes}
-        found: dict[str, NodeSummary] = {}
-        for name in sorted(nodes):
-            try:
-                found.update([_summarize(await client.get(f"/api/v1/nodes/{name}"))])
-            except ClusterError as error:
-                if error.status != HTTPStatus.NOT_FOUND:
-                    raise
-    except ClusterError as error:
-        if error.status != HTTPStatus.FORBIDDEN:
-            raise
-        return {}
-    return found
+        found = [await get_object(client, f"/api/v1/nodes/{name}") for name in sorted(nodes)]
+        return dict(_summarize(node) for node in found if node)
+    return {}
 
 
 def _summarize(node: Mapping[str, Any]) -> tuple[str, NodeSummary]:
@@ -277,7 +267,7 @@ class Report:
 async def fetch(client: Client, namespace: str, name: str) -> Report:
     """Ask the API server for the run, its pods and their nodes.
 
-    Raises ClusterError, and NoSuchRun if there is none of that name.
+    Raises ClusterError, and NoSuchObject if there is none of that name.
     """
     run = await fetch_run(client, namespace, name)
     pods = await client.list(

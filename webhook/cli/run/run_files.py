@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from webhook import names
 from webhook.cli.decisions import steps
+from webhook.cli.objects import count_kinds, read_files
 from webhook.errors import InvalidDocuments, InvalidRun, UnreadableInput
 from webhook.evaluation.templates import planned_templates
 from webhook.run import run_documents
-from webhook.run.backends.backend import notes
+from webhook.run.backends.backend import Backend, notes
 from webhook.run.backends.engine_object import delegated_object
 from webhook.run.backends.table import render_run
 from webhook.run.plan import Plan, plan
-from webhook.run.template_faults import delegated_faults, faults, written_faults
-from webhook.server.folder import read_folder
+from webhook.run.template_faults import delegated_faults, faults
 from webhook.workloads.object import Object
 from webhook.workloads.template_search import pod_templates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from webhook.placement.shapes import JsonObject
     from webhook.pod_schema.field_checks import Fault
     from webhook.policy.findings import Finding
-    from webhook.run.backends.backend import Backend
     from webhook.run.model import Run
+    from webhook.run.run_documents import Document
     from webhook.sources.table import SourceTable
     from webhook.workloads.template import PodTemplate
 
-_STDIN: Final = "-"
 # The API server gives each Run a uid, by which its pods are selected; a Run in a file has none.
 _NO_UID: Final = "00000000-0000-0000-0000-000000000000"
 
@@ -68,38 +65,27 @@ class Rendered:
     warnings: tuple[Finding, ...] = ()
 
 
+T = TypeVar("T", bound="Planned | Rendered")
+
+
 def read_plans(paths: Sequence[Path], namespace: str, cluster_domain: str) -> list[Planned]:
     """Return the Runs in files, folders and standard input (`-`), in order.
 
     `namespace` is for Runs without one. Raises UnreadableInput, also if there is no Run, and
     InvalidDocuments with every finding.
     """
-    found: list[Planned] = []
-    findings: list[Finding] = []
-    for document in _documents(paths, placeholders=True):
+
+    def make(document: Document) -> tuple[Planned, Iterable[Fault], Iterable[Finding]]:
         line, column = document.locate(())
         place = f"{document.file}:{line}:{column}"
         run = _placed(document.model, namespace)
-        try:
-            if run.spec.delegated:
-                planned, made = None, Object(place, delegated_object(run))
-                checked = [*_faults(document, delegated_faults(run))]
-            else:
-                planned, made = plan(run, cluster_domain=cluster_domain), None
-                checked = [*_faults(document, faults(planned))]
-        except InvalidRun as error:
-            wrong = [*_findings(document, error)]
-            known = {each.path for each in wrong}
-            more = _faults(document, written_faults(document.model))
-            findings += wrong + [each for each in more if each.path not in known]
-        else:
-            findings += [each for each in checked if each.severity == "error"]
-            warnings = [each for each in checked if each.severity == "warning"]
-            warnings += _placeholders(document)
-            found.append(Planned(place, run, planned, made, tuple(warnings)))
-    if any(each.severity == "error" for each in findings):
-        raise InvalidDocuments(sorted(findings))
-    return found
+        if run.spec.delegated:
+            made = Planned(place, run, None, Object(place, delegated_object(run)))
+            return made, delegated_faults(run), _placeholders(document)
+        planned = plan(run, cluster_domain=cluster_domain)
+        return Planned(place, run, planned), faults(planned), _placeholders(document)
+
+    return _read(_documents(paths, placeholders=True), make)
 
 
 def read_rendered(paths: Sequence[Path], backend: Backend, namespace: str) -> list[Rendered]:
@@ -107,33 +93,47 @@ def read_rendered(paths: Sequence[Path], backend: Backend, namespace: str) -> li
 
     `namespace` is for Runs without one; "" leaves it out. Raises as `read_plans`.
     """
-    found: list[Rendered] = []
-    findings: list[Finding] = []
-    for document in _documents(paths):
+
+    def make(document: Document) -> tuple[Rendered, Iterable[Fault], Iterable[Finding]]:
         run: Run = document.model
         if namespace and "namespace" not in run.metadata.model_fields_set:
             metadata = run.metadata.model_copy(update={"namespace": namespace})
             run = run.model_copy(update={"metadata": metadata})
-        checked = [*_faults(document, delegated_faults(run))]
+        manifests = tuple(render_run(run, backend))
+        kind = backend.kind(run)
+        differing = notes(run, kind) if kind else ()
+        more = (document.finding(path, note, "warning") for path, note in differing)
+        return Rendered(manifests), delegated_faults(run), more
+
+    return _read(_documents(paths), make)
+
+
+def _read(
+    documents: Iterable[Document],
+    make: Callable[[Document], tuple[T, Iterable[Fault], Iterable[Finding]]],
+) -> list[T]:
+    """Return what is made of the Runs, with its warnings. Raises InvalidDocuments."""
+    found: list[T] = []
+    findings: list[Finding] = []
+    for document in documents:
         try:
-            manifests = tuple(render_run(run, backend))
+            made, checked, more = make(document)
         except InvalidRun as error:
             wrong = [*_findings(document, error)]
             known = {each.path for each in wrong}
-            findings += wrong + [each for each in checked if each.path not in known]
-            continue
-        findings += [each for each in checked if each.severity == "error"]
-        kind = backend.kind(run)
-        differing = notes(run, kind) if kind else ()
-        warnings = [each for each in checked if each.severity == "warning"]
-        warnings += [document.finding(path, note, "warning") for path, note in differing]
-        found.append(Rendered(manifests, tuple(sorted(warnings))))
+            others = _faults(document, delegated_faults(document.model))
+            findings += wrong + [each for each in others if each.path not in known]
+        else:
+            own = [*_faults(document, checked)]
+            findings += [each for each in own if each.severity == "error"]
+            warnings = [*(each for each in own if each.severity == "warning"), *more]
+            found.append(replace(made, warnings=tuple(sorted(warnings))))
     if any(each.severity == "error" for each in findings):
         raise InvalidDocuments(sorted(findings))
     return found
 
 
-def _placeholders(document: run_documents.Document) -> Iterator[Finding]:
+def _placeholders(document: Document) -> Iterator[Finding]:
     """Report that the Run's name is a placeholder for a generated one."""
     name, prefix = document.model.name, document.model.metadata.generate_name
     if isinstance(prefix, str) and name == run_documents.placeholder_name(prefix):
@@ -145,28 +145,15 @@ def _placeholders(document: run_documents.Document) -> Iterator[Finding]:
         )
 
 
-def _documents(
-    paths: Sequence[Path], *, placeholders: bool = False
-) -> Sequence[run_documents.Document]:
-    runs = run_documents.read_runs(_contents(paths), placeholders=placeholders)
+def _documents(paths: Sequence[Path], *, placeholders: bool = False) -> Sequence[Document]:
+    runs = run_documents.read_runs(read_files(paths), placeholders=placeholders)
     documents = runs.sound()
     if not documents:
-        counts = Counter(each.kind for each in runs.foreign)
-        there = ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts.items())
         where = ", ".join(map(str, paths))
+        there = count_kinds(each.kind for each in runs.foreign)
         instead = f"only {there}" if there else "nothing"
         raise UnreadableInput([f"{where}: it has no Run, {instead}"])
     return documents
-
-
-def _contents(paths: Sequence[Path]) -> dict[str, bytes]:
-    files: dict[str, bytes] = {}
-    for path in paths:
-        if str(path) == _STDIN:
-            files["<stdin>"] = sys.stdin.buffer.read()
-        else:
-            files |= read_folder(path)
-    return files
 
 
 def _placed(run: Run, namespace: str) -> Run:
@@ -179,12 +166,12 @@ def _placed(run: Run, namespace: str) -> Run:
     return run.model_copy(update={"metadata": meta.model_copy(update=added)})
 
 
-def _findings(document: run_documents.Document, error: InvalidRun) -> Iterator[Finding]:
+def _findings(document: Document, error: InvalidRun) -> Iterator[Finding]:
     for problem in error.problems:
         path, _, what = problem.partition(": ")
         yield document.finding(tuple(steps(path)), what)
 
 
-def _faults(document: run_documents.Document, found: Iterable[Fault]) -> Iterator[Finding]:
+def _faults(document: Document, found: Iterable[Fault]) -> Iterator[Finding]:
     for each in found:
         yield document.finding(each.path, each.message, each.severity, at_key=each.at_key)

@@ -10,10 +10,11 @@ import click
 
 from webhook.cli.exit_codes import INTERRUPTED
 from webhook.cli.output import output_option, print_result
-from webhook.cli.run.cluster import Target, connected, target_options
+from webhook.cli.run.cluster import target_options
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from webhook.cli.options import Kubeconfig
+    from webhook.kube.client import Client
 
 # Seconds between two looks of --watch.
 PERIOD: Final = 2.0
@@ -36,8 +37,7 @@ PERIOD: Final = 2.0
 def command(
     name: str,
     namespace: str,
-    kubeconfig: Path | None,
-    context: str,
+    kubeconfig: Kubeconfig,
     everything: bool,
     watch: bool,
     output: str,
@@ -62,21 +62,15 @@ def command(
     """
     if watch and output == "json":
         raise click.UsageError("--watch prints text; for programs there is kubectl get run -w")
-    target = Target(kubeconfig, context, namespace)
-    try:
-        asyncio.run(_show(target, name, everything=everything, watch=watch, output=output))
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
-
-
-async def _show(target: Target, name: str, *, everything: bool, watch: bool, output: str) -> None:
     from datetime import UTC, datetime
 
     from webhook.cli.run import status_text
     from webhook.cli.run.report import fetch
 
-    async with connected(target) as (client, namespace):
-        report = await fetch(client, namespace, name)
+    within = namespace or kubeconfig.namespace()
+
+    async def show(client: Client) -> None:
+        report = await fetch(client, within, name)
 
         def lines() -> list[str]:
             return list(status_text.lines(report, datetime.now(UTC), everything=everything))
@@ -84,8 +78,13 @@ async def _show(target: Target, name: str, *, everything: bool, watch: bool, out
         print_result(output, json=report.document, text=lines)
         while watch and not report.ended:
             await asyncio.sleep(PERIOD)
-            before, report = report, await fetch(client, namespace, name)
+            before, report = report, await fetch(client, within, name)
             if report != before:
                 click.echo()
                 click.clear()
                 print_result(output, json=report.document, text=lines)
+
+    try:
+        kubeconfig.ask(show)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

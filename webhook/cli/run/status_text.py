@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from webhook import times
-from webhook.cli.layout import table, wrapped
+from webhook.cli.layout import section, table, wrapped
 from webhook.run.effective_settings import setting_rows
 from webhook.run.model.status import format_intervals
 from webhook.shortening import harmless, shortened
@@ -71,11 +71,8 @@ def lines(report: Report, now: datetime, *, everything: bool = False) -> Iterato
         ("Roles", _roles(report)),
         ("Replicas", _replicas(report.replicas, now, everything=everything)),
     )
-    for section, rows in sections:
-        if rows:
-            yield ""
-            yield "  " + click.style(section, bold=True)
-            yield from table(rows, 4)
+    for name, rows in sections:
+        yield from section(name, rows)
     yield from _incidents(report, now)
     yield from _last_failure(report, now)
 
@@ -106,13 +103,8 @@ def _head(report: Report, now: datetime) -> list[list[str]]:
         rows.append(["begun", _ago(status.start_time, now)])
     if status.completion_time:
         rows.append(["ended", _ago(status.completion_time, now)])
-    if status.restarts:
-        rows.append(["restarts", str(status.restarts)])
-    if status.disruptions:
-        rows.append(["disruptions", str(status.disruptions)])
-    if status.address:
-        rows.append(["address", status.address])
-    return rows
+    found = [(word, getattr(status, word)) for word in ("restarts", "disruptions", "address")]
+    return [*rows, *([word, str(value)] for word, value in found if value)]
 
 
 def _conditions(report: Report, now: datetime) -> list[list[str]]:
@@ -125,21 +117,7 @@ def _conditions(report: Report, now: datetime) -> list[list[str]]:
 
 def _roles(report: Report) -> list[list[str]]:
     rows = [
-        [
-            role,
-            *map(
-                str,
-                (
-                    counts.desired,
-                    counts.active,
-                    counts.ready,
-                    counts.succeeded,
-                    counts.failed,
-                    counts.restarts,
-                    counts.disruptions,
-                ),
-            ),
-        ]
+        [role, *(str(getattr(counts, word)) for word in _ROLE_HEAD[1:])]
         for role, counts in report.status.replicas.items()
     ]
     return [_headings(_ROLE_HEAD), *rows] if rows else []
@@ -148,8 +126,15 @@ def _roles(report: Report) -> list[list[str]]:
 def _replicas(replicas: Sequence[Replica], now: datetime, *, everything: bool) -> list[list[str]]:
     alone = everything or len(replicas) <= _FEW
     rows = [
-        [_names(group), _coloured(one.state), _nodes(group), one.pool, one.capacity, note]
-        for note, group in (_single if alone else _grouped)(replicas, now)
+        [
+            _names(group),
+            click.style(one.state, fg=_COLOURS.get(one.state)),
+            _nodes(group),
+            one.pool,
+            one.capacity,
+            _note(one, now),
+        ]
+        for group in ([[one] for one in replicas] if alone else _grouped(replicas, now))
         for one in group[:1]
     ]
     if not rows:
@@ -159,19 +144,13 @@ def _replicas(replicas: Sequence[Replica], now: datetime, *, everything: bool) -
     return [[row[n] for n in kept] for row in (_headings(_REPLICA_HEAD), *rows)]
 
 
-def _single(replicas: Iterable[Replica], now: datetime) -> Iterator[tuple[str, list[Replica]]]:
-    for one in replicas:
-        yield _note(one, now), [one]
-
-
-def _grouped(replicas: Iterable[Replica], now: datetime) -> Iterator[tuple[str, list[Replica]]]:
+def _grouped(replicas: Iterable[Replica], now: datetime) -> Iterator[list[Replica]]:
     """Replicas that differ in nothing but index and node, those that are not fine first."""
     groups: dict[tuple[str, ...], list[Replica]] = {}
     for one in replicas:
         alike = (_note(one, now), one.role, one.state, one.pool, one.capacity)
         groups.setdefault(alike, []).append(one)
-    for (note, *_), group in sorted(groups.items(), key=lambda item: item[1][0].fine):
-        yield note, group
+    yield from sorted(groups.values(), key=lambda group: group[0].fine)
 
 
 def _note(replica: Replica, now: datetime) -> str:
@@ -231,10 +210,6 @@ def _last_failure(report: Report, now: datetime) -> Iterator[str]:
 
 def _headings(names: Iterable[str]) -> list[str]:
     return [click.style(name, dim=True) for name in names]
-
-
-def _coloured(state: str) -> str:
-    return click.style(state, fg=_COLOURS.get(state))
 
 
 def _ago(since: str, now: datetime) -> str:
