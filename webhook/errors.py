@@ -104,17 +104,25 @@ class ClusterError(FairleadError):
 
 
 class PassOver:
-    """Ends its block without an error if the API server answers with one of these statuses."""
+    """Ends its block without an error if the API server answers with one of these statuses.
+
+    `status` is that answer's, or None.
+    """
 
     def __init__(self, *statuses: int) -> None:
         self._statuses = statuses
+        self.status: int | None = None
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> PassOver:
         """Begin the block."""
+        return self
 
     def __exit__(self, _: object, error: BaseException | None, trace: object) -> bool:
         """Return whether the error is passed over."""
-        return isinstance(error, ClusterError) and error.status in self._statuses
+        if not isinstance(error, ClusterError) or error.status not in self._statuses:
+            return False
+        self.status = error.status
+        return True
 
 
 class NotExported(FairleadError):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.cli.live.live_objects import Discovery, as_object
 from webhook.dns_names import is_subdomain
-from webhook.errors import ClusterError, FairleadError, PassOver
+from webhook.errors import FairleadError, PassOver
 from webhook.workloads.stored_pod import is_over
 
 if TYPE_CHECKING:
@@ -74,20 +74,17 @@ async def maker_of(client: Client, discovery: Discovery, pod: Object) -> Object 
         return None
     version, kind = _kind_of(owner)
     name = str(owner.get("name"))
-    try:
-        with PassOver(HTTPStatus.NOT_FOUND):
-            if served := await discovery.by_kind(version, kind):
-                found = as_object(served, await client.get(served.path(pod.namespace, name)))
-                # Another object may have the same name now.
-                return found if found.metadata.get("uid") == owner.get("uid") else None
-    except ClusterError as error:
-        if error.status != HTTPStatus.FORBIDDEN:
-            raise
+    with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN) as passed:
+        if served := await discovery.by_kind(version, kind):
+            found = as_object(served, await client.get(served.path(pod.namespace, name)))
+            # Another object may have the same name now.
+            return found if found.metadata.get("uid") == owner.get("uid") else None
+    if passed.status == HTTPStatus.FORBIDDEN:
         raise MakerUnreadable(
             f"you may not get {kind}/{name} in {pod.namespace}, which made {pod.title}: what "
             f"its author wrote is not known for sure; kubectl auth can-i get {kind.lower()} -n "
             f"{pod.namespace}"
-        ) from error
+        )
     return None
 
 
@@ -139,7 +136,7 @@ class Owners:
     ) -> dict[str, Mapping[str, Any]]:
         """Read the wanted objects of a kind; return their own owners by uid."""
         above: dict[str, Mapping[str, Any]] = {}
-        try:
+        with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN) as passed:
             served = await discovery.by_kind(*kind)
             if served is None or not served.namespaced:
                 return above
@@ -154,11 +151,8 @@ class Owners:
                 if upper is not None:
                     above[str(upper.get("uid"))] = upper
 
-            with PassOver(HTTPStatus.NOT_FOUND):
-                await client.list(served.path(namespace), keep)
-        except ClusterError as error:
-            if error.status != HTTPStatus.FORBIDDEN:
-                raise
+            await client.list(served.path(namespace), keep)
+        if passed.status == HTTPStatus.FORBIDDEN:
             self.unread[kind] = None
         return above
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -12,15 +11,15 @@ import click
 from webhook import names
 from webhook.cli.layout import table
 from webhook.cli.output import output_option, print_notes, print_result
-from webhook.cli.run.cluster import Target, connected, fetch_run, pods_path, target_options
-from webhook.errors import ClusterError
+from webhook.cli.run.cluster import fetch_run, pods_path, target_options
+from webhook.errors import PassOver
 from webhook.shortening import harmless
 from webhook.times import format_span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
+    from webhook.cli.options import Kubeconfig
     from webhook.controller.observed_state import ObservedState
     from webhook.kube.cache import Cache
     from webhook.kube.client import Client
@@ -59,8 +58,7 @@ class RunCost(NamedTuple):
 def command(
     name: str,
     namespace: str,
-    kubeconfig: Path | None,
-    context: str,
+    kubeconfig: Kubeconfig,
     all_namespaces: bool,
     output: str,
 ) -> None:
@@ -87,8 +85,8 @@ def command(
     """
     if all_namespaces and (name or namespace):
         raise click.UsageError("--all-namespaces excludes a name and --namespace")
-    target = Target(kubeconfig, context, namespace)
-    costs, notes = asyncio.run(_costs(target, name, everywhere=all_namespaces))
+    within = "" if all_namespaces else namespace or kubeconfig.namespace()
+    costs, notes = kubeconfig.ask(lambda client: _costs(client, within, name))
     print_result(
         output,
         json=lambda: {"runs": [each.document() for each in costs], "notes": notes},
@@ -128,33 +126,29 @@ def _lines(costs: Sequence[RunCost]) -> Iterator[str]:
             )
 
 
-async def _costs(target: Target, name: str, *, everywhere: bool) -> tuple[list[RunCost], list[str]]:
+async def _costs(client: Client, namespace: str, name: str) -> tuple[list[RunCost], list[str]]:
+    """Return the costs of a Run, or of all in the namespace or everywhere, and notes."""
     from webhook.controller.observed_state import ObservedState
 
     notes: list[str] = []
-    async with connected(target) as (client, namespace):
-        group = f"/apis/{names.API_VERSION}"
-        if name:
-            runs = [await fetch_run(client, namespace, name)]
-        else:
-            path = group if everywhere else f"{group}/namespaces/{namespace}"
-            runs = (await client.list(f"{path}/{names.RUNS}", lambda raw: raw)).items
-        known = ObservedState()
-        pods = "/api/v1/pods" if everywhere else pods_path(namespace)
-        query = {"labelSelector": names.RUN_UID}
-        await _fill(client, known.pods, pods, query)
-        for cache, path, what in (
-            (known.nodes.cache, "/api/v1/nodes", "nodes"),
-            (known.nodes.classes, f"{group}/{names.CAPACITY_CLASSES}", "capacity classes"),
-        ):
-            try:
-                await _fill(client, cache, path, {})
-            except ClusterError as error:
-                if error.status not in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND):
-                    raise
-                cache.replace({}, "0")
-                if error.status == HTTPStatus.FORBIDDEN:
-                    notes.append(f"you may not list {what}: the class of live pods is not known")
+    group = f"/apis/{names.API_VERSION}"
+    if name:
+        runs = [await fetch_run(client, namespace, name)]
+    else:
+        path = f"{group}/namespaces/{namespace}" if namespace else group
+        runs = (await client.list(f"{path}/{names.RUNS}", lambda raw: raw)).items
+    known = ObservedState()
+    pods = pods_path(namespace) if namespace else "/api/v1/pods"
+    await _fill(client, known.pods, pods, {"labelSelector": names.RUN_UID})
+    for cache, path, what in (
+        (known.nodes.cache, "/api/v1/nodes", "nodes"),
+        (known.nodes.classes, f"{group}/{names.CAPACITY_CLASSES}", "capacity classes"),
+    ):
+        cache.replace({}, "0")
+        with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN) as passed:
+            await _fill(client, cache, path, {})
+        if passed.status == HTTPStatus.FORBIDDEN:
+            notes.append(f"you may not list {what}: the class of live pods is not known")
     prices = {
         of: each.spec.relative_price
         for of, each in known.nodes.classes.items().items()
