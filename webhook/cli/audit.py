@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,9 +36,7 @@ _TITLES = ("NAMESPACE", "POLICY", "WOULD REJECT", "WOULD CHANGE", "THE SAME", "N
 )
 @cluster_options
 @output_option()
-@click.pass_context
 def command(
-    ctx: click.Context,
     metrics: tuple[Path, ...],
     kubeconfig: Kubeconfig,
     output: str,
@@ -82,8 +81,8 @@ def command(
         output, json=lambda: document(rows, counted=known), text=lambda: lines(rows, counted=known)
     )
     if any(row.rejects for row in rows):
-        ctx.exit(FAILED)
-    ctx.exit(UNKNOWN if counted is None or now is None else DONE)
+        sys.exit(FAILED)
+    sys.exit(UNKNOWN if counted is None or now is None else DONE)
 
 
 def _from_metrics(paths: Sequence[Path]) -> Iterator[Record]:

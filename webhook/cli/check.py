@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
@@ -28,9 +30,7 @@ from webhook.errors import ClusterError
 @click.option("--strict", is_flag=True, help="Fail for warnings, too.")
 @cluster_options
 @output_option("Output format.")
-@click.pass_context
 def command(
-    ctx: click.Context,
     paths: tuple[Where, ...],
     nodes: Where | None,
     strict: bool,
@@ -79,4 +79,4 @@ def command(
         json=lambda: check_report.document(checked),
         text=lambda: check_report.lines(checked),
     )
-    ctx.exit(FAILED if checked.errors or (strict and checked.warnings) else DONE)
+    sys.exit(FAILED if checked.errors or (strict and checked.warnings) else DONE)

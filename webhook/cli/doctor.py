@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -49,9 +50,7 @@ _INDENT: Final = 9
 )
 @cluster_options
 @output_option()
-@click.pass_context
 def command(
-    ctx: click.Context,
     namespaces: tuple[str, ...],
     checks: tuple[str, ...],
     kubeconfig: Kubeconfig,
@@ -102,7 +101,7 @@ def command(
     made = document(outcomes)
     print_result(output, json=lambda: made, text=lambda: lines(outcomes))
     unchecked = len(made["unknown"]) == len(outcomes)
-    ctx.exit(FAILED if made["errors"] else UNKNOWN if unchecked else DONE)
+    sys.exit(FAILED if made["errors"] else UNKNOWN if unchecked else DONE)
 
 
 def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:

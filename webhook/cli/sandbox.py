@@ -205,8 +205,7 @@ def down(name: str, output: str) -> None:
 
 @command.command(short_help="Show components and nodes.")
 @_shared
-@click.pass_context
-def status(context: click.Context, name: str, output: str) -> None:
+def status(name: str, output: str) -> None:
     """Show the sandbox's components, with process IDs and versions, and its nodes.
 
     \b
@@ -224,7 +223,7 @@ def status(context: click.Context, name: str, output: str) -> None:
 
     status = instances.status(name)
     print_result(output, json=status.document, text=lambda: _lines(status))
-    context.exit(DONE if status.state == "running" else FAILED)
+    sys.exit(DONE if status.state == "running" else FAILED)
 
 
 @command.command(short_help="Print the path of its kubeconfig.")

@@ -82,9 +82,7 @@ if TYPE_CHECKING:
     "Text for people, Markdown for a comment on a pull request (bounded), or JSON with every pod.",
     ("text", "markdown", "json"),
 )
-@click.pass_context
 def command(
-    ctx: click.Context,
     old: str,
     new: str,
     pods: tuple[Path, ...],
@@ -147,7 +145,7 @@ def command(
         text=lambda: report.lines(outcome),
         markdown=lambda: report.markdown(outcome),
     )
-    ctx.exit(FAILED if _fails(outcome.report, fail_on) else DONE)
+    sys.exit(FAILED if _fails(outcome.report, fail_on) else DONE)
 
 
 def _answer(question: Question, server: Server | None, history: History | None) -> Outcome:

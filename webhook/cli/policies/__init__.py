@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -44,9 +45,7 @@ if TYPE_CHECKING:
 @namespace_option("Read pods and workloads of this namespace only. Default: all of them.")
 @cluster_options
 @output_option()
-@click.pass_context
 def command(
-    ctx: click.Context,
     name: str,
     pods: bool,
     never_matched: bool,
@@ -95,7 +94,7 @@ def command(
             lambda client: gather(client, where, namespace, pods=not replicas, served=not name)
         )
         code = _print_answer(gathered, name, output, never=never_matched, replicas=replicas)
-    ctx.exit(code)
+    sys.exit(code)
 
 
 def _print_answer(

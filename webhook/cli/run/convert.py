@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,9 +52,7 @@ _FILES = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=False
 )
 @click.option("--strict", is_flag=True, help="Fail for warnings and notes, too.")
 @output_option("How to print the Run.", ("yaml", "json"))
-@click.pass_context
 def command(
-    context: click.Context,
     filenames: tuple[Path, ...],
     component: Path | None,
     name: str,
@@ -95,7 +94,7 @@ def command(
     found = result.document
     print_notes([result.note] if result.note else [])
     if found is None or (strict and (result.warnings or result.note)):
-        context.exit(FAILED)
+        sys.exit(FAILED)
     print_result(output, json=lambda: found, yaml=lambda: [found])
 
 

@@ -51,9 +51,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Only so many of the last lines of each log. Default: all.",
 )
-@click.pass_context
 def command(
-    ctx: click.Context,
     name: str,
     namespace: str,
     kubeconfig: Kubeconfig,
@@ -92,7 +90,7 @@ def command(
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     if not fine:
-        ctx.exit(FAILED)
+        sys.exit(FAILED)
 
 
 async def _print(
