@@ -22,7 +22,6 @@ from webhook.workloads.workload_faults import count_faults, template_faults
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from webhook.admission.decision import Decision
     from webhook.cli.offline import Offline
     from webhook.evaluation.world import Evaluation
     from webhook.pod_schema.field_checks import Fault
@@ -52,10 +51,11 @@ def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replica
             continue
         try:
             namespace = offline.namespace_of(template)
-            found += [
-                replace(each, doubts=[*each.doubts, *_unmarked(template, each.decision)])
-                for each in evaluate_template(offline.world, template, namespace, doubtful)
-            ]
+            alone = template.source.is_labelled and not template.is_pod
+            for each in evaluate_template(offline.world, template, namespace, doubtful):
+                if alone and each.decision.identity is None:
+                    each = replace(each, doubts=[*each.doubts, mark_on(template.source.kind)])
+                found.append(each)
         except InvalidPod as error:
             problems.append(misshapen(template, error))
     if problems and passed is None:
@@ -119,39 +119,16 @@ def misshapen(template: PodTemplate, error: InvalidPod) -> str:
     return f"{source.place(path)}: {source.title}: {path_text(path)}: {what}"
 
 
-def _unmarked(template: PodTemplate, decision: Decision) -> list[str]:
-    alone = template.source.is_labelled and not template.is_pod and decision.identity is None
-    return [mark_on(template.source.kind)] if alone else []
+def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
+    """Yield a line for each fact that is unknown, and on which an answer depends.
 
-
-def unknown_facts(decided: Sequence[Replicas]) -> list[str]:
-    """Return a line for each fact that is unknown, and on which an answer depends."""
-    return [
-        *_unjudged(decided),
-        *_unread_classes(decided),
-        *_unread_ranges(decided),
-        *unlisted_classes(decided),
-        *not_asked(each.evaluation for each in decided),
-    ]
-
-
-def not_asked(found: Iterable[Evaluation]) -> list[str]:
-    """Return a line for each reason why the API server did not say whether it takes a pod."""
-    unknown = dict.fromkeys(each.answer.unknown for each in found if each.answer.unknown)
-    return [f"it is unknown whether the API server takes the pods: {each}" for each in unknown]
-
-
-def _unjudged(decided: Iterable[Replicas]) -> Iterator[str]:
-    """DaemonSets whose pods the webhook may reject because of unknown nodes."""
-    for each in decided:
-        if each.evaluation.world.cluster.node is None and depends_on_node(each):
-            yield f"{each.subject}: {NODES_DECIDE}; the nodes are unknown here: give --nodes"
-
-
-def _unread_classes(decided: Iterable[Replicas]) -> Iterator[str]:
-    """Pods with a RuntimeClass, which the API server merges into them."""
+    Of a DaemonSet's pods these are nodes, for which the webhook may reject them. The API server
+    merges a RuntimeClass into pods, and may add requests of a LimitRange, before policies match.
+    """
     for each in decided:
         found = each.evaluation
+        if found.world.cluster.node is None and depends_on_node(each):
+            yield f"{each.subject}: {NODES_DECIDE}; the nodes are unknown here: give --nodes"
         if name := found.unread_class:
             yield (
                 f"{each.subject}: what policies decide is unknown: the API server first adds the "
@@ -160,18 +137,20 @@ def _unread_classes(decided: Iterable[Replicas]) -> Iterator[str]:
             )
         elif found.nodes and found.allowed and found.nodes.unknown:
             yield f"{each.subject}: which nodes admit it is unknown: {found.nodes.unknown}"
-
-
-def _unread_ranges(decided: Iterable[Replicas]) -> Iterator[str]:
-    """Pods without a request that policies match by, which a LimitRange may add."""
-    for each in decided:
-        tested = each.evaluation.unread_defaults
-        if tested:
+        if tested := found.unread_defaults:
             yield (
                 f"{each.subject}: policies match by {', '.join(tested)}, which a LimitRange of "
                 f"namespace {each.arrival.namespace} may add, and LimitRanges are not read; give "
                 "them with -f or --namespaces"
             )
+    yield from unlisted_classes(decided)
+    yield from not_asked(each.evaluation for each in decided)
+
+
+def not_asked(found: Iterable[Evaluation]) -> list[str]:
+    """Return a line for each reason why the API server did not say whether it takes a pod."""
+    unknown = dict.fromkeys(each.answer.unknown for each in found if each.answer.unknown)
+    return [f"it is unknown whether the API server takes the pods: {each}" for each in unknown]
 
 
 def unlisted_classes(decided: Iterable[Replicas]) -> Iterator[str]:

@@ -104,7 +104,7 @@ def _live(selection: Selection, focus: Focus, output: str) -> bool:
 
 def _files(selection: Selection, focus: Focus, output: str) -> bool:
     """Print what is found of files; whether every pod would be admitted."""
-    from webhook.cli import explain_report
+    from webhook.cli import explanation
     from webhook.cli.decisions import readable, unknown_facts
     from webhook.cli.live.focus import NoSuchPolicy, check_policy
     from webhook.cli.live.report import focused
@@ -118,13 +118,14 @@ def _files(selection: Selection, focus: Focus, output: str) -> bool:
     texts = (
         focused(each, offline.policies, focus)
         if focus
-        else explain_report.lines(each, offline.policies)
+        else explanation.lines(each, offline.policies)
         for each in decided
     )
     print_result(
         output,
         json=lambda: {
-            **explain_report.document(decided, offline.policies, focus),
+            "set": offline.policies.hash,
+            "pods": [focus.document(each, offline.policies) for each in decided],
             "problems": problems,
             "unread": [*offline.unread],
         },

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.cli.live.likely_templates import likely_templates
+from webhook.cli.live.pod_stamp import likely_templates
 from webhook.evaluation.templates import templates_of as of_live_object
 from webhook.workloads.object import Object
 from webhook.workloads.template import PodTemplate

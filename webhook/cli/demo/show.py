@@ -27,7 +27,7 @@ import webhook
 from webhook import names
 from webhook.cli.decisions import decisions
 from webhook.cli.exit_codes import TERMINATED
-from webhook.cli.explain_report import field_rows, fields_title, reasons, warning_lines
+from webhook.cli.explanation import field_rows, fields_title, reasons, warning_lines
 from webhook.cli.layout import columns, section, table, width, wrapped
 from webhook.cli.mutate_text import changes
 from webhook.cli.offline import read_offline

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.admission.arrival import DEFAULT_TOLERATION_SECONDS
 from webhook.cli.explanation import audit_entries, credited_to, cure, describe_reason
 from webhook.cli.live.value_text import both_fields, field_text
 from webhook.comparison.difference import REQUIRED, fields
 from webhook.errors import FairleadError
-from webhook.evaluation.result import FieldResult, answers
+from webhook.evaluation.result import FieldResult, answers, result_of
 from webhook.placement import pod as pods
 from webhook.placement.fields import BY_NAME, FIELDS, Shape
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES
@@ -174,6 +174,15 @@ class Focus(NamedTuple):
             for setting in each.settings
         ]
         return any(concerns_path(setting, self.field) for setting in settings)
+
+    def document(self, replicas: Replicas, policies: PolicySet) -> dict[str, Any]:
+        """Return the result of a decision as JSON; its lists have what is selected."""
+        found = result_of(replicas)
+        if self:
+            kept = [each for each in found.policies if self.has_say(each.name, policies)]
+            trace = [each for each in found.trace if self.entry(each, policies)]
+            found = found.model_copy(update={"policies": kept, "trace": trace})
+        return found.document()
 
     def _policy(self, policy: str) -> bool:
         return self.policy in ("", policy)

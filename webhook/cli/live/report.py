@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.admission.stamp import HASH_LENGTH
-from webhook.cli import explain_report
-from webhook.cli.explain_report import replicas_document
+from webhook.cli import explanation
 from webhook.cli.layout import section, table
 from webhook.cli.live import focus as focusing
 from webhook.cli.live.live_pods import Answers, Difference, LivePod, LiveWorkload, State
@@ -76,10 +75,10 @@ def _pod(live: LivePod, answers: Answers, focus: Focus) -> Iterator[str]:
         same = "same as today" if then == today else "today's set differs"
         title += f" (set {then}, {same})"
     yield from section(title, _stamp_lines(live, unstamped))
-    for title, rows in explain_report.sections(live.today, answers.policies):
+    for title, rows in explanation.sections(live.today, answers.policies):
         yield from section(f"Today: {title[0].lower()}{title[1:]}", rows)
     yield from section("Difference", list(_differences(live.differences)))
-    yield from explain_report.warning_lines(live.today.warnings)
+    yield from explanation.warning_lines(live.today.warnings)
 
 
 def _verdict(live: LivePod) -> str:
@@ -100,7 +99,7 @@ def _head(live: LivePod) -> list[list[str]]:
     owner = controller_of(metadata)
     if owner is not None:
         made += f" for {owner.get('kind')}/{owner.get('name')}"
-    rows = [["from", made], *explain_report.head(live.today)[1:], ["author", live.origin.evidence]]
+    rows = [["from", made], *explanation.head(live.today)[1:], ["author", live.origin.evidence]]
     for policy, unsure in live.origin.unsure:
         text = (
             f"the values that {policy} set in {unsure} are unknown now; they are treated as the "
@@ -141,7 +140,7 @@ def _workload_lines(found: LiveWorkload, answers: Answers, focus: Focus) -> Iter
         if number:
             yield ""
         if not focus:
-            yield from explain_report.lines(replicas, answers.policies)
+            yield from explanation.lines(replicas, answers.policies)
             continue
         yield from focused(replicas, answers.policies, focus)
     yield ""
@@ -218,7 +217,7 @@ def _workload_document(found: LiveWorkload, answers: Answers, focus: Focus) -> d
         "object": found.source.title,
         "namespace": found.source.namespace,
         "same": found.same,
-        "today": [replicas_document(each, answers.policies, focus) for each in found.replicas],
+        "today": [focus.document(each, answers.policies) for each in found.replicas],
         "pods": [_pod_document(each, answers, focus) for each in found.pods],
     }
 
@@ -234,6 +233,6 @@ def _pod_document(live: LivePod, answers: Answers, focus: Focus) -> dict[str, An
         "unsure": [{"policy": policy, "field": field} for policy, field in live.origin.unsure],
         "stamp": live.stamp.whole if live.stamp else None,
         "unstamped": unstamped.reason if unstamped else None,
-        "today": replicas_document(live.today, answers.policies, focus),
+        "today": focus.document(live.today, answers.policies),
         "differences": [each._asdict() for each in differences],
     }

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook import names
-from webhook.cli.explain_report import field_rows, fields_title, reasons, warning_lines
-from webhook.cli.explanation import nodes_text, verdict
+from webhook.cli.explanation import (
+    field_rows,
+    fields_title,
+    nodes_text,
+    reasons,
+    verdict,
+    warning_lines,
+)
 from webhook.cli.layout import section, table
 from webhook.cli.live.value_text import placement_rows
 from webhook.cli.yaml_out import yaml_line
