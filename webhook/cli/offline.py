@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import JsonObject
-    from webhook.policy.conditions import Block
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
 
@@ -102,7 +101,7 @@ class Offline:
         return [
             *self.notes,
             *self.unknown_namespaces(),
-            *unknown_values(self.policies, first_pods(self.templates)),
+            *unknown_values(self.policies, self.templates),
             *self.unread,
             *self._placed_before(),
         ]
@@ -283,19 +282,18 @@ def namespaces_among(objects: Sequence[Object]) -> dict[str, Mapping[str, str]]:
 
 def unknown_labels(
     policies: PolicySet,
-    used: Iterable[tuple[str, PodTemplate | None]],
+    used: Iterable[tuple[str, PodTemplate]],
     known: Container[str],
     option: str,
 ) -> list[str]:
     """Return a line for each namespace whose labels are not known, though decisions depend on them.
 
-    `used` has templates with their namespaces; None for pods that need no labels of the namespace.
-    `option` names the option that takes labels.
+    `used` has templates with their namespaces. `option` names the option that takes labels.
     """
     unknown: dict[str, list[PodTemplate]] = {}
     for name, template in used:
         if policies.policies and name not in known:
-            unknown.setdefault(name, []).extend([template] if template else [])
+            unknown.setdefault(name, []).append(template)
     asking = list(_asking(policies))
     found = []
     for name, templates in unknown.items():
@@ -307,16 +305,10 @@ def unknown_labels(
     return found
 
 
-def first_pods(templates: Iterable[PodTemplate]) -> Iterator[tuple[str, JsonObject]]:
-    """Yield the first pod of each template, with the title of its object."""
-    return ((each.source.title, each.pod(0)) for each in templates)
-
-
-def unknown_values(policies: PolicySet, pods: Iterable[tuple[str, JsonObject]]) -> list[str]:
+def unknown_values(policies: PolicySet, templates: Iterable[PodTemplate]) -> list[str]:
     """Return a line for each fact that policies compare, and that pods have only after their
     creation.
 
-    `pods` has one of each template, with the title of the object that creates it.
     These are labels whose values only a controller knows, which have no value of a policy until
     then, and the volume with a token of the service account.
     """
@@ -333,7 +325,8 @@ def unknown_values(policies: PolicySet, pods: Iterable[tuple[str, JsonObject]]) 
             asking.setdefault(key, []).append(who)
     unmade: dict[str, list[str]] = {}
     mounting: dict[str, None] = {}
-    for title, pod in pods if asking or tokens else ():
+    for each in templates if asking or tokens else ():
+        title, pod = each.source.title, each.pod(0)
         if tokens and _may_get_token(pod):
             mounting[title] = None
         for key in find_unknown_labels(pod) & asking.keys():
@@ -366,22 +359,11 @@ def _may_get_token(pod: JsonObject) -> bool:
 
 def _asking(policies: PolicySet) -> Iterator[str]:
     """Yield the policies and exceptions that match on labels of namespaces."""
-    by_word = {
-        ("policy", "policies"): [
-            each.name
-            for each in policies.policies
-            if any(
-                _has_condition("namespaceSelector", block) for block in (each.match, *each.exclude)
-            )
-        ],
-        ("exception", "exceptions"): [
-            each.name
-            for each in policies.exceptions
-            if _has_condition("namespaceSelector", each.match)
-        ],
-    }
-    for (one, several), asking in by_word.items():
-        if asking:
+    for one, several, named in (
+        ("policy", "policies", policies.policies),
+        ("exception", "exceptions", policies.exceptions),
+    ):
+        if asking := [each.name for each in named if "namespace_selector" in each.tested]:
             who, ask = (one, "asks") if len(asking) == 1 else (several, "ask")
             yield f"{who} {', '.join(asking)} {ask} for them"
 
@@ -399,7 +381,7 @@ def _of_pods(policies: PolicySet, templates: Sequence[PodTemplate]) -> Iterator[
         for title, own in found
         if _identity(own, {}, sources) and not _has_fixed_kind(own, sources)
     ]
-    if kindless and _match_on_kind(policies):
+    if kindless and "kinds" in policies.tested:
         yield f"the kind of pods of {_few(kindless)} depends on {names.KIND} among them"
     queued = [title for title, own in found if flavor_of(own, (), {})]
     if queued:
@@ -427,16 +409,6 @@ def _has_fixed_kind(own: PodPlacement, sources: SourceTable) -> bool:
         for kind in names.KINDS[:2]
     )
     return one == other
-
-
-def _match_on_kind(policies: PolicySet) -> bool:
-    of_policies = (block for each in policies.policies for block in (each.match, *each.exclude))
-    of_exceptions = (each.match for each in policies.exceptions)
-    return any(_has_condition("kinds", block) for block in (*of_policies, *of_exceptions))
-
-
-def _has_condition(condition: str, block: Block) -> bool:
-    return any(each.name == condition for each in block.conditions)
 
 
 def _few(titles: Iterable[str]) -> str:

@@ -178,7 +178,7 @@ def _answer(question: Question, server: Server | None, history: History | None) 
 
 def _notes(gathered: ComparisonInput) -> list[str]:
     """Return notes about what is unknown or left out."""
-    from webhook.cli.diff.comparison_input import future_pods
+    from webhook.cli.diff.comparison_input import future_templates
     from webhook.cli.diff.question import daemon_set_notes
     from webhook.cli.offline import unknown_labels, unknown_values
 
@@ -189,7 +189,7 @@ def _notes(gathered: ComparisonInput) -> list[str]:
         for policies in (gathered.old, gathered.world.policies)
         for line in (
             *unknown_labels(policies, used, known, "--namespaces, or with --pods"),
-            *unknown_values(policies, future_pods(gathered.pods.makers)),
+            *unknown_values(policies, future_templates(gathered.pods.makers)),
         )
     ]
     return list(dict.fromkeys((*gathered.pods.notes, *unknown, *daemon_set_notes(gathered))))

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import names
 from webhook.cli.live.live_objects import Discovery, as_object
 from webhook.cli.live.pod_owners import controller_of
-from webhook.cli.offline import first_pods
 from webhook.errors import InvalidRun
 from webhook.evaluation.templates import templates_of
 from webhook.evaluation.world import World, labels_of
@@ -23,10 +22,9 @@ from webhook.workloads.object import Object, from_answer
 from webhook.workloads.stored_pod import as_admitted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.kube.client import Client
-    from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
     from webhook.workloads.template import PodTemplate
@@ -109,9 +107,9 @@ async def read_pods(
     return Pods(makers, notes, live)
 
 
-def future_pods(makers: Iterable[Template]) -> Iterator[tuple[str, JsonObject]]:
-    """Yield the first pod of each template, with the title of its object; no live pods."""
-    return first_pods(each.template for each in makers if not each.live)
+def future_templates(makers: Iterable[Template]) -> list[PodTemplate]:
+    """Return the templates of objects that create pods, without live pods."""
+    return [each.template for each in makers if not each.live]
 
 
 def relevant_pod(

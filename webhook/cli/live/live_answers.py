@@ -19,7 +19,6 @@ from webhook.cli.live.pod_owners import MakerUnreadable, maker_of, pods_of
 from webhook.cli.live.served_policies import not_served
 from webhook.cli.offline import (
     Offline,
-    first_pods,
     read_nodes,
     read_policies,
     unknown_labels,
@@ -88,7 +87,7 @@ async def ask(client: Client, question: Question) -> Answers:
         [
             *notes,
             *unknown,
-            *unknown_values(policies, first_pods(each for _, each in templates)),
+            *unknown_values(policies, (each for _, each in templates)),
             *dict.fromkeys(doubts),
             *unknown_facts([replicas for each in found for replicas in each.replicas]),
         ],

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 EVERYWHERE = "everywhere"
 _ALL = "every pod of every run"
-_NO_RUN = "the pod belongs to no run any more"
 _LEADS = {
     "true": "only the pod that leads its run",
     "false": "only pods that do not lead their run",
@@ -203,39 +202,49 @@ def skew_of(gathered: PoliciesInForce) -> Skew | None:
     return Skew(tuple(each.hash for each in gathered.served), known if gathered.compare else "")
 
 
-@dataclass(frozen=True, slots=True)
-class PodsOf:
-    """Of one policy: live pods in which it took part and that it matches now (`both`), that it
-    does not match any more (`no_more`), in which it would take part (`would`), and in which it
-    would not for an exception (`excepted`); workloads. `audited`: it is under Audit somewhere.
+class Touched(NamedTuple):
+    """A live pod beside one policy, with the reason or the exception; None without one."""
+
+    namespace: str
+    name: str
+    why: str | None
+
+
+class PodsOf(NamedTuple):
+    """The live pods and workloads that have to do with one policy.
+
+    pods:    by a word of WORDS
+    audited: whether it is under Audit somewhere
     """
 
     name: str
-    both: Sequence[LivePod]
-    no_more: Sequence[LivePod]
-    would: Sequence[LivePod]
-    excepted: Sequence[LivePod]
+    pods: Mapping[str, Sequence[Touched]]
     templates: Sequence[Template]
     audited: bool
 
 
+# Pods in which the policy took part and that it matches now, that it does not match any more, in
+# which it would take part, and in which it would not for an exception; with their keys in JSON.
+WORDS = {"touches": "touches", "no more": "noMore", "would": "would", "excepted": "excepted"}
+
+
 def pods_of(gathered: PoliciesInForce, name: str) -> PodsOf:
     """Return what the policy of that name has to do with. Raises NoSuchPolicy."""
-    stamped = [pod for pod in gathered.pods if name in pod.stamped]
-    if name not in gathered.models and not stamped:
+    known = name in gathered.models
+    found: dict[str, list[Touched]] = {word: [] for word in WORDS}
+    for pod in gathered.pods:
+        place = (pod.namespace, pod.name)
+        if name in pod.matching:
+            found["touches" if name in pod.stamped else "would"].append(Touched(*place, None))
+        elif name in pod.stamped:
+            gone = "" if known else "no policy with this name is in force any more"
+            why = gone or pod.failed.get(name) or "the pod belongs to no run any more"
+            found["no more"].append(Touched(*place, why))
+        elif name in pod.excepted:
+            found["excepted"].append(Touched(*place, pod.excepted[name]))
+    if not known and not (found["touches"] or found["no more"]):
         problem = f"{name}: no such policy in {gathered.source}"
         raise NoSuchPolicy(problem, name, gathered.models)
-    gone = "" if name in gathered.models else "no policy with this name is in force any more"
-    return PodsOf(
-        name,
-        [pod for pod in stamped if name in pod.matching],
-        [
-            pod._replace(failed={name: gone or pod.failed.get(name) or _NO_RUN})
-            for pod in stamped
-            if name not in pod.matching
-        ],
-        [pod for pod in gathered.pods if name in pod.matching and name not in pod.stamped],
-        [pod for pod in gathered.pods if name in pod.excepted and name not in pod.stamped],
-        [each for each in gathered.templates if name in each.matching],
-        name in gathered.models and where(gathered.models[name]) != EVERYWHERE,
-    )
+    templates = [each for each in gathered.templates if name in each.matching]
+    audited = known and where(gathered.models[name]) != EVERYWHERE
+    return PodsOf(name, found, templates, audited)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook import names
 from webhook.cli.cluster_surroundings import read_world
 from webhook.cli.diff.comparison_input import Template as Maker
-from webhook.cli.diff.comparison_input import future_pods, owner_of, read_pods
+from webhook.cli.diff.comparison_input import future_templates, owner_of, read_pods
 from webhook.cli.live import pod_stamp
 from webhook.cli.live.served_policies import (
     NotServed,
@@ -161,7 +161,7 @@ async def _touched(
     matcher = PolicyMatcher(world, [each.template for each in found.makers])
     live = [pod for each in found.live if (pod := matcher.pod(each))]
     templates = [matcher.template(each) for each in found.makers if not each.live]
-    notes += [*found.notes, *unknown_values(policies, future_pods(found.makers))]
+    notes += [*found.notes, *unknown_values(policies, future_templates(found.makers))]
     if nothing := nothing_sent(world.configuration):
         notes.append(f"{nothing.reason}, so no policy is asked; {nothing.cure}")
     return live, templates, notes

@@ -10,10 +10,11 @@ import click
 from webhook.admission.stamp import HASH_LENGTH
 from webhook.cli.layout import table
 from webhook.cli.policies.policies_in_force import (
-    LivePod,
+    WORDS,
     PodsOf,
     PoliciesInForce,
     Row,
+    Touched,
     known_since,
     policy_rows,
     skew_of,
@@ -64,23 +65,26 @@ def never(gathered: PoliciesInForce) -> Iterator[str]:
 
 def pods(found: PodsOf) -> Iterator[str]:
     """Yield the pods and workloads of one policy."""
+    counts = {word: len(pods) for word, pods in found.pods.items()}
     yield (
         click.style(f"policy {found.name}", bold=True)
-        + f": applied to live pods: {len(found.both) + len(found.no_more)}; "
-        + f"would apply today: {len(found.both) + len(found.would)}; "
+        + f": applied to live pods: {counts['touches'] + counts['no more']}; "
+        + f"would apply today: {counts['touches'] + counts['would']}; "
         + f"workloads: {len(found.templates)}"
     )
-    words: dict[str, Iterable[tuple[str, str, str]]] = {
-        "touches": ((pod.namespace, pod.name, "") for pod in found.both),
-        "no more": ((pod.namespace, pod.name, pod.failed[found.name]) for pod in found.no_more),
-        "would": ((pod.namespace, pod.name, "") for pod in found.would),
-        "excepted": (
-            (pod.namespace, pod.name, f"by {pod.excepted[found.name]}") for pod in found.excepted
-        ),
-        "workload": ((one.namespace, one.title, "") for one in found.templates),
-    }
-    yield from table([row for word, rows in words.items() for row in _by_namespace(word, rows)], 2)
-    if found.would:
+    workloads = [Touched(each.namespace, each.title, None) for each in found.templates]
+    rows = []
+    for word, pods in (*found.pods.items(), ("workload", workloads)):
+        groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for namespace, name, why in pods:
+            reason = f": {'by ' if word == 'excepted' else ''}{why}" if why else ""
+            groups[namespace, reason].append(name)
+        rows += [
+            [word, str(len(names)), namespace, shortened(sorted(names), 5) + reason]
+            for (namespace, reason), names in sorted(groups.items())
+        ]
+    yield from table(rows, 2)
+    if counts["would"]:
         yield ""
         yield "would: it was not applied when they were created; fairlead explain pod NAME says why"
     if found.audited:
@@ -168,15 +172,6 @@ def _hash(gathered: PoliciesInForce) -> str:
     return gathered.policies.hash[:HASH_LENGTH] if gathered.policies else "none"
 
 
-def _by_namespace(word: str, found: Iterable[tuple[str, str, str]]) -> Iterator[list[str]]:
-    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for namespace, name, why in found:
-        groups[namespace, why].append(name)
-    for (namespace, why), names in sorted(groups.items()):
-        reason = f": {why}" if why else ""
-        yield [word, str(len(names)), namespace, shortened(sorted(names), 5) + reason]
-
-
 def document(gathered: PoliciesInForce, rows: Iterable[Row]) -> dict[str, Any]:
     """Policies, and what replicas serve."""
     found = list(rows)
@@ -203,23 +198,9 @@ def served_document(gathered: PoliciesInForce) -> dict[str, Any]:
 
 def pods_document(found: PodsOf) -> dict[str, Any]:
     """Return the pods and workloads of one policy."""
-
-    def documents(pods: Sequence[LivePod]) -> list[dict[str, Any]]:
-        return [
-            {
-                "namespace": pod.namespace,
-                "name": pod.name,
-                "why": pod.failed.get(found.name) or pod.excepted.get(found.name),
-            }
-            for pod in pods
-        ]
-
     return {
         "policy": found.name,
-        "touches": documents(found.both),
-        "noMore": documents(found.no_more),
-        "would": documents(found.would),
-        "excepted": documents(found.excepted),
+        **{WORDS[word]: [each._asdict() for each in pods] for word, pods in found.pods.items()},
         "workloads": [
             {"namespace": each.namespace, "object": each.title} for each in found.templates
         ],

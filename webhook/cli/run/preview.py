@@ -154,7 +154,6 @@ def world_of(
 ) -> World:
     """Return what pods are evaluated by. Says what it does not know."""
     from webhook.cli.offline import (
-        first_pods,
         read_policies,
         unknown_labels,
         unknown_values,
@@ -173,7 +172,7 @@ def world_of(
     ]
     if policies:
         print_notes(unknown_labels(policy_set, templates, world.namespaces, "--namespaces"))
-        print_notes(unknown_values(policy_set, first_pods(each for _, each in templates)))
+        print_notes(unknown_values(policy_set, (each for _, each in templates)))
     else:
         print_notes(["without --policies, placement is what the Run itself requests"])
     return world
