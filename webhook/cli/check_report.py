@@ -159,16 +159,12 @@ def lines(checked: Checked) -> Iterator[str]:
     if checked.findings:
         yield ""
     if checked.feasibility is not None:
-        yield from _reaches(checked.feasibility)
+        head = ["", f"of {checked.feasibility.total} nodes", "chosen", "tolerated", ""]
+        # -o json also has the parts of a policy.
+        rows = [_row(reach) for reach in checked.feasibility.reaches if reach.is_whole]
+        yield from table([head, *rows], 0)
         yield ""
     yield _summary(checked)
-
-
-def _reaches(feasible: Feasibility) -> Iterator[str]:
-    """Yield one row for each policy and class; -o json also has the parts of a policy."""
-    rows = [["", f"of {feasible.total} nodes", "chosen", "tolerated", ""]]
-    rows += [_row(reach) for reach in feasible.reaches if reach.is_whole]
-    yield from table(rows, 0)
 
 
 def _row(reach: MatchedNodes) -> list[str]:

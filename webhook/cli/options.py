@@ -45,11 +45,15 @@ def paths_of(policies: Sequence[Where]) -> list[Path]:
 
 
 class WhereType(click.ParamType[Where]):
-    """Converts to a path that exists, or to CLUSTER."""
+    """Converts to a path that exists, or to CLUSTER.
 
-    def __init__(self, *, folders: bool) -> None:
+    `cure`: what to do instead, of a command that reads no cluster.
+    """
+
+    def __init__(self, *, folders: bool, cure: str = "") -> None:
         self.name = "path"
         self._path = click.Path(exists=True, path_type=Path, allow_dash=True, dir_okay=folders)
+        self._cure = cure
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
@@ -57,24 +61,12 @@ class WhereType(click.ParamType[Where]):
         """Parse a path as click.Path does, or the word `cluster`."""
         if isinstance(value, Cluster):
             return value
-        if str(value) == CLUSTER.value:
+        if str(value) == CLUSTER.value and not self._cure:
             return CLUSTER
+        if str(value) == CLUSTER.value and not Path(CLUSTER.value).exists():
+            self.fail(f"this command reads no cluster; {self._cure}", param, ctx)
         found: Path = self._path.convert(str(value), param, ctx)
         return found
-
-
-class OfflinePath(click.Path):
-    """A path that exists, for a command that reads no cluster; `cure` is what to do instead."""
-
-    def __init__(self, cure: str, *, folders: bool) -> None:
-        super().__init__(exists=True, path_type=Path, dir_okay=folders)
-        self._cure = cure
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse a path as click.Path does; the word `cluster` fails with the cure."""
-        if str(value) == CLUSTER.value and not Path(value).exists():
-            self.fail(f"this command reads no cluster; {self._cure}", param, ctx)
-        return super().convert(value, param, ctx)
 
 
 class Duration(click.ParamType[timedelta]):

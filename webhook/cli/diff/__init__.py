@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from webhook.cli.diff.comparison_input import ComparisonInput
     from webhook.cli.diff.question import Question
     from webhook.cli.diff.report import Outcome
-    from webhook.comparison.difference_report import Report
     from webhook.evaluation.dry_run import Server
     from webhook.placement.fallback import History
 
@@ -145,7 +144,15 @@ def command(
         text=lambda: report.lines(outcome),
         markdown=lambda: report.markdown(outcome),
     )
-    sys.exit(FAILED if _fails(outcome.report, fail_on) else DONE)
+    found = outcome.report
+    rejected = found.counts["rejected"]
+    failing = {
+        "changed": found.differing,
+        "unplaceable": rejected + found.stranded,
+        "rejected": rejected,
+        "never": 0,
+    }
+    sys.exit(FAILED if failing[fail_on] else DONE)
 
 
 def _answer(question: Question, server: Server | None, history: History | None) -> Outcome:
@@ -193,17 +200,6 @@ def _notes(gathered: ComparisonInput) -> list[str]:
         )
     ]
     return list(dict.fromkeys((*gathered.pods.notes, *unknown, *daemon_set_notes(gathered))))
-
-
-def _fails(report: Report, fail_on: str) -> bool:
-    match fail_on:
-        case "changed":
-            return report.differing > 0
-        case "unplaceable":
-            return report.counts["rejected"] > 0 or report.stranded > 0
-        case "rejected":
-            return report.counts["rejected"] > 0
-    return False
 
 
 @contextmanager

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from webhook.cli.live.live_pods import Difference, LivePod
     from webhook.cli.live.missing_stamp import Why
-    from webhook.cli.live.pod_stamp import Stamp
     from webhook.evaluation.replicas import Replicas
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.trace import Entry
@@ -269,8 +268,19 @@ def _stamp_rows(
     if live.stamp.left_alone:
         yield "stamp", "", f"left alone: {live.stamp.left_alone}"
         return
-    found = list(_credits(live.stamp, policies, focus))
-    yield from found
+    found = [
+        (policy, f"{field}: credited when the pod was created")
+        for policy, credited in live.stamp.policies.items()
+        for field in credited
+        if focus.credited(policy, field, policies)
+    ]
+    found += [
+        (policy, f"set aside by the exception {name}")
+        for name, gone in live.stamp.exceptions.items()
+        for policy in gone
+        if focus.has_say(policy, policies)
+    ]
+    yield from (("stamp", *each) for each in found)
     if found:
         return
     if focus.policy in live.stamp.policies:
@@ -279,14 +289,3 @@ def _stamp_rows(
         yield "stamp", focus.policy, "it was not applied"
     else:
         yield "stamp", "", "no policy set it"
-
-
-def _credits(stamp: Stamp, policies: PolicySet, focus: Focus) -> Iterator[Row]:
-    for policy, credited in stamp.policies.items():
-        for field in credited:
-            if focus.credited(policy, field, policies):
-                yield "stamp", policy, f"{field}: credited when the pod was created"
-    for name, gone in stamp.exceptions.items():
-        for policy in gone:
-            if focus.has_say(policy, policies):
-                yield "stamp", policy, f"set aside by the exception {name}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
@@ -22,7 +22,7 @@ from webhook.cli.live.served_policies import not_served
 from webhook.cli.offline import unknown_labels
 from webhook.cli.options import CLUSTER, Where
 from webhook.errors import ClusterError, InvalidPod, PassOver
-from webhook.evaluation.sending import Unsent, nothing_sent
+from webhook.evaluation.sending import nothing_sent
 from webhook.evaluation.world import labels_of
 from webhook.identity import identify
 from webhook.placement.node_groups import NodeGroups
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.evaluation.replicas import Replicas
+    from webhook.evaluation.world import World
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
@@ -80,7 +81,7 @@ class Finding(NamedTuple):
     unsure: Sequence[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Found:
     """The result. `unknown` names what could not be known, `notes` on what the result rests.
 
@@ -90,13 +91,13 @@ class Found:
 
     search: Search
     policies: PolicySet
-    nodes: Sequence[Node] | None
-    read: int
-    of_runs: int
-    unjudged: int
-    findings: Sequence[Finding]
-    unknown: Sequence[str]
-    notes: Sequence[str]
+    nodes: Sequence[Node] | None = None
+    read: int = 0
+    of_runs: int = 0
+    unjudged: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def count(self, kind: Kind) -> int:
         """Return the number of pods of this kind."""
@@ -111,119 +112,97 @@ class Found:
 async def search_pods(client: Client, search: Search, progress: Progress) -> Found:
     """Read the pods and judge them. Raises FairleadError, with the cure if there is one."""
     with progress.step("Reading policies and nodes"):
-        policies = await policy_set(client, search.policies)
+        found = Found(search, await policy_set(client, search.policies))
         discovery = Discovery(client)
-        unknown: list[str] = []
-        nodes = await _nodes(client, search, unknown)
-        notes: list[str] = []
+        if "no-node" in search.kinds:
+            with PassOver(HTTPStatus.FORBIDDEN) as passed:
+                found.nodes = await node_list(client, CLUSTER)
+            if passed.status:
+                found.unknown.append(
+                    "you may not list nodes: which pods no node admits is unknown; kubectl auth "
+                    "can-i list nodes"
+                )
+        unread: list[str] = []
         only = [search.namespace] if search.namespace else []
-        world = await read_world(client, policies, only, nodes, notes)
-        reader = Reader(client, discovery, world, notes)
+        world = await read_world(client, found.policies, only, found.nodes, unread)
+        reader = Reader(client, discovery, world, unread)
     with progress.step("Reading pods"):
-        listed, read = await _list_pods(client, discovery, search, reader, policies)
+        listed = await _list_pods(client, discovery, found, world)
     with progress.step(f"Reading the owners of {len(listed):,} pods"):
         direct = [each.owner for each in listed if each.owner]
         owners = await Owners.of(client, discovery, search.namespace, direct)
         within = search.namespace
         where, scope = (f"in {within}", f"-n {within}") if within else ("in all namespaces", "-A")
-        unknown += [
+        found.unknown += [
             f"you may not list {kind} objects {where}: whether their pods would be placed "
             f"otherwise is unknown; kubectl auth can-i list {kind.lower()} {scope}"
             for _, kind in owners.unread
         ]
         if "otherwise" in search.kinds and any(is_of_daemon_set(each.owner) for each in listed):
             await reader.read_nodes()
+    nothing = nothing_sent(world.configuration)
     with progress.step(f"Deciding on {len(listed):,} pods"):
-        nothing = nothing_sent(reader.world.configuration)
-        findings, hashes, decided, unjudged = _judge_all(
-            listed, owners, reader, search, nodes, unknown, nothing
-        )
-    sending = sending_notes(reader.world.configuration)
-    notes = [] if search.policies else await not_served(client, policies, hashes)
+        hashes, decided = _judge_all(found, reader, owners, listed)
+    sending = sending_notes(world.configuration)
+    if not search.policies:
+        found.notes += await not_served(client, found.policies, hashes)
     if nothing:
         cure = f"; {nothing.cure}" if nothing.cure else ""
-        notes += [f"{nothing.reason}{cure}: the result is as if they were sent"]
-    unknown += [each for each in reader.notes if each not in sending]
-    unknown += unknown_labels(
-        policies,
-        [(each.arrival.namespace, each.template) for each in decided],
-        reader.world.namespaces,
-        "a right to get namespaces",
-    )
-    unknown += unlisted_classes(decided)
-    return Found(
-        search,
-        policies,
-        nodes,
-        read,
-        len(listed),
-        unjudged,
-        findings,
-        list(dict.fromkeys(unknown)),
-        [*notes, *sending],
-    )
-
-
-async def _nodes(client: Client, search: Search, unknown: list[str]) -> Sequence[Node] | None:
-    if "no-node" not in search.kinds:
-        return None
-    with PassOver(HTTPStatus.FORBIDDEN):
-        return await node_list(client, CLUSTER)
-    unknown.append(
-        "you may not list nodes: which pods no node admits is unknown; kubectl auth can-i list "
-        "nodes"
-    )
-    return None
+        found.notes.append(f"{nothing.reason}{cure}: the result is as if they were sent")
+    found.notes += sending
+    used = [(each.arrival.namespace, each.template) for each in decided]
+    found.unknown += [
+        *(each for each in reader.notes if each not in sending),
+        *unknown_labels(found.policies, used, world.namespaces, "a right to get namespaces"),
+        *unlisted_classes(decided),
+    ]
+    found.unknown = list(dict.fromkeys(found.unknown))
+    return found
 
 
 async def _list_pods(
-    client: Client, discovery: Discovery, search: Search, reader: Reader, policies: PolicySet
-) -> tuple[list[ListedPod], int]:
-    """Return the live pods that have a stamp or belong to a run, and how many live pods there
-    are."""
+    client: Client, discovery: Discovery, found: Found, world: World
+) -> list[ListedPod]:
+    """Return the live pods that have a stamp or belong to a run, and count them and all others."""
     served = await discovery.by_word("pods")
-    read = 0
 
     def keep(value: dict[str, Any]) -> ListedPod | None:
-        nonlocal read
         pod = as_object(served, value)
         if is_over(value) or names.MIRROR_POD in (pod.metadata.get("annotations") or {}):
             return None
-        read += 1
-        known = labels_of(pod.namespace, reader.world.namespaces)
+        found.read += 1
+        known = labels_of(pod.namespace, world.namespaces)
         own, annotations = pod.metadata.get("labels") or {}, pod.metadata.get("annotations") or {}
-        is_run = identify(own, annotations, known, policies.sources) is not None
+        is_run = identify(own, annotations, known, found.policies.sources) is not None
         if not is_run and read_stamp(pod) is None:
             return None
         kept = {key: each for key, each in pod.value.items() if key != "status"}
         return ListedPod(pod.namespace, orjson.dumps(kept), controller_of(pod.metadata))
 
-    path = served.path(search.namespace)
+    namespace = found.search.namespace
     try:
-        items = (await client.list(path, keep)).items
+        items = (await client.list(served.path(namespace), keep)).items
     except ClusterError as error:
-        if error.status == HTTPStatus.FORBIDDEN and not search.namespace:
+        if error.status == HTTPStatus.FORBIDDEN and not namespace:
             text = f"{error.words or error}; name a namespace whose pods you may list: -n NAME"
             raise ClusterError(text, status=error.status) from error
         raise
-    return [each for each in items if each is not None], read
+    listed = [each for each in items if each is not None]
+    found.of_runs = len(listed)
+    return listed
 
 
 def _judge_all(
-    listed: Sequence[ListedPod],
-    owners: Owners,
-    reader: Reader,
-    search: Search,
-    nodes: Sequence[Node] | None,
-    unknown: list[str],
-    nothing: Unsent | None,
-) -> tuple[list[Finding], set[str], list[Replicas], int]:
-    """Return the findings, the hashes of all stamps, a decision for each namespace and classes, and
-    the number of pods about which something is unknown.
+    found: Found, reader: Reader, owners: Owners, listed: Sequence[ListedPod]
+) -> tuple[set[str], list[Replicas]]:
+    """Add the findings, and return the hashes of all stamps, and a decision for each namespace and
+    classes.
     """
-    prospects = Prospects(NodeGroups(nodes)) if nodes is not None else None
-    findings: list[Finding] = []
-    unjudged = 0
+    search, sources, world = found.search, found.policies.sources, reader.world
+    if nothing_sent(world.configuration):
+        # A disabled webhook is no reason to restart: judged as if pods were sent, with a note.
+        world = replace(world, configuration=None)
+    prospects = Prospects(NodeGroups(found.nodes)) if found.nodes is not None else None
     hashes: set[str] = set()
     decided: dict[tuple[object, ...], Replicas] = {}
     templates_by_maker: dict[str, Sequence[PodTemplate]] = {}
@@ -232,47 +211,40 @@ def _judge_all(
         maker = owners.maker(each)
         uid = str(maker.metadata.get("uid")) if maker else ""
         if uid not in templates_by_maker:
-            templates_by_maker[uid] = made_by(maker, reader.world.policies.sources)
+            templates_by_maker[uid] = made_by(maker, sources)
         templates = None if owners.is_unread(each) else templates_by_maker[uid]
         try:
-            world = reader.world
-            # A disabled webhook is no reason to restart: judged as if pods were sent, with a note.
-            world = replace(world, configuration=None) if nothing else world
             live = compare_pod(world, pod, templates)
         except InvalidPod as error:
-            unknown.append(f"{pod.title} in {pod.namespace} cannot be judged: {error}")
-            unjudged += 1
+            found.unknown.append(f"{pod.title} in {pod.namespace} cannot be judged: {error}")
+            found.unjudged += 1
             continue
         owner = owners.top(each, pod)
         if "otherwise" in search.kinds:
-            unjudged += live.state == "unknown"
+            found.unjudged += live.state == "unknown"
             if live.doubt:
-                unknown.append(f"{owner} in {pod.namespace}: {live.doubt}")
+                found.unknown.append(f"{owner} in {pod.namespace}: {live.doubt}")
         if live.stamp:
             hashes.add(live.stamp.set_hash)
         placement = live.today.evaluation.placement
         classes = placement and (placement.priority_class_name, placement.runtime_class_name)
         decided.setdefault((each.namespace, classes), live.today)
-        findings += [
-            _finding(kind, live, owner, text)
+        found.findings += [
+            Finding(
+                kind,
+                live.pod.namespace,
+                live.pod.name,
+                owner,
+                text,
+                live.differences if kind == live.state else (),
+                live.stamp.set_hash if live.stamp else "",
+                live.origin.evidence,
+                live.origin.unsure,
+            )
             for kind, text in _findings(live, pod.value, reader, search, prospects)
         ]
-    findings.sort(key=lambda each: (each.namespace, str(each.owner), each.kind, each.name))
-    return findings, hashes, list(decided.values()), unjudged
-
-
-def _finding(kind: Kind, live: LivePod, owner: Owner, text: str) -> Finding:
-    return Finding(
-        kind,
-        live.pod.namespace,
-        live.pod.name,
-        owner,
-        text,
-        live.differences if kind == live.state else (),
-        live.stamp.set_hash if live.stamp else "",
-        live.origin.evidence,
-        live.origin.unsure,
-    )
+    found.findings.sort(key=lambda each: (each.namespace, str(each.owner), each.kind, each.name))
+    return hashes, list(decided.values())
 
 
 def _findings(

@@ -19,7 +19,7 @@ from webhook.kube.webhook_replicas import read_by_replica
 from webhook.times import to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from webhook.judgement.reporting.decision_counts import Report
     from webhook.kube.client import Client
@@ -132,7 +132,13 @@ async def ask_replicas(client: Client) -> ReplicaCounts:
     served = [Served(name, report.hash) for name, report in sorted(reports.items())]
     began = [_began(each) for each in reports.values()]
     since = max(began, default="") if all(began) else ""
-    return ReplicaCounts(served, _sums(reports.values(), since), since)
+    counts: dict[str, Count] = {}
+    for report in reports.values():
+        for policy, count in report.counts.items():
+            had = counts.get(policy, Count(0, "", since))
+            last = max(had.last_match, count.last_match)
+            counts[policy] = Count(had.decided + count.decided, last, since)
+    return ReplicaCounts(served, counts, since)
 
 
 async def _observed(client: Client, why: str) -> ReplicaCounts:
@@ -160,16 +166,6 @@ def count_of(status: Mapping[str, Any]) -> Count | None:
         str(status.get("lastMatch") or ""),
         str(status["since"]),
     )
-
-
-def _sums(reports: Iterable[Report], since: str) -> Mapping[str, Count]:
-    found: dict[str, Count] = {}
-    for report in reports:
-        for policy, count in report.counts.items():
-            had = found.get(policy, Count(0, "", since))
-            last = max(had.last_match, count.last_match)
-            found[policy] = Count(had.decided + count.decided, last, since)
-    return found
 
 
 def _began(report: Report) -> str:

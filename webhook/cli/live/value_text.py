@@ -70,10 +70,10 @@ def _affinity(affinity: JsonObject) -> Iterator[list[str]]:
     node = affinity.get("nodeAffinity") or {}
     terms = (node.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()
     for position, term in enumerate(terms):
-        yield ["or" if position else "required nodes", _affinity_term(term)]
+        yield ["or" if position else "required nodes", _term(term, "field ")]
     for position, each in enumerate(node.get(PREFERRED) or ()):
-        text = f"{_affinity_term(each.get('preference') or {})} (weight {each.get('weight')})"
-        yield ["" if position else "preferred nodes", text]
+        text = _term(each.get("preference") or {}, "field ")
+        yield ["" if position else "preferred nodes", f"{text} (weight {each.get('weight')})"]
     for kind, lists in affinity.items():
         if kind in ("podAffinity", "podAntiAffinity"):
             for name, items in (lists or {}).items():
@@ -83,9 +83,10 @@ def _affinity(affinity: JsonObject) -> Iterator[list[str]]:
             yield [kind, yaml_line(lists)]
 
 
-def _affinity_term(term: JsonObject) -> str:
+def _term(term: JsonObject | Term, of_fields: str = "") -> str:
+    """Return a term of node affinity, with `of_fields` before what is about fields."""
     found = [format_requirement(each) for each in term.get("matchExpressions") or ()]
-    found += [f"field {format_requirement(each)}" for each in term.get("matchFields") or ()]
+    found += [f"{of_fields}{format_requirement(each)}" for each in term.get("matchFields") or ()]
     return " and ".join(found) or "no node"
 
 
@@ -161,8 +162,3 @@ def _by_key(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _by_key(value[key]) for key in sorted(value)}
     return value
-
-
-def _term(term: Term) -> str:
-    parts = [*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ())]
-    return " and ".join(map(format_requirement, parts)) or "no node"

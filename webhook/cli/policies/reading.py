@@ -19,7 +19,7 @@ from webhook.cli.live.served_policies import (
 )
 from webhook.cli.offline import policy_files, unknown_values
 from webhook.cli.options import Where, paths_of
-from webhook.cli.policies.policies_in_force import Count, LivePod, PoliciesInForce, Template
+from webhook.cli.policies.policies_in_force import LivePod, PoliciesInForce, Template
 from webhook.errors import InvalidDocuments, InvalidPod, PassOver
 from webhook.evaluation.result import answers
 from webhook.evaluation.sending import nothing_sent
@@ -90,8 +90,18 @@ async def gather(
         read.policies,
         read.wrong,
         models,
-        _accepted(read.statuses),
-        _counts(models, read.statuses, answers),
+        {
+            name: "" if each["status"] == "True" else str(each.get("message") or each.get("reason"))
+            for name, status in read.statuses.items()
+            for each in status.get("conditions") or ()
+            if each.get("type") == _ACCEPTED
+        },
+        {
+            # A policy's status goes back further than the replicas.
+            name: count
+            for name in models
+            if (count := count_of(read.statuses.get(name, {})) or answers.of(name))
+        },
         answers.served,
         True if paths else await _comparable(client),
         live,
@@ -119,29 +129,6 @@ def _compiled(
     except InvalidDocuments as error:
         wrong = [str(each) for each in error.findings if getattr(each, "severity", "") == "error"]
         return _Set(documents, None, wrong, statuses)
-
-
-def _accepted(statuses: Mapping[str, Mapping[str, Any]]) -> Mapping[str, str]:
-    return {
-        name: "" if each["status"] == "True" else str(each.get("message") or each.get("reason"))
-        for name, status in statuses.items()
-        for each in status.get("conditions") or ()
-        if each.get("type") == _ACCEPTED
-    }
-
-
-def _counts(
-    models: Mapping[str, PlacementPolicy],
-    statuses: Mapping[str, Mapping[str, Any]],
-    answers: ReplicaCounts,
-) -> Mapping[str, Count]:
-    """Return counts by policy: from its status, which goes back further, else from the replicas."""
-    found = {}
-    for name in models:
-        count = count_of(statuses.get(name, {})) or answers.of(name)
-        if count is not None:
-            found[name] = count
-    return found
 
 
 async def _comparable(client: Client) -> bool:

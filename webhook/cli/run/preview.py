@@ -13,7 +13,7 @@ from webhook.cli.exit_codes import FAILED
 from webhook.cli.options import (
     HISTORY,
     Kubeconfig,
-    OfflinePath,
+    WhereType,
     cluster_options,
     filenames_option,
     history_of,
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from webhook.evaluation.world import World
     from webhook.placement.nodes import Node
 
-_POLICIES = OfflinePath(
-    "name a folder or a file of policies, or use the cluster's: fairlead explain -f PATH "
-    "--policies cluster",
+_POLICIES = WhereType(
     folders=True,
+    cure="name a folder or a file of policies, or use the cluster's: fairlead explain -f PATH "
+    "--policies cluster",
 )
-_NAMESPACES = OfflinePath(
-    "name a file: kubectl get ns,priorityclass,runtimeclass,limits -A -o yaml > cluster.yaml",
+_NAMESPACES = WhereType(
     folders=False,
+    cure="name a file: kubectl get ns,priorityclass,runtimeclass,limits -A -o yaml > cluster.yaml",
 )
-_NODES = OfflinePath("name a file: kubectl get nodes -o yaml > nodes.yaml", folders=False)
+_NODES = WhereType(folders=False, cure="name a file: kubectl get nodes -o yaml > nodes.yaml")
 
 
 @click.command("preview")
