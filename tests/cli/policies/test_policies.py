@@ -23,7 +23,6 @@ from webhook.cli.policies.policies_in_force import (
     for_whom,
     pods_of,
     policy_rows,
-    skew_of,
     where,
 )
 from webhook.cli.policies.reading import gather
@@ -367,9 +366,7 @@ def test_replicas_are_held_against_the_clusters_objects(
     """And against each other."""
     replicas = {f"r-{at}": metrics(each or the_hash()) for at, each in enumerate(sets)}
     found = gathered(tmp_path, replicas)
-    skew = skew_of(found)
-    assert skew is not None
-    assert skew.same is same
+    assert found.same_set is same
     verdict = click.unstyle([*report.replicas(found)][-1])
     mentions(verdict, *facts)
     wording(verdict, {the_hash(): "HASH"})
@@ -379,9 +376,7 @@ def test_a_webhook_that_serves_files_is_not_held_against_objects(tmp_path: Path)
     """Its replicas are held against each other alone."""
     replicas = {name: metrics("f" * 64) for name in ("a", "b")}
     found = gathered(tmp_path, replicas, arguments=("--policies=/policies",))
-    skew = skew_of(found)
-    assert skew is not None
-    assert skew.same
+    assert found.same_set
     assert "(the cluster)" not in "\n".join(report.replicas(found))
 
 

@@ -102,7 +102,7 @@ def _print_answer(
 ) -> int:
     """Print what is asked; the exit code."""
     from webhook.cli.policies import report
-    from webhook.cli.policies.policies_in_force import pods_of, policy_rows, skew_of
+    from webhook.cli.policies.policies_in_force import pods_of, policy_rows
     from webhook.cli.policies.report import document, pods_document, served_document
 
     print_notes(gathered.notes)
@@ -113,9 +113,8 @@ def _print_answer(
         of_one = pods_of(gathered, name)
         lines, found, code = report.pods(of_one), pods_document(of_one), DONE
     elif replicas:
-        skew = skew_of(gathered)
         lines, found = report.replicas(gathered), served_document(gathered)
-        code = DONE if skew and skew.same and not gathered.wrong else FAILED
+        code = DONE if gathered.same_set and not gathered.wrong else FAILED
     elif never:
         unmatched = [row for row in rows if row.never]
         lines, found = report.never(gathered), document(gathered, unmatched)

@@ -87,6 +87,19 @@ class PoliciesInForce:
     templates: Sequence[Template] = ()
     notes: Sequence[str] = ()
 
+    @property
+    def expected(self) -> str:
+        """The set that replicas should serve; empty if there is nothing to compare them with."""
+        return self.policies.hash[:HASH_LENGTH] if self.policies and self.compare else ""
+
+    @property
+    def same_set(self) -> bool | None:
+        """Whether replicas serve one set, and the expected one; None if unknown."""
+        if self.served is None:
+            return None
+        hashes = {each.hash for each in self.served}
+        return len(hashes) == 1 and (not self.expected or hashes == {self.expected})
+
 
 class Row(NamedTuple):
     """One policy in the list. `counted` is None if there are no counts."""
@@ -149,22 +162,6 @@ def _conditions(match: Match) -> list[str]:
     ]
 
 
-class Skew(NamedTuple):
-    """Whether replicas serve one set: `hashes` are theirs, `expected` that of the documents.
-
-    `expected` is empty if there is nothing to compare them with.
-    """
-
-    hashes: tuple[str, ...]
-    expected: str
-
-    @property
-    def same(self) -> bool:
-        """Whether they all serve the same, and what they should."""
-        wanted = {self.expected} if self.expected else set(self.hashes[:1])
-        return bool(self.hashes) and set(self.hashes) == wanted
-
-
 def policy_rows(gathered: PoliciesInForce) -> list[Row]:
     """Return a row for each policy, in their order."""
     touched = Counter(name for pod in gathered.pods for name in pod.stamped)
@@ -192,14 +189,6 @@ def known_since(found: Sequence[Row]) -> str:
     unknown."""
     times = [row.counted.since if row.counted else "" for row in found]
     return max(times, default="") if all(times) else ""
-
-
-def skew_of(gathered: PoliciesInForce) -> Skew | None:
-    """Return whether replicas serve one set; None if unknown."""
-    if gathered.served is None:
-        return None
-    known = gathered.policies.hash[:HASH_LENGTH] if gathered.policies else ""
-    return Skew(tuple(each.hash for each in gathered.served), known if gathered.compare else "")
 
 
 class Touched(NamedTuple):

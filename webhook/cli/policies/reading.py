@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.cli.cluster_surroundings import read_world
@@ -45,15 +45,6 @@ _DEPLOYMENT: Final = f"/apis/apps/v1/namespaces/{names.NAMESPACE}/deployments/{n
 _ACCEPTED: Final = "Accepted"
 
 
-class _Set(NamedTuple):
-    """The documents, the policy set, and the status of each policy."""
-
-    documents: Documents[PolicyDocument]
-    policies: PolicySet | None
-    wrong: Sequence[str]
-    statuses: Mapping[str, Mapping[str, Any]]
-
-
 async def gather(
     client: Client, where: Sequence[Where], namespace: str, *, pods: bool, served: bool = True
 ) -> PoliciesInForce:
@@ -63,36 +54,41 @@ async def gather(
     UnreadableInput, and UsageError for the cluster and paths at once.
     """
     paths = paths_of(where)
-    if paths:
-        read = _compiled(policy_documents.parse(policy_files(paths)), {})
-    else:
-        read = await _cluster(client)
+    documents, statuses = (
+        (policy_documents.parse(policy_files(paths)), {}) if paths else await _cluster(client)
+    )
+    wrong: list[str] = []
+    policies: PolicySet | None = None
+    try:
+        policies = compiled(documents).policies
+    except InvalidDocuments as error:
+        wrong = [str(each) for each in error.findings if getattr(each, "severity", "") == "error"]
     answers = await ask_replicas(client) if served else ReplicaCounts(None, None)
     notes = [answers.note] if answers.note else []
-    if not paths and read.policies is not None and answers.served is None:
+    if not paths and policies is not None and answers.served is None:
         # If replicas answer, the result names the set of each.
         try:
-            await not_served(client, read.policies, (), answers)
+            await not_served(client, policies, (), answers)
         except NotServed as error:
             notes.append(error.note)
     models = {
         each.model.name: each.model
-        for each in read.documents.documents
+        for each in documents.documents
         if isinstance(each.model, PlacementPolicy)
     }
     live: Sequence[LivePod] = ()
     templates: Sequence[Template] = ()
-    if pods and read.policies is not None:
-        live, templates, left_out = await _touched(client, namespace, read.policies)
+    if pods and policies is not None:
+        live, templates, left_out = await _touched(client, namespace, policies)
         notes += left_out
     return PoliciesInForce(
         ", ".join(map(str, paths)) or "the cluster",
-        read.policies,
-        read.wrong,
+        policies,
+        wrong,
         models,
         {
             name: "" if each["status"] == "True" else str(each.get("message") or each.get("reason"))
-            for name, status in read.statuses.items()
+            for name, status in statuses.items()
             for each in status.get("conditions") or ()
             if each.get("type") == _ACCEPTED
         },
@@ -100,7 +96,7 @@ async def gather(
             # A policy's status goes back further than the replicas.
             name: count
             for name in models
-            if (count := count_of(read.statuses.get(name, {})) or answers.of(name))
+            if (count := count_of(statuses.get(name, {})) or answers.of(name))
         },
         answers.served,
         True if paths else await _comparable(client),
@@ -110,7 +106,9 @@ async def gather(
     )
 
 
-async def _cluster(client: Client) -> _Set:
+async def _cluster(
+    client: Client,
+) -> tuple[Documents[PolicyDocument], Mapping[str, Mapping[str, Any]]]:
     from webhook.kube.policy_objects import GROUP, read_objects
 
     objects = await read_objects(client)
@@ -118,17 +116,7 @@ async def _cluster(client: Client) -> _Set:
         f"{GROUP}/{names.PLACEMENT_POLICIES}",
         lambda one: (str(one["metadata"]["name"]), one.get("status") or {}),
     )
-    return _compiled(Objects().documents(objects), dict(listed.items))
-
-
-def _compiled(
-    documents: Documents[PolicyDocument], statuses: Mapping[str, Mapping[str, Any]]
-) -> _Set:
-    try:
-        return _Set(documents, compiled(documents).policies, (), statuses)
-    except InvalidDocuments as error:
-        wrong = [str(each) for each in error.findings if getattr(each, "severity", "") == "error"]
-        return _Set(documents, None, wrong, statuses)
+    return Objects().documents(objects), dict(listed.items)
 
 
 async def _comparable(client: Client) -> bool:

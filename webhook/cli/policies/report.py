@@ -17,7 +17,6 @@ from webhook.cli.policies.policies_in_force import (
     Touched,
     known_since,
     policy_rows,
-    skew_of,
 )
 from webhook.shortening import count_text, shortened
 
@@ -34,8 +33,11 @@ _HEAD: Final = [
 def listed(gathered: PoliciesInForce) -> Iterator[str]:
     """Yield all policies, in their order."""
     found = policy_rows(gathered)
-    yield f"{_set_line(gathered)}; {_served(gathered)}"
-    yield ""
+    known = gathered.policies
+    if known:
+        kinds = count_text(len(known.policies), "policy"), count_text(len(known.classes), "class")
+        yield f"set {_hash(gathered)} of {gathered.source}: {', '.join(kinds)}; {_served(gathered)}"
+        yield ""
     if not found:
         yield (
             "There is no policy. If the webhook serves policies from files, name them: "
@@ -94,8 +96,7 @@ def pods(found: PodsOf) -> Iterator[str]:
 
 def replicas(gathered: PoliciesInForce) -> Iterator[str]:
     """Yield which set each replica serves, and whether that is one."""
-    found = skew_of(gathered)
-    if found is None or gathered.served is None:
+    if gathered.served is None:
         yield "it is unknown what the replicas of the webhook serve"
         return
     rows = [["REPLICA", "SET"], *([each.replica, each.hash] for each in gathered.served)]
@@ -103,16 +104,16 @@ def replicas(gathered: PoliciesInForce) -> Iterator[str]:
         rows.append([f"({gathered.source})", _hash(gathered)])
     yield from table(rows, 0)
     yield ""
-    if found.same:
-        which = f", that of {gathered.source}" if found.expected else ""
-        count = len(found.hashes)
+    if gathered.same_set:
+        which = f", that of {gathered.source}" if gathered.expected else ""
+        count = len(gathered.served)
         word = "the one replica serves" if count == 1 else f"all {count} replicas serve"
         yield click.style(f"{word} the same set{which}", fg="green")
         return
-    sets = len(set(found.hashes))
+    sets = len({each.hash for each in gathered.served})
     text = "1 set is served" if sets == 1 else f"{sets or 'no'} sets are served"
-    if found.expected:
-        text += f", and {gathered.source} has {found.expected} now"
+    if gathered.expected:
+        text += f", and {gathered.source} has {gathered.expected} now"
     yield (
         click.style(text, fg="red")
         + "; a write takes a few seconds to reach all replicas: try again, then run fairlead doctor"
@@ -146,22 +147,12 @@ def _table(found: Sequence[Row]) -> Iterator[str]:
     yield from table(rows, 0)
 
 
-def _set_line(gathered: PoliciesInForce) -> str:
-    policies = gathered.policies
-    if policies is None:
-        return f"{gathered.source}: no set"
-    classes = len(policies.classes)
-    kinds = f"{count_text(len(policies.policies), 'policy')}, {count_text(classes, 'class')}"
-    return f"set {_hash(gathered)} of {gathered.source}: {kinds}"
-
-
 def _served(gathered: PoliciesInForce) -> str:
-    found = skew_of(gathered)
-    if found is None:
+    if gathered.served is None:
         return "what the replicas serve is not known"
-    count = len(found.hashes)
+    count = len(gathered.served)
     replicas_ = count_text(count, "replica")
-    if found.same:
+    if gathered.same_set:
         return f"{replicas_} of the webhook serve{'s' if count == 1 else ''} it"
     another = "which serves another set" if count == 1 else "some of which serve another set"
     text = f"{replicas_} of the webhook, {another}: fairlead policies --replicas"
@@ -184,7 +175,6 @@ def document(gathered: PoliciesInForce, rows: Iterable[Row]) -> dict[str, Any]:
 
 def served_document(gathered: PoliciesInForce) -> dict[str, Any]:
     """Return what replicas serve."""
-    skew = skew_of(gathered)
     return {
         "source": gathered.source,
         "set": gathered.policies.hash if gathered.policies else None,
@@ -192,7 +182,7 @@ def served_document(gathered: PoliciesInForce) -> dict[str, Any]:
         "replicas": None
         if gathered.served is None
         else [each._asdict() for each in gathered.served],
-        "sameSet": skew.same if skew else None,
+        "sameSet": gathered.same_set,
     }
 
 
