@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from tests.wording import Wording, mentions
 from webhook.cli import fairlead
-from webhook.cli.install_files import files_of
+from webhook.cli.install import files_of
 from webhook.errors import InvalidDocuments, UnreadableInput
 from webhook.installation.manifests import overlays
 

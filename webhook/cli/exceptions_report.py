@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from webhook import names
-from webhook.admission import stamp
 from webhook.cli.layout import table
+from webhook.cli.live.pod_stamp import read_stamp
 from webhook.cli.live.served_policies import differing
 from webhook.cli.offline import policy_files
 from webhook.errors import InvalidDocuments, PassOver
@@ -22,6 +21,8 @@ from webhook.policy.exceptions import PolicyException, compiled
 from webhook.policy.load import compiled as load_compiled
 from webhook.policy.model import PlacementException
 from webhook.shortening import harmless
+from webhook.workloads.object import from_answer
+from webhook.workloads.stored_pod import is_over
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from webhook.policy.match_model import Match
     from webhook.policy.reader import Documents
 
-_OVER: Final = frozenset({"Succeeded", "Failed"})
 _ALL = "all policies"
 
 
@@ -104,13 +104,10 @@ def _report(
     return ExceptionReport(shown, pods, notes, [*map(harmless, errors)])
 
 
-def _passed_by(pod: Mapping[str, Any]) -> Sequence[str]:
+def _passed_by(pod: dict[str, Any]) -> Sequence[str]:
     """Return the exceptions in a live pod's stamp."""
-    if pod.get("status", {}).get("phase") in _OVER:
-        return ()
-    found = stamp.parse_stamp((pod["metadata"].get("annotations") or {}).get(names.PLACEMENT))
-    passed = found.get("exceptions") if found else None
-    return tuple(passed) if isinstance(passed, dict) else ()
+    found = None if is_over(pod) else read_stamp(from_answer("v1", "Pod", pod))
+    return tuple(found.exceptions) if found else ()
 
 
 def lines(found: ExceptionReport, shown: Sequence[ExceptionRow], now: datetime) -> Iterator[str]:

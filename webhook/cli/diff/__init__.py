@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,86 +14,108 @@ import click
 from webhook.cli.dry_run import HELP, server_of
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import (
+    CLUSTER,
     HISTORY,
     Kubeconfig,
     Where,
     WhereType,
     cluster_options,
     history_of,
-    namespace_option,
 )
 from webhook.cli.output import output_option, print_notes, print_result
+from webhook.settings import setting, settings_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import timedelta
 
     from webhook.cli.diff.comparison_input import ComparisonInput
-    from webhook.cli.diff.question import Question
     from webhook.cli.diff.report import Outcome
-    from webhook.evaluation.dry_run import Server
-    from webhook.placement.fallback import History
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The source of a policy set, as given on the command line."""
+
+    text: str
+
+    @property
+    def is_cluster(self) -> bool:
+        """True for the word `cluster`; a folder of that name is ./cluster."""
+        return self.text == CLUSTER.value
+
+    @property
+    def is_known(self) -> bool:
+        """True if it can be a path, a git revision's, or the cluster."""
+        return self.is_cluster or ":" in self.text or Path(self.text).exists()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """The arguments and options. Without `pods`, the cluster's pods are compared."""
+
+    old: Source
+    new: Source
+    kubeconfig: Kubeconfig
+    pods: tuple[Path, ...] = setting(
+        "--pods",
+        multiple=True,
+        type=click.Path(exists=True, path_type=Path, allow_dash=True),
+        metavar="PATH",
+        help="Objects that create pods, YAML or JSON: a file, a folder with its subfolders, or "
+        "- for standard input. Repeatable. Default: the cluster's workloads, and its live pods "
+        "that no workload makes.",
+    )
+    namespace: str = setting(
+        "-n",
+        "--namespace",
+        default="",
+        metavar="NAME",
+        help="With --pods, the namespace of objects without one (default: default). Without "
+        "--pods, the only namespace of the cluster that is read.",
+    )
+    namespaces_file: Path | None = setting(
+        "--namespaces",
+        type=click.Path(exists=True, path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="What `kubectl get ns,priorityclass,runtimeclass,limits -A -o yaml` prints. Default: "
+        "the cluster's, if the command reads a cluster.",
+    )
+    nodes: Where | None = setting(
+        "--nodes",
+        type=WhereType(folders=False),
+        metavar="FILE",
+        help="What `kubectl get nodes -o yaml` (or json) prints, or `cluster`. Checks whether any "
+        "of them admits the pods. Default: the cluster's nodes, if the command reads a cluster.",
+    )
+    fail_on: str = setting(
+        "--fail-on",
+        type=click.Choice(["changed", "unplaceable", "rejected", "never"]),
+        default="changed",
+        show_default=True,
+        help="What gives exit code 1. changed: any difference; unplaceable: pods newly rejected or "
+        "newly without a node; rejected: pods newly rejected; never: nothing does.",
+    )
+    history: Sequence[tuple[str, int, timedelta | None]] = setting("--history", **HISTORY)
+    dry_run: str | None = setting("--dry-run", type=click.Choice(["server"]), help=HELP)
+
+    @property
+    def asks_cluster(self) -> bool:
+        """Whether part of the input comes from a cluster."""
+        named = self.old.is_cluster or self.new.is_cluster or self.nodes is CLUSTER
+        return named or not self.pods
 
 
 @click.command("diff")
-@click.argument("old", metavar="OLD")
-@click.argument("new", metavar="NEW")
-@click.option(
-    "--pods",
-    multiple=True,
-    type=click.Path(exists=True, path_type=Path, allow_dash=True),
-    metavar="PATH",
-    help="Objects that create pods, YAML or JSON: a file, a folder with its subfolders, or "
-    "- for standard input. Repeatable. Default: the cluster's workloads, and its live pods "
-    "that no workload makes.",
-)
-@namespace_option(
-    "With --pods, the namespace of objects without one (default: default). Without --pods, the "
-    "only namespace of the cluster that is read."
-)
-@click.option(
-    "--namespaces",
-    "namespaces_file",
-    type=click.Path(exists=True, path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="What `kubectl get ns,priorityclass,runtimeclass,limits -A -o yaml` prints. Default: the "
-    "cluster's, if the command reads a cluster.",
-)
-@click.option(
-    "--nodes",
-    type=WhereType(folders=False),
-    metavar="FILE",
-    help="What `kubectl get nodes -o yaml` (or json) prints, or `cluster`. Checks whether "
-    "any of them admits the pods. Default: the cluster's nodes, if the command reads a cluster.",
-)
-@click.option(
-    "--fail-on",
-    type=click.Choice(["changed", "unplaceable", "rejected", "never"]),
-    default="changed",
-    show_default=True,
-    help="What gives exit code 1. changed: any difference; unplaceable: pods newly rejected or "
-    "newly without a node; rejected: pods newly rejected; never: nothing does.",
-)
-@click.option("--history", **HISTORY)
-@click.option("--dry-run", type=click.Choice(["server"]), help=HELP)
+@click.argument("old", metavar="OLD", type=Source)
+@click.argument("new", metavar="NEW", type=Source)
+@settings_options(Question)
 @cluster_options
 @output_option(
     "Text for people, Markdown for a comment on a pull request (bounded), or JSON with every pod.",
     ("text", "markdown", "json"),
 )
-def command(
-    old: str,
-    new: str,
-    pods: tuple[Path, ...],
-    namespace: str,
-    namespaces_file: Path | None,
-    nodes: Where | None,
-    fail_on: str,
-    history: Sequence[tuple[str, int, timedelta | None]],
-    dry_run: str | None,
-    kubeconfig: Kubeconfig,
-    output: str,
-) -> None:
+def command(question: Question, output: str) -> None:
     """Show which pods NEW policies would place differently from OLD ones, and by which policy.
 
     OLD and NEW are each a folder or a file of policies, a path in a git revision (REV:PATH), or
@@ -119,25 +141,19 @@ def command(
       2  wrong usage, policies or pods that cannot be read, or the cluster did not answer
     """
     from webhook.cli.diff import report
-    from webhook.cli.diff.question import Question
-    from webhook.cli.diff.sets import Source
 
-    question = Question(
-        Source(old), Source(new), pods, namespace, namespaces_file, nodes, kubeconfig
-    )
     for source in (question.old, question.new):
         if not source.is_known:
             raise click.UsageError(
                 f"{source.text}: no such file or folder; want a path, REV:PATH for a git "
                 "revision's folder, or cluster"
             )
-    if fail_on == "unplaceable" and not (nodes or question.asks_cluster):
+    if question.fail_on == "unplaceable" and not (question.nodes or question.asks_cluster):
         raise click.UsageError(
             "--fail-on unplaceable needs nodes: give --nodes FILE, or --nodes cluster"
         )
     with errors_exit(UNKNOWN), uncollected():
-        server = server_of(kubeconfig) if dry_run else None
-        outcome = _answer(question, server, history_of(history))
+        outcome = _answer(question)
     print_result(
         output,
         json=lambda: report.document(outcome),
@@ -152,14 +168,16 @@ def command(
         "rejected": rejected,
         "never": 0,
     }
-    sys.exit(FAILED if failing[fail_on] else DONE)
+    sys.exit(FAILED if failing[question.fail_on] else DONE)
 
 
-def _answer(question: Question, server: Server | None, history: History | None) -> Outcome:
+def _answer(question: Question) -> Outcome:
     from webhook.cli.diff.question import compared, gather
     from webhook.cli.diff.report import Outcome
     from webhook.sandbox.progress import Lines, Silent
 
+    server = server_of(question.kubeconfig) if question.dry_run else None
+    history = history_of(question.history)
     # Progress is shown for a cluster only: files are read at once.
     waits = question.asks_cluster and sys.stderr.isatty()
     progress = Lines(sys.stderr) if waits else Silent()

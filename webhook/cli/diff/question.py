@@ -1,8 +1,8 @@
-"""A comparison: the question, its input from files and a cluster, and the decisions on all pods."""
+"""A comparison: its input from files and a cluster, and the decisions on all pods."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +14,7 @@ from webhook.cli.diff.comparison_input import (
     Template,
     read_pods,
 )
-from webhook.cli.diff.sets import Source, read_set
+from webhook.cli.diff.sets import read_set
 from webhook.cli.live.live_answers import node_list
 from webhook.cli.offline import (
     read_nodes,
@@ -23,7 +23,7 @@ from webhook.cli.offline import (
     with_given,
     with_nodes,
 )
-from webhook.cli.options import CLUSTER, Kubeconfig, Where
+from webhook.cli.options import CLUSTER
 from webhook.comparison.compare import Comparison, Same
 from webhook.comparison.difference import Difference
 from webhook.comparison.difference_report import JudgedPod, Maker, Report, report
@@ -38,8 +38,8 @@ from webhook.shortening import first_few, one_line, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
+    from webhook.cli.diff import Question
     from webhook.kube.client import Client
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
@@ -47,25 +47,6 @@ if TYPE_CHECKING:
 
 # Maximum number of objects that a note names.
 _NAMED: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """The arguments and options. Without `pods`, the cluster's pods are compared."""
-
-    old: Source
-    new: Source
-    pods: Sequence[Path]
-    namespace: str
-    namespaces_file: Path | None
-    nodes: Where | None
-    kubeconfig: Kubeconfig
-
-    @property
-    def asks_cluster(self) -> bool:
-        """Whether part of the input comes from a cluster."""
-        named = self.old.is_cluster or self.new.is_cluster or self.nodes is CLUSTER
-        return named or not self.pods
 
 
 def gather(question: Question) -> ComparisonInput:
@@ -158,7 +139,7 @@ def _sets(question: Question, theirs: PolicySet | None) -> tuple[PolicySet, Poli
         try:
             # A set with faults may have served until now; it does not become the new one.
             sound = source is question.new
-            there = theirs if source.is_cluster and theirs else read_set(source, sound=sound)
+            there = theirs if source.is_cluster and theirs else read_set(source.text, sound=sound)
             found.append(there)
         except FairleadError as error:
             problems += str(error).splitlines()

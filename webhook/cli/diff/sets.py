@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
@@ -21,34 +20,15 @@ if TYPE_CHECKING:
 
     from webhook.policy.policy_set import PolicySet
 
-CLUSTER: Final = "cluster"
 # Seconds. git reads locally, unless it must fetch objects of a partial clone.
 _PATIENCE: Final = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The source of a set, as given on the command line."""
-
-    text: str
-
-    @property
-    def is_cluster(self) -> bool:
-        """True for the word `cluster`; a folder of that name is ./cluster."""
-        return self.text == CLUSTER
-
-    @property
-    def is_known(self) -> bool:
-        """True if it can be one of the three."""
-        return self.is_cluster or ":" in self.text or Path(self.text).exists()
-
-
-def read_set(source: Source, *, sound: bool = True) -> PolicySet:
+def read_set(text: str, *, sound: bool = True) -> PolicySet:
     """Return the set of a folder or a revision; `sound`: one that could come to serve.
 
     Raises UnreadableInput and InvalidDocuments.
     """
-    text = source.text
     files = read_folder(text) if Path(text).exists() else read_revision(text)
     check_not_empty(files, text, f"; {CURE}")
     return load_sound(files) if sound else load(files).policies

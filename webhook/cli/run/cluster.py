@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from webhook import names
 from webhook.cli.options import cluster_options, namespace_option
 from webhook.errors import PassOver
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from webhook.kube.client import Client
+
+T = TypeVar("T")
 
 
 def target_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -25,6 +27,14 @@ def target_options(function: Callable[..., None]) -> Callable[..., None]:
 def pods_path(namespace: str) -> str:
     """Return the pods of a namespace."""
     return f"/api/v1/namespaces/{namespace}/pods"
+
+
+async def list_pods(
+    client: Client, namespace: str, run: Mapping[str, Any], keep: Callable[[dict[str, Any]], T]
+) -> list[T]:
+    """Return the pods of a Run, as they are kept. Raises ClusterError."""
+    query = {"labelSelector": f"{names.RUN_UID}={run['metadata']['uid']}"}
+    return (await client.list(pods_path(namespace), keep, query=query)).items
 
 
 async def fetch_run(client: Client, namespace: str, name: str) -> dict[str, Any]:

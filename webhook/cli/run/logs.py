@@ -12,7 +12,7 @@ import click
 from webhook.cli.exit_codes import FAILED, INTERRUPTED
 from webhook.cli.run.cluster import (
     fetch_run,
-    pods_path,
+    list_pods,
     target_options,
 )
 
@@ -152,15 +152,11 @@ async def _print(
 async def _sources(
     client: Client, namespace: str, run: Mapping[str, Any], wanted: LogSelection
 ) -> list[Source]:
-    from webhook import names
     from webhook.cli.run.log_reading import sources_of
     from webhook.run.backends.engine_pods import pod_reader
 
-    selector = f"{names.RUN_UID}={run['metadata']['uid']}"
-    query = {"labelSelector": selector}
-    pods = await client.list(pods_path(namespace), lambda pod: pod, query=query)
-    roles = run["spec"].get("replicas") or {}
-    return sources_of(pod_reader(run, roles), pods.items, wanted)
+    pods = await list_pods(client, namespace, run, lambda pod: pod)
+    return sources_of(pod_reader(run, run["spec"].get("replicas") or {}), pods, wanted)
 
 
 async def _now(

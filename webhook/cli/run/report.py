@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pydantic import ValidationError
 
 from webhook import names
-from webhook.cli.run.cluster import fetch_run, pods_path
+from webhook.cli.run.cluster import fetch_run, list_pods
 from webhook.errors import PassOver
 from webhook.frameworks.table import ROLES
 from webhook.installation.apply import get_object
@@ -270,17 +270,13 @@ async def fetch(client: Client, namespace: str, name: str) -> Report:
     Raises ClusterError, and NoSuchObject if there is none of that name.
     """
     run = await fetch_run(client, namespace, name)
-    pods = await client.list(
-        pods_path(namespace),
-        _relevant_pod,
-        query={"labelSelector": f"{names.RUN_UID}={run['metadata']['uid']}"},
-    )
-    nodes = {node for pod in pods.items if (node := pod["spec"]["nodeName"])}
+    pods = await list_pods(client, namespace, run, _relevant_pod)
+    nodes = {node for pod in pods if (node := pod["spec"]["nodeName"])}
     status = _in_order(
         RunStatus.model_validate(run.get("status") or {}), run["spec"].get("framework")
     )
     reader = pod_reader(run, status.replicas)
-    rows = replicas(reader, status, pods.items, await fetch_summaries(client, nodes))
+    rows = replicas(reader, status, pods, await fetch_summaries(client, nodes))
     spec, metadata = run["spec"], run["metadata"]
     return Report(
         namespace=namespace,
