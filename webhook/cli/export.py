@@ -10,6 +10,7 @@ import click
 from webhook.cli.guard import entries, namespaces_option, sources_option
 from webhook.cli.lazy import LazyGroup
 from webhook.cli.options import policies_option
+from webhook.cli.output import print_yaml
 
 # The group's help lists these.
 COMMANDS: Final[dict[str, str]] = {
@@ -81,7 +82,6 @@ def policies_as_map(
       2  wrong usage
     """
     from webhook.cli.offline import policy_files
-    from webhook.cli.yaml_out import yaml_documents
     from webhook.exported.documents import documents
     from webhook.exported.positioned_settings import placed_of
 
@@ -90,4 +90,4 @@ def policies_as_map(
     found = documents(placed, entries(sources, only_namespaces))
     if audited:
         click.echo(f"left out, because they are under Audit: {', '.join(audited)}", err=True)
-    click.echo(yaml_documents(found), nl=False)
+    print_yaml(found)

@@ -9,6 +9,7 @@ import click
 
 from webhook.cli.lazy import LazyGroup
 from webhook.cli.options import policies_option
+from webhook.cli.output import print_yaml
 from webhook.interception import DEFAULT_SOURCES, webhooks
 from webhook.sources import SOURCES
 
@@ -74,11 +75,10 @@ def authors() -> None:
       0  printed
       2  wrong usage
     """
-    from webhook.cli.yaml_out import yaml_documents
     from webhook.guards import run_author_guard
     from webhook.run.backends.engines import created_objects
 
-    click.echo(yaml_documents(run_author_guard(created_objects())), nl=False)
+    print_yaml(run_author_guard(created_objects()))
 
 
 @command.command("node-names")
@@ -104,11 +104,9 @@ def node_names(
       0  printed
       2  wrong usage
     """
-    from webhook.cli.yaml_out import yaml_documents
     from webhook.guards import node_name_guard
 
-    guard = node_name_guard(entries(sources, only_namespaces), exempt)
-    click.echo(yaml_documents(guard), nl=False)
+    print_yaml(node_name_guard(entries(sources, only_namespaces), exempt))
 
 
 @command.command("stamp")
@@ -137,11 +135,9 @@ def stamp(action: str, sources: tuple[str, ...], only_namespaces: tuple[str, ...
       0  printed
       2  wrong usage
     """
-    from webhook.cli.yaml_out import yaml_documents
     from webhook.guards import stamp_guard
 
-    guard = stamp_guard(entries(sources, only_namespaces), deny=action == "deny")
-    click.echo(yaml_documents(guard), nl=False)
+    print_yaml(stamp_guard(entries(sources, only_namespaces), deny=action == "deny"))
 
 
 @command.command("tolerations")
@@ -181,7 +177,6 @@ def tolerations(
       2  wrong usage
     """
     from webhook.cli.offline import read_policies
-    from webhook.cli.yaml_out import yaml_documents
     from webhook.errors import UnreadableInput
     from webhook.guards import capacity_guard
     from webhook.interception import select_sources
@@ -196,8 +191,7 @@ def tolerations(
         where = ", ".join(map(str, paths))
         raise UnreadableInput([f"{where}: no capacity class with a taint, so nothing to guard"])
     marks = [mark for source in select_sources(sources) for mark in source.marks]
-    guard = capacity_guard(entries(sources, only_namespaces), marks, keys, exempt)
-    click.echo(yaml_documents(guard), nl=False)
+    print_yaml(capacity_guard(entries(sources, only_namespaces), marks, keys, exempt))
 
 
 def entries(sources: Collection[str], only_namespaces: Collection[str]) -> list[dict[str, Any]]:

@@ -47,9 +47,7 @@ def print_result(
         case "json":
             print_json(json())
         case "yaml":
-            from webhook.cli.yaml_out import yaml_documents
-
-            click.echo(yaml_documents(yaml()), nl=False)
+            print_yaml(yaml())
         case "markdown":
             click.echo(markdown(), nl=False)
         case _:
@@ -87,6 +85,13 @@ def print_json(document: Any) -> None:
         whole = json.dumps(document, indent=2, ensure_ascii=False)
         printed = whole.encode(errors="backslashreplace").decode()
     click.echo(printed)
+
+
+def print_yaml(objects: Iterable[Any]) -> None:
+    """Print objects for kubectl, each a document of its own."""
+    from webhook.cli.yaml_out import yaml_documents
+
+    click.echo(yaml_documents(objects), nl=False)
 
 
 def print_notes(notes: Iterable[str]) -> None:

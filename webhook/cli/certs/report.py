@@ -86,6 +86,12 @@ class CertificateState:
             for name, bundle in bundles(configuration.raw, self.installation).items()
         }
 
+    @property
+    def bundle(self) -> bytes | None:
+        """The stored bundle, which should be published; None if it is unknown."""
+        kept = self.kept_authority or self.kept_serving
+        return kept.bundle if kept else None
+
 
 async def read_state(client: Client, installation: Installation) -> CertificateState:
     """Read all objects. Raises ClusterError unless an object is absent or forbidden."""
@@ -151,14 +157,13 @@ def _leaf(state: CertificateState) -> dict[str, Any]:
         **report,
         **_certificate(leaf),
         "names": _names(leaf),
-        "signedBy": _serial(by) if by else None,
+        "signedBy": _certificate(by)["serial"] if by else None,
         "bundle": [_certificate(each) for each in authorities],
     }
 
 
 def _webhooks(state: CertificateState) -> list[dict[str, Any]]:
-    authority, serving = state.kept_authority, state.kept_serving
-    wanted = authority.bundle if authority else serving.bundle if serving else None
+    serving, wanted = state.kept_serving, state.bundle
     return [
         {
             "name": name,
@@ -193,15 +198,11 @@ def _next(state: CertificateState) -> str:
 
 def _certificate(certificate: x509.Certificate) -> dict[str, Any]:
     return {
-        "serial": _serial(certificate),
+        # In the form of the webhook's log and of openssl.
+        "serial": f"{certificate.serial_number:x}",
         "expires": to_second(certificate.not_valid_after_utc),
         "renewal": to_second(renewal_time(certificate)),
     }
-
-
-def _serial(certificate: x509.Certificate) -> str:
-    # In the form of the webhook's log and of openssl.
-    return f"{certificate.serial_number:x}"
 
 
 def _names(leaf: x509.Certificate) -> list[str]:
@@ -221,22 +222,18 @@ def by_cert_manager(state: CertificateState) -> bool:
 
 def problems(state: CertificateState, now: datetime) -> list[str]:
     """Return all current problems. Objects that may not be read are not checked."""
-    return [*_authority_findings(state, now), *_leaf_findings(state, now), *_published(state)]
+    return [*_kept(state, now), *_published(state)]
 
 
-def _authority_findings(state: CertificateState, now: datetime) -> Iterator[str]:
-    name = state.installation.authority
-    authority = state.kept_authority
+def _kept(state: CertificateState, now: datetime) -> Iterator[str]:
+    authority, serving = state.kept_authority, state.kept_serving
     if authority and authority.signing:
         yield from _life("the authority", authority.signing.check(), now)
     elif authority is None and not state.authority.hidden and not by_cert_manager(state):
         how = "cannot be read as an authority" if state.authority.raw else "is not there"
+        name = state.installation.authority
         yield f"the Secret {name} {how}, and will be created again. {_KEEPER}"
-
-
-def _leaf_findings(state: CertificateState, now: datetime) -> Iterator[str]:
     name = state.installation.serving
-    serving = state.kept_serving
     if serving is None:
         if not state.serving.hidden:
             how = "holds no leaf with its key" if state.serving.raw else "is not there"
@@ -272,8 +269,7 @@ def _published(state: CertificateState) -> Iterator[str]:
             yield f"there is no {name}: no pod is sent to the webhook"
     if not state.published and all(configuration.raw for configuration in pods.values()):
         yield f"no webhook calls the Service {state.installation.service} of this namespace"
-    authority, serving = state.kept_authority, state.kept_serving
-    wanted = authority.bundle if authority else serving.bundle if serving else b""
+    serving, wanted = state.kept_serving, state.bundle
     for name, bundle in state.published.items():
         if not bundle:
             yield f"{name} has no caBundle: every call fails. {_KEEPER}"

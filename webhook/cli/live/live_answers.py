@@ -66,7 +66,7 @@ async def ask(client: Client, question: Question) -> Answers:
     notes: list[str] = []
     used = [each.namespace for each in objects]
     world = await read_world(client, policies, used, nodes, notes)
-    reader = Reader(client, discovery, world, notes)
+    reader = Reader(discovery, world, notes)
     found = [await reader.answer(each) for each in objects]
     templates = [(each.source.namespace, one) for each in found for one in each.templates]
     pods = [pod for each in found for pod in each.pods]
@@ -121,10 +121,7 @@ async def node_list(client: Client, where: Where | None) -> Sequence[Node] | Non
 class Reader:
     """Reads objects of one cluster, and evaluates them; notes what may not be read."""
 
-    def __init__(
-        self, client: Client, discovery: Discovery, world: World, notes: list[str]
-    ) -> None:
-        self._client = client
+    def __init__(self, discovery: Discovery, world: World, notes: list[str]) -> None:
         self._discovery = discovery
         self.world = world
         self.notes = notes
@@ -145,7 +142,7 @@ class Reader:
                 f"{source.title} in {source.namespace}: {what}; want a pod, or what has a pod "
                 "template, such as a job, a deployment or a run"
             )
-        live = await pods_of(self._client, self._discovery, source, self.notes)
+        live = await pods_of(self._discovery, source, self.notes)
         workload = self._judged_workload(source, templates, live)
         today = (*workload.replicas, *(each.today for each in workload.pods))
         if any(map(depends_on_node, today)) and await self.read_nodes():
@@ -155,7 +152,7 @@ class Reader:
     async def _templates_of_owner(self, pod: Object) -> Sequence[PodTemplate] | None:
         """Return the templates of the owner of a pod; None, with a note, if it may not be read."""
         try:
-            maker = await maker_of(self._client, self._discovery, pod)
+            maker = await maker_of(self._discovery, pod)
         except MakerUnreadable as error:
             self.notes.append(str(error))
             return None
@@ -182,7 +179,7 @@ class Reader:
         if self.world.cluster.node is not None:
             return False
         with PassOver(HTTPStatus.FORBIDDEN):
-            nodes = await node_list(self._client, CLUSTER)
+            nodes = await node_list(self._discovery.client, CLUSTER)
             self.world = with_nodes(self.world, nodes)
             return True
         return False

@@ -81,7 +81,7 @@ class Discovery:
     """The kinds that the API server serves; answers are cached."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
+        self.client = client
         self._resources: dict[str, list[dict[str, Any]]] = {}
         self._versions: dict[str, list[str]] | None = None
 
@@ -133,7 +133,7 @@ class Discovery:
         """Return the versions of each group, the preferred one first; `v1` for the core."""
         if self._versions is None:
             self._versions = {"": ["v1"]}
-            for each in (await self._client.get("/apis")).get("groups") or ():
+            for each in (await self.client.get("/apis")).get("groups") or ():
                 every = (each.get("preferredVersion"), *(each.get("versions") or ()))
                 versions = dict.fromkeys(one["groupVersion"] for one in every if one)
                 self._versions[each["name"]] = list(versions)
@@ -145,7 +145,7 @@ class Discovery:
             found: list[dict[str, Any]] = []
             # A definition may be deleted between two requests; an aggregated API may be down.
             with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE):
-                found = (await self._client.get(path)).get("resources") or []
+                found = (await self.client.get(path)).get("resources") or []
             self._resources[version] = [each for each in found if "/" not in each["name"]]
         return self._resources[version]
 

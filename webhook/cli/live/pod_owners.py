@@ -13,7 +13,6 @@ from webhook.workloads.stored_pod import is_over
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from webhook.kube.client import Client
     from webhook.workloads.object import Object
 
 # A chain of owners is longer only if somebody has forged it.
@@ -61,7 +60,7 @@ class MakerUnreadable(FairleadError):
     """The pod may have an owner that the user may not read."""
 
 
-async def maker_of(client: Client, discovery: Discovery, pod: Object) -> Object | None:
+async def maker_of(discovery: Discovery, pod: Object) -> Object | None:
     """Return the object that created the pod; None if it does not exist any more.
 
     Raises MakerUnreadable and ClusterError.
@@ -76,7 +75,8 @@ async def maker_of(client: Client, discovery: Discovery, pod: Object) -> Object 
     name = str(owner.get("name"))
     with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN) as passed:
         if served := await discovery.by_kind(version, kind):
-            found = as_object(served, await client.get(served.path(pod.namespace, name)))
+            path = served.path(pod.namespace, name)
+            found = as_object(served, await discovery.client.get(path))
             # Another object may have the same name now.
             return found if found.metadata.get("uid") == owner.get("uid") else None
     if passed.status == HTTPStatus.FORBIDDEN:
@@ -102,11 +102,9 @@ class Owners:
     @classmethod
     async def of(
         cls,
-        client: Client,
         discovery: Discovery,
         namespace: str,
         owners: Iterable[Mapping[str, Any]],
-        *,
         below: object = None,
     ) -> Owners:
         """Read these owners, kind by kind and upwards, up to the one with the uid `below`."""
@@ -116,9 +114,7 @@ class Owners:
             wanted.pop(str(below), None)
             above: dict[str, Mapping[str, Any]] = {}
             for kind in sorted({_kind_of(each) for each in wanted.values() if _is_named(each)}):
-                above |= await found._read(
-                    client, discovery, kind, namespace, wanted, direct=not depth
-                )
+                above |= await found._read(discovery, kind, namespace, wanted, direct=not depth)
             wanted = {uid: owner for uid, owner in above.items() if uid not in found._above}
             if not wanted:
                 break
@@ -126,7 +122,6 @@ class Owners:
 
     async def _read(
         self,
-        client: Client,
         discovery: Discovery,
         kind: tuple[str, str],
         namespace: str,
@@ -151,7 +146,7 @@ class Owners:
                 if upper is not None:
                     above[str(upper.get("uid"))] = upper
 
-            await client.list(served.path(namespace), keep)
+            await discovery.client.list(served.path(namespace), keep)
         if passed.status == HTTPStatus.FORBIDDEN:
             self.unread[kind] = None
         return above
@@ -186,9 +181,7 @@ class Owners:
         return Owner(version.rpartition("/")[0], kind, str(chain[-1].get("name")))
 
 
-async def pods_of(
-    client: Client, discovery: Discovery, source: Object, notes: list[str]
-) -> list[Object]:
+async def pods_of(discovery: Discovery, source: Object, notes: list[str]) -> list[Object]:
     """Return the live pods of an object, created by it or by objects that it created; sorted by
     name.
 
@@ -197,14 +190,14 @@ async def pods_of(
     ClusterError.
     """
     served = await discovery.by_word("pods")
-    listed = await client.list(
+    listed = await discovery.client.list(
         served.path(source.namespace),
         lambda pod: as_object(served, pod) if controller_of(pod["metadata"]) else None,
     )
     pods = [pod for pod in listed.items if pod is not None and not is_over(pod.value)]
     owners = [owner for pod in pods if (owner := controller_of(pod.metadata))]
     uid = source.metadata.get("uid")
-    found = await Owners.of(client, discovery, source.namespace, owners, below=uid)
+    found = await Owners.of(discovery, source.namespace, owners, below=uid)
     notes += [
         f"you may not list {kind} objects in {source.namespace}, so it is unknown whether their "
         f"pods belong to {source.title}"

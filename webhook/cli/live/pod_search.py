@@ -125,12 +125,12 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
         unread: list[str] = []
         only = [search.namespace] if search.namespace else []
         world = await read_world(client, found.policies, only, found.nodes, unread)
-        reader = Reader(client, discovery, world, unread)
+        reader = Reader(discovery, world, unread)
     with progress.step("Reading pods"):
-        listed = await _list_pods(client, discovery, found, world)
+        listed = await _list_pods(discovery, found, world)
     with progress.step(f"Reading the owners of {len(listed):,} pods"):
         direct = [each.owner for each in listed if each.owner]
-        owners = await Owners.of(client, discovery, search.namespace, direct)
+        owners = await Owners.of(discovery, search.namespace, direct)
         within = search.namespace
         where, scope = (f"in {within}", f"-n {within}") if within else ("in all namespaces", "-A")
         found.unknown += [
@@ -160,9 +160,7 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
     return found
 
 
-async def _list_pods(
-    client: Client, discovery: Discovery, found: Found, world: World
-) -> list[ListedPod]:
+async def _list_pods(discovery: Discovery, found: Found, world: World) -> list[ListedPod]:
     """Return the live pods that have a stamp or belong to a run, and count them and all others."""
     served = await discovery.by_word("pods")
 
@@ -181,7 +179,7 @@ async def _list_pods(
 
     namespace = found.search.namespace
     try:
-        items = (await client.list(served.path(namespace), keep)).items
+        items = (await discovery.client.list(served.path(namespace), keep)).items
     except ClusterError as error:
         if error.status == HTTPStatus.FORBIDDEN and not namespace:
             text = f"{error.words or error}; name a namespace whose pods you may list: -n NAME"
