@@ -14,7 +14,6 @@ from webhook.cli.decisions import (
 )
 from webhook.cli.live.live_objects import Discovery, find
 from webhook.cli.live.live_pods import Answers, LivePod, LiveWorkload, Question, compare_pod
-from webhook.cli.live.missing_stamp import Why, why
 from webhook.cli.live.pod_owners import MakerUnreadable, maker_of, pods_of
 from webhook.cli.live.served_policies import not_served
 from webhook.cli.offline import (
@@ -35,7 +34,6 @@ from webhook.errors import (
     UnreadableInput,
 )
 from webhook.evaluation.templates import templates_of
-from webhook.evaluation.world import World, labels_of
 from webhook.placement import nodes as nodes_of
 from webhook.workloads.template import PodTemplate
 from webhook.workloads.template_search import unread
@@ -43,6 +41,7 @@ from webhook.workloads.template_search import unread
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from webhook.evaluation.world import World
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
     from webhook.policy.policy_set import PolicySet
@@ -69,10 +68,9 @@ async def ask(client: Client, question: Question) -> Answers:
     reader = Reader(discovery, world, notes)
     found = [await reader.answer(each) for each in objects]
     templates = [(each.source.namespace, one) for each in found for one in each.templates]
-    pods = [pod for each in found for pod in each.pods]
     unknown = unknown_labels(policies, templates, world.namespaces, "a right to get namespaces")
     if not question.policies:
-        stamped = {pod.stamp.set_hash for pod in pods if pod.stamp}
+        stamped = {pod.stamp.set_hash for each in found for pod in each.pods if pod.stamp}
         notes += await not_served(client, policies, stamped)
     doubts = [
         f"{each.source.title} in {live.pod.namespace}: {live.origin.doubt}"
@@ -83,7 +81,6 @@ async def ask(client: Client, question: Question) -> Answers:
     return Answers(
         world,
         found,
-        reader.unstamped(pods),
         [
             *notes,
             *unknown,
@@ -183,17 +180,6 @@ class Reader:
             self.world = with_nodes(self.world, nodes)
             return True
         return False
-
-    def unstamped(self, pods: Sequence[LivePod]) -> Mapping[tuple[str, str], Why]:
-        """Return why pods lack a stamp, by namespace and name."""
-        known, configuration = self.world.namespaces, self.world.configuration
-        return {
-            (each.pod.namespace, each.pod.name): why(
-                each.pod, labels_of(each.pod.namespace, known), configuration
-            )
-            for each in pods
-            if each.unstamped
-        }
 
 
 def is_of_daemon_set(reference: Mapping[str, Any] | None) -> bool:

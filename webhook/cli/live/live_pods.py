@@ -23,11 +23,10 @@ from webhook.workloads.stored_pod import as_admitted, is_bound, without_binding
 from webhook.workloads.template import PodTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from webhook.admission.decision import Decision
     from webhook.cli.live.live_objects import ObjectReference
-    from webhook.cli.live.missing_stamp import Why
     from webhook.cli.options import Where
     from webhook.evaluation.dry_run import Server
     from webhook.evaluation.world import World
@@ -277,14 +276,10 @@ class LiveWorkload:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The answers; `notes` name unknown facts.
-
-    `unstamped` has the reason, by namespace and name, why a pod of a run has no stamp.
-    """
+    """The answers; `notes` name unknown facts."""
 
     world: World
     found: Sequence[LivePod | LiveWorkload]
-    unstamped: Mapping[tuple[str, str], Why]
     notes: Sequence[str]
 
     def asking(self, server: Server) -> Answers:

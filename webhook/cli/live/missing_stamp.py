@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook import names
 from webhook.errors import PassOver
 from webhook.evaluation.sending import takes_new_pods, unsent
+from webhook.evaluation.world import labels_of
 from webhook.installation.apply import get_object
 from webhook.installation.object_kinds import CONFIGURATION, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from webhook.cli.live.live_pods import LivePod
+    from webhook.evaluation.world import World
     from webhook.kube.client import Client
     from webhook.workloads.object import Object
 
@@ -31,7 +34,7 @@ class Why(NamedTuple):
     cure: str = _AGAIN
 
 
-NO_RUN: Final = Why("it is not part of a run", "")
+_NO_RUN: Final = Why("it is not part of a run", "")
 _UNKNOWN: Final = Why(
     "the webhook did not answer when it was created, was disabled or not there yet, or does not "
     "get this namespace's pods; run fairlead doctor"
@@ -49,6 +52,14 @@ async def read_configuration(client: Client) -> Mapping[str, Any] | None:
         path = key_of(CONFIGURATION, names.WEBHOOK_CONFIGURATION).path
         return await get_object(client, path) or {}
     return None
+
+
+def why_unstamped(live: LivePod, world: World) -> Why | None:
+    """Return why a live pod has no stamp; None if it has one."""
+    if live.stamp is not None:
+        return None
+    labels = labels_of(live.pod.namespace, world.namespaces)
+    return why(live.pod, labels, world.configuration) if live.is_run else _NO_RUN
 
 
 def why(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, Any] | None) -> Why:

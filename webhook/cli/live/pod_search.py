@@ -15,7 +15,7 @@ from webhook.cli.decisions import unlisted_classes
 from webhook.cli.live.live_answers import Reader, is_of_daemon_set, made_by, node_list, policy_set
 from webhook.cli.live.live_objects import Discovery, as_object
 from webhook.cli.live.live_pods import Difference, LivePod, State, compare_pod
-from webhook.cli.live.missing_stamp import sending_notes
+from webhook.cli.live.missing_stamp import sending_notes, why_unstamped
 from webhook.cli.live.pod_owners import ListedPod, Owner, Owners, controller_of
 from webhook.cli.live.pod_stamp import read_stamp
 from webhook.cli.live.served_policies import not_served
@@ -257,9 +257,9 @@ def _findings(
     restart = live.state in _OTHERWISE and (live.state != "not sent" or live.differences)
     if "otherwise" in search.kinds and restart:
         yield "otherwise", f"{_OTHERWISE[live.state]}{live.reason}"
-    if "unplaced" in search.kinds and live.unstamped:
-        reason = reader.unstamped([live])[live.pod.namespace, live.pod.name]
-        yield "unplaced", f"{reason.reason}; cure: {reason.cure}"
+    unplaced = "unplaced" in search.kinds and live.unstamped
+    if unplaced and (why := why_unstamped(live, reader.world)):
+        yield "unplaced", f"{why.reason}; cure: {why.cure}"
     if prospects is not None and live.is_run:
         text = prospects.unplaceable_as_stored(stored, live.today.decision, reader.world.policies)
         if text:

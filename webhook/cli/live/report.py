@@ -11,7 +11,7 @@ from webhook.cli import explanation
 from webhook.cli.layout import section, table
 from webhook.cli.live import focus as focusing
 from webhook.cli.live.live_pods import Answers, Difference, LivePod, LiveWorkload, State
-from webhook.cli.live.missing_stamp import NO_RUN, Why
+from webhook.cli.live.missing_stamp import Why, why_unstamped
 from webhook.cli.live.pod_owners import controller_of
 from webhook.cli.live.value_text import both_fields
 from webhook.shortening import shortened
@@ -61,7 +61,7 @@ def lines(answers: Answers, focus: Focus) -> Iterator[str]:
 
 def _pod(live: LivePod, answers: Answers, focus: Focus) -> Iterator[str]:
     subject = click.style(f"{live.pod.title} in {live.pod.namespace}", bold=True)
-    unstamped = _unstamped(live, answers)
+    unstamped = why_unstamped(live, answers.world)
     if focus:
         yield f"{subject}, {focus.title}"
         yield from _rows(focusing.of_pod(live, answers.policies, focus, unstamped))
@@ -172,12 +172,6 @@ def _rows(rows: Iterable[Row]) -> Iterator[str]:
     )
 
 
-def _unstamped(live: LivePod, answers: Answers) -> Why | None:
-    if live.stamp is None and not live.is_run:
-        return NO_RUN
-    return answers.unstamped.get((live.pod.namespace, live.pod.name))
-
-
 def grouped(
     pods: Sequence[LivePod], answers: Answers, focus: Focus
 ) -> list[tuple[tuple[str, str], list[str]]]:
@@ -190,8 +184,8 @@ def grouped(
 
 
 def _describe_difference(live: LivePod, answers: Answers, focus: Focus) -> tuple[str, str]:
-    if live.unstamped:
-        return "no stamp", f": {answers.unstamped[live.pod.namespace, live.pod.name].reason}"
+    if live.unstamped and (why := why_unstamped(live, answers.world)):
+        return "no stamp", f": {why.reason}"
     if live.state != "otherwise":
         return live.state, live.reason and f": {live.reason}"
     differences = [str(each) for each in live.differences if not focus or focus.difference(each)]
@@ -223,7 +217,7 @@ def _workload_document(found: LiveWorkload, answers: Answers, focus: Focus) -> d
 
 
 def _pod_document(live: LivePod, answers: Answers, focus: Focus) -> dict[str, Any]:
-    unstamped = answers.unstamped.get((live.pod.namespace, live.pod.name))
+    unstamped = why_unstamped(live, answers.world) if live.unstamped else None
     differences = [each for each in live.differences if not focus or focus.difference(each)]
     return {
         "object": live.pod.title,
