@@ -12,14 +12,7 @@ import click
 
 from webhook import names
 from webhook.cli.decisions import decisions
-from webhook.cli.explanation import (
-    cure,
-    exception_lines,
-    nodes_text,
-    result,
-    took_part,
-    verdict,
-)
+from webhook.cli.explanation import cure, exception_lines, nodes_text, result, took_part, verdict
 from webhook.cli.layout import table
 from webhook.cli.output import as_one, print_json, print_result, say
 from webhook.cli.yaml_out import yaml_text

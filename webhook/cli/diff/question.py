@@ -8,21 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.cli.cluster_surroundings import read_policies, read_world
 from webhook.cli.decisions import miscounted, misshapen, not_asked
-from webhook.cli.diff.comparison_input import (
-    ComparisonInput,
-    Pods,
-    Template,
-    read_pods,
-)
+from webhook.cli.diff.comparison_input import ComparisonInput, Pods, Template, read_pods
 from webhook.cli.diff.sets import read_set
 from webhook.cli.live.live_answers import node_list
-from webhook.cli.offline import (
-    read_nodes,
-    read_offline,
-    unread_world,
-    with_given,
-    with_nodes,
-)
+from webhook.cli.offline import read_nodes, read_offline, unread_world, with_given, with_nodes
 from webhook.cli.options import CLUSTER
 from webhook.comparison.compare import Comparison, Same
 from webhook.comparison.difference import Difference

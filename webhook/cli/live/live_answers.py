@@ -6,12 +6,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from webhook.cli.cluster_surroundings import read_world
-from webhook.cli.decisions import (
-    decisions,
-    depends_on_node,
-    misshapen,
-    unknown_facts,
-)
+from webhook.cli.decisions import decisions, depends_on_node, misshapen, unknown_facts
 from webhook.cli.live.live_objects import Discovery, find
 from webhook.cli.live.live_pods import Answers, LivePod, LiveWorkload, Question, compare_pod
 from webhook.cli.live.pod_owners import MakerUnreadable, maker_of, pods_of

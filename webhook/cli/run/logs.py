@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webhook.cli.exit_codes import FAILED, INTERRUPTED
-from webhook.cli.run.cluster import (
-    fetch_run,
-    list_pods,
-    target_options,
-)
+from webhook.cli.run.cluster import fetch_run, list_pods, target_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
