@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.admission.arrival import Cluster
 from webhook.cli.objects import default_priority_class
@@ -19,14 +19,13 @@ from webhook.policy.refused_pods import PATHS
 from webhook.workloads.object import from_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.kube.client import Client
     from webhook.placement.shapes import JsonObject
     from webhook.policy.load import Loaded
     from webhook.policy.policy_set import PolicySet
 
-T = TypeVar("T")
 _SCHEDULING: Final = "scheduling.k8s.io/v1"
 
 
@@ -57,7 +56,10 @@ async def read_world(
     wanted = list(dict.fromkeys(namespaces)) or [""]
     labels: dict[str, Mapping[str, str]] = {}
     for name in wanted:
-        labels |= await allowed(read_labels(client, name), "namespaces", notes) or {}
+        with PassOver(HTTPStatus.FORBIDDEN) as passed:
+            labels |= await read_labels(client, name)
+        if passed.status:
+            notes.append(_unread("namespaces"))
     classes = await read_classes(client)
     if "PriorityClass" not in classes:
         notes.append(_unread("priorityclasses"))
@@ -71,14 +73,6 @@ async def read_world(
     cluster = Cluster(default or "", node=by_name(nodes))
     now = datetime.now(UTC)
     return World(policies, cluster, labels, now, configuration, classes, plugins, nodes, None, None)
-
-
-async def allowed(reading: Awaitable[T], what: str, notes: list[str]) -> T | None:
-    """Return what is read; None, with a note, if it may not be read. Raises ClusterError."""
-    with PassOver(HTTPStatus.FORBIDDEN):
-        return await reading
-    notes.append(_unread(what))
-    return None
 
 
 def _unread(what: str) -> str:

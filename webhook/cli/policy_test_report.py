@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from webhook.policy.policy_set import PolicySet
     from webhook.policy_tests.load_tests import Document
     from webhook.policy_tests.result import Place, Verdict
+
+_OK: Final = click.style("ok", fg="green")
+_FAILED: Final = click.style("FAILED", fg="red", bold=True)
 
 
 @dataclass(slots=True)
@@ -132,14 +135,14 @@ def _file(report: FileReport, *, verbose: bool) -> Iterator[str]:
     failed = sum(not verdict.passed for verdict in report.verdicts)
     passed = len(report.verdicts) - failed
     if report.passed:
-        yield f"{_ok('ok')}      {report.file}  {count_text(passed, 'test')}"
+        yield f"{_OK}      {report.file}  {count_text(passed, 'test')}"
     else:
         what = (
             f"{failed} of {count_text(passed + failed, 'test')} failed"
             if report.verdicts
             else "cannot run"
         )
-        yield f"{_bad('FAILED')}  {report.file}  {what}"
+        yield f"{_FAILED}  {report.file}  {what}"
     yield from (f"    {finding}" for finding in report.findings)
     for verdict in report.verdicts:
         if not verdict.passed:
@@ -147,7 +150,7 @@ def _file(report: FileReport, *, verbose: bool) -> Iterator[str]:
         elif verbose:
             took_part = ", ".join(_policies(verdict)) or "no enforced policy"
             audited = f"; under Audit: {', '.join(verdict.audited)}" if verdict.audited else ""
-            yield f"    {_ok('ok')}  {verdict.name}  ({verdict.result}; {took_part}{audited})"
+            yield f"    {_OK}  {verdict.name}  ({verdict.result}; {took_part}{audited})"
 
 
 def _policies(verdict: Verdict) -> Iterator[str]:
@@ -158,7 +161,7 @@ def _policies(verdict: Verdict) -> Iterator[str]:
 
 
 def _failed(verdict: Verdict) -> Iterator[str]:
-    yield f"    {_bad('FAILED')}  {verdict.file}:{verdict.line}: {verdict.name}"
+    yield f"    {_FAILED}  {verdict.file}:{verdict.line}: {verdict.name}"
     for failure in verdict.failures:
         yield f"        {failure.field}"
         yield f"            expected  {failure.expected}"
@@ -245,11 +248,3 @@ def _file_document(report: FileReport) -> dict[str, Any]:
             for verdict in report.verdicts
         ],
     }
-
-
-def _ok(text: str) -> str:
-    return click.style(text, fg="green")
-
-
-def _bad(text: str) -> str:
-    return click.style(text, fg="red", bold=True)

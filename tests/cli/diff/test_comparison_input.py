@@ -8,6 +8,7 @@ import pytest
 
 from webhook import names
 from webhook.cli.diff.comparison_input import relevant_pod
+from webhook.sources import SHIPPED
 
 OF_NODE = {"topology.kubernetes.io/zone": "a", "topology.kubernetes.io/region": "r"}
 
@@ -31,7 +32,7 @@ def test_what_a_binding_added_to_a_pod_is_not_compared(
         },
         "spec": {"containers": [{"name": "main"}], "nodeName": "n1"},
     }
-    found = relevant_pod(pod, {"n": {}})
+    found = relevant_pod(pod, {"n": {}}, SHIPPED)
     assert found is not None
     assert found["spec"].get("nodeName") == node
     assert found["metadata"]["labels"] == {names.RUN: "r", **labels}

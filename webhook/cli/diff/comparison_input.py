@@ -16,7 +16,6 @@ from webhook.errors import InvalidRun
 from webhook.evaluation.templates import templates_of
 from webhook.evaluation.world import World, labels_of
 from webhook.identity import identify
-from webhook.sources import SHIPPED
 from webhook.workloads.by_kind import KINDS
 from webhook.workloads.object import Object, from_answer
 from webhook.workloads.stored_pod import as_admitted
@@ -113,7 +112,7 @@ def future_templates(makers: Iterable[Template]) -> list[PodTemplate]:
 
 
 def relevant_pod(
-    pod: dict[str, Any], known: Mapping[str, Mapping[str, str]], sources: SourceTable = SHIPPED
+    pod: dict[str, Any], known: Mapping[str, Mapping[str, str]], sources: SourceTable
 ) -> dict[str, Any] | None:
     """Return the parts of a live pod that a decision reads, as at its creation; None if not
     relevant.

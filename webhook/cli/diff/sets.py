@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _PATIENCE: Final = 120
 
 
-def read_set(text: str, *, sound: bool = True) -> PolicySet:
+def read_set(text: str, *, sound: bool) -> PolicySet:
     """Return the set of a folder or a revision; `sound`: one that could come to serve.
 
     Raises UnreadableInput and InvalidDocuments.

@@ -37,13 +37,11 @@ class NotServed(ClusterError):
         self.note = f"{what}; this is about the policies in the cluster, set {own}"
 
 
-async def differing(
-    client: Client, policies: PolicySet, answers: ReplicaCounts | None = None
-) -> list[str]:
+async def differing(client: Client, policies: PolicySet) -> list[str]:
     """Return notes as in `not_served`, also if it serves another set: the user named the
     cluster's."""
     try:
-        return await not_served(client, policies, (), answers)
+        return await not_served(client, policies, ())
     except NotServed as error:
         return [error.note]
 
