@@ -148,16 +148,11 @@ def _file(report: FileReport, *, verbose: bool) -> Iterator[str]:
         if not verdict.passed:
             yield from _failed(verdict)
         elif verbose:
-            took_part = ", ".join(_policies(verdict)) or "no enforced policy"
+            without = {each.policy for each in verdict.trace if each.outcome in WITHOUT_EFFECT}
+            policies = [f"{n} (not in full)" if n in without else n for n in verdict.policies]
+            took_part = ", ".join(policies) or "no enforced policy"
             audited = f"; under Audit: {', '.join(verdict.audited)}" if verdict.audited else ""
             yield f"    {_OK}  {verdict.name}  ({verdict.result}; {took_part}{audited})"
-
-
-def _policies(verdict: Verdict) -> Iterator[str]:
-    """Yield the enforced policies that were applied; `(not in full)` if a setting has no effect."""
-    unfulfilled = {each.policy for each in verdict.trace if each.outcome in WITHOUT_EFFECT}
-    for name in verdict.policies:
-        yield f"{name} (not in full)" if name in unfulfilled else name
 
 
 def _failed(verdict: Verdict) -> Iterator[str]:

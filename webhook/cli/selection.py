@@ -190,13 +190,13 @@ def answers_or_exit(selection: Selection, focus: Focus | None = None) -> Answers
     from webhook.cli.live.focus import Focus, check_policy
     from webhook.cli.live.live_answers import ask
     from webhook.cli.live.live_objects import parse_references
-    from webhook.cli.live.live_pods import Question
 
     targets = parse_references(selection.words)
     with errors_exit(UNKNOWN):
         namespace = selection.namespace or selection.kubeconfig.namespace()
-        question = Question(targets, namespace, selection.policies, selection.nodes)
-        answers = selection.kubeconfig.ask(lambda client: ask(client, question))
+        answers = selection.kubeconfig.ask(
+            lambda client: ask(client, targets, namespace, selection.policies, selection.nodes)
+        )
         stamps = [pod.stamp for pod in answers.pods if pod.stamp]
         stamped = [name for each in stamps for name in each.all_policies]
         check_policy(focus or Focus(), answers.policies, stamped)

@@ -21,7 +21,7 @@ from webhook.cli.live import report
 from webhook.cli.live.focus import Focus
 from webhook.cli.live.live_answers import ask
 from webhook.cli.live.live_objects import NoSuchKind, NoSuchObject, ObjectReference
-from webhook.cli.live.live_pods import Answers, LivePod, LiveWorkload, Question, recreated
+from webhook.cli.live.live_pods import Answers, LivePod, LiveWorkload, recreated
 from webhook.errors import ClusterError
 from webhook.evaluation.replicas import Replicas
 from webhook.interception import webhooks
@@ -175,7 +175,7 @@ def asked(
 
     async def run() -> Answers:
         async with fake_api(handle) as api, client_of(api, folder) as client:
-            return await ask(client, Question([ObjectReference(kind, name)], "ml", (), None))
+            return await ask(client, [ObjectReference(kind, name)], "ml", (), None)
 
     return asyncio.run(run())
 

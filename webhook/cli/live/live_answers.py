@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from webhook.cli.cluster_surroundings import read_world
 from webhook.cli.decisions import decisions, depends_on_node, misshapen, unknown_facts
-from webhook.cli.live.live_objects import Discovery, find
-from webhook.cli.live.live_pods import Answers, LivePod, LiveWorkload, Question, compare_pod
+from webhook.cli.live.live_objects import Discovery, ObjectReference, find
+from webhook.cli.live.live_pods import Answers, LivePod, LiveWorkload, compare_pod
 from webhook.cli.live.pod_owners import MakerUnreadable, maker_of, pods_of
 from webhook.cli.live.served_policies import not_served
 from webhook.cli.offline import (
@@ -48,15 +48,23 @@ class NotAMaker(FairleadError):
     """The object is not a pod, and creates none."""
 
 
-async def ask(client: Client, question: Question) -> Answers:
-    """Answer the question. Raises FairleadError, with the cure, if something cannot be read."""
-    policies = await policy_set(client, question.policies)
+async def ask(
+    client: Client,
+    targets: Sequence[ObjectReference],
+    namespace: str,
+    where: Sequence[Where],
+    nodes_at: Where | None,
+) -> Answers:
+    """Return the answers about objects; without places of policies by the cluster's.
+
+    Raises FairleadError, with the cure, if something cannot be read.
+    """
+    policies = await policy_set(client, where)
     discovery = Discovery(client)
     objects = [
-        await find(client, await discovery.by_word(word), question.namespace, name)
-        for word, name in question.targets
+        await find(client, await discovery.by_word(word), namespace, name) for word, name in targets
     ]
-    nodes = await node_list(client, question.nodes)
+    nodes = await node_list(client, nodes_at)
     notes: list[str] = []
     used = [each.namespace for each in objects]
     world = await read_world(client, policies, used, nodes, notes)
@@ -64,7 +72,7 @@ async def ask(client: Client, question: Question) -> Answers:
     found = [await reader.answer(each) for each in objects]
     templates = [(each.source.namespace, one) for each in found for one in each.templates]
     unknown = unknown_labels(policies, templates, world.namespaces, "a right to get namespaces")
-    if not question.policies:
+    if not where:
         stamped = {pod.stamp.set_hash for each in found for pod in each.pods if pod.stamp}
         notes += await not_served(client, policies, stamped)
     doubts = [

@@ -1,4 +1,4 @@
-"""Live pods and workloads, compared with what today's policies would do; question and answers."""
+"""Live pods and workloads, compared with what today's policies would do."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.admission.decision import Decision
-    from webhook.cli.live.live_objects import ObjectReference
-    from webhook.cli.options import Where
     from webhook.evaluation.dry_run import Server
     from webhook.evaluation.world import World
     from webhook.placement.shapes import Toleration
@@ -245,16 +243,6 @@ def _lost(decision: Decision, name: str, field: str, policies: PolicySet) -> str
     if not entries:
         return "does not set it any more"
     return "; ".join(f"{entry.outcome}: {entry.reason}" for entry in entries)
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """The arguments and options. Without `policies`, the cluster's are used."""
-
-    targets: Sequence[ObjectReference]
-    namespace: str
-    policies: Sequence[Where]
-    nodes: Where | None
 
 
 @dataclass(frozen=True, slots=True)
