@@ -45,7 +45,7 @@ def read(folder: Path, objects: str, policies: str = POLICIES, file: str = "") -
 def test_an_objects_own_namespace_goes_first(tmp_path: Path) -> None:
     """The option is for objects that name none."""
     offline = read(tmp_path, POD + "---\nkind: Pod\napiVersion: v1\n")
-    assert [offline.namespace_of(each) for each in offline.templates] == ["research", "mine"]
+    assert [each.source.namespace for each in offline.templates] == ["research", "mine"]
 
 
 def test_namespaces_and_priority_classes_among_the_objects_count(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replica
         if wrong:
             continue
         try:
-            namespace = offline.namespace_of(template)
+            namespace = template.source.namespace
             alone = template.source.is_labelled and not template.is_pod
             for each in evaluate_template(offline.world, template, namespace, doubtful):
                 if alone and each.decision.identity is None:

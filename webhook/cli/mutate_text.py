@@ -20,7 +20,6 @@ from webhook.evaluation.result import result_of
 from webhook.evaluation.templates import templates_of
 from webhook.placement.pod import PodPlacement, parse_pod
 from webhook.policy.findings import path_text
-from webhook.workloads.object import Object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from webhook.cli.offline import Offline
     from webhook.evaluation.replicas import Replicas
     from webhook.placement.shapes import JsonObject
+    from webhook.workloads.object import Object
 
 # Set by the API server: irrelevant in a diff, and rejected when applied.
 _NOT_SHOWN = ("managedFields",)
@@ -117,9 +117,9 @@ class Printer:
                 value = template.put(value, alike[0].mutated())
         if isinstance(metadata := value.get("metadata"), dict):
             value["metadata"] = _visible_metadata(metadata)
-        printed = Object(source.file, value)
+        printed = replace(source, value=value)
         sources, there = self._offline.policies.sources, self._offline.objects
-        templates = templates_of(printed, there, sources, namespace=self._offline.namespace)
+        templates = templates_of(printed, there, sources)
         again = decisions(replace(self._offline, objects=[printed], templates=templates))
         wanted = [_stored(each) for each in groups]
         changed = [

@@ -58,7 +58,6 @@ class Offline:
 
     world:     what evaluations depend on
     templates: the pod templates of the objects, in order
-    namespace: for objects without one
     problems:  lines about files and objects that could not be read; they are left out
     unread:    lines about kinds whose pods are unknown; they are left out
     notes:     lines about a cluster that was asked
@@ -67,7 +66,6 @@ class Offline:
     world: World
     objects: Sequence[Object]
     templates: Sequence[PodTemplate]
-    namespace: str
     problems: Sequence[str] = ()
     unread: Sequence[str] = ()
     notes: Sequence[str] = ()
@@ -76,10 +74,6 @@ class Offline:
     def policies(self) -> PolicySet:
         """The policies."""
         return self.world.policies
-
-    def namespace_of(self, template: PodTemplate) -> str:
-        """Return the namespace of the template's pods."""
-        return template.source.namespace or self.namespace
 
     def unknown_namespaces(self) -> list[str]:
         """Return a line for each namespace whose labels are unknown, although decisions depend on
@@ -90,7 +84,7 @@ class Offline:
         asked = [each for each in self.templates if each.source.file != ANSWERED]
         return unknown_labels(
             self.policies,
-            ((self.namespace_of(each), each) for each in asked),
+            asked,
             self.world.namespaces,
             "--namespaces, or with -f",
         )
@@ -173,13 +167,12 @@ def read_offline(
     known = policies if isinstance(policies, World) else unread_world(read_policies(policies))
     sources = sources or known.policies.sources
     problems: list[str] = []
-    found = read_objects(objects, problems)
-    found = [made for each in found for made in _made_of(each, namespace, problems)]
-    templates = [
-        template
-        for each in found
-        for template in templates_of(each, found, sources, namespace=namespace)
+    found = [
+        made
+        for each in read_objects(objects, problems)
+        for made in _made_of(replace(each, default_namespace=namespace), problems)
     ]
+    templates = [template for each in found for template in templates_of(each, found, sources)]
     not_read = unread(found, sources)
     if not templates:
         there = f"only {count_kinds(each.kind for each in found)}" if found else "nothing"
@@ -187,7 +180,7 @@ def read_offline(
         nothing = [f"{where}: it has no pod template, {there}", *not_read]
         raise UnreadableInput(problems if problems and not found else [*problems, *nothing])
     world = with_given(known, found, namespaces)
-    return Offline(world, found, templates, namespace, problems, not_read)
+    return Offline(world, found, templates, problems, not_read)
 
 
 def merged(
@@ -249,7 +242,7 @@ def read_nodes(path: Path) -> list[Node]:
     return found
 
 
-def _made_of(source: Object, namespace: str, problems: list[str]) -> Iterator[Object]:
+def _made_of(source: Object, problems: list[str]) -> Iterator[Object]:
     """Yield the object itself; for a delegated Run, the object that it becomes, at the Run's place.
 
     A Run that is not valid is among the problems.
@@ -258,10 +251,10 @@ def _made_of(source: Object, namespace: str, problems: list[str]) -> Iterator[Ob
         yield source
         return
     try:
-        run = run_of(source.value, source.namespace or namespace)
+        run = run_of(source.value, source.namespace)
         if run.spec.delegated:
             yield replace(source, value=delegated_object(run))
-        elif templates_of(source, namespace=namespace):
+        elif templates_of(source):
             yield source
     except InvalidRun as error:
         where = f"{source.place()}: {source.title}"
@@ -282,22 +275,23 @@ def namespaces_among(objects: Sequence[Object]) -> dict[str, Mapping[str, str]]:
 
 def unknown_labels(
     policies: PolicySet,
-    used: Iterable[tuple[str, PodTemplate]],
+    templates: Iterable[PodTemplate],
     known: Container[str],
     option: str,
 ) -> list[str]:
     """Return a line for each namespace whose labels are not known, though decisions depend on them.
 
-    `used` has templates with their namespaces. `option` names the option that takes labels.
+    `option` names the option that takes labels.
     """
     unknown: dict[str, list[PodTemplate]] = {}
-    for name, template in used:
+    for template in templates:
+        name = template.source.namespace
         if policies.policies and name not in known:
             unknown.setdefault(name, []).append(template)
     asking = list(_asking(policies))
     found = []
-    for name, templates in unknown.items():
-        if reasons := [*asking, *_of_pods(policies, templates)]:
+    for name, there in unknown.items():
+        if reasons := [*asking, *_of_pods(policies, there)]:
             found.append(
                 f"the labels of namespace {one_line(name)} are not known, and "
                 f"{', and '.join(reasons)}: give its Namespace with {option}"

@@ -18,11 +18,15 @@ ANSWERED: Final = "cluster"
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """One object. Messages identify it by its title and its place."""
+    """One object. Messages identify it by its title and its place.
+
+    `default_namespace` is that of an object that names none.
+    """
 
     file: str
     value: JsonObject
     _node: yaml_tree.Node | None = field(default=None, repr=False, compare=False)
+    default_namespace: str = ""
 
     @property
     def kind(self) -> str:
@@ -57,9 +61,9 @@ class Object:
 
     @property
     def namespace(self) -> str:
-        """Its namespace; empty if absent."""
+        """Its namespace; the default one if absent."""
         found = self.metadata.get("namespace")
-        return found if isinstance(found, str) else ""
+        return found if isinstance(found, str) and found else self.default_namespace
 
     @property
     def title(self) -> str:

@@ -207,7 +207,7 @@ def _notes(gathered: ComparisonInput) -> list[str]:
     from webhook.cli.diff.question import daemon_set_notes
     from webhook.cli.offline import unknown_labels, unknown_values
 
-    used = [(each.namespace, each.template) for each in gathered.pods.makers]
+    used = [each.template for each in gathered.pods.makers]
     known = gathered.world.namespaces
     unknown = [
         line

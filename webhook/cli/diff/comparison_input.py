@@ -45,7 +45,6 @@ class Template:
     """The pods that an object creates, or a pod itself; `live`: the pod exists."""
 
     template: PodTemplate
-    namespace: str
     live: bool = False
 
 
@@ -90,7 +89,7 @@ async def read_pods(
         workloads += (await client.list(kind.path(namespace), partial(as_object, kind))).items
     uids = {each.metadata.get("uid") for each in workloads}
     makers = [
-        Template(template, each.namespace, live=True)
+        Template(template, live=True)
         for each in live
         if owner_of(each) not in uids
         for template in templates_of(each, live, sources)
@@ -100,7 +99,7 @@ async def read_pods(
         if _is_over(each.value) or owner_of(each) in uids:
             continue
         try:
-            makers += [Template(one, each.namespace) for one in templates_of(each, [each], sources)]
+            makers += [Template(one) for one in templates_of(each, [each], sources)]
         except InvalidRun as error:
             notes.append(f"{each.title} in {each.namespace} is left out: {error}")
     return Pods(makers, notes, live)

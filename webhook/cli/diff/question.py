@@ -110,7 +110,7 @@ def _of_files(question: Question, known: World, sources: SourceTable) -> tuple[W
     found = read_offline(question.pods, known, namespace, question.namespaces_file, sources)
     if found.problems:
         raise UnreadableInput(found.problems)
-    makers = [Template(each, found.namespace_of(each)) for each in found.templates]
+    makers = [Template(each) for each in found.templates]
     return _with_nodes(question, found.world), Pods(makers, found.unread)
 
 
@@ -181,7 +181,7 @@ def _is_of_run(each: Template, gathered: ComparisonInput) -> bool:
         own = parse_pod(each.template.pod(0))
     except InvalidPod:
         return False  # reported by the decision
-    labels = labels_of(each.namespace, gathered.world.namespaces)
+    labels = labels_of(each.template.source.namespace, gathered.world.namespaces)
     return any(
         identify(own.labels, own.annotations, labels, policies.sources) is not None
         for policies in (gathered.old, gathered.world.policies)
@@ -197,8 +197,8 @@ class _Judge:
         self.unknown: dict[str, None] = {}
 
     def of_template(self, each: Template) -> Iterator[JudgedPod]:
-        template, namespace = each.template, each.namespace
-        source = template.source
+        template, source = each.template, each.template.source
+        namespace = source.namespace
         place = source.place(template.path)
         part = template.describe() if template.numbers and template.count == 1 else template.part
         maker = Maker(source.title, namespace, place, part, template.count, each.live)

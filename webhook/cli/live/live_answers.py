@@ -70,7 +70,7 @@ async def ask(
     world = await read_world(client, policies, used, nodes, notes)
     reader = Reader(discovery, world, notes)
     found = [await reader.answer(each) for each in objects]
-    templates = [(each.source.namespace, one) for each in found for one in each.templates]
+    templates = [one for each in found for one in each.templates]
     unknown = unknown_labels(policies, templates, world.namespaces, "a right to get namespaces")
     if not where:
         stamped = {pod.stamp.set_hash for each in found for pod in each.pods if pod.stamp}
@@ -87,7 +87,7 @@ async def ask(
         [
             *notes,
             *unknown,
-            *unknown_values(policies, (each for _, each in templates)),
+            *unknown_values(policies, templates),
             *dict.fromkeys(doubts),
             *unknown_facts([replicas for each in found for replicas in each.replicas]),
         ],
@@ -167,7 +167,7 @@ class Reader:
     def _judged_workload(
         self, source: Object, templates: Sequence[PodTemplate], live: Sequence[Object]
     ) -> LiveWorkload:
-        offline = Offline(self.world, [source], templates, source.namespace)
+        offline = Offline(self.world, [source], templates)
         pods = [self._judged(pod, templates) for pod in live]
         return LiveWorkload(source, templates, decisions(offline), pods)
 

@@ -327,4 +327,4 @@ def recreated(answers: Answers, *, whole: bool) -> Offline:
             )
         objects.append(each.origin.pod if isinstance(each, LivePod) else each.source)
         templates += each.templates
-    return Offline(answers.world, objects, templates, objects[0].namespace)
+    return Offline(answers.world, objects, templates)

@@ -150,7 +150,7 @@ async def search_pods(client: Client, search: Search, progress: Progress) -> Fou
         cure = f"; {nothing.cure}" if nothing.cure else ""
         found.notes.append(f"{nothing.reason}{cure}: the result is as if they were sent")
     found.notes += sending
-    used = [(each.arrival.namespace, each.template) for each in decided]
+    used = [each.template for each in decided]
     found.unknown += [
         *(each for each in reader.notes if each not in sending),
         *unknown_labels(found.policies, used, world.namespaces, "a right to get namespaces"),

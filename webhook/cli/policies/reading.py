@@ -174,13 +174,13 @@ class PolicyMatcher:
 
     def template(self, maker: Maker) -> Template:
         """Return an object that creates pods, and the policies that apply to some of them."""
-        template = maker.template
+        template, namespace = maker.template, maker.template.source.namespace
         every = (
-            self._evaluate(template.pod(index), maker.namespace, led=template.led)
+            self._evaluate(template.pod(index), namespace, led=template.led)
             for index, _ in template.sample()
         )
         matching = frozenset(name for found in every if found for name in _applying(found))
-        return Template(maker.namespace, template.source.title, matching)
+        return Template(namespace, template.source.title, matching)
 
     def _evaluate(self, pod: JsonObject, namespace: str, *, led: bool) -> Evaluation | None:
         """Return what happens to a pod; None if it has no run, or the API server rejects it."""

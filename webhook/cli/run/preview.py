@@ -165,14 +165,10 @@ def world_of(
 
     policy_set = read_policies(policies) if policies else load({}).policies
     world = with_nodes(with_given(unread_world(policy_set), [], namespaces_file), nodes)
-    templates = [
-        (planned.run.namespace, template)
-        for planned in plans
-        for template in planned.templates(policy_set.sources)
-    ]
+    templates = [each for planned in plans for each in planned.templates(policy_set.sources)]
     if policies:
         print_notes(unknown_labels(policy_set, templates, world.namespaces, "--namespaces"))
-        print_notes(unknown_values(policy_set, (each for _, each in templates)))
+        print_notes(unknown_values(policy_set, templates))
     else:
         print_notes(["without --policies, placement is what the Run itself requests"])
     return world
