@@ -134,7 +134,7 @@ async def records_of_cluster(client: Client, notes: list[str]) -> list[Record] |
     records: list[Record] = []
     for each in found.makers:
         try:
-            groups = evaluate_template(world, each.template, each.template.source.namespace)
+            groups = evaluate_template(world, each, each.source.namespace)
         except InvalidPod:
             continue  # no controller can create it
         records += [record for group in groups for record in records_of_pods(group)]

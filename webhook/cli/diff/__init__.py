@@ -203,18 +203,18 @@ def _answer(question: Question) -> Outcome:
 
 def _notes(gathered: ComparisonInput) -> list[str]:
     """Return notes about what is unknown or left out."""
-    from webhook.cli.diff.comparison_input import future_templates
+    from webhook.cli.diff.comparison_input import is_live
     from webhook.cli.diff.question import daemon_set_notes
     from webhook.cli.offline import unknown_labels, unknown_values
 
-    used = [each.template for each in gathered.pods.makers]
+    used = gathered.pods.makers
     known = gathered.world.namespaces
     unknown = [
         line
         for policies in (gathered.old, gathered.world.policies)
         for line in (
             *unknown_labels(policies, used, known, "--namespaces, or with --pods"),
-            *unknown_values(policies, future_templates(gathered.pods.makers)),
+            *unknown_values(policies, (each for each in used if not is_live(each))),
         )
     ]
     return list(dict.fromkeys((*gathered.pods.notes, *unknown, *daemon_set_notes(gathered))))

@@ -17,11 +17,11 @@ from webhook.evaluation.templates import templates_of
 from webhook.evaluation.world import World, labels_of
 from webhook.identity import identify
 from webhook.workloads.by_kind import KINDS
-from webhook.workloads.object import Object, from_answer
+from webhook.workloads.object import ANSWERED, Object, from_answer
 from webhook.workloads.stored_pod import as_admitted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from webhook.kube.client import Client
     from webhook.policy.policy_set import PolicySet
@@ -41,18 +41,10 @@ MAKERS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
-    """The pods that an object creates, or a pod itself; `live`: the pod exists."""
-
-    template: PodTemplate
-    live: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Pods:
-    """The objects that create pods, and all live pods; `notes` name what was left out, and why."""
+    """The templates of pods, and all live pods; `notes` name what was left out, and why."""
 
-    makers: Sequence[Template]
+    makers: Sequence[PodTemplate]
     notes: Sequence[str] = ()
     live: Sequence[Object] = ()
 
@@ -89,7 +81,7 @@ async def read_pods(
         workloads += (await client.list(kind.path(namespace), partial(as_object, kind))).items
     uids = {each.metadata.get("uid") for each in workloads}
     makers = [
-        Template(template, live=True)
+        template
         for each in live
         if owner_of(each) not in uids
         for template in templates_of(each, live, sources)
@@ -99,15 +91,15 @@ async def read_pods(
         if _is_over(each.value) or owner_of(each) in uids:
             continue
         try:
-            makers += [Template(one) for one in templates_of(each, [each], sources)]
+            makers += templates_of(each, [each], sources)
         except InvalidRun as error:
             notes.append(f"{each.title} in {each.namespace} is left out: {error}")
     return Pods(makers, notes, live)
 
 
-def future_templates(makers: Iterable[Template]) -> list[PodTemplate]:
-    """Return the templates of objects that create pods, without live pods."""
-    return [each.template for each in makers if not each.live]
+def is_live(template: PodTemplate) -> bool:
+    """Return whether it is a pod that exists."""
+    return template.is_pod and template.source.file == ANSWERED
 
 
 def relevant_pod(

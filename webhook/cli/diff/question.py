@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.cli.cluster_surroundings import read_policies, read_world
 from webhook.cli.decisions import miscounted, misshapen, not_asked
-from webhook.cli.diff.comparison_input import ComparisonInput, Pods, Template, read_pods
+from webhook.cli.diff.comparison_input import ComparisonInput, Pods, is_live, read_pods
 from webhook.cli.diff.sets import read_set
 from webhook.cli.live.live_answers import node_list
 from webhook.cli.offline import read_nodes, read_offline, unread_world, with_given, with_nodes
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
+    from webhook.workloads.template import PodTemplate
 
 # Maximum number of objects that a note names.
 _NAMED: Final = 3
@@ -110,8 +111,7 @@ def _of_files(question: Question, known: World, sources: SourceTable) -> tuple[W
     found = read_offline(question.pods, known, namespace, question.namespaces_file, sources)
     if found.problems:
         raise UnreadableInput(found.problems)
-    makers = [Template(each) for each in found.templates]
-    return _with_nodes(question, found.world), Pods(makers, found.unread)
+    return _with_nodes(question, found.world), Pods(found.templates, found.unread)
 
 
 def _with_nodes(question: Question, world: World) -> World:
@@ -149,12 +149,12 @@ def compared(gathered: ComparisonInput) -> tuple[Report, Sequence[str]]:
     found: list[JudgedPod] = []
     problems: list[str] = []
     for each in gathered.pods.makers:
-        wrong = miscounted(each.template, gathered.world.policies.sources)
+        wrong = miscounted(each, gathered.world.policies.sources)
         problems += [line for line in wrong if line not in problems]
         try:
             found += judge.of_template(each)
         except InvalidPod as error:
-            problems.append(misshapen(each.template, error))
+            problems.append(misshapen(each, error))
     if problems:
         raise UnreadableInput(problems)
     return report(found), [*judge.unknown]
@@ -165,9 +165,9 @@ def daemon_set_notes(gathered: ComparisonInput) -> list[str]:
     if gathered.world.nodes is not None:
         return []
     titles = [
-        one_line(each.template.source.title)
+        one_line(each.source.title)
         for each in gathered.pods.makers
-        if each.template.count is None and _is_of_run(each, gathered)
+        if each.count is None and _is_of_run(each, gathered)
     ]
     if not titles:
         return []
@@ -176,12 +176,12 @@ def daemon_set_notes(gathered: ComparisonInput) -> list[str]:
     return [f"{what} watches nodes rejects those whose node does not meet a requirement; {cure}"]
 
 
-def _is_of_run(each: Template, gathered: ComparisonInput) -> bool:
+def _is_of_run(each: PodTemplate, gathered: ComparisonInput) -> bool:
     try:
-        own = parse_pod(each.template.pod(0))
+        own = parse_pod(each.pod(0))
     except InvalidPod:
         return False  # reported by the decision
-    labels = labels_of(each.template.source.namespace, gathered.world.namespaces)
+    labels = labels_of(each.source.namespace, gathered.world.namespaces)
     return any(
         identify(own.labels, own.annotations, labels, policies.sources) is not None
         for policies in (gathered.old, gathered.world.policies)
@@ -196,12 +196,12 @@ class _Judge:
         # Lines about pods of which the API server did not say whether it takes them.
         self.unknown: dict[str, None] = {}
 
-    def of_template(self, each: Template) -> Iterator[JudgedPod]:
-        template, source = each.template, each.template.source
+    def of_template(self, template: PodTemplate) -> Iterator[JudgedPod]:
+        source = template.source
         namespace = source.namespace
         place = source.place(template.path)
         part = template.describe() if template.numbers and template.count == 1 else template.part
-        maker = Maker(source.title, namespace, place, part, template.count, each.live)
+        maker = Maker(source.title, namespace, place, part, template.count, is_live(template))
         old, new = (evaluate_template(world, template, namespace) for world in self._worlds)
         if template.count is None and self._worlds[1].nodes:
             yield from self._by_node(maker, template.pod(0), old, new)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.cli.cluster_surroundings import read_world
-from webhook.cli.diff.comparison_input import Template as Maker
-from webhook.cli.diff.comparison_input import future_templates, owner_of, read_pods
+from webhook.cli.diff.comparison_input import is_live, owner_of, read_pods
 from webhook.cli.live import pod_stamp
 from webhook.cli.live.served_policies import (
     NotServed,
@@ -133,10 +132,11 @@ async def _touched(
     notes: list[str] = []
     world = await read_world(client, policies, [namespace] if namespace else [], None, notes)
     found = await read_pods(client, namespace, world.namespaces, policies.sources)
-    matcher = PolicyMatcher(world, [each.template for each in found.makers])
+    matcher = PolicyMatcher(world, found.makers)
     live = [pod for each in found.live if (pod := matcher.pod(each))]
-    templates = [matcher.template(each) for each in found.makers if not each.live]
-    notes += [*found.notes, *unknown_values(policies, future_templates(found.makers))]
+    makers = [each for each in found.makers if not is_live(each)]
+    templates = [matcher.template(each) for each in makers]
+    notes += [*found.notes, *unknown_values(policies, makers)]
     if nothing := nothing_sent(world.configuration):
         notes.append(f"{nothing.reason}, so no policy is asked; {nothing.cure}")
     return live, templates, notes
@@ -172,9 +172,9 @@ class PolicyMatcher:
         }
         return LivePod(pod.namespace, pod.name, taken, applying, failed, excepted)
 
-    def template(self, maker: Maker) -> Template:
+    def template(self, template: PodTemplate) -> Template:
         """Return an object that creates pods, and the policies that apply to some of them."""
-        template, namespace = maker.template, maker.template.source.namespace
+        namespace = template.source.namespace
         every = (
             self._evaluate(template.pod(index), namespace, led=template.led)
             for index, _ in template.sample()
