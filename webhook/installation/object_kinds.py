@@ -19,6 +19,14 @@ class Kind(NamedTuple):
     resource: str
     namespaced: bool = True
 
+    def path(self, namespace: str, name: str = "") -> str:
+        """Return the collection in a namespace (all, if none is named), or the object `name` in
+        it."""
+        version = self.api_version
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        within = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
+        return f"{root}{within}/{self.resource}" + (f"/{name}" if name else "")
+
 
 _RBAC: Final = "rbac.authorization.k8s.io/v1"
 _ADMISSION: Final = "admissionregistration.k8s.io/v1"
@@ -92,10 +100,7 @@ class Key(NamedTuple):
     @property
     def collection(self) -> str:
         """The path of its collection."""
-        group = self.kind.api_version
-        root = f"/apis/{group}" if "/" in group else f"/api/{group}"
-        place = f"/namespaces/{self.namespace}" if self.namespace else ""
-        return f"{root}{place}/{self.kind.resource}"
+        return self.kind.path(self.namespace)
 
     @property
     def path(self) -> str:

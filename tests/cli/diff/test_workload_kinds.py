@@ -9,8 +9,8 @@ import pytest
 
 from webhook.cli.diff.comparison_input import MAKERS
 from webhook.cli.live import live_objects
-from webhook.cli.live.live_objects import Served
 from webhook.errors import ClusterError
+from webhook.installation.object_kinds import Kind
 from webhook.kube.client import Client
 
 Json = dict[str, Any]
@@ -49,12 +49,12 @@ class Discovery:
         return self.answers[path]
 
 
-def listed(client: Discovery) -> list[Served]:
+def listed(client: Discovery) -> list[Kind]:
     """The kinds that are listed, by what this client reads."""
     return asyncio.run(live_objects.Discovery(cast("Client", client)).by_groups(MAKERS))
 
 
-def found(answers: Json) -> list[Served]:
+def found(answers: Json) -> list[Kind]:
     """The kinds that are listed."""
     return listed(Discovery(**answers))
 
@@ -69,8 +69,8 @@ def test_kinds_that_make_pods_are_listed_and_no_others() -> None:
         "/apis/example.com/v1": resources(deployments="Deployment"),
     }
     assert found(answers) == [
-        Served("apps/v1", "Deployment", "deployments", True),
-        Served("apps/v1", "DaemonSet", "daemonsets", True),
+        Kind("apps/v1", "Deployment", "deployments", True),
+        Kind("apps/v1", "DaemonSet", "daemonsets", True),
     ]
 
 
@@ -82,8 +82,8 @@ def test_a_kind_is_listed_in_one_version_and_that_is_the_preferred_one() -> None
         "/apis/kubeflow.org/v2beta1": resources(mpijobs="MPIJob", tfjobs="TFJob"),
     }
     assert found(answers) == [
-        Served("kubeflow.org/v1", "TFJob", "tfjobs", True),
-        Served("kubeflow.org/v2beta1", "MPIJob", "mpijobs", True),
+        Kind("kubeflow.org/v1", "TFJob", "tfjobs", True),
+        Kind("kubeflow.org/v2beta1", "MPIJob", "mpijobs", True),
     ]
 
 
@@ -105,10 +105,10 @@ class Refusing(Discovery):
 @pytest.mark.parametrize(
     ("kind", "namespace", "path"),
     [
-        (Served("v1", "ReplicationController", "rcs", True), "", "/api/v1/rcs"),
-        (Served("apps/v1", "Deployment", "ds", True), "n", "/apis/apps/v1/namespaces/n/ds"),
+        (Kind("v1", "ReplicationController", "rcs", True), "", "/api/v1/rcs"),
+        (Kind("apps/v1", "Deployment", "ds", True), "n", "/apis/apps/v1/namespaces/n/ds"),
     ],
 )
-def test_paths_are_those_of_the_api(kind: Served, namespace: str, path: str) -> None:
+def test_paths_are_those_of_the_api(kind: Kind, namespace: str, path: str) -> None:
     """Of the core group, and of all others."""
     assert kind.path(namespace) == path

@@ -13,6 +13,7 @@ import click
 from webhook import names
 from webhook.dns_names import is_subdomain
 from webhook.errors import ClusterError, FairleadError, PassOver
+from webhook.installation.object_kinds import Kind
 from webhook.workloads.by_kind import KINDS
 from webhook.workloads.object import Object, from_answer
 
@@ -61,22 +62,6 @@ class NoSuchKind(FairleadError):
     """The cluster has no kind of that name; the text names similar ones."""
 
 
-class Served(NamedTuple):
-    """A kind as the API server serves it; `version` is its apiVersion."""
-
-    version: str
-    kind: str
-    resource: str
-    namespaced: bool
-
-    def path(self, namespace: str, name: str = "") -> str:
-        """Return the collection in a namespace (all, if none is named), or the object `name` in
-        it."""
-        root = f"/apis/{self.version}" if "/" in self.version else f"/api/{self.version}"
-        within = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
-        return f"{root}{within}/{self.resource}" + (f"/{name}" if name else "")
-
-
 class Discovery:
     """The kinds that the API server serves; answers are cached."""
 
@@ -85,7 +70,7 @@ class Discovery:
         self._resources: dict[str, list[dict[str, Any]]] = {}
         self._versions: dict[str, list[str]] | None = None
 
-    async def by_word(self, word: str) -> Served:
+    async def by_word(self, word: str) -> Kind:
         """Return the kind of a word such as job, jobs or jobs.batch. Raises NoSuchKind,
         ClusterError.
         """
@@ -107,19 +92,19 @@ class Discovery:
         hint = f". Did you mean {' or '.join(near)}?" if near else "; kubectl api-resources"
         raise NoSuchKind(f"{word}: the cluster does not have this kind{hint}")
 
-    async def by_kind(self, version: str, kind: str) -> Served | None:
+    async def by_kind(self, version: str, kind: str) -> Kind | None:
         """Return the kind of an object's apiVersion and kind; None if it is not served."""
         for resource in await self._of(version):
             if resource["kind"] == kind:
                 return _served(version, resource)
         return None
 
-    async def by_groups(self, wanted: Collection[tuple[str, str]]) -> list[Served]:
+    async def by_groups(self, wanted: Collection[tuple[str, str]]) -> list[Kind]:
         """Return the served ones of these kinds, by group and kind, that can be listed.
 
         Each is in one version: in the preferred one, if that has it. Raises ClusterError.
         """
-        found: dict[tuple[str, str], Served] = {}
+        found: dict[tuple[str, str], Kind] = {}
         groups = {group for group, _ in wanted}
         for group, versions in (await self._groups()).items():
             for version in versions if group in groups else ():
@@ -150,8 +135,8 @@ class Discovery:
         return self._resources[version]
 
 
-def _served(version: str, resource: dict[str, Any]) -> Served:
-    return Served(version, resource["kind"], resource["name"], resource.get("namespaced", True))
+def _served(version: str, resource: dict[str, Any]) -> Kind:
+    return Kind(version, resource["kind"], resource["name"], resource.get("namespaced", True))
 
 
 class NoSuchObject(FairleadError):
@@ -159,7 +144,7 @@ class NoSuchObject(FairleadError):
 
 
 async def find(
-    client: Client, served: Served, namespace: str, name: str, *, others: bool = False
+    client: Client, served: Kind, namespace: str, name: str, *, others: bool = False
 ) -> Object:
     """Return the object. Raises NoSuchObject, also if it may not be read, and ClusterError.
 
@@ -179,21 +164,19 @@ async def find(
     raise NoSuchObject(await _absent(client, served, namespace, name, others=others))
 
 
-def as_object(served: Served, value: dict[str, Any]) -> Object:
+def as_object(served: Kind, value: dict[str, Any]) -> Object:
     """Return an object of an answer, without managedFields.
 
     A pod keeps them: they show whether its author named its node.
     """
-    if served.kind != "Pod":
+    if served.name != "Pod":
         metadata = {key: each for key, each in value["metadata"].items() if key != "managedFields"}
         value = {**value, "metadata": metadata}
-    return from_answer(served.version, served.kind, value)
+    return from_answer(served.api_version, served.name, value)
 
 
-async def _absent(
-    client: Client, served: Served, namespace: str, name: str, *, others: bool
-) -> str:
-    problem = f"{served.kind.lower()} {name}: not found in namespace {namespace}"
+async def _absent(client: Client, served: Kind, namespace: str, name: str, *, others: bool) -> str:
+    problem = f"{served.name.lower()} {name}: not found in namespace {namespace}"
     here = sorted(one for _, one in await _names(client, served, namespace))
     if near := difflib.get_close_matches(name, here, 3):
         return f"{problem}. Did you mean {' or '.join(near)}?"
@@ -205,7 +188,7 @@ async def _absent(
     return f"{problem}. kubectl get {served.resource} -A lists all that you may see"
 
 
-async def _names(client: Client, served: Served, namespace: str) -> list[tuple[str, str]]:
+async def _names(client: Client, served: Kind, namespace: str) -> list[tuple[str, str]]:
     """Namespaces and names of the objects that may be listed."""
     try:
         found = await client.list(

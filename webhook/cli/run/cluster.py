@@ -40,9 +40,10 @@ async def list_pods(
 async def fetch_run(client: Client, namespace: str, name: str) -> dict[str, Any]:
     """Return the raw Run. Raises ClusterError; if there is none, NoSuchObject with the cure."""
     # Its table of kinds takes time to be imported; --help does not need it.
-    from webhook.cli.live.live_objects import NoSuchObject, Served, find
+    from webhook.cli.live.live_objects import NoSuchObject, find
+    from webhook.installation.object_kinds import Kind
 
-    kind = Served(names.API_VERSION, names.RUN_KIND, names.RUNS, namespaced=True)
+    kind = Kind(names.API_VERSION, names.RUN_KIND, names.RUNS)
     try:
         return (await find(client, kind, namespace, name, others=True)).value
     except NoSuchObject:
