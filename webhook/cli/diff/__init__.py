@@ -5,13 +5,13 @@ from __future__ import annotations
 import gc
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from webhook.cli.dry_run import HELP, server_of
+from webhook.cli.dry_run import HELP
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import (
     CLUSTER,
@@ -20,17 +20,13 @@ from webhook.cli.options import (
     Where,
     WhereType,
     cluster_options,
-    history_of,
 )
-from webhook.cli.output import output_option, print_notes, print_result
+from webhook.cli.output import output_option, print_result
 from webhook.settings import setting, settings_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import timedelta
-
-    from webhook.cli.diff.comparison_input import ComparisonInput
-    from webhook.cli.diff.report import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +137,7 @@ def command(question: Question, output: str) -> None:
       2  wrong usage, policies or pods that cannot be read, or the cluster did not answer
     """
     from webhook.cli.diff import report
+    from webhook.cli.diff.question import answer
 
     for source in (question.old, question.new):
         if not source.is_known:
@@ -153,7 +150,7 @@ def command(question: Question, output: str) -> None:
             "--fail-on unplaceable needs nodes: give --nodes FILE, or --nodes cluster"
         )
     with errors_exit(UNKNOWN), uncollected():
-        outcome = _answer(question)
+        outcome = answer(question)
     print_result(
         output,
         json=lambda: report.document(outcome),
@@ -169,55 +166,6 @@ def command(question: Question, output: str) -> None:
         "never": 0,
     }
     sys.exit(FAILED if failing[question.fail_on] else DONE)
-
-
-def _answer(question: Question) -> Outcome:
-    from webhook.cli.diff.question import compared, gather
-    from webhook.cli.diff.report import Outcome
-    from webhook.sandbox.progress import Lines, Silent
-
-    server = server_of(question.kubeconfig) if question.dry_run else None
-    history = history_of(question.history)
-    # Progress is shown for a cluster only: files are read at once.
-    waits = question.asks_cluster and sys.stderr.isatty()
-    progress = Lines(sys.stderr) if waits else Silent()
-    with progress.step("Reading the cluster"):
-        gathered = gather(question)
-    gathered = replace(gathered, world=replace(gathered.world, server=server, history=history))
-    notes = _notes(gathered)
-    print_notes(notes)
-    with progress.step(f"Deciding on {len(gathered.pods.makers):,} pods and templates"):
-        report, unknown = compared(gathered)
-    print_notes(unknown)
-    nodes = gathered.world.nodes
-    return Outcome(
-        question.old.text,
-        question.new.text,
-        gathered.old,
-        gathered.world.policies,
-        None if nodes is None else len(nodes),
-        report,
-        [*notes, *unknown],
-    )
-
-
-def _notes(gathered: ComparisonInput) -> list[str]:
-    """Return notes about what is unknown or left out."""
-    from webhook.cli.diff.comparison_input import is_live
-    from webhook.cli.diff.question import daemon_set_notes
-    from webhook.cli.offline import unknown_labels, unknown_values
-
-    used = gathered.pods.makers
-    known = gathered.world.namespaces
-    unknown = [
-        line
-        for policies in (gathered.old, gathered.world.policies)
-        for line in (
-            *unknown_labels(policies, used, known, "--namespaces, or with --pods"),
-            *unknown_values(policies, (each for each in used if not is_live(each))),
-        )
-    ]
-    return list(dict.fromkeys((*gathered.pods.notes, *unknown, *daemon_set_notes(gathered))))
 
 
 @contextmanager

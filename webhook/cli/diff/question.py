@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Final
@@ -9,10 +10,21 @@ from typing import TYPE_CHECKING, Final
 from webhook.cli.cluster_surroundings import read_policies, read_world
 from webhook.cli.decisions import miscounted, misshapen, not_asked
 from webhook.cli.diff.comparison_input import ComparisonInput, Pods, is_live, read_pods
+from webhook.cli.diff.report import Outcome
 from webhook.cli.diff.sets import read_set
+from webhook.cli.dry_run import server_of
 from webhook.cli.live.live_answers import node_list
-from webhook.cli.offline import read_nodes, read_offline, unread_world, with_given, with_nodes
-from webhook.cli.options import CLUSTER
+from webhook.cli.offline import (
+    read_nodes,
+    read_offline,
+    unknown_labels,
+    unknown_values,
+    unread_world,
+    with_given,
+    with_nodes,
+)
+from webhook.cli.options import CLUSTER, history_of
+from webhook.cli.output import print_notes
 from webhook.comparison.compare import Comparison, Same
 from webhook.comparison.difference import Difference
 from webhook.comparison.difference_report import JudgedPod, Maker, Report, report
@@ -23,6 +35,7 @@ from webhook.evaluation.world import Evaluation, World, labels_of
 from webhook.identity import identify
 from webhook.placement.daemon import on_node, template_nodes
 from webhook.placement.pod import parse_pod
+from webhook.sandbox.progress import Lines, Silent
 from webhook.shortening import first_few, one_line, shortened
 
 if TYPE_CHECKING:
@@ -39,7 +52,44 @@ if TYPE_CHECKING:
 _NAMED: Final = 3
 
 
-def gather(question: Question) -> ComparisonInput:
+def answer(question: Question) -> Outcome:
+    """Read everything and compare it; notes are printed, and progress while a cluster is read.
+
+    Raises UnreadableInput, InvalidDocuments and ClusterError.
+    """
+    server = server_of(question.kubeconfig) if question.dry_run else None
+    history = history_of(question.history)
+    progress = Lines(sys.stderr) if question.asks_cluster and sys.stderr.isatty() else Silent()
+    with progress.step("Reading the cluster"):
+        gathered = _gather(question)
+    gathered = replace(gathered, world=replace(gathered.world, server=server, history=history))
+    world, used = gathered.world, gathered.pods.makers
+    unknown = [
+        line
+        for policies in (gathered.old, world.policies)
+        for line in (
+            *unknown_labels(policies, used, world.namespaces, "--namespaces, or with --pods"),
+            *unknown_values(policies, (each for each in used if not is_live(each))),
+        )
+    ]
+    of_pods = (*gathered.pods.notes, *unknown, *_daemon_set_notes(gathered))
+    notes = list(dict.fromkeys(of_pods))
+    print_notes(notes)
+    with progress.step(f"Deciding on {len(used):,} pods and templates"):
+        found, unasked = _compared(gathered)
+    print_notes(unasked)
+    return Outcome(
+        question.old.text,
+        question.new.text,
+        gathered.old,
+        world.policies,
+        None if world.nodes is None else len(world.nodes),
+        found,
+        [*notes, *unasked],
+    )
+
+
+def _gather(question: Question) -> ComparisonInput:
     """Read all of the input.
 
     A cluster, if one is read, supplies what the files lack: labels of namespaces, the default
@@ -138,7 +188,7 @@ def _sets(question: Question, theirs: PolicySet | None) -> tuple[PolicySet, Poli
     return old, new
 
 
-def compared(gathered: ComparisonInput) -> tuple[Report, Sequence[str]]:
+def _compared(gathered: ComparisonInput) -> tuple[Report, Sequence[str]]:
     """Return the differences for all pods, and lines about what the API server did not say.
 
     Equal replicas after the thousandth are treated like the last one before, as in `fairlead
@@ -160,7 +210,7 @@ def compared(gathered: ComparisonInput) -> tuple[Report, Sequence[str]]:
     return report(found), [*judge.unknown]
 
 
-def daemon_set_notes(gathered: ComparisonInput) -> list[str]:
+def _daemon_set_notes(gathered: ComparisonInput) -> list[str]:
     """Return a note if DaemonSets' pods of runs are evaluated without their nodes."""
     if gathered.world.nodes is not None:
         return []
