@@ -18,7 +18,7 @@ from webhook.evaluation.plugins import READ_BY_PLUGINS, UNREAD, PluginInputs, in
 from webhook.policy import yaml_tree
 from webhook.policy.findings import path_text
 from webhook.policy.yaml_text import Unreadable, trees
-from webhook.policy.yaml_tree import Disputed
+from webhook.policy.yaml_tree import Disputed, ScalarValue
 from webhook.server.folder import read_folder
 from webhook.shortening import count_text
 from webhook.workloads.object import Object
@@ -103,7 +103,7 @@ def _objects(file: str, content: bytes, problems: list[str]) -> Iterator[Object]
         for tree in trees(content.decode("utf-8-sig")):
             if tree.faults:
                 problems += [_problem(file, fault.place, fault.message) for fault in tree.faults]
-            elif (value := _plain(tree.root)) is not None:
+            elif (value := yaml_tree.value(tree.root, _settled)) is not None:
                 yield from _expanded(file, value, tree.root, problems)
     except UnicodeDecodeError:
         problems.append(f"{file}: this is not UTF-8; save the file as UTF-8")
@@ -134,19 +134,10 @@ def _expanded(
         yield from _expanded(file, item, below, problems, value["kind"].removesuffix("List"))
 
 
-def _plain(node: yaml_tree.Node) -> Any:
-    """Return the node as a JSON value; disputed scalars of YAML are read as kubectl reads them."""
-    match node:
-        case yaml_tree.Scalar():
-            return _settled(node.value) if isinstance(node.value, Disputed) else node.value
-        case yaml_tree.Sequence():
-            return [_plain(item) for item in node.items]
-        case yaml_tree.Mapping():
-            return {key: _plain(child) for key, (_, child) in node.entries.items()}
-
-
-def _settled(disputed: Disputed) -> bool | int | float | str:
-    """By YAML 1.1, as sigs.k8s.io/yaml has it."""
+def _settled(disputed: ScalarValue) -> bool | int | float | str | None:
+    """Return a scalar as kubectl reads it: by YAML 1.1, as sigs.k8s.io/yaml has it."""
+    if not isinstance(disputed, Disputed):
+        return disputed
     if disputed.meaning == "a boolean":
         return disputed.text.lower() in _YAML_1_1_TRUE
     text = disputed.text.replace("_", "")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from webhook.policy.findings import Path
 
@@ -51,17 +51,17 @@ class Mapping:
 Node: TypeAlias = Scalar | Sequence | Mapping
 
 
-def value(node: Node) -> Any:
+def value(node: Node, scalar: Callable[[ScalarValue], Any] = lambda each: each) -> Any:
     """Return the node as plain values: dictionaries, lists, and scalars of
-    `webhook.policy.scalars`.
+    `webhook.policy.scalars`, each as `scalar` converts it.
     """
     match node:
         case Scalar():
-            return node.value
+            return scalar(node.value)
         case Sequence():
-            return [value(item) for item in node.items]
+            return [value(item, scalar) for item in node.items]
         case Mapping():
-            return {key: value(child) for key, (_, child) in node.entries.items()}
+            return {key: value(child, scalar) for key, (_, child) in node.entries.items()}
 
 
 def find(node: Node, path: Path) -> Node | None:
