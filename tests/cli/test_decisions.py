@@ -11,10 +11,11 @@ import pytest
 from tests.cli.files import POD, POLICIES, REJECTED, TF_JOB
 from tests.policy_tests.writing import policy
 from tests.wording import Wording, mentions
-from webhook.cli.decisions import decisions, steps, unlisted_classes
+from webhook.cli.decisions import decisions, unlisted_classes
 from webhook.cli.offline import read_offline
 from webhook.errors import UnreadableInput
 from webhook.evaluation.replicas import Replicas
+from webhook.policy.findings import parse_path
 from webhook.workloads.template import MAX_REPLICAS
 
 FIRST_AND_THIRD = policy("some", "match: {replicaIndexes: [0, 2]}, defaults: {schedulerName: s}")
@@ -143,7 +144,7 @@ def test_a_cluster_without_a_class_refuses_the_pods_that_get_it(tmp_path: Path) 
 )
 def test_a_path_is_taken_apart(path: str, wanted: list[str | int]) -> None:
     """A key in brackets may have dots in it."""
-    assert steps(path) == wanted
+    assert parse_path(path) == tuple(wanted)
 
 
 def test_an_objects_error_is_reported_once(tmp_path: Path) -> None:

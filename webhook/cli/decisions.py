@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +12,7 @@ from webhook.errors import InvalidPod, UnreadableInput
 from webhook.evaluation.replicas import Replicas, evaluate_template
 from webhook.evaluation.templates import run_faults
 from webhook.placement import pod as pods
-from webhook.policy.findings import path_text
+from webhook.policy.findings import parse_path, path_text
 from webhook.policy.refused_pods import classes_of
 from webhook.shortening import first_few
 from webhook.workloads.object import ANSWERED, Object
@@ -112,7 +111,7 @@ def misshapen(template: PodTemplate, error: InvalidPod) -> str:
     """Return a line about a field of a template with the wrong shape, with its place and the
     cure."""
     source = template.source
-    path = template.path_in_object(tuple(steps(error.field)))
+    path = template.path_in_object(parse_path(error.field))
     _, _, what = str(error).partition(": ")
     if what.startswith("want a string"):
         what += "; put it in quotes"
@@ -183,19 +182,3 @@ def depends_on_node(replicas: Replicas) -> bool:
     return by_daemon_set and (
         (held.node_selector, held.required) != (own.node_selector, own.required)
     )
-
-
-def steps(path: str) -> list[str | int]:
-    """Return the steps of a field's path: spec.tolerations[0].key; a key in brackets is one
-    step."""
-    found: list[str | int] = []
-    while path:
-        if path[0] == "[":
-            step, _, path = path[1:].partition("]")
-            found.append(int(step) if step.isdigit() else step)
-        else:
-            step = re.split(r"[.[]", path, maxsplit=1)[0]
-            found.append(step)
-            path = path[len(step) :]
-        path = path.removeprefix(".")
-    return found

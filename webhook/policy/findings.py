@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 Path: TypeAlias = tuple[str | int, ...]
 Severity: TypeAlias = Literal["error", "warning"]
 
+_STEP: Final = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
 _MAX_STEP = 80
 
 
@@ -123,6 +124,16 @@ def path_text(path: Path) -> str:
         else:
             text += f"[{_printable(str(step))}]"
     return text
+
+
+def parse_path(text: str) -> Path:
+    """Return the path of a text as `path_text` and Kubernetes write it; digits are positions.
+
+    >>> parse_path("spec.tolerations[0].key"), parse_path("metadata.labels[a.b/c]")
+    (('spec', 'tolerations', 0, 'key'), ('metadata', 'labels', 'a.b/c'))
+    """
+    steps = _STEP.findall(text)
+    return tuple(name or (int(key) if key.isdecimal() else key) for name, key in steps)
 
 
 # Of more warnings of one kind about one field, only the first is reported, with the places of the

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.errors import InvalidPod
 from webhook.placement import pod as pods_of
 from webhook.policy import reader
 from webhook.policy.document_parser import Forms
+from webhook.policy.findings import parse_path
 from webhook.policy_tests.policy_test_model import PolicyTest
 from webhook.strict import Problem
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     Document: TypeAlias = reader.Document[PolicyTest]
 
 NAME: Final = "test-pod"
-
-_STEP: Final = re.compile(r"([A-Za-z]+)|\[([^\]]*)\]")
 
 
 def parse(file: str, content: bytes) -> tuple[Document, ...]:
@@ -73,10 +71,8 @@ def written_at(field: str, pod: Pod) -> Path:
     """Return the path in the test's `pod` of a field of the whole pod: metadata.labels[a] and so
     on.
     """
-    steps: list[str | int] = []
-    for name, key in _STEP.findall(field):
-        steps.append(name or (int(key) if key.isdigit() else key))
+    steps = parse_path(field)
     short: dict[str, Any] = {"labels": pod.labels, "annotations": pod.annotations}
     if len(steps) > 1 and steps[0] == "metadata" and short.get(str(steps[1])) is not None:
-        return tuple(steps[1:])
-    return tuple(steps)
+        return steps[1:]
+    return steps

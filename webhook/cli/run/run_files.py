@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from webhook import names
-from webhook.cli.decisions import steps
 from webhook.cli.objects import count_kinds, read_files
 from webhook.errors import InvalidDocuments, InvalidRun, UnreadableInput
 from webhook.evaluation.templates import planned_templates
+from webhook.policy.findings import parse_path
 from webhook.run import run_documents
 from webhook.run.backends.backend import Backend, notes
 from webhook.run.backends.engine_object import delegated_object
@@ -169,7 +169,7 @@ def _placed(run: Run, namespace: str) -> Run:
 def _findings(document: Document, error: InvalidRun) -> Iterator[Finding]:
     for problem in error.problems:
         path, _, what = problem.partition(": ")
-        yield document.finding(tuple(steps(path)), what)
+        yield document.finding(parse_path(path), what)
 
 
 def _faults(document: Document, found: Iterable[Fault]) -> Iterator[Finding]:

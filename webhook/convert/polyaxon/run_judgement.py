@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
 from webhook.convert.polyaxon.draft import source
 from webhook.errors import InvalidRun
+from webhook.policy.findings import Path, parse_path
 from webhook.run.model import Run
 from webhook.run.plan import plan
 from webhook.run.template_faults import faults, written_faults
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from webhook.convert.polyaxon.draft import Draft
     from webhook.convert.polyaxon.item import Item
     from webhook.pod_schema.field_checks import Fault
-    from webhook.policy.findings import Path
-
-_STEP: Final = re.compile(r"\.?([A-Za-z_]\w*)|\[([^\]]*)\]")
 
 
 class Judgement(NamedTuple):
@@ -101,6 +98,4 @@ def parse_problem(problem: str) -> tuple[Path, str]:
     text, colon, message = problem.partition(": ")
     if not colon or " " in text:
         return (), problem
-    steps = _STEP.findall(text)
-    path = (int(inner) if inner.isdecimal() else name or inner for name, inner in steps)
-    return tuple(path), message
+    return parse_path(text), message
