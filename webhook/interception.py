@@ -145,7 +145,7 @@ def _selections(
 def of_namespaces(operator: str, namespaces: Sequence[str]) -> dict[str, Any]:
     """Return the expression that selects namespaces by name; `operator` is In or NotIn."""
     # The API server sets this label on every namespace.
-    key = "kubernetes.io/metadata.name"
+    key = names.NAMESPACE_NAME
     return {"key": key, "operator": operator, "values": list(namespaces)}
 
 

@@ -18,6 +18,8 @@ REPLICA_INDEX: Final = f"{GROUP}/replica-index"
 REPLICAS: Final = f"{GROUP}/replicas"
 PLACE: Final = f"{GROUP}/place"
 PLACE_ALL: Final = "all"
+# The label that every namespace has, with its name.
+NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 # On a namespace: the nodeSelector of pods that Kueue has admitted takes precedence over overrides.
 KUEUE: Final = f"{GROUP}/kueue"
 KUEUE_KEEP: Final = "keep"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from webhook import names
 from webhook.errors import NotSynced, UnreadableInput
 from webhook.evaluation.plugins import READ_BY_PLUGINS, UNREAD, PluginInputs, inputs_among
 from webhook.policy import yaml_tree
@@ -35,7 +36,6 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 # without them it is parsed in a fiftieth of the time.
 _LONG: Final = 2**21
 _YAML_1_1_TRUE: Final = ("y", "yes", "on")
-_NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 _CLUSTER_KINDS: Final = ("Namespace", "PriorityClass", "RuntimeClass", "LimitRange")
 
 
@@ -192,7 +192,7 @@ def read_cluster_file(path: Path) -> ClusterFile:
                 f"{each.place()}: want objects of {kinds} with their names, not {each.title}"
             )
         elif each.kind == "Namespace":
-            namespaces[each.name] = {_NAMESPACE_NAME: each.name, **_labels(each, problems)}
+            namespaces[each.name] = {names.NAMESPACE_NAME: each.name, **_labels(each, problems)}
         else:
             found.append(each)
     if problems:

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
 
-_NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 _NAMED: Final = 3
 # The path of an empty set.
 _NO_POLICIES: Final = "/dev/null"
@@ -269,7 +268,7 @@ def namespaces_among(objects: Sequence[Object]) -> dict[str, Mapping[str, str]]:
             labels = each.metadata.get("labels")
             texts = labels.items() if isinstance(labels, dict) else ()
             own = {key: value for key, value in texts if isinstance(value, str)}
-            found[each.name] = {_NAMESPACE_NAME: each.name, **own}
+            found[each.name] = {names.NAMESPACE_NAME: each.name, **own}
     return found
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import jsonpatch
 
+from webhook import names
 from webhook.admission.advice import warnings
 from webhook.admission.arrival import Arrival, history_of
 from webhook.admission.decision import Decision
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
 
-_NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 _EFFECTIVE: Final = ("set", "removed")
 # The resources for which LimitRanges have defaults in practice.
 _DEFAULTED: Final = ("cpu", "memory", "ephemeral-storage")
@@ -421,7 +421,7 @@ class Evaluation:
 
 def labels_of(namespace: str, known: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
     """Return a namespace's labels; for an unknown one, the label that every namespace has."""
-    return known.get(namespace) or {_NAMESPACE_NAME: namespace}
+    return known.get(namespace) or {names.NAMESPACE_NAME: namespace}
 
 
 def _asked(pod: JsonObject) -> tuple[PodPlacement, Mapping[str, int]]:

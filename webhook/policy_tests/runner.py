@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 # The kubelet's default for maxPods, where a test gives other resources only.
 _PODS, _USUAL_PODS = "pods", "110"
 # The API server puts it on every namespace, and policies may select by it.
-_NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
 def run_tests(document: Document, policies: PolicySet) -> tuple[Verdict, ...]:
@@ -90,7 +89,9 @@ def _verdict(document: Document, at: int, case: Case, world: World) -> Verdict:
 def _evaluate(case: Case, world: World, cluster: policy_test_model.Cluster | None) -> Evaluation:
     world = replace(
         world,
-        namespaces={case.namespace: {_NAMESPACE_NAME: case.namespace, **case.namespace_labels}},
+        namespaces={
+            case.namespace: {names.NAMESPACE_NAME: case.namespace, **case.namespace_labels}
+        },
         now=datetime.fromisoformat(case.now) if case.now else None,
         plugins=inputs_among((cluster and cluster.objects) or (), case.namespace),
         history=_history(case),

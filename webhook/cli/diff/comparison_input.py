@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.cli.live.live_objects import Discovery, as_object
-from webhook.cli.live.pod_owners import controller_of
 from webhook.errors import InvalidRun
 from webhook.evaluation.templates import templates_of
 from webhook.evaluation.world import World, labels_of
 from webhook.identity import identify
+from webhook.run.observation import controller_of
 from webhook.workloads.by_kind import KINDS
 from webhook.workloads.object import ANSWERED, Object, from_answer
 from webhook.workloads.stored_pod import as_admitted
@@ -150,5 +150,5 @@ def _is_over(value: Mapping[str, Any]) -> bool:
 
 def owner_of(each: Object) -> str | None:
     """Return the uid of the object that manages it."""
-    owner = controller_of(each.metadata)
+    owner = controller_of(each.value)
     return str(owner.get("uid")) if owner else None

@@ -11,6 +11,7 @@ from webhook.evaluation.sending import takes_new_pods, unsent
 from webhook.evaluation.world import labels_of
 from webhook.installation.apply import get_object
 from webhook.installation.object_kinds import CONFIGURATION, key_of
+from webhook.run.observation import controller_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +66,7 @@ def why_unstamped(live: LivePod, world: World) -> Why | None:
 def why(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, Any] | None) -> Why:
     """Return the most likely reason for a pod of a run. `labels` are its namespace's."""
     found = _reason(pod, labels, configuration)
-    if any(each.get("controller") for each in pod.metadata.get("ownerReferences") or ()):
+    if controller_of(pod.value):
         return found
     return Why(found.reason, found.cure.replace(_AGAIN, _BY_HAND))
 

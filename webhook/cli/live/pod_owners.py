@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook.cli.live.live_objects import Discovery, as_object
 from webhook.dns_names import is_subdomain
 from webhook.errors import FairleadError, PassOver
+from webhook.run.observation import controller_of
 from webhook.workloads.stored_pod import is_over
 
 if TYPE_CHECKING:
@@ -40,12 +41,6 @@ class ListedPod(NamedTuple):
     owner: Mapping[str, Any] | None
 
 
-def controller_of(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the owner that manages an object; None if there is none."""
-    owners = metadata.get("ownerReferences")
-    return next((each for each in owners or () if each.get("controller")), None)
-
-
 def _is_named(owner: Mapping[str, Any]) -> bool:
     """Return whether apiVersion and name are valid as parts of a path."""
     group, _, version = str(owner.get("apiVersion")).rpartition("/")
@@ -68,7 +63,7 @@ async def maker_of(discovery: Discovery, pod: Object) -> Object | None:
     The author of the pod chose the owner's name, and the API server accepts any text. Only valid
     names become part of a path, because it is read with the user's rights.
     """
-    owner = controller_of(pod.metadata)
+    owner = controller_of(pod.value)
     if owner is None or not _is_named(owner):
         return None
     version, kind = _kind_of(owner)
@@ -142,7 +137,7 @@ class Owners:
                     return
                 if direct:
                     self._direct[uid] = as_object(served, value)
-                self._above[uid] = upper = controller_of(value["metadata"])
+                self._above[uid] = upper = controller_of(value)
                 if upper is not None:
                     above[str(upper.get("uid"))] = upper
 
@@ -192,10 +187,10 @@ async def pods_of(discovery: Discovery, source: Object, notes: list[str]) -> lis
     served = await discovery.by_word("pods")
     listed = await discovery.client.list(
         served.path(source.namespace),
-        lambda pod: as_object(served, pod) if controller_of(pod["metadata"]) else None,
+        lambda pod: as_object(served, pod) if controller_of(pod) else None,
     )
     pods = [pod for pod in listed.items if pod is not None and not is_over(pod.value)]
-    owners = [owner for pod in pods if (owner := controller_of(pod.metadata))]
+    owners = [owner for pod in pods if (owner := controller_of(pod.value))]
     uid = source.metadata.get("uid")
     found = await Owners.of(discovery, source.namespace, owners, below=uid)
     notes += [

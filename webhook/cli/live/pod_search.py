@@ -16,7 +16,7 @@ from webhook.cli.live.live_answers import Reader, is_of_daemon_set, made_by, nod
 from webhook.cli.live.live_objects import Discovery, as_object
 from webhook.cli.live.live_pods import Difference, LivePod, State, compare_pod
 from webhook.cli.live.missing_stamp import sending_notes, why_unstamped
-from webhook.cli.live.pod_owners import ListedPod, Owner, Owners, controller_of
+from webhook.cli.live.pod_owners import ListedPod, Owner, Owners
 from webhook.cli.live.pod_stamp import read_stamp
 from webhook.cli.live.served_policies import not_served
 from webhook.cli.offline import unknown_labels
@@ -26,6 +26,7 @@ from webhook.evaluation.sending import nothing_sent
 from webhook.evaluation.world import labels_of
 from webhook.identity import identify
 from webhook.placement.node_groups import NodeGroups
+from webhook.run.observation import controller_of
 from webhook.workloads.object import ANSWERED, Object
 from webhook.workloads.stored_pod import is_over
 
@@ -175,7 +176,7 @@ async def _list_pods(discovery: Discovery, found: Found, world: World) -> list[L
         if not is_run and read_stamp(pod) is None:
             return None
         kept = {key: each for key, each in pod.value.items() if key != "status"}
-        return ListedPod(pod.namespace, orjson.dumps(kept), controller_of(pod.metadata))
+        return ListedPod(pod.namespace, orjson.dumps(kept), controller_of(pod.value))
 
     namespace = found.search.namespace
     try:

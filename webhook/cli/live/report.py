@@ -12,8 +12,8 @@ from webhook.cli.layout import section, table
 from webhook.cli.live import focus as focusing
 from webhook.cli.live.live_pods import Answers, Difference, LivePod, LiveWorkload, State
 from webhook.cli.live.missing_stamp import Why, why_unstamped
-from webhook.cli.live.pod_owners import controller_of
 from webhook.cli.live.value_text import both_fields
+from webhook.run.observation import controller_of
 from webhook.shortening import shortened
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _verdict(live: LivePod) -> str:
 def _head(live: LivePod) -> list[list[str]]:
     metadata = live.pod.metadata
     made = f"the cluster, created {metadata.get('creationTimestamp', 'some time ago')}"
-    owner = controller_of(metadata)
+    owner = controller_of(live.pod.value)
     if owner is not None:
         made += f" for {owner.get('kind')}/{owner.get('name')}"
     rows = [["from", made], *explanation.head(live.today)[1:], ["author", live.origin.evidence]]

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     Json = Mapping[str, Any]
 
-_NAME: Final = "kubernetes.io/metadata.name"
 # With more, users see creations that hang, and the API server's own time limit ends.
 _LONGEST: Final = 10
 
@@ -84,7 +83,7 @@ def selectors(state: ClusterState) -> Iterator[Finding]:
             )
     for entry in state.entries:
         for namespace in EXCLUDED_NAMESPACES:
-            within = {"key": _NAME, "operator": "In", "values": [namespace]}
+            within = {"key": names.NAMESPACE_NAME, "operator": "In", "values": [namespace]}
             reached = [*expressions(entry.get("namespaceSelector") or {}), within]
             if _satisfiable(reached):
                 yield error(
@@ -157,9 +156,9 @@ def _narrowed(at: int, found: Json, wanted: Json, state: ClusterState) -> Iterat
             placed = [
                 name
                 for name, labels in state.whole.items()
-                if not holds(each, labels.get(key, name if key == _NAME else None))
+                if not holds(each, labels.get(key, name if key == names.NAMESPACE_NAME else None))
             ]
-            if selector == "namespaceSelector" and key == _NAME and not placed:
+            if selector == "namespaceSelector" and key == names.NAMESPACE_NAME and not placed:
                 # An admin includes or excludes single namespaces.
                 yield note(what)
             else:
