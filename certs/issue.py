@@ -109,6 +109,16 @@ def _signer(authority: Pair, issuer: x509.Certificate) -> ec.EllipticCurvePrivat
     return key
 
 
+def names_of(certificate: x509.Certificate) -> list[str]:
+    """Return the DNS names that a certificate is for, then the IP addresses."""
+    try:
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    addresses = map(str, found.get_values_for_type(x509.IPAddress))
+    return [*found.get_values_for_type(x509.DNSName), *addresses]
+
+
 def _alternative_names(names: Names) -> x509.SubjectAlternativeName:
     if not names.dns and not names.addresses:
         raise CertificateError("no name to issue for: give a DNS name or an IP address")

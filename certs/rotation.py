@@ -14,11 +14,9 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from cryptography import x509
-
 from certs.authority import new_authority
 from certs.bundle import alive, certificates, join, same, signer
-from certs.issue import Names, issue_server
+from certs.issue import Names, issue_server, names_of
 from certs.kept import Authority, Serving
 from certs.life import (
     AUTHORITY_LIFETIME,
@@ -30,6 +28,8 @@ from certs.life import (
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from cryptography import x509
 
     from certs.pair import Pair
 
@@ -196,7 +196,7 @@ def _unfit(observed: Observed, signing: Pair, now: datetime, terms: Terms) -> st
     leaf = observed.serving.leaf.check()
     if signer(leaf, [signing.check()]) is None:
         return "another authority signed the leaf"
-    if not _has_names(leaf, terms.names):
+    if not {*terms.names.dns, *terms.names.addresses} <= {*names_of(leaf)}:
         return "the leaf has other names"
     if observed.renew_leaf:
         return "a new leaf was requested"
@@ -270,13 +270,3 @@ def _valid(certificate: x509.Certificate, now: datetime) -> bool:
 
 def _issued_at(leaf: x509.Certificate) -> datetime:
     return leaf.not_valid_before_utc + BACKDATED
-
-
-def _has_names(leaf: x509.Certificate, names: Names) -> bool:
-    try:
-        found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return False
-    dns = set(found.get_values_for_type(x509.DNSName))
-    addresses = {str(each) for each in found.get_values_for_type(x509.IPAddress)}
-    return dns >= set(names.dns) and addresses >= set(names.addresses)

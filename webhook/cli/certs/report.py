@@ -8,9 +8,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from cryptography import x509
 
 from certs.bundle import certificates, same, signer
+from certs.issue import names_of
 from certs.kept import Authority, Serving
 from certs.life import renewal_time
 from certs.rotation import phase
@@ -28,6 +28,8 @@ from webhook.times import elapsed, format_span, to_second
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from cryptography import x509
 
     from webhook.kube.client import Client
 
@@ -156,7 +158,7 @@ def _leaf(state: CertificateState) -> dict[str, Any]:
     return {
         **report,
         **_certificate(leaf),
-        "names": _names(leaf),
+        "names": names_of(leaf),
         "signedBy": _certificate(by)["serial"] if by else None,
         "bundle": [_certificate(each) for each in authorities],
     }
@@ -203,15 +205,6 @@ def _certificate(certificate: x509.Certificate) -> dict[str, Any]:
         "expires": to_second(certificate.not_valid_after_utc),
         "renewal": to_second(renewal_time(certificate)),
     }
-
-
-def _names(leaf: x509.Certificate) -> list[str]:
-    try:
-        found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return []
-    addresses = found.get_values_for_type(x509.IPAddress)
-    return [*found.get_values_for_type(x509.DNSName), *(str(each) for each in addresses)]
 
 
 def by_cert_manager(state: CertificateState) -> bool:
