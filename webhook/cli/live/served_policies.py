@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +22,6 @@ from webhook.times import to_second
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from webhook.judgement.reporting.decision_counts import Report
     from webhook.kube.client import Client
     from webhook.policy.policy_set import PolicySet
 
@@ -128,8 +128,10 @@ async def ask_replicas(client: Client) -> ReplicaCounts:
         why = f"/metrics of {name} cannot be read ({error}): run fairlead doctor"
         return await _observed(client, why)
     served = [Served(name, report.hash) for name, report in sorted(reports.items())]
-    began = [_began(each) for each in reports.values()]
-    since = max(began, default="") if all(began) else ""
+    since = ""
+    with suppress(ValueError):
+        began = (datetime.fromtimestamp(float(each.process), UTC) for each in reports.values())
+        since = max(map(to_second, began), default="")
     counts: dict[str, Count] = {}
     for report in reports.values():
         for policy, count in report.counts.items():
@@ -164,10 +166,3 @@ def count_of(status: Mapping[str, Any]) -> Count | None:
         str(status.get("lastMatch") or ""),
         str(status["since"]),
     )
-
-
-def _began(report: Report) -> str:
-    try:
-        return to_second(datetime.fromtimestamp(float(report.process), UTC))
-    except ValueError:
-        return ""

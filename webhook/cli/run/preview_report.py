@@ -173,7 +173,11 @@ def _objects(planned: Planned) -> Iterator[list[str]]:
             yield [engine.kind, f"{run.name}, from which {engine.operator} creates the pods"]
         return
     service = plan.service()
-    ports = ", ".join(_port(port) for port in service["spec"].get("ports", ()))
+    pairs = [
+        (port["port"], port.get("targetPort", port["port"]))
+        for port in service["spec"].get("ports", ())
+    ]
+    ports = ", ".join(f"port {one}" + (f" to {to}" if to != one else "") for one, to in pairs)
     if run.spec.serving:
         yield ["Deployment", f"{run.name}, of one pod, which is recreated"]
         yield ["Service", f"{run.name}, {ports}"]
@@ -185,11 +189,6 @@ def _objects(planned: Planned) -> Iterator[list[str]]:
         yield ["ConfigMap", f"{config_map['metadata']['name']}: {files}, at {FILES}"]
     if plan.keys_secret:
         yield ["Secret", f"{plan.keys_secret}: SSH keys, at {plan.shared.ssh_keys_at}"]
-
-
-def _port(port: JsonObject) -> str:
-    target = port.get("targetPort", port["port"])
-    return f"port {port['port']}" + (f" to {target}" if target != port["port"] else "")
 
 
 def _group_lines(group: Group) -> Iterator[str]:

@@ -102,7 +102,14 @@ def replicas(
     in_order = sorted(raw_pods, key=lambda raw: raw["metadata"].get("creationTimestamp") or "")
     for pod, _ in reader.read(in_order):
         pods.setdefault((pod.role, pod.index), []).append(pod)
-    restarts = {raw["metadata"]["name"]: _restarts(raw) for raw in raw_pods}
+    # Containers restart in place, as those of a Deployment do.
+    restarts = {
+        raw["metadata"]["name"]: sum(
+            each.get("restartCount") or 0
+            for each in (raw.get("status") or {}).get("containerStatuses") or ()
+        )
+        for raw in raw_pods
+    }
     found = []
     for role, counts in status.replicas.items():
         succeeded = parse_intervals(counts.succeeded_indexes)
@@ -124,11 +131,12 @@ def replicas(
 
 def _with_pod(pod: OwnedPod, nodes: Mapping[str, NodeSummary], notes: Iterable[str]) -> Replica:
     summary = nodes.get(pod.node, _UNKNOWN)
+    unready = ", not ready" if pod.phase == "Running" and not pod.ready else ""
     return Replica(
         role=pod.role,
         index=pod.index,
         pod=pod.name,
-        state=_state(pod),
+        state="Terminating" if pod.deleted_at else f"{pod.phase}{unready}",
         node=pod.node,
         pool=summary.pool,
         capacity=summary.capacity,
@@ -145,14 +153,6 @@ def _with_history(replica: Replica, counts: RoleStatus) -> Replica:
                 replica, state=state, downs=each.failures + each.disruptions, since=each.since
             )
     return replica
-
-
-def _state(pod: OwnedPod) -> str:
-    if pod.deleted_at:
-        return "Terminating"
-    if pod.phase == "Running" and not pod.ready:
-        return "Running, not ready"
-    return pod.phase
 
 
 def _notes(pod: OwnedPod) -> Iterator[str]:
@@ -176,12 +176,6 @@ def _notes(pod: OwnedPod) -> Iterator[str]:
             yield f"{pod.exit.container} exited with {pod.exit.code}{why}"
         elif pod.reason:
             yield f"{pod.reason}: {pod.message}" if pod.message else pod.reason
-
-
-def _restarts(raw: Mapping[str, Any]) -> int:
-    """Return how often a pod's containers restarted in place, as those of a Deployment do."""
-    statuses = (raw.get("status") or {}).get("containerStatuses") or ()
-    return sum(each.get("restartCount") or 0 for each in statuses)
 
 
 class NodeSummary(NamedTuple):

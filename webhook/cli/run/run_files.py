@@ -119,7 +119,8 @@ def _read(
         try:
             made, checked, more = make(document)
         except InvalidRun as error:
-            wrong = [*_findings(document, error)]
+            parts = [problem.partition(": ") for problem in error.problems]
+            wrong = [document.finding(parse_path(path), what) for path, _, what in parts]
             known = {each.path for each in wrong}
             others = _faults(document, delegated_faults(document.model))
             findings += wrong + [each for each in others if each.path not in known]
@@ -164,12 +165,6 @@ def _placed(run: Run, namespace: str) -> Run:
         "uid": meta.uid or _NO_UID,
     }
     return run.model_copy(update={"metadata": meta.model_copy(update=added)})
-
-
-def _findings(document: Document, error: InvalidRun) -> Iterator[Finding]:
-    for problem in error.problems:
-        path, _, what = problem.partition(": ")
-        yield document.finding(parse_path(path), what)
 
 
 def _faults(document: Document, found: Iterable[Fault]) -> Iterator[Finding]:

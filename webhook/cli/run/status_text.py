@@ -129,13 +129,14 @@ def _replicas(replicas: Sequence[Replica], now: datetime, *, everything: bool) -
         [
             _names(group),
             click.style(one.state, fg=_COLOURS.get(one.state)),
-            _nodes(group),
+            nodes.pop() if len(nodes) == 1 else f"{len(nodes)} nodes" if nodes else "",
             one.pool,
             one.capacity,
             _note(one, now),
         ]
         for group in ([[one] for one in replicas] if alone else _grouped(replicas, now))
         for one in group[:1]
+        for nodes in [{each.node for each in group if each.node}]
     ]
     if not rows:
         return []
@@ -169,11 +170,6 @@ def _names(group: Sequence[Replica]) -> str:
     if first.role:
         return f"{first.role} {format_intervals(one.index for one in group)}"
     return shortened([one.pod for one in group])
-
-
-def _nodes(group: Sequence[Replica]) -> str:
-    nodes = {one.node for one in group if one.node}
-    return f"{len(nodes)} nodes" if len(nodes) > 1 else "".join(nodes)
 
 
 def _incidents(report: Report, now: datetime) -> Iterator[str]:
