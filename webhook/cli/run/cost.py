@@ -12,7 +12,7 @@ from webhook import names
 from webhook.cli.layout import table
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.cli.run.cluster import fetch_run, pods_path, target_options
-from webhook.errors import PassOver
+from webhook.errors import InvalidRun, PassOver
 from webhook.shortening import harmless
 from webhook.times import format_span
 
@@ -169,12 +169,11 @@ async def _fill(client: Client, cache: Cache[Any], path: str, query: dict[str, s
 
 
 def _cost(
-    raw: Mapping[str, Any], known: ObservedState, prices: Mapping[str, float], notes: list[str]
+    raw: dict[str, Any], known: ObservedState, prices: Mapping[str, float], notes: list[str]
 ) -> RunCost:
-    from pydantic import ValidationError
-
     from webhook.run.facts import collect_facts
-    from webhook.run.model import Run, RunStatus
+    from webhook.run.model import RunStatus
+    from webhook.run.run_documents import typed
     from webhook.run.usage import REPLICAS, living, summed
 
     metadata = raw["metadata"]
@@ -182,8 +181,8 @@ def _cost(
     status = RunStatus.model_validate(raw.get("status") or {})
     rows = list(status.usage)
     try:
-        run = Run.model_validate(raw, by_alias=True, by_name=False)
-    except ValidationError:
+        run = typed(raw)
+    except InvalidRun:
         notes.append(f"run {name}: this version cannot read its spec; pods that live do not count")
     else:
         if run.spec.delegated or run.spec.serving:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pydantic import ValidationError
-
 from webhook import names
 from webhook.cli.run.cluster import fetch_run, list_pods
-from webhook.errors import PassOver
+from webhook.errors import InvalidRun, PassOver
 from webhook.frameworks.table import ROLES
 from webhook.installation.apply import get_object
 from webhook.run.backends.engine_pods import PodReader, pod_reader
 from webhook.run.effective_settings import EffectiveSetting, effective_settings, settings_document
-from webhook.run.model import Run, RunStatus
+from webhook.run.model import RunStatus
 from webhook.run.model.status import RoleStatus, parse_intervals
 from webhook.run.progress import SHOULD_BE_TRUE
+from webhook.run.run_documents import typed
 from webhook.shortening import count_text
 
 if TYPE_CHECKING:
@@ -288,11 +288,9 @@ async def fetch(client: Client, namespace: str, name: str) -> Report:
 
 def _settings(run: Mapping[str, Any]) -> tuple[EffectiveSetting, ...]:
     """Return the settings that hold; none if this version cannot read the Run's spec."""
-    try:
-        model = Run.model_validate({**run, "status": {}}, by_alias=True, by_name=False)
-    except ValidationError:
-        return ()
-    return tuple(effective_settings(model))
+    with suppress(InvalidRun):
+        return tuple(effective_settings(typed({**run, "status": {}})))
+    return ()
 
 
 def _in_order(status: RunStatus, framework: str | None) -> RunStatus:
