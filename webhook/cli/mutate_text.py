@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
     from webhook.workloads.object import Object
 
-# Set by the API server: irrelevant in a diff, and rejected when applied.
-_NOT_SHOWN = ("managedFields",)
-
 
 class Printer:
     """Prints decisions; warnings, notes and rejections go to stderr."""
@@ -198,7 +195,8 @@ def _lines(template: JsonObject) -> list[str]:
 
 
 def _visible_metadata(metadata: JsonObject) -> JsonObject:
-    return {key: value for key, value in metadata.items() if key not in _NOT_SHOWN}
+    # The API server sets it: irrelevant in a diff, and rejected when applied.
+    return {key: value for key, value in metadata.items() if key != "managedFields"}
 
 
 def _printed(replicas: Replicas) -> str:
