@@ -70,7 +70,7 @@ def test_the_patch_of_a_group_fits_each_of_its_pods() -> None:
     everywhere = policy("all", "overrides: {nodeSelector: {a: b}}")
     (group,) = groups(planned(spec), world(everywhere))
     assert isinstance(group, Group)
-    pods = list(group.pods)
+    pods = [group.pod_at(index) for index in group.replicas.all_indexes]
     assert [pod["metadata"]["name"] for pod in pods] == ["r-worker-0", "r-worker-1", "r-worker-2"]
     assert all(pod["spec"]["nodeSelector"] == {"a": "b"} for pod in pods)
     came = group.replicas.arrival.pod

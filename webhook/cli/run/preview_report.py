@@ -59,17 +59,7 @@ class Group:
     @cached_property
     def pod(self) -> JsonObject:
         """The first of them, as it would be."""
-        return self._patched(self.replicas.indexes[0])
-
-    @property
-    def last(self) -> JsonObject:
-        """The last of them, as it would be."""
-        return self._patched(self.replicas.all_indexes[-1])
-
-    @property
-    def pods(self) -> Iterator[JsonObject]:
-        """All of them, as they would be."""
-        return map(self._patched, self.replicas.all_indexes)
+        return self.pod_at(self.replicas.indexes[0])
 
     @cached_property
     def indexes(self) -> Sequence[int]:
@@ -103,11 +93,6 @@ class Group:
         return next(each for each in containers if each["name"] == name)
 
     @property
-    def warnings(self) -> Sequence[str]:
-        """The warnings that their author gets."""
-        return self.replicas.warnings if self.decision else ()
-
-    @property
     def reasons(self) -> Sequence[str]:
         """Why they are not admitted; empty if they are, as far as that is known."""
         if self.decision is None or self.replicas.admitted:
@@ -119,7 +104,7 @@ class Group:
         plan = self.planned.plan
         return plan.replica_env(self.role, index) if plan else ReplicaEnv()
 
-    def _patched(self, index: int) -> JsonObject:
+    def pod_at(self, index: int) -> JsonObject:
         """Return one of them with the patch applied, without labels whose values are unknown."""
         pod = self.replicas.template.pod(index)
         if self.decision:
@@ -202,7 +187,8 @@ def _group_lines(group: Group) -> Iterator[str]:
     if decision:
         yield from section(fields_title(decision), field_rows(decision.trace), 4)
     yield from section("Environment", _environment(group), 4)
-    yield from (line and f"  {line}" for line in warning_lines(group.warnings))
+    warnings = warning_lines(group.replicas.warnings if decision else ())
+    yield from (line and f"  {line}" for line in warnings)
 
 
 def _rows(group: Group) -> Iterator[list[str]]:
@@ -214,7 +200,7 @@ def _rows(group: Group) -> Iterator[list[str]]:
     if main.get("resources"):
         yield ["resources", yaml_line(main["resources"])]
     metadata = pod["metadata"]
-    last = group.last["metadata"]
+    last = group.pod_at(group.replicas.all_indexes[-1])["metadata"]
     for member in ("labels", "annotations"):
         own = _own(metadata.get(member, {}))
         if own:
@@ -278,7 +264,7 @@ def manifests(planned: Planned, groups: Sequence[Group]) -> Iterator[JsonObject]
             yield plan.deployment()
     for group in groups:
         if not group.reasons:
-            yield from group.pods
+            yield from map(group.pod_at, group.replicas.all_indexes)
 
 
 def explanation(planned: Planned, groups: Sequence[Group]) -> dict[str, Any]:
