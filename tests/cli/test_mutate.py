@@ -209,7 +209,7 @@ def test_what_is_printed_is_decided_on_once_more(
     printer = Printer(
         replace(offline, world=replace(offline.world, policies=read_policies([path]))), decided
     )
-    printer.objects("yaml")
+    printer.show("yaml")
     assert printer.withheld
     told = capsys.readouterr()
     assert told.out == ""

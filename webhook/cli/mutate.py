@@ -76,15 +76,7 @@ def command(selection: Selection, output: str) -> None:
     if not selection.live:
         unknown += unknown_facts(decided)
     print_notes(unknown)
-    match output:
-        case "diff":
-            printer.diff()
-        case "name":
-            printer.names()
-        case "patch":
-            printer.patches()
-        case _:
-            printer.objects(output)
+    printer.show(output)
     failed = fails(selection.fail_on, decided, [*notes, *unknown])
     if failed or problems or printer.withheld:
         sys.exit(FAILED)

@@ -39,16 +39,23 @@ class Printer:
         # Whether an object could not be printed.
         self.withheld = False
 
-    def diff(self) -> None:
-        """Print a unified diff of each template or pod, below a line with its result."""
+    def show(self, output: str) -> None:
+        """Print what `output` names, and on stderr what is beside it."""
         for number, each in enumerate(self._decided):
-            if number:
+            if output == "diff" and number:
                 click.echo()
             self._aside(each)
-            for line in changes(each):
+            # A unified diff of each template or pod, below a line with its result.
+            for line in changes(each) if output == "diff" else ():
                 click.echo(line)
+        if output == "name":
+            self._names()
+        elif output == "patch":
+            print_json([result_of(each).document() for each in self._decided])
+        elif output != "diff":
+            self._objects(output)
 
-    def names(self) -> None:
+    def _names(self) -> None:
         """One line for each kind of pods."""
         rows = []
         for each in self._decided:
@@ -58,23 +65,13 @@ class Printer:
             rows.append([*row, ", ".join(took_part(each.decision))])
         for line in table(rows, 0):
             click.echo(line)
-        for each in self._decided:
-            self._aside(each)
 
-    def patches(self) -> None:
-        """Print what happens to each pod, with its JSON Patch, as one JSON list."""
-        print_json([result_of(each).document() for each in self._decided])
-        for each in self._decided:
-            self._aside(each)
-
-    def objects(self, output: str) -> None:
+    def _objects(self, output: str) -> None:
         """All objects as yaml or json, with their templates as the pods would be.
 
         Leaves out objects whose pods would be rejected, and those whose printed form the webhook
         would reject or change.
         """
-        for each in self._decided:
-            self._aside(each)
         kept: list[JsonObject] = []
         rejected: list[str] = []
         for source in self._offline.objects:
