@@ -10,7 +10,7 @@ import click
 from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes, print_result
-from webhook.cli.selection import Selection, answers_or_exit, check_usage, fails, read_files
+from webhook.cli.selection import Selection, answers_or_exit, fails, read_files
 from webhook.settings import settings_options
 
 if TYPE_CHECKING:
@@ -77,7 +77,6 @@ def command(selection: Selection, policy: str, field: str, output: str) -> None:
     path = field_path(field)
     if path and (what := unknown_field(path)):
         raise click.UsageError(f"--field {field}: {what}")
-    check_usage(selection)
     focus = Focus(policy, path)
     same = _live(selection, focus, output) if selection.live else _files(selection, focus, output)
     sys.exit(DONE if same else FAILED)

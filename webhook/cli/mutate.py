@@ -10,7 +10,7 @@ import click
 from webhook.cli.exit_codes import FAILED
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes
-from webhook.cli.selection import Selection, answers_or_exit, check_usage, fails, read_files
+from webhook.cli.selection import Selection, answers_or_exit, fails, read_files
 from webhook.settings import settings_options
 
 
@@ -59,7 +59,6 @@ def command(selection: Selection, output: str) -> None:
     from webhook.cli.decisions import readable, unknown_facts
     from webhook.cli.mutate_text import Printer
 
-    check_usage(selection)
     if selection.live:
         from webhook.cli.live.live_pods import recreated
 

@@ -41,6 +41,10 @@ class Printer:
 
     def show(self, output: str) -> None:
         """Print what `output` names, and on stderr what is beside it."""
+        if output == "name":
+            self._names()
+        elif output == "patch":
+            print_json([result_of(each).document() for each in self._decided])
         for number, each in enumerate(self._decided):
             if output == "diff" and number:
                 click.echo()
@@ -48,11 +52,7 @@ class Printer:
             # A unified diff of each template or pod, below a line with its result.
             for line in changes(each) if output == "diff" else ():
                 click.echo(line)
-        if output == "name":
-            self._names()
-        elif output == "patch":
-            print_json([result_of(each).document() for each in self._decided])
-        elif output != "diff":
+        if output in ("yaml", "json"):
             self._objects(output)
 
     def _names(self) -> None:

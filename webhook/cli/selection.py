@@ -94,7 +94,10 @@ class Selection:
 
     @property
     def live(self) -> bool:
-        """Whether it selects objects of a cluster. Raises UsageError for neither or both."""
+        """Whether it selects objects of a cluster. Raises UsageError for options that exclude or
+        require each other."""
+        if "no-node" in self.fail_on and self.nodes is None:
+            raise click.UsageError("--fail-on no-node wants --nodes FILE, or --nodes cluster")
         if self.words and self.filenames:
             raise click.UsageError("give objects of the cluster, or files with -f; not both")
         if not self.words and not self.filenames:
@@ -155,12 +158,6 @@ async def _read(
     policies = await policy_set(client, ())
     notes += await differing(client, policies)
     return await read_world(client, policies, [], nodes, notes), nodes
-
-
-def check_usage(selection: Selection) -> None:
-    """Raise UsageError if an option requires another one."""
-    if "no-node" in selection.fail_on and selection.nodes is None:
-        raise click.UsageError("--fail-on no-node wants --nodes FILE, or --nodes cluster")
 
 
 def fails(
