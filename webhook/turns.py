@@ -1,16 +1,18 @@
-"""Fair turns between names: many entries or callers of one name do not delay the others."""
+"""Turns of callers: fair between names, or one call that all of them share."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import OrderedDict, deque
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
 _Entry = TypeVar("_Entry")
+_Result = TypeVar("_Result")
 
 
 class Turns(Generic[_Entry]):
@@ -130,3 +132,32 @@ class Window:
             if not place.done():
                 self._inside += 1
                 place.set_result(None)
+
+
+class SharedCalls(Generic[_Result]):
+    """Calls that concurrent callers share: one at a time, `pause` seconds between two starts."""
+
+    def __init__(self, pause: float) -> None:
+        self._pause = pause
+        self._turn = asyncio.Lock()
+        self._began = -math.inf
+        # By key, the calls that have not started.
+        self._next: dict[str, asyncio.Task[_Result]] = {}
+
+    async def share(self, key: str, call: Callable[[], Awaitable[_Result]]) -> _Result:
+        """Return the result of a call that starts later, of the first caller with this key."""
+        task = self._next.get(key)
+        if task is None:
+            task = self._next[key] = asyncio.create_task(self._begin(key, call))
+            # If all callers are cancelled, nothing else retrieves the task's exception.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        # The cancellation of one caller must not cancel the shared call.
+        return await asyncio.shield(task)
+
+    async def _begin(self, key: str, call: Callable[[], Awaitable[_Result]]) -> _Result:
+        loop = asyncio.get_running_loop()
+        async with self._turn:
+            await asyncio.sleep(self._began + self._pause - loop.time())
+            self._began = loop.time()
+            del self._next[key]
+            return await call()

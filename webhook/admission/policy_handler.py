@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
@@ -17,10 +17,10 @@ from webhook.admission.handler import Reply, problem
 from webhook.errors import ClusterError, InvalidReview, NotSynced
 from webhook.judgement.set_judgement import MOST_BYTES, size_fault
 from webhook.judgement.write_judge import Judgement, Write
-from webhook.turns import Window
+from webhook.turns import SharedCalls, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from webhook.judgement.write_judge import Judge
     from webhook.placement.nodes import Node
@@ -124,41 +124,6 @@ class Objects(Protocol):
         """Return the same, read from the API now. Raises ClusterError."""
 
 
-class _SharedReads:
-    """Reads that concurrent callers share: one at a time, at a limited rate.
-
-    `pause` is the number of seconds between the starts of two reads; `patience` is the timeout of
-    one read.
-    """
-
-    def __init__(
-        self, read: Callable[[], Awaitable[Mapping[str, bytes]]], pause: float, patience: float
-    ) -> None:
-        self._read = read
-        self._pause = pause
-        self._patience = patience
-        self._turn = asyncio.Lock()
-        self._began = -math.inf
-        self._next: asyncio.Task[Mapping[str, bytes]] | None = None
-
-    async def read(self) -> Mapping[str, bytes]:
-        """Return the result of a read that starts later. Raises ClusterError, TimeoutError."""
-        if self._next is None:
-            self._next = asyncio.create_task(self._begin())
-            # If all callers are cancelled, nothing else retrieves the task's exception.
-            self._next.add_done_callback(lambda done: done.cancelled() or done.exception())
-        return await asyncio.shield(self._next)
-
-    async def _begin(self) -> Mapping[str, bytes]:
-        loop = asyncio.get_running_loop()
-        async with self._turn:
-            await asyncio.sleep(self._began + self._pause - loop.time())
-            self._began = loop.time()
-            self._next = None
-            async with asyncio.timeout(self._patience):
-                return await self._read()
-
-
 class PolicyHandler:
     """Answer reviews of writes to `resources`.
 
@@ -183,7 +148,7 @@ class PolicyHandler:
     ) -> None:
         self._resources = frozenset(resources)
         self._objects = objects
-        self._reads = _SharedReads(objects.live, read_pause, patience)
+        self._reads = SharedCalls[Mapping[str, bytes]](read_pause)
         self._judge = judge
         self._observer = observer
         self._nodes = nodes
@@ -261,12 +226,16 @@ class PolicyHandler:
         self._waiting += 1
         try:
             async with asyncio.timeout(self._patience):
-                return await self._reads.read()
+                return await self._reads.share("", self._read)
         except (ClusterError, TimeoutError) as error:
             why = str(error) or f"no answer within {self._patience:g} s"
             raise NotSynced(f"the policies that there are cannot be read: {why}") from error
         finally:
             self._waiting -= 1
+
+    async def _read(self) -> Mapping[str, bytes]:
+        async with asyncio.timeout(self._patience):
+            return await self._objects.live()
 
     async def _judge_against(
         self, objects: Mapping[str, bytes], write: Write, user: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
@@ -16,9 +15,10 @@ from starlette.routing import Route
 
 from webhook import metric_names
 from webhook.server.readiness import evaluate
+from webhook.turns import SharedCalls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from starlette.requests import Request
 
@@ -98,9 +98,7 @@ class Exposition:
         self._ready = Gauge(
             metric_names.READY, "1 if /readyz answers 200, else 0.", registry=self.registry
         )
-        self._turn = asyncio.Lock()
-        self._began = -math.inf
-        self._next: dict[str, asyncio.Task[bytes]] = {}
+        self._renderings = SharedCalls[bytes](RENDER_PAUSE)
 
     def set_ready(self, *, ready: bool) -> None:
         """Record whether every condition of the process is ready."""
@@ -112,19 +110,7 @@ class Exposition:
         All callers before the start of a rendering share it.
         """
         encode, content_type = choose_encoder(accept)
-        task = self._next.get(content_type)
-        if task is None:
-            task = asyncio.create_task(self._begin(encode, content_type))
-            self._next[content_type] = task
-        # The cancellation of one caller must not cancel the shared rendering.
-        return await asyncio.shield(task), content_type
-
-    async def _begin(
-        self, encode: Callable[[CollectorRegistry], bytes], content_type: str
-    ) -> bytes:
-        loop = asyncio.get_running_loop()
-        async with self._turn:
-            await asyncio.sleep(self._began + RENDER_PAUSE - loop.time())
-            self._began = loop.time()
-            del self._next[content_type]
-            return await asyncio.to_thread(encode, self.registry)
+        body = await self._renderings.share(
+            content_type, lambda: asyncio.to_thread(encode, self.registry)
+        )
+        return body, content_type
