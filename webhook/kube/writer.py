@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
 
 from webhook.errors import ClusterError, NotLeading
 from webhook.kube.answers import TIMEOUT
+from webhook.kube.client import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable
 
-    from webhook.kube.client import Client, PatchType
     from webhook.kube.rate_limit import TokenBucket
+
+P = ParamSpec("P")
 
 # Attempts per call while the server answers 429, as in client-go.
 TRIES: Final = 10
@@ -29,65 +31,45 @@ _OVERLOADED: Final = (
 _FINE: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 
 
+def _limited(
+    method: Callable[Concatenate[Client, str, P], Awaitable[dict[str, Any]]],
+) -> Callable[Concatenate[Writer, str, P], Awaitable[dict[str, Any]]]:
+    """Return the method of a client as one of a Writer, which calls it in turn."""
+
+    async def limited(
+        writer: Writer, path: str, *args: P.args, **options: P.kwargs
+    ) -> dict[str, Any]:
+        call = getattr(writer.client, method.__name__)
+        return await writer.call_in_turn(path, lambda: call(path, *args, **options))
+
+    return limited
+
+
 class Writer:
     """Client's create, replace, patch and delete behind a token bucket; namespaces take turns.
 
     Every call checks `may_write` just before it is sent, and raises NotLeading instead of sending
     it. A call that was answered with 429 and Retry-After had no effect, and is tried up to 10
-    times; no other call is retried.
+    times; no other call is retried. `throttled` counts these answers.
     """
 
     def __init__(
         self, client: Client, bucket: TokenBucket, *, may_write: Callable[[], bool] = lambda: True
     ) -> None:
-        self._client = client
+        self.client = client
         self._bucket = bucket
         self._may_write = may_write
-        self._throttled = 0
+        self.throttled = 0
 
-    @property
-    def throttled(self) -> int:
-        """The number of 429 answers."""
-        return self._throttled
+    create = _limited(Client.create)
+    replace = _limited(Client.replace)
+    patch = _limited(Client.patch)
+    delete = _limited(Client.delete)
 
-    async def create(
-        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
-    ) -> dict[str, Any]:
-        """Call Client.create."""
-        return await self._in_turn(path, lambda: self._client.create(path, body, query=query))
-
-    async def replace(
-        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
-    ) -> dict[str, Any]:
-        """Call Client.replace."""
-        return await self._in_turn(path, lambda: self._client.replace(path, body, query=query))
-
-    async def patch(
-        self,
-        path: str,
-        body: Mapping[str, Any] | Sequence[Mapping[str, Any]],
-        patch_type: PatchType,
-        *,
-        query: Mapping[str, str] | None = None,
-    ) -> dict[str, Any]:
-        """Call Client.patch."""
-        return await self._in_turn(
-            path, lambda: self._client.patch(path, body, patch_type, query=query)
-        )
-
-    async def delete(
-        self,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        *,
-        query: Mapping[str, str] | None = None,
-    ) -> dict[str, Any]:
-        """Call Client.delete."""
-        return await self._in_turn(path, lambda: self._client.delete(path, body, query=query))
-
-    async def _in_turn(
+    async def call_in_turn(
         self, path: str, call: Callable[[], Awaitable[dict[str, Any]]]
     ) -> dict[str, Any]:
+        """Return the result of a call about the object or collection at `path`."""
         _, _, below = path.partition("/namespaces/")
         namespace = below.partition("/")[0]
         for _ in range(TRIES - 1):
@@ -117,7 +99,7 @@ class Writer:
         return answer
 
     def _note(self, passed: float, error: ClusterError) -> None:
-        self._throttled += error.status == HTTPStatus.TOO_MANY_REQUESTS
+        self.throttled += error.status == HTTPStatus.TOO_MANY_REQUESTS
         if error.status is None or error.status in _OVERLOADED or error.reason == TIMEOUT:
             self._bucket.refused(passed, min(error.retry_after or 0.0, LONGEST_PAUSE))
         elif error.status in _FINE:
