@@ -95,10 +95,6 @@ class World:
         self.nodes: list[Node] | None = None
         self.metrics = Metrics()
 
-    def text_of(self, resource: str, seen: Json) -> bytes:
-        """As the watch does."""
-        return text_of(resource, seen)
-
     def known(self) -> Mapping[str, bytes] | None:
         """By the watch."""
         return self._known if self._watched else None

@@ -14,9 +14,9 @@ from tests.kube.fake_api import until
 from webhook.errors import NotSynced
 from webhook.kube.cache import Cache
 from webhook.kube.client import Client, connect
+from webhook.kube.cluster_classes import PriorityClasses
 from webhook.kube.config import load
 from webhook.kube.namespaces import PATH, Namespaces, labels_of
-from webhook.kube.priority_classes import PriorityClasses
 from webhook.kube.reflector import Reflector
 from webhook.kube.transport import JSON
 from webhook.policy.refused_pods import PATHS
@@ -86,7 +86,7 @@ def test_a_namespace_s_labels_follow_the_cluster(
                 await until(lambda: namespaces.peek(namespace) == {**own, "tier": "batch"})
                 await client.delete(f"{PATH}/{namespace}")
                 await until(lambda: namespaces.peek(namespace) is None)
-                assert namespaces.reflector.last_error is None
+                assert namespaces.last_error is None
 
     asyncio.run(run())
 
@@ -265,6 +265,6 @@ def test_a_watch_goes_on_after_the_api_server_was_away(
                 await client.create(PATH, {"metadata": {"name": "after", "labels": {"a": "b"}}})
                 assert (await namespaces.labels("after"))["a"] == "b"
                 await until(lambda: namespaces.peek("after") is not None)
-                await until(lambda: namespaces.reflector.last_error is None)
+                await until(lambda: namespaces.last_error is None)
 
     asyncio.run(run())

@@ -257,13 +257,13 @@ def test_contact_is_noted_at_lists_events_and_bookmarks(tmp_path: Path) -> None:
     async def run() -> None:
         async def watch(answer: Answer) -> None:
             await answer.begin()
-            await until(lambda: played.cache.last_contact == 1000.0)
+            await until(lambda: played.cache.age() == 0.0)
             played.now = 1060.0
             await answer.event(*bookmark(11))
             await asyncio.sleep(1000)
 
         async with stage(tmp_path, lists=[listing(10)], watches=[watch]) as played:
-            await until(lambda: played.cache.last_contact == 1060.0)
+            await until(lambda: played.now == 1060.0 and played.cache.age() == 0.0)
             played.now = 1090.0
             assert played.cache.age() == 30.0
 

@@ -33,13 +33,13 @@ def test_a_cache_without_updates_stays_ready_and_reports_out_of_date() -> None:
     now = 0.0
     cache: Cache[int] = Cache(lambda _: 1, clock=lambda: now)
     error = ClusterError("GET /things: no")
-    reflector = cast(Reflector[Any], SimpleNamespace(last_error=error))
-    assert not synced(cache, reflector).ready
+    reflector = cast(Reflector[Any], SimpleNamespace(cache=cache, last_error=error))
+    assert not synced(reflector).ready
     cache.touch()
     cache.replace({})
-    fresh = synced(cache, reflector)
+    fresh = synced(reflector)
     now = names.SILENT + 1
-    late = synced(cache, reflector)
+    late = synced(reflector)
     assert fresh.ready
     assert late.ready
     assert "out of date" not in fresh.reason

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -66,7 +66,7 @@ class Replica:
         self.clock = 5.0
         self.outcomes: list[str] = []
         self.notices = Notices(
-            server, self.outcomes.append, now=lambda: self.now, clock=lambda: self.clock
+            cast(Any, server), self.outcomes.append, now=lambda: self.now, clock=lambda: self.clock
         )
 
     async def tells(self, *told: Notice) -> None:

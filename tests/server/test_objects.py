@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -51,7 +51,7 @@ def played(server: Server, play: Callable[[MakingObjects], Awaitable[Any]]) -> A
     """What the play returns."""
 
     async def main() -> Any:
-        return await play(MakingObjects(server, clock=lambda: server.clock))
+        return await play(MakingObjects(cast(Any, server), clock=lambda: server.clock))
 
     return asyncio.run(main())
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from tests.eventually import eventually_async
 from tests.kube.fake_api import until
@@ -83,7 +83,11 @@ class Stage:
             "policies", snapshot, self._compile, on_refused=self.refusals.append
         )
         self.kept = PoliciesFromCluster(
-            self.watched, snapshot, self.reloader, clock=lambda: self.time, sleep=self._sleep
+            cast(Any, self.watched),
+            snapshot,
+            self.reloader,
+            clock=lambda: self.time,
+            sleep=self._sleep,
         )
 
     def _compile(self, objects: dict[str, bytes]) -> str:

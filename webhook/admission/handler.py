@@ -53,8 +53,14 @@ class Observer(Protocol):
     def unplaceable(self) -> None:
         """Count one admitted pod that no node could admit."""
 
+    def policy_write_judged(self, outcome: str) -> None:
+        """Count one write of a policy, judged or not."""
+
+    def warned_of_workload(self, warnings: int) -> None:
+        """Count the warnings that one workload received."""
+
     def engine_failed(self) -> None:
-        """Count one decision that raised an exception."""
+        """Count one decision, judgement or check that raised an exception."""
 
 
 @dataclass(frozen=True, slots=True)

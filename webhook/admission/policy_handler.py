@@ -17,11 +17,13 @@ from webhook.admission.handler import Reply, problem
 from webhook.errors import ClusterError, InvalidReview, NotSynced
 from webhook.judgement.set_judgement import MOST_BYTES, size_fault
 from webhook.judgement.write_judge import Judgement, Write
+from webhook.kube.policy_objects import text_of
 from webhook.turns import SharedCalls, Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from webhook.admission.handler import Observer
     from webhook.judgement.write_judge import Judge
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
@@ -101,21 +103,8 @@ def _object(request: JsonObject, member: str) -> JsonObject:
     return found
 
 
-class Observer(Protocol):
-    """A sink for metrics; called on the event loop's thread."""
-
-    def policy_write_judged(self, outcome: Outcome) -> None:
-        """Count one write, judged or not."""
-
-    def engine_failed(self) -> None:
-        """Count one judgement that raised an exception."""
-
-
 class Objects(Protocol):
     """The objects of the policy set in force."""
-
-    def text_of(self, resource: str, raw: JsonObject) -> bytes:
-        """Return the part of an object of this resource that the policy set reads."""
 
     def known(self) -> Mapping[str, bytes] | None:
         """Return the text of each, by resource and name, from the watch; None without a watch."""
@@ -191,8 +180,10 @@ class PolicyHandler:
             return problem(500, "error", f"an error of its own; its log has it under uid {uid}")
 
     def _write(self, request: PolicyRequest) -> Write:
-        old = self._text(request.resource, request.old)
-        new = self._text(request.resource, request.new)
+        old, new = (
+            None if raw is None else text_of(request.resource, raw)
+            for raw in (request.old, request.new)
+        )
         # A stored object that is too large can still be deleted, replaced or labelled.
         known = old if old is None or len(old) <= MOST_BYTES or old == new else None
         return Write(f"{request.resource}/{request.name}", known, new)
@@ -246,9 +237,6 @@ class PolicyHandler:
             return await asyncio.to_thread(
                 lambda: self._judge.judge(objects, write, nodes=nodes, classes=classes, now=now)
             )
-
-    def _text(self, resource: str, raw: JsonObject | None) -> bytes | None:
-        return None if raw is None else self._objects.text_of(resource, raw)
 
     def _answer(self, request: PolicyRequest, judgement: Judgement) -> Reply:
         outcome: Outcome = (

@@ -7,7 +7,7 @@ import logging
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from webhook import names
 from webhook.admission import review
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from webhook.admission.arrival import DecisionInputs
     from webhook.admission.decision import ReceivedPod
+    from webhook.admission.handler import Observer
     from webhook.admission.workload_warnings import Group
     from webhook.evaluation.plugins import PluginInputs
     from webhook.evaluation.world import Evaluation
@@ -76,16 +77,6 @@ _CONTROLLERS: Final = {"DaemonSet": names.DAEMON_SET_CONTROLLER}
 
 # Results by the pod's shape, its resource requests, and its labels that cannot be parsed.
 _Known: TypeAlias = dict[tuple[bytes, tuple[tuple[str, int], ...], tuple[str, ...]], PodOutcome]
-
-
-class Observer(Protocol):
-    """A sink for metrics; called on the event loop's thread."""
-
-    def warned_of_workload(self, warnings: int) -> None:
-        """Count the warnings that one workload received."""
-
-    def engine_failed(self) -> None:
-        """Count one check that raised an exception."""
 
 
 class _About(NamedTuple):

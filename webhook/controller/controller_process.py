@@ -234,7 +234,7 @@ def _conditions(
     reporter: PolicyReporter | None,
 ) -> Conditions:
     def of(informer: Informer) -> Condition:
-        return synced(informer.cache, informer.reflector)
+        return synced(informer.reflector)
 
     def beside(informer: Informer) -> Condition:
         return replace(of(informer), ready=True)

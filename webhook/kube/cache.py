@@ -33,7 +33,7 @@ class Cache(Generic[T]):
     If it returns None, the object is not cached. Values are compared by ==.
 
     Any client may write unusual objects: if `keep` raises, the object is not cached, but logged
-    and counted, and all others are processed.
+    and counted in `unreadable`, and all others are processed.
 
     After a write, the caller need not wait for the watch: offer() stores the API server's answer at
     once. Resource versions of one collection compare as numbers (KEP-5504).
@@ -46,7 +46,7 @@ class Cache(Generic[T]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._keep = keep
-        self._unreadable = 0
+        self.unreadable = 0
         self._clock = clock
         self._values: dict[str, T] = {}
         self._synced = asyncio.Event()
@@ -62,14 +62,9 @@ class Cache(Generic[T]):
         try:
             return self._keep(raw)
         except Exception:
-            self._unreadable += 1
+            self.unreadable += 1
             log.exception("object left out: it cannot be read", extra={"object": _name_of(raw)})
             return None
-
-    @property
-    def unreadable(self) -> int:
-        """The number of objects that could not be parsed."""
-        return self._unreadable
 
     def get(self, key: str) -> T | None:
         """Return the value; None if the key is absent or not yet listed."""
@@ -88,13 +83,11 @@ class Cache(Generic[T]):
         """Return once `synced`."""
         await self._synced.wait()
 
-    @property
-    def last_contact(self) -> float | None:
-        """The time of the API server's last message, on the given clock; None if there is none."""
-        return self._last_contact
-
     def age(self) -> float | None:
-        """Return the seconds since `last_contact`; up to a minute between bookmarks is normal."""
+        """Return the seconds since the API server's last message; None if there is none.
+
+        Up to a minute between bookmarks is normal.
+        """
         return None if self._last_contact is None else self._clock() - self._last_contact
 
     def subscribe(self, listener: Callable[[Change[T]], None]) -> None:
@@ -173,7 +166,7 @@ class Cache(Generic[T]):
                 try:
                     listener(Change(key, before, after))
                 except Exception:
-                    self._unreadable += 1
+                    self.unreadable += 1
                     log.exception("change not followed", extra={"object": key})
 
 

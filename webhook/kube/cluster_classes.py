@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.kube.cache import Cache
+from webhook.errors import NotSynced
+from webhook.kube.cache import Cache, Change
 from webhook.kube.reflector import Reflector
 from webhook.policy.refused_pods import PATHS
 
@@ -28,9 +30,8 @@ class ClusterClasses:
     """A cluster's PriorityClasses and RuntimeClasses. `run()` keeps them current."""
 
     def __init__(self, client: Client) -> None:
-        self._caches: dict[str, Cache[JsonObject]] = {kind: Cache(_keep) for kind in PATHS}
-        self._reflectors = {
-            kind: Reflector(client, path, self._caches[kind], metadata_only=kind != _RUNTIME)
+        self._reflectors: Mapping[str, Reflector[JsonObject]] = {
+            kind: Reflector(client, path, Cache(_keep), metadata_only=kind != _RUNTIME)
             for kind, path in PATHS.items()
         }
 
@@ -45,12 +46,45 @@ class ClusterClasses:
         A kind that cannot be watched now is left out.
         """
         return {
-            kind: cache.items()
-            for kind, cache in self._caches.items()
-            if cache.synced and not self._reflectors[kind].last_error
+            kind: each.cache.items()
+            for kind, each in self._reflectors.items()
+            if each.cache.synced and not each.last_error
         }
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call `listener` after each change."""
-        for cache in self._caches.values():
-            cache.subscribe(lambda _change: listener())
+        for each in self._reflectors.values():
+            each.cache.subscribe(lambda _change: listener())
+
+
+def value_of_default(priority_class: Mapping[str, Any]) -> int | None:
+    """Return a PriorityClass's value if it is a global default; else None, so not cached."""
+    if not priority_class.get("globalDefault"):
+        return None
+    value: int = priority_class.get("value", 0)
+    return value
+
+
+class PriorityClasses(Reflector[int]):
+    """The default PriorityClass. `run()` keeps it current and must run all the time."""
+
+    def __init__(self, client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._default: str | None = None
+        cache = Cache(value_of_default, clock=clock)
+        cache.subscribe(self._choose)
+        super().__init__(client, PATHS["PriorityClass"], cache, clock=clock)
+
+    @property
+    def default(self) -> str | None:
+        """The name of the cluster's default PriorityClass; None if it has none.
+
+        A race can create several defaults; the Priority plugin uses the one with the lowest value.
+        Raises NotSynced before the first list.
+        """
+        if not self.cache.synced:
+            raise NotSynced("the cluster's default PriorityClass is not known yet")
+        return self._default
+
+    def _choose(self, _: Change[int]) -> None:
+        found = self.cache.items()
+        self._default = min(found, key=lambda name: (found[name], name), default=None)

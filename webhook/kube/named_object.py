@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import time
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from webhook.kube.cache import Cache
 from webhook.kube.reflector import Reflector
@@ -33,12 +33,12 @@ def data_of(secret: Mapping[str, Any] | None) -> dict[str, bytes]:
     return {key: _decoded(value) for key, value in data.items()}
 
 
-class NamedObject(Generic[T]):
+class NamedObject(Reflector[T]):
     """The object `name` of the collection at `path`, or its absence.
 
-    `keep` converts it to the cached value. `run()` keeps it current and must run all the time. The
-    object is listed and watched with `fieldSelector=metadata.name=<name>`, which a role with
-    `resourceNames` permits (Kubernetes' documentation of RBAC, "Referring to resources").
+    `keep` converts it to the cached value. The object is listed and watched with
+    `fieldSelector=metadata.name=<name>`, which a role with `resourceNames` permits (Kubernetes'
+    documentation of RBAC, "Referring to resources").
     """
 
     def __init__(
@@ -50,13 +50,8 @@ class NamedObject(Generic[T]):
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.cache: Cache[T] = Cache(keep, clock=clock)
         query = {"fieldSelector": f"metadata.name={name}"}
-        self.reflector = Reflector(client, path, self.cache, query=query, clock=clock)
-
-    async def run(self) -> None:
-        """Watch until cancelled."""
-        await self.reflector.run()
+        super().__init__(client, path, Cache(keep, clock=clock), query=query, clock=clock)
 
     @property
     def value(self) -> T | None:

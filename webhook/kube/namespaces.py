@@ -37,7 +37,7 @@ def labels_of(namespace: Mapping[str, Any]) -> Mapping[str, str]:
     return labels
 
 
-class Namespaces:
+class Namespaces(Reflector["Mapping[str, str]"]):
     """Labels by namespace. `run()` keeps them current and must run while they are used.
 
     `timeout` limits a live read, in seconds; it is short, because a pod's creation waits for it.
@@ -46,18 +46,11 @@ class Namespaces:
     def __init__(
         self, client: Client, *, timeout: float = 2.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._client = client
+        super().__init__(client, PATH, Cache(labels_of, clock=clock), clock=clock)
         self._timeout = timeout
-        self._clock = clock
         # Reads in progress, or answered less than _FRESH seconds ago; each with its start time.
         self._reads: dict[str, tuple[float, asyncio.Task[Mapping[str, str]]]] = {}
         self._pace = Pace(_RATE, _BURST)
-        self.cache: Cache[Mapping[str, str]] = Cache(labels_of, clock=clock)
-        self.reflector = Reflector(client, PATH, self.cache, clock=clock)
-
-    async def run(self) -> None:
-        """Watch until cancelled."""
-        await self.reflector.run()
 
     def peek(self, name: str) -> Mapping[str, str] | None:
         """Return the labels from the cache; None if the namespace is not cached.

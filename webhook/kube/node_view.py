@@ -14,7 +14,6 @@ from webhook.placement.nodes import InvalidNode, Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import NoReturn
 
     from webhook.kube.client import Client
 
@@ -27,29 +26,21 @@ _MOST_TOLD: Final = 3
 _logger = logging.getLogger(__name__)
 
 
-class NodeView:
+class NodeView(Reflector[Node]):
     """The nodes' labels, taints, cordons and allocatable resources. `run()` keeps them current.
 
-    Callers must not keep a node for long, because outdated nodes do not share memory.
+    `version` rises with each change of a cached field; heartbeats do not count. Callers must not
+    keep a node for long, because outdated nodes do not share memory.
     """
 
     def __init__(self, client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._sharing = Sharing()
-        self._version = 0
+        self.version = 0
         self._tuple: tuple[Node, ...] | None = None
         self._unreadable: dict[str, str] = {}
-        self.cache: Cache[Node] = Cache(self._keep, clock=clock)
-        self.cache.subscribe(self._changed)
-        self.reflector = Reflector(client, PATH, self.cache, page_size=_PAGE, clock=clock)
-
-    async def run(self) -> NoReturn:
-        """Watch until cancelled."""
-        await self.reflector.run()
-
-    @property
-    def version(self) -> int:
-        """A number that rises with each change of a cached field; heartbeats do not count."""
-        return self._version
+        cache = Cache(self._keep, clock=clock)
+        cache.subscribe(self._changed)
+        super().__init__(client, PATH, cache, page_size=_PAGE, clock=clock)
 
     def nodes(self) -> Sequence[Node] | None:
         """Return all nodes, by name; None before the first list. The same object until a change.
@@ -69,7 +60,7 @@ class NodeView:
 
     def trouble(self) -> str:
         """Return why the view may differ from the cluster; "" if it does not."""
-        found = [str(self.reflector.last_error)] if self.reflector.last_error else []
+        found = [str(self.last_error)] if self.last_error else []
         found += [f"node {name} is left out: {why}" for name, why in self._unreadable.items()]
         return "; ".join(found[:_MOST_TOLD])
 
@@ -89,5 +80,5 @@ class NodeView:
         return node
 
     def _changed(self, _: Change[Node]) -> None:
-        self._version += 1
+        self.version += 1
         self._tuple = None

@@ -118,6 +118,14 @@ class PolicyObjects(Generic[T]):
             for name, kept in cache.items().items()
         }
 
+    def known(self) -> Mapping[str, T] | None:
+        """Return the same; None while a collection cannot be read."""
+        return None if not self.synced or self.trouble() else self.objects()
+
+    async def live(self) -> Mapping[str, bytes]:
+        """Return every object's text, read from the API now. Raises ClusterError."""
+        return await read_objects(self._client)
+
     def trouble(self) -> str:
         """Return why a collection cannot be read, with the cure; "" if all can be read."""
         found = (

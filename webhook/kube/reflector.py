@@ -121,6 +121,9 @@ class Reflector(Generic[T]):
     be silent for `silence` seconds, and the delay between failures is limited to about `longest`
     seconds. With `metadata_only`, objects come without spec, status and data. Clock, sleep and
     random numbers are arguments.
+
+    `lists` and `watches` count the complete lists and the opened watches; `last_error` is for a
+    readiness detail, None while a watch delivers events.
     """
 
     def __init__(
@@ -140,7 +143,7 @@ class Reflector(Generic[T]):
     ) -> None:
         self._client = client
         self._path = path
-        self._cache = cache
+        self.cache = cache
         self._query = dict(query or {})
         self._page_size = page_size
         self._metadata_only = metadata_only
@@ -153,24 +156,9 @@ class Reflector(Generic[T]):
         self._failures = 0
         self._opened: float | None = None
         self._delivered = False
-        self._last_error: ClusterError | None = None
-        self._lists = 0
-        self._watches = 0
-
-    @property
-    def last_error(self) -> ClusterError | None:
-        """The last error, for a readiness detail; None while a watch delivers events."""
-        return self._last_error
-
-    @property
-    def lists(self) -> int:
-        """The number of complete lists."""
-        return self._lists
-
-    @property
-    def watches(self) -> int:
-        """The number of opened watches."""
-        return self._watches
+        self.last_error: ClusterError | None = None
+        self.lists = 0
+        self.watches = 0
 
     async def run(self) -> NoReturn:
         """List and watch until cancelled, in spite of API errors and invalid objects."""
@@ -202,7 +190,7 @@ class Reflector(Generic[T]):
 
     def _after(self, error: ClusterError) -> float:
         """Record a failure; return the seconds to wait before the next attempt."""
-        self._last_error = error
+        self.last_error = error
         self._failures += 1
         # A silent watch may have missed events; a broken one continues at its version.
         broken = error.status is None and error.reason != TIMEOUT
@@ -216,10 +204,10 @@ class Reflector(Generic[T]):
 
     async def _list(self) -> str:
         listing = await self.list(self._entry)
-        self._lists += 1
-        self._cache.touch()
+        self.lists += 1
+        self.cache.touch()
         kept = {key: kept for key, kept in listing.items if kept is not None}
-        self._cache.replace(kept, listing.resource_version)
+        self.cache.replace(kept, listing.resource_version)
         return listing.resource_version
 
     async def list(self, keep: Callable[[dict[str, Any]], V]) -> Listing[V]:
@@ -244,10 +232,10 @@ class Reflector(Generic[T]):
         async with self._client.stream(
             self._path, query=query, silence=self._silence, accept=accept
         ) as read:
-            self._watches += 1
+            self.watches += 1
             self._opened = self._clock()
-            self._last_error = None
-            self._cache.touch()
+            self.last_error = None
+            self.cache.touch()
             lines = Lines()
             while chunk := await read():
                 for line in lines.feed(chunk):
@@ -263,14 +251,14 @@ class Reflector(Generic[T]):
             raise
         version = event.resource_version
         if event.type == "BOOKMARK":
-            self._cache.passed(version)
+            self.cache.passed(version)
         else:
-            kept = None if event.type == "DELETED" else self._cache.keep(event.object)
-            self._cache.put(key_of(event.object), kept, version)
+            kept = None if event.type == "DELETED" else self.cache.keep(event.object)
+            self.cache.put(key_of(event.object), kept, version)
             self._delivered = True
         self._version = version
         self._failures = 0
-        self._cache.touch()
+        self.cache.touch()
 
     def _entry(self, raw: dict[str, Any]) -> tuple[str, T | None]:
-        return key_of(raw), self._cache.keep(raw)
+        return key_of(raw), self.cache.keep(raw)

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.admission.prospects import Prospects
+from webhook.kube.cluster_classes import PriorityClasses
+from webhook.kube.namespaces import Namespaces
+from webhook.kube.node_view import NodeView
 from webhook.server.readiness import Condition
 
 if TYPE_CHECKING:
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
     from webhook.admission.decision import Decision
     from webhook.kube.cache import Cache, Change
     from webhook.kube.client import Client
-    from webhook.kube.node_view import NodeView
     from webhook.kube.reflector import Reflector
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
@@ -46,10 +48,6 @@ class ClusterFacts:
 
 def facts_from_cluster(client: Client, metrics: Metrics) -> ClusterFacts:
     """Return the facts from the API server, which is asked again if it does not answer."""
-    # The import of the Kubernetes client takes time, and is only needed with a cluster.
-    from webhook.kube.namespaces import Namespaces
-    from webhook.kube.priority_classes import PriorityClasses
-
     namespaces, classes = Namespaces(client), PriorityClasses(client)
     metrics.watch_cache("namespaces", lambda: age(namespaces.cache))
     metrics.watch_cache("priorityclasses", lambda: age(classes.cache))
@@ -57,8 +55,8 @@ def facts_from_cluster(client: Client, metrics: Metrics) -> ClusterFacts:
         namespaces,
         lambda: classes.default,
         {
-            "namespaces": lambda: synced(namespaces.cache, namespaces.reflector),
-            "priority-classes": lambda: synced(classes.cache, classes.reflector),
+            "namespaces": lambda: synced(namespaces),
+            "priority-classes": lambda: synced(classes),
         },
         (namespaces.run, classes.run),
     )
@@ -70,14 +68,14 @@ def age(cache: Cache[Any]) -> float:
     return float("inf") if age is None else age
 
 
-def synced(cache: Cache[Any], reflector: Reflector[Any]) -> Condition:
-    """Return whether a cache has been filled, and how old it is."""
+def synced(watched: Reflector[Any]) -> Condition:
+    """Return whether a collection's cache has been filled, and how old it is."""
     # A cache that was synced once stays ready: old labels are mostly right. Another replica would
     # get no events either, and a restarted one would know nothing.
-    error = f"; {reflector.last_error}" if reflector.last_error else ""
-    if not cache.synced:
+    error = f"; {watched.last_error}" if watched.last_error else ""
+    if not watched.cache.synced:
         return Condition(ready=False, reason=f"not listed yet{error}")
-    seconds = age(cache)
+    seconds = age(watched.cache)
     late = "out of date: " if seconds > names.SILENT else ""
     return Condition(ready=True, reason=f"{late}last update {seconds:.0f} s ago{error}")
 
@@ -99,9 +97,6 @@ class ServedNodes:
 
 def nodes_of(client: Client, metrics: Metrics) -> ServedNodes:
     """Watch the nodes of a cluster. The webhook serves also before they are known."""
-    # The import of the Kubernetes client takes time, and is only needed with a cluster.
-    from webhook.kube.node_view import NodeView
-
     view, prospects = NodeView(client), Prospects()
 
     def changed(change: Change[Node]) -> None:
@@ -126,7 +121,7 @@ def nodes_of(client: Client, metrics: Metrics) -> ServedNodes:
 def condition(view: NodeView) -> Condition:
     """Return the condition of the nodes; always ready, because no decision waits for them."""
     trouble = f"; {view.trouble()}" if view.trouble() else ""
-    error = view.reflector.last_error
+    error = view.last_error
     if error and error.status == HTTPStatus.FORBIDDEN:
         trouble += f"; {_CURE}"
     if not view.cache.synced:

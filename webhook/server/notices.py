@@ -9,7 +9,7 @@ import re
 import time
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias
 
 from webhook.admission.notice import owner_of
 from webhook.dns_names import is_subdomain
@@ -20,9 +20,10 @@ from webhook.kube.rate_limit import Paces
 from webhook.recent import Recent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from webhook.admission.notice import Notice, Owner
+    from webhook.kube.client import Client
 
 _logger = logging.getLogger(__name__)
 
@@ -60,16 +61,6 @@ _VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
 # most, a ReplicaSet, a Deployment, a DaskWorkerGroup and a DaskCluster.
 _PATIENCE: Final = 5.0
 _MOST_HOPS: Final = 5
-
-
-class Client(Protocol):
-    """Reads and creates objects."""
-
-    async def get(self, path: str, *, accept: str = ...) -> Mapping[str, Any]:
-        """Read the object at `path`. Raises ClusterError."""
-
-    async def create(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Create `body` in the collection at `path`. Raises ClusterError."""
 
 
 class Notices:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from webhook.dns_names import is_label, is_subdomain
 from webhook.errors import ClusterError
@@ -14,8 +14,9 @@ from webhook.workloads.object import ANSWERED, Object
 from webhook.workloads.template_search import pod_templates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
+    from webhook.kube.client import Client
     from webhook.sources.marks import ObjectRef
     from webhook.sources.table import SourceTable
 
@@ -29,13 +30,6 @@ _REMEMBERED: Final = 1024
 # Reads per second in total, because any author may name any object.
 _RATE: Final = 20.0
 _BURST: Final = 40
-
-
-class Client(Protocol):
-    """Reads objects."""
-
-    async def get(self, path: str) -> Mapping[str, Any]:
-        """Read the object at `path`. Raises ClusterError."""
 
 
 class MakingObjects:
@@ -73,7 +67,7 @@ class MakingObjects:
         try:
             async with asyncio.timeout(_PATIENCE):
                 found = await self._client.get(path)
-            templates = pod_templates(Object(ANSWERED, dict(found)), sources=sources)
+            templates = pod_templates(Object(ANSWERED, found), sources=sources)
             led = any(each.led for each in templates)
             self._known.put(path, (self._clock() + _KEPT, led))
             return led

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final, Generic, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NoReturn, TypeVar
 
 from webhook.errors import ClusterError, UnreadableInput
 from webhook.server.readiness import Condition
@@ -12,6 +12,7 @@ from webhook.server.readiness import Condition
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from webhook.kube.policy_objects import PolicyObjects
     from webhook.server.folder import Signature
     from webhook.server.reload import Reloader
 
@@ -26,29 +27,6 @@ RETRY: Final = 2.0
 # Seconds to wait for the objects of a restored definition: usually the definition is created
 # first, and the objects follow.
 BACK: Final = 10.0
-
-
-class Watched(Protocol):
-    """Watched objects: see kube.policy_objects.PolicyObjects."""
-
-    @property
-    def synced(self) -> bool:
-        """True if all of them have been listed once."""
-
-    async def wait_synced(self) -> None:
-        """Return once `synced`."""
-
-    def subscribe(self, listener: Callable[[object], None]) -> None:
-        """Call `listener` after each change."""
-
-    def objects(self) -> dict[str, bytes]:
-        """Return every object's text, by resource and name."""
-
-    def trouble(self) -> str:
-        """Return why the watch fails, with the cure; "" if it works."""
-
-    async def undefined(self) -> str:
-        """Return the definitions that are missing or being deleted, or "". Raises ClusterError."""
 
 
 class Snapshot:
@@ -79,7 +57,7 @@ class PoliciesFromCluster(Generic[T]):
 
     def __init__(
         self,
-        watched: Watched,
+        watched: PolicyObjects[bytes],
         snapshot: Snapshot,
         reloader: Reloader[T],
         *,

@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from certs.authority import new_authority
 from certs.errors import CertificateError
 from certs.issue import Names, issue_server
+from certs.kept import BUNDLE, CERTIFICATE, PRIVATE_KEY, Serving
 from certs.life import AUTHORITY_LIFETIME
+from certs.pair import Pair
 from webhook.errors import ServingError
-from webhook.server.certificate_sources import AuthoritiesFile, CertificateFiles
+from webhook.kube.named_object import CONFIGURATIONS, NamedObject, data_of, secrets
+from webhook.server.certificate_sources import (
+    AuthoritiesFile,
+    CertificateFiles,
+    CertificateFromSecret,
+)
 from webhook.server.cluster_facts import age, synced
 from webhook.server.handshake import SelfHandshake, reached_by
 from webhook.server.readiness import Condition
@@ -28,10 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
     from pathlib import Path
 
-    from certs.kept import Serving
-    from certs.pair import Pair
     from webhook.kube.client import Client
-    from webhook.kube.named_object import NamedObject
     from webhook.server.drain import Drain
     from webhook.server.readiness import Conditions
     from webhook.server.tls import ServedCertificate, ServerTls
@@ -179,11 +183,6 @@ def _from_secret(
     cluster: Cluster,
     changed: Callable[[], None],
 ) -> Certificate:
-    from certs.kept import BUNDLE, CERTIFICATE, PRIVATE_KEY, Serving
-    from certs.pair import Pair
-    from webhook.kube.named_object import NamedObject, data_of, secrets
-    from webhook.server.certificate_sources import CertificateFromSecret
-
     def read(secret: dict[str, Any]) -> Serving:
         data = data_of(secret)
         leaf = Pair(data.get(CERTIFICATE, b""), data.get(PRIVATE_KEY, b""))
@@ -202,8 +201,7 @@ def _from_secret(
     metrics.watch_cache("secrets", lambda: age(secret.cache))
 
     def condition() -> Condition:
-        watch = synced(secret.cache, secret.reflector)
-        return kept.condition() if secret.cache.synced else watch
+        return kept.condition() if secret.cache.synced else synced(secret)
 
     return Certificate({"certificate": condition}, (secret.run,), lambda: kept.bundle)
 
@@ -300,8 +298,7 @@ def handshakes_of(
         return Handshakes({"handshake": handshake.condition}, (handshake.run,))
 
     def condition() -> Condition:
-        watch = synced(watched.cache, watched.reflector)
-        return handshake.condition() if watched.cache.synced else watch
+        return handshake.condition() if watched.cache.synced else synced(watched)
 
     def takes(pod: Mapping[str, str], namespace: Mapping[str, str]) -> bool:
         known = watched.value
@@ -315,7 +312,6 @@ def _configuration(
 ) -> NamedObject[_KnownConfiguration] | None:
     if not name:
         return None
-    from webhook.kube.named_object import CONFIGURATIONS, NamedObject
 
     def read(configuration: dict[str, Any]) -> _KnownConfiguration:
         return _KnownConfiguration(published(configuration, service), reach(configuration, service))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from webhook.admission.policy_handler import PolicyHandler
 from webhook.errors import InvalidDocuments, ServingError
@@ -13,6 +13,8 @@ from webhook.evaluation.plugins import UNREAD, PluginInputs, inputs_of
 from webhook.judgement.cluster_objects import Objects
 from webhook.judgement.set_judgement import Served, load_served
 from webhook.judgement.write_judge import Judge
+from webhook.kube.cluster_classes import ClusterClasses
+from webhook.kube.policy_objects import KINDS, PolicyObjects, text_of
 from webhook.policy import policy_documents
 from webhook.server.cluster_facts import age
 from webhook.server.folder import Folder
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.kube.client import Client
-    from webhook.kube.policy_objects import PolicyObjects
     from webhook.placement.nodes import Node
     from webhook.policy.policy_set import PolicySet
     from webhook.server.readiness import Condition
@@ -50,29 +51,6 @@ class Policies:
     origin: Mapping[str, str]
     written: PolicyHandler | None = None
     plugins: Callable[[], PluginInputs] = lambda: UNREAD
-
-
-class _Objects:
-    """The cluster's objects, for PolicyHandler."""
-
-    def __init__(self, client: Client, watched: PolicyObjects[bytes]) -> None:
-        self._client = client
-        self._watched = watched
-
-    def text_of(self, resource: str, raw: dict[str, Any]) -> bytes:
-        from webhook.kube.policy_objects import text_of
-
-        return text_of(resource, raw)
-
-    def known(self) -> Mapping[str, bytes] | None:
-        if not self._watched.synced or self._watched.trouble():
-            return None
-        return self._watched.objects()
-
-    async def live(self) -> Mapping[str, bytes]:
-        from webhook.kube.policy_objects import read_objects
-
-        return await read_objects(self._client)
 
 
 def policies_of(
@@ -115,9 +93,6 @@ def policies_of(
 def _from_cluster(
     client: Client, metrics: Metrics, nodes: Callable[[], Sequence[Node] | None]
 ) -> Policies:
-    from webhook.kube.cluster_classes import ClusterClasses
-    from webhook.kube.policy_objects import KINDS, PolicyObjects, text_of
-
     watched, snapshot = PolicyObjects(client, text_of), Snapshot()
     for resource, cache in watched.caches.items():
         metrics.watch_cache(resource, partial(age, cache))
@@ -131,7 +106,7 @@ def _from_cluster(
         {"resources": ", ".join(watched.caches)},
         PolicyHandler(
             resources=tuple(KINDS),
-            objects=_Objects(client, watched),
+            objects=watched,
             # Of a thousand objects, both read only the changed one.
             judge=Judge(reader),
             observer=metrics,

@@ -17,6 +17,8 @@ from webhook.admission.handler import Handler
 from webhook.admission.workload_handler import WorkloadHandler
 from webhook.evaluation.templates import faults_of, queued_templates, refers_to
 from webhook.interception import PATH
+from webhook.kube.client import connect
+from webhook.kube.config import default_namespace
 from webhook.server.acceptor import allow_descriptors
 from webhook.server.certificate_sources import CertificateFiles
 from webhook.server.cluster_facts import ServedNodes, facts_from_cluster, nodes_of
@@ -200,10 +202,6 @@ def _reached(settings: ServeSettings) -> Reached:
 
 async def _home(settings: ServeSettings, stack: AsyncExitStack) -> Cluster:
     """Connect to the cluster until `stack` is closed."""
-    # The import of the client takes time, and is only needed with a cluster.
-    from webhook.kube.client import connect
-    from webhook.kube.config import default_namespace
-
     client = await stack.enter_async_context(connect(settings.kubeconfig))
     return Cluster(client, default_namespace(settings.kubeconfig))
 
