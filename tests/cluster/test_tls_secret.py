@@ -158,7 +158,7 @@ def test_a_secret_serves_as_soon_as_it_is_written(server: Served, secret: Secret
     mentions(absent["reason"], "`fairlead controller --cert")
     for count in range(1, 4):
         serial = secret.write(leaf(secret.namespace))
-        assert server.line("certificate loaded", count)["serial"] == f"{serial:x}"
+        assert server.line("certificate loaded", count)["digest"] == f"{serial:x}"
         assert on_the_wire(server) == serial
     server.wait_ready()
     assert 'fairlead_certificate_reload_total{outcome="loaded"} 3.0' in server.metrics()
@@ -172,7 +172,7 @@ def test_a_secret_that_is_wrong_or_gone_leaves_the_old_one_serving(
     server.line("certificate loaded")
     mixed = Pair(leaf(secret.namespace).certificate, leaf(secret.namespace).private_key)
     secret.write(mixed)
-    line = server.line("certificate refused, the last good one serves on")
+    line = server.line("certificate refused, the last good ones serve on")
     assert "does not belong" in line["error"]
     assert until_reason(server, "does not belong")["ready"]
     assert 'fairlead_certificate_reload_total{outcome="refused"} 1.0' in server.metrics()

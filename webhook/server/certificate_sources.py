@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from certs.kept import CERTIFICATE, PRIVATE_KEY
 from webhook.errors import ServingError, UnreadableInput
 from webhook.server.readiness import Condition
+from webhook.server.reload import Reloader, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from certs.kept import Serving
-    from certs.pair import Pair
     from webhook.server.tls import ServedCertificate, ServerTls
-
-_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class CertificateFiles:
-    """A certificate and its key in two files, as in a mounted Secret: a reload.Source."""
+class CertificateFiles(Source):
+    """A certificate and its key in two files, as in a mounted Secret."""
 
     certificate: Path
     private_key: Path
@@ -32,9 +29,6 @@ class CertificateFiles:
         """Return both files' contents by path; raise UnreadableInput."""
         return _read((self.certificate, self.private_key), "it is needed to serve TLS")
 
-    def signature(self) -> None:
-        """Return None: reading two small files is as fast as a check for changes."""
-
     def swap_into(self, tls: ServerTls) -> Callable[[dict[str, bytes]], ServedCertificate]:
         """Return the compile function of a Reloader, which swaps the files into `tls`."""
         certificate, private_key = str(self.certificate), str(self.private_key)
@@ -42,17 +36,14 @@ class CertificateFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class AuthoritiesFile:
-    """The authorities of permitted clients, in one file: a reload.Source."""
+class AuthoritiesFile(Source):
+    """The authorities of permitted clients, in one file."""
 
     path: Path
 
     def read(self) -> dict[str, bytes]:
         """Return the file's content by path; raise UnreadableInput."""
         return _read((self.path,), "it decides which clients are accepted")
-
-    def signature(self) -> None:
-        """Return None: reading a small file is as fast as a check for changes."""
 
     def trust_in(self, tls: ServerTls) -> Callable[[dict[str, bytes]], int]:
         """Return the compile function of a Reloader, which makes `tls` trust the authorities."""
@@ -72,11 +63,12 @@ def _read(paths: tuple[Path, ...], need: str) -> dict[str, bytes]:
     return contents
 
 
-class CertificateFromSecret:
+class CertificateFromSecret(Source):
     """The certificate in a Secret, updated by a watch; used only on the event loop's thread.
 
     `where` is the Secret's namespace/name. `on_served` is called with each accepted certificate,
-    `on_refused` for each rejected one.
+    `on_refused` for each rejected one, and if the Secret was deleted. `bundle` is the Secret's
+    `ca.crt`, which clients must trust; empty if it has none.
     """
 
     def __init__(
@@ -89,65 +81,61 @@ class CertificateFromSecret:
     ) -> None:
         self._where = where
         self._tls = tls
-        self._on_served = on_served
-        self._on_refused = on_refused
-        self._pair: Pair | None = None
-        self._bundle = b""
-        self._trouble = self._absent()
-
-    @property
-    def bundle(self) -> bytes:
-        """The Secret's `ca.crt`, which clients must trust; empty if it has none."""
-        return self._bundle
+        self._kept: Serving | None = None
+        self.bundle = b""
+        self._reloader = reloader_of(self, self._swap, on_served, on_refused)
 
     def offered(self, kept: Serving | None) -> None:
         """Use the Secret's current content; None: it was deleted. Raises nothing."""
-        if kept is None:
-            self._bundle, self._trouble = b"", self._absent()
-            _logger.error("certificate gone", extra={"error": self._trouble})
-            return
-        self._bundle = kept.bundle
-        if kept.leaf == self._pair:
-            self._trouble = ""
-            return
-        try:
-            self._serve(kept.leaf)
-        except ServingError as error:
-            self._trouble = f"Secret {self._where} refused: {error}"
-            _logger.error(
-                "certificate refused, %s",
-                "the last good one serves on" if self._pair else "there is none to serve",
-                extra={"secret": self._where, "error": str(error)},
-            )
-            self._on_refused()
+        self._kept = kept
+        self.bundle = kept.bundle if kept else b""
+        self._reloader.poll()
+
+    def read(self) -> dict[str, bytes]:
+        """Return the Secret's certificate and key; raise UnreadableInput without a Secret."""
+        if self._kept is None:
+            raise UnreadableInput([self._absent()])
+        leaf = self._kept.leaf
+        return {CERTIFICATE: leaf.certificate, PRIVATE_KEY: leaf.private_key}
 
     def condition(self) -> Condition:
         """Return whether there is a certificate, and the problem with a newer one."""
-        served = self._tls.condition()
-        if not self._trouble:
+        served, state = self._tls.condition(), self._reloader.state()
+        trouble = self._absent() if state.outcome == "pending" else state.error
+        if not trouble:
             return served
-        if self._pair is None:
-            return Condition(ready=False, reason=self._trouble)
-        return Condition(served.ready, f"{served.reason}; {self._trouble}")
+        if state.loaded_at is None:
+            return Condition(ready=False, reason=trouble)
+        return Condition(served.ready, f"{served.reason}; {trouble}")
 
-    def _serve(self, pair: Pair) -> None:
-        missing = [
-            key
-            for key, content in ((CERTIFICATE, pair.certificate), (PRIVATE_KEY, pair.private_key))
-            if not content
-        ]
-        if missing:
-            raise ServingError(f"it has no {' and no '.join(missing)}")
-        served = self._tls.swap(pair.certificate, pair.private_key)
-        self._pair, self._trouble = pair, ""
-        _logger.info(
-            "certificate loaded",
-            extra={"secret": self._where, "serial": f"{served.serial_number:x}"},
-        )
-        self._on_served(served)
+    def _swap(self, contents: Mapping[str, bytes]) -> ServedCertificate:
+        missing = [key for key, content in contents.items() if not content]
+        try:
+            if missing:
+                raise ServingError(f"it has no {' and no '.join(missing)}")
+            return self._tls.swap(contents[CERTIFICATE], contents[PRIVATE_KEY])
+        except ServingError as error:
+            raise ServingError(f"Secret {self._where} refused: {error}") from error
 
     def _absent(self) -> str:
         return (
             f"Secret {self._where} does not exist: `fairlead controller --certificates` makes it, "
             f"or cert-manager; or create it of type kubernetes.io/tls"
         )
+
+
+def reloader_of(
+    source: Source,
+    swap: Callable[[dict[str, bytes]], ServedCertificate],
+    on_served: Callable[[ServedCertificate], None],
+    on_refused: Callable[[], None],
+) -> Reloader[ServedCertificate]:
+    """Return the reloader of a certificate, which people identify by its serial number."""
+    return Reloader(
+        "certificate",
+        source,
+        swap,
+        digest_of=lambda served: f"{served.serial_number:x}",
+        on_loaded=lambda served, _state: on_served(served),
+        on_refused=lambda _state: on_refused(),
+    )

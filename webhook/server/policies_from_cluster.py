@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final, Generic, NoReturn, TypeVar
 
 from webhook.errors import ClusterError, UnreadableInput
 from webhook.server.readiness import Condition
+from webhook.server.reload import Source
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from webhook.kube.policy_objects import PolicyObjects
-    from webhook.server.folder import Signature
     from webhook.server.reload import Reloader
 
 T = TypeVar("T")
@@ -29,8 +29,8 @@ RETRY: Final = 2.0
 BACK: Final = 10.0
 
 
-class Snapshot:
-    """The objects at one time: a reload.Source, set on the event loop and read on a thread."""
+class Snapshot(Source):
+    """The objects at one time, set on the event loop and read on a thread."""
 
     def __init__(self) -> None:
         self.objects: Mapping[str, bytes] = {}
@@ -41,10 +41,6 @@ class Snapshot:
         if self.refused:
             raise UnreadableInput([self.refused])
         return dict(self.objects)
-
-    def signature(self) -> Signature | None:
-        """Return None: only the objects show a change."""
-        return None
 
 
 class PoliciesFromCluster(Generic[T]):

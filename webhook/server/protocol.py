@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 import httptools
+from starlette.responses import PlainTextResponse
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from webhook.server.connection_limiter import Stage
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import asyncio
 
     import uvicorn
-    from starlette.types import Receive, Scope, Send
     from uvicorn.server import ServerState
 
     from webhook.server.connection_limiter import Connection, ConnectionLimiter
@@ -117,7 +116,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._callers:
             refusal = self._callers.refusal(transport.get_extra_info("peercert") or {})
             if refusal:
-                self.app = cast("Any", _Refused(refusal))
+                answer = PlainTextResponse(f"{refusal}\n", 403, {"connection": "close"})
+                self.app = cast("Any", answer)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the connection from the limiter, and break reference cycles."""
@@ -253,24 +253,6 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 _FAULTS: Final = (httptools.HttpParserError, httptools.HttpParserUpgrade)
-
-
-@dataclass(frozen=True, slots=True)
-class _Refused:
-    """An ASGI app that answers every request with 403 and a reason, and closes the connection."""
-
-    reason: str
-
-    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
-        """Answer without reading the body."""
-        body = f"{self.reason}\n".encode()
-        headers = [
-            (b"content-type", b"text/plain; charset=utf-8"),
-            (b"content-length", b"%d" % len(body)),
-            (b"connection", b"close"),
-        ]
-        await send({"type": "http.response.start", "status": 403, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
 
 
 def _size(headers: list[tuple[bytes, bytes]]) -> int:

@@ -28,13 +28,15 @@ _READS: Final = 3
 
 
 class Source(Protocol):
-    """Files that can be read repeatedly: see folder.Folder and files.CertificateFiles."""
+    """Files that can be read repeatedly."""
 
     def read(self) -> dict[str, bytes]:
         """Return every file's content by name; raise FairleadError if one cannot be read."""
+        raise NotImplementedError
 
     def signature(self) -> Signature | None:
-        """Return metadata that shows a change, or None if there is none; raise nothing."""
+        """Return metadata that shows a change, or None if only the content does; raise nothing."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)

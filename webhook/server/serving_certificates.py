@@ -22,6 +22,7 @@ from webhook.server.certificate_sources import (
     AuthoritiesFile,
     CertificateFiles,
     CertificateFromSecret,
+    reloader_of,
 )
 from webhook.server.cluster_facts import age, synced
 from webhook.server.handshake import SelfHandshake, reached_by
@@ -159,14 +160,7 @@ def _from_files(
     poll_interval: float,
     on_served: OnServed,
 ) -> Certificate:
-    reloader: Reloader[ServedCertificate] = Reloader(
-        "certificate",
-        source,
-        source.swap_into(tls),
-        digest_of=lambda served: f"{served.serial_number:x}",
-        on_loaded=lambda served, _state: on_served(served),
-        on_refused=lambda _state: metrics.certificate_refused(),
-    )
+    reloader = reloader_of(source, source.swap_into(tls), on_served, metrics.certificate_refused)
     reloader.poll()
 
     def condition() -> Condition:
