@@ -39,7 +39,7 @@ class Stage:
     async def taken(self) -> list[str]:
         """The keys that are ready, each looked at now."""
         found = []
-        while self.queue.depth:
+        while self.queue.agenda.ready:
             key = await self.queue.get()
             assert key is not None
             found.append(key)
@@ -63,7 +63,7 @@ def test_a_leader_begins_with_every_run() -> None:
     async def act(stage: Stage) -> None:
         stage.known.runs.put("lab/mnist", stored_run())
         stage.pod(0)
-        assert stage.queue.depth == 0
+        assert stage.queue.agenda.ready == 0
         stage.router.begin(stage.queue)
         assert await stage.taken() == ["lab/mnist"]
 
@@ -105,7 +105,7 @@ def test_many_events_are_one_look() -> None:
         await stage.taken()
         for index in range(2000):
             stage.pod(index, version=10)
-        assert (stage.queue.depth, stage.queue.delayed) == (0, 1)
+        assert (stage.queue.agenda.ready, stage.queue.agenda.delayed) == (0, 1)
 
     play(act)
 
@@ -117,7 +117,7 @@ def test_what_belongs_to_no_known_run_adds_nothing() -> None:
         stage.router.begin(stage.queue)
         stage.pod(0)
         stage.known.config_maps.put("lab/mnist", UID)
-        assert (stage.queue.depth, stage.queue.delayed) == (0, 0)
+        assert (stage.queue.agenda.ready, stage.queue.agenda.delayed) == (0, 0)
 
     play(act)
 
@@ -149,7 +149,7 @@ def test_who_does_not_lead_adds_nothing() -> None:
         stage.router.begin(stage.queue)
         stage.router.end()
         stage.known.runs.put("lab/mnist", stored_run())
-        assert stage.queue.depth == 0
+        assert stage.queue.agenda.ready == 0
 
     play(act)
 

@@ -217,7 +217,7 @@ def test_while_the_server_throttles_no_call_passes() -> None:
         passed = await through.take()
         waiting = [asyncio.create_task(call(through)) for _ in range(40)]
         through.refused(passed, 30.0)
-        assert through.rate == 50.0
+        assert through.pace.rate == 50.0
         refused_at = now()
         await asyncio.sleep(10)
         waiting += [asyncio.create_task(call(through)) for _ in range(5)]
@@ -225,7 +225,7 @@ def test_while_the_server_throttles_no_call_passes() -> None:
         assert min(times) == pytest.approx(refused_at + 30.0 + 1 / 50)
         assert times[1] - times[0] == pytest.approx(1 / 51, rel=0.01)
         assert times == sorted(times)
-        assert through.rate == 95.0
+        assert through.pace.rate == 95.0
         assert start < refused_at
 
     run(main())
@@ -253,14 +253,14 @@ def test_other_outcomes_free_the_place_and_leave_the_rate() -> None:
         through = bucket(in_flight=4)
         for _ in range(3):
             through.ended(await through.take())
-        assert through.in_flight == 0
+        assert through.window.inside == 0
         first = await through.take()
         second = asyncio.create_task(through.take())
         await asyncio.sleep(1)
         assert not second.done()
         through.ended(first)
         through.ended(await second)
-        assert (through.in_flight, through.rate) == (0, 100.0)
+        assert (through.window.inside, through.pace.rate) == (0, 100.0)
 
     run(main())
 
@@ -282,7 +282,7 @@ def test_a_cancelled_caller_does_not_block_others(place: str) -> None:
         times = await asyncio.gather(*rest)
         assert times == sorted(times)
         assert times[-1] - times[0] == pytest.approx(10.0, abs=0.1)
-        assert through.in_flight == 0
+        assert through.window.inside == 0
 
     run(main())
 

@@ -89,8 +89,8 @@ def test_a_call_that_is_throttled_is_made_again_when_the_server_has_had_its_quie
             assert await writer.create("/a", {}) == {"kind": "Thing"}
             assert len(api.requests) == 3
             assert [round(seconds) for seconds in time.slept] == [7, 7]
-            assert (writer.throttled, bucket.in_flight) == (2, 0)
-            assert bucket.rate == 300.0 / 4 + 1
+            assert (writer.throttled, bucket.window.inside) == (2, 0)
+            assert bucket.pace.rate == 300.0 / 4 + 1
 
     asyncio.run(run())
 
@@ -132,7 +132,7 @@ def test_nothing_else_is_made_again(tmp_path: Path, code: int, headers: dict[str
                 await Writer(client, bucket).create("/a", {})
             assert caught.value.status == code
             assert len(api.requests) == 1
-            assert bucket.in_flight == 0
+            assert bucket.window.inside == 0
 
     asyncio.run(run())
 
@@ -150,7 +150,7 @@ def test_overload_slows_all_down_and_a_refusal_of_one_does_not(
             bucket = Pauses().bucket()
             with pytest.raises(ClusterError):
                 await Writer(client, bucket).create("/a", {})
-            assert bucket.rate == rate
+            assert bucket.pace.rate == rate
 
     asyncio.run(run())
 
@@ -166,7 +166,7 @@ def test_a_server_that_does_not_answer_slows_all_down(tmp_path: Path) -> None:
             bucket = Pauses().bucket()
             with pytest.raises(ClusterError, match="did not answer"):
                 await Writer(client, bucket).create("/a", {})
-            assert bucket.rate == 150.0
+            assert bucket.pace.rate == 150.0
 
     asyncio.run(run())
 
@@ -196,7 +196,7 @@ def test_without_the_lease_nothing_is_sent(tmp_path: Path) -> None:
             with pytest.raises(NotLeading):
                 await writer.create("/a", {})
             assert len(api.requests) == 1
-            assert bucket.in_flight == 0
+            assert bucket.window.inside == 0
 
     asyncio.run(run())
 
@@ -215,6 +215,6 @@ def test_a_call_that_is_cancelled_gives_its_place_back(tmp_path: Path) -> None:
             task.cancel()
             await asyncio.wait([task])
             assert task.cancelled()
-            assert (bucket.in_flight, bucket.rate) == (0, 300.0)
+            assert (bucket.window.inside, bucket.pace.rate) == (0, 300.0)
 
     asyncio.run(run())

@@ -119,7 +119,8 @@ class PolicyHandler:
     A write is judged against the watch's state. A watch lags behind, so a write is refused only
     after all objects are read live. `nodes` returns the cluster's nodes, None if unknown, and
     `classes` the names of its classes by kind, as far as they are known.
-    `patience` and `read_pause` (between two reads) are in seconds.
+    `patience` and `read_pause` (between two reads) are in seconds. `waiting` is the number of
+    writes that wait for a live read.
     """
 
     def __init__(
@@ -147,12 +148,7 @@ class PolicyHandler:
         # The judge keeps a cache and is not thread-safe.
         self._turns = Window(1)
         self._judging: Counter[str] = Counter()
-        self._waiting = 0
-
-    @property
-    def waiting(self) -> int:
-        """The number of writes that wait for a live read."""
-        return self._waiting
+        self.waiting = 0
 
     async def handle(self, body: bytes) -> Reply:
         """Return the answer to the body of one POST. Raises nothing."""
@@ -214,7 +210,7 @@ class PolicyHandler:
         return await self._judge_against(await self._live(), write, user)
 
     async def _live(self) -> Mapping[str, bytes]:
-        self._waiting += 1
+        self.waiting += 1
         try:
             async with asyncio.timeout(self._patience):
                 return await self._reads.share("", self._read)
@@ -222,7 +218,7 @@ class PolicyHandler:
             why = str(error) or f"no answer within {self._patience:g} s"
             raise NotSynced(f"the policies that there are cannot be read: {why}") from error
         finally:
-            self._waiting -= 1
+            self.waiting -= 1
 
     async def _read(self) -> Mapping[str, bytes]:
         async with asyncio.timeout(self._patience):

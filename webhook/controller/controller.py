@@ -170,10 +170,10 @@ class Controller:
 
     def queue_depth(self) -> int:
         """Return the number of runs that wait for a worker."""
-        return self._queue.depth if self._queue else 0
+        return self._queue.agenda.ready if self._queue else 0
 
     def _others_wait(self, namespace: str) -> bool:
-        return self._queue is not None and self._queue.others_wait(namespace)
+        return self._queue is not None and self._queue.agenda.others_wait(namespace)
 
     def queue_age(self) -> float:
         """Return the seconds for which the first run in the queue has waited."""

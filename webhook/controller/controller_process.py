@@ -205,7 +205,7 @@ def watch_parts(
             (
                 metric_names.API_RATE,
                 "Current limit of writes per second to the API server.",
-                lambda: bucket.rate,
+                lambda: bucket.pace.rate,
             ),
             (
                 metric_names.EVENTS_DROPPED,

@@ -36,6 +36,8 @@ class Election:
     to the Lease and has no effect on decisions. The election needs the verbs get, create and patch
     on Leases.
 
+    `last_error` is the last error with the Lease; None after the next success.
+
     While leading, every write must check `may_write` just before it is sent. Calls in progress at
     the end should finish within the rest of the lease duration (5 seconds). They must also be
     harmless if they do not: creations with deterministic names, and replacements and deletions of
@@ -66,7 +68,7 @@ class Election:
         self._wall_clock = wall_clock
         # True if our copy of the Lease is current, so that a renewal takes one call.
         self._current = False
-        self._last_error: ClusterError | None = None
+        self.last_error: ClusterError | None = None
 
     def may_write(self) -> bool:
         """Return True while this process leads and no other can. Check again before each call."""
@@ -81,11 +83,6 @@ class Election:
     def holder(self) -> str:
         """The holder of the Lease as last observed; empty without one."""
         return "" if self._tenure.gone or not self._tenure.lease else self._tenure.lease.holder
-
-    @property
-    def last_error(self) -> ClusterError | None:
-        """The last error with the Lease; None after the next success."""
-        return self._last_error
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Acquire the Lease, run `work` while holding it, and release it when the work returns.
@@ -151,10 +148,10 @@ class Election:
         except TimeoutError:
             self._failed(ClusterError(f"lease {self._name}: no answer within {seconds:.1f} s"))
         else:
-            self._last_error = None
+            self.last_error = None
 
     def _failed(self, error: ClusterError) -> None:
-        self._last_error = error
+        self.last_error = error
         log.warning("the lease was not renewed: %s", error)
 
     async def _round(self) -> None:

@@ -34,7 +34,8 @@ class Pace:
 
     A refusal halves the rate and empties the bucket; a success adds a little to the rate, up to the
     full one. Of concurrent calls only the first refusal counts, as in TCP: thirty answers at one
-    moment of overload are one overload. Times are seconds of any single clock.
+    moment of overload are one overload. `rate` is the current one, in calls per second. Times are
+    seconds of any single clock.
     """
 
     def __init__(self, rate: float, burst: int) -> None:
@@ -42,21 +43,16 @@ class Pace:
             raise ValueError(f"rate {rate} and burst {burst}: want above 0, and at least 1")
         self._full = rate
         self._burst = burst
-        self._rate = rate
+        self.rate = rate
         self._tokens = float(burst)
         # The time up to which the bucket is filled; in the future during a pause.
         self._filled = float("-inf")
         self._slowed = float("-inf")
 
-    @property
-    def rate(self) -> float:
-        """The current calls per second."""
-        return self._rate
-
     def wait(self, now: float) -> float:
         """Return the seconds until a call may pass; 0.0 if it may pass now."""
         self._fill(now)
-        missing = 0.0 if self._tokens >= 1 - _SLACK else (1 - self._tokens) / self._rate
+        missing = 0.0 if self._tokens >= 1 - _SLACK else (1 - self._tokens) / self.rate
         return max(0.0, self._filled - now) + missing
 
     def take(self, now: float) -> None:
@@ -76,20 +72,20 @@ class Pace:
         if passed <= self._slowed:
             return False
         self._slowed = now
-        self._rate = max(self._full * LOWEST, self._rate / 2)
+        self.rate = max(self._full * LOWEST, self.rate / 2)
         self.hold(now, 0.0)
         return True
 
     def succeeded(self, passed: float) -> None:
         """Record the success of a call that passed at `passed`."""
         if passed > self._slowed:
-            self._rate = min(self._full, self._rate + GROWTH)
+            self.rate = min(self._full, self.rate + GROWTH)
 
     def _fill(self, now: float) -> None:
         if now > self._filled:
             # The bucket shrinks with the rate, or a quiet minute would save up a burst.
-            most = max(1.0, self._burst * self._rate / self._full)
-            more = (now - self._filled) * self._rate
+            most = max(1.0, self._burst * self.rate / self._full)
+            more = (now - self._filled) * self.rate
             self._tokens = min(most, self._tokens + more)
             self._filled = now
 
@@ -131,59 +127,49 @@ class TokenBucket:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._pace = Pace(rate, burst)
-        self._window = Window(in_flight)
+        self.pace = Pace(rate, burst)
+        self.window = Window(in_flight)
         self._clock = clock
         self._sleep = sleep
         # asyncio locks are fair.
         self._head_of_line = asyncio.Lock()
 
-    @property
-    def rate(self) -> float:
-        """The current limit in calls per second."""
-        return self._pace.rate
-
-    @property
-    def in_flight(self) -> int:
-        """The number of calls in progress, including those that wait for a token."""
-        return self._window.inside
-
     async def take(self, line: str = "") -> float:
         """Wait for a token; return its time, which the caller passes back after the call."""
-        await self._window.enter(line)
+        await self.window.enter(line)
         try:
             async with self._head_of_line:
                 # A loop, because the server may request a pause during the sleep.
-                while (seconds := self._pace.wait(self._clock())) > 0:
+                while (seconds := self.pace.wait(self._clock())) > 0:
                     await self._sleep(seconds)
                 now = self._clock()
-                self._pace.take(now)
+                self.pace.take(now)
         except BaseException:
-            self._window.leave()
+            self.window.leave()
             raise
         return now
 
     def succeeded(self, passed: float) -> None:
         """Record a success, which raises the rate and the number of concurrent calls."""
-        self._pace.succeeded(passed)
-        self._window.grow()
-        self._window.leave()
+        self.pace.succeeded(passed)
+        self.window.grow()
+        self.window.leave()
 
     def refused(self, passed: float, retry_after: float | None = None) -> None:
         """Record an overload, which lowers the rate and starts a pause if `retry_after` is set."""
-        if self._pace.refused(passed, self._clock()):
-            self._window.shrink()
+        if self.pace.refused(passed, self._clock()):
+            self.window.shrink()
         if retry_after:
             self.pause(retry_after)
-        self._window.leave()
+        self.window.leave()
 
     def ended(self, passed: float) -> None:  # noqa: ARG002  (as the other two have it)
         """Record the end of a call that does not show whether the API server is overloaded."""
-        self._window.leave()
+        self.window.leave()
 
     def pause(self, seconds: float) -> None:
         """Pause for `seconds`, without a burst afterwards."""
-        self._pace.hold(self._clock(), seconds)
+        self.pace.hold(self._clock(), seconds)
 
 
 class Backoff:

@@ -130,8 +130,8 @@ class WorkQueue:
     """A queue of keys for workers that are tasks of one event loop.
 
     A worker loops `while (key := await queue.get()) is not None:`, and always calls `done(key)`;
-    then `forget(key)` after a success, or `retry(key)` after a failure. `clock` is the event
-    loop's.
+    then `forget(key)` after a success, or `retry(key)` after a failure. `agenda` has the keys;
+    `clock` is the event loop's.
     """
 
     def __init__(
@@ -142,41 +142,22 @@ class WorkQueue:
     ) -> None:
         self._clock = clock
         self._random = random or Random()  # noqa: S311 (spreads load, keeps no secret)
-        self._agenda = Agenda()
+        self.agenda = Agenda()
         self._backoffs: dict[str, Backoff] = {}
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = float("inf")
         self._shut = False
 
-    @property
-    def depth(self) -> int:
-        """The number of keys that wait for a worker."""
-        return self._agenda.ready
-
-    @property
-    def working(self) -> int:
-        """The number of keys in progress."""
-        return self._agenda.working
-
-    @property
-    def delayed(self) -> int:
-        """The number of keys that are due later."""
-        return self._agenda.delayed
-
     def oldest_age(self) -> float:
         """Return the seconds for which the oldest ready key has waited; 0.0 if none is ready."""
-        since = self._agenda.since
+        since = self.agenda.since
         return 0.0 if since is None else self._clock() - since
-
-    def others_wait(self, namespace: str) -> bool:
-        """Return True if a key of another namespace waits for a worker."""
-        return self._agenda.others_wait(namespace)
 
     def add(self, key: str) -> None:
         """Enqueue `key`. After `shut_down` this and all other additions do nothing."""
         if not self._shut:
-            self._agenda.add(key, self._clock())
+            self.agenda.add(key, self._clock())
             self._wake_worker()
 
     def add_after(self, key: str, seconds: float) -> None:
@@ -184,7 +165,7 @@ class WorkQueue:
         if seconds <= 0:
             self.add(key)
         elif not self._shut:
-            self._agenda.add_at(key, self._clock() + seconds)
+            self.agenda.add_at(key, self._clock() + seconds)
             self._set_timer()
 
     def retry(self, key: str) -> float:
@@ -202,7 +183,7 @@ class WorkQueue:
     async def get(self) -> str | None:
         """Wait for the next key, which is in progress until `done`. None after `shut_down`."""
         while not self._shut:
-            if (key := self._agenda.take()) is not None:
+            if (key := self.agenda.take()) is not None:
                 return key
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
@@ -219,7 +200,7 @@ class WorkQueue:
 
     def done(self, key: str) -> None:
         """End the work on `key`. Raises KeyError if it was not in progress, which is a bug."""
-        self._agenda.done(key)
+        self.agenda.done(key)
         self._wake_worker()
 
     def shut_down(self) -> None:
@@ -234,7 +215,7 @@ class WorkQueue:
             self._wake_one()
 
     def _wake_worker(self) -> None:
-        if self._agenda.ready:
+        if self.agenda.ready:
             self._wake_one()
 
     def _wake_one(self) -> None:
@@ -245,7 +226,7 @@ class WorkQueue:
                 return
 
     def _set_timer(self) -> None:
-        due = self._agenda.next_due
+        due = self.agenda.next_due
         if due is None or due >= self._timer_due or self._shut:
             return
         if self._timer:
@@ -256,8 +237,8 @@ class WorkQueue:
 
     def _on_time(self) -> None:
         self._timer, self._timer_due = None, float("inf")
-        before = self._agenda.ready
-        self._agenda.wake(self._clock())
-        for _ in range(self._agenda.ready - before):
+        before = self.agenda.ready
+        self.agenda.wake(self._clock())
+        for _ in range(self.agenda.ready - before):
             self._wake_one()
         self._set_timer()

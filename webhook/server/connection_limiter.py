@@ -122,7 +122,8 @@ class ConnectionLimiter:
     that has waited longest. So a flood in one stage evicts no connections of another: neither
     those that are reused nor those being established. A busy connection is never closed, because
     it will soon have its answer; one whose request has come and is not read yet only if the oldest
-    of its stage all have one. `on_ended` is called with the reason of each close.
+    of its stage all have one. `on_ended` is called with the reason of each close. `busy` is the
+    number of complete requests without an answer, at most one per connection.
     """
 
     def __init__(
@@ -140,18 +141,13 @@ class ConnectionLimiter:
         self._on_ended = on_ended
         # Each in order of arrival.
         self._clients: dict[Stage, dict[Connection, None]] = {stage: {} for stage in Stage}
-        self._busy = 0
+        self.busy = 0
         self._held = 0
 
     @property
     def connections(self) -> int:
         """The number of connections, including silent ones and handshakes."""
         return sum(len(clients) for clients in self._clients.values())
-
-    @property
-    def busy(self) -> int:
-        """The number of complete requests without an answer, at most one per connection."""
-        return self._busy
 
     def admit(self, connection: socket.socket) -> Connection:
         """Add a connection; evict the oldest silent one if there are too many."""
@@ -246,7 +242,7 @@ class ConnectionLimiter:
 
     def mark(self, client: Connection, *, busy: bool) -> None:
         """Record whether the client has a complete request without an answer."""
-        self._busy += busy - client.busy
+        self.busy += busy - client.busy
         client.busy = busy
 
     def took(self, client: Connection, count: int) -> None:

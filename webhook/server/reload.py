@@ -61,7 +61,7 @@ class Reloader(Generic[T]):
     and reasons. `digest_of` returns a value's own digest, if people do not identify it by the
     files' SHA-256. `on_loaded` is called with each new value, `on_refused` for each new rejection.
     Both run on the event loop, or in `poll` on the caller's thread. `compile_files` runs on a
-    thread.
+    thread. `current` is the value in force; None before the first successful load.
     """
 
     def __init__(
@@ -82,15 +82,10 @@ class Reloader(Generic[T]):
         self._clock = clock
         self._on_loaded = on_loaded
         self._on_refused = on_refused
-        self._current: T | None = None
+        self.current: T | None = None
         self._state = ReloadState("pending", clock())
         self._signature: Signature | None = None
         self._tried = ""
-
-    @property
-    def current(self) -> T | None:
-        """The value in force; None before the first successful load."""
-        return self._current
 
     def state(self) -> ReloadState:
         """Return the result for the newest files, and the value in force."""
@@ -165,7 +160,7 @@ class Reloader(Generic[T]):
         before = self._state
         if isinstance(result, _Loaded):
             now = self._clock()
-            self._current = result.value
+            self.current = result.value
             self._state = ReloadState("loaded", now, result.digest, now)
             _logger.info("%s loaded", self._what, extra={"digest": result.digest})
             self._on_loaded(result.value, self._state)

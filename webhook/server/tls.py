@@ -73,12 +73,14 @@ class ServedCertificate:
 class ServerTls:
     """Holds the certificate for new handshakes; established connections keep theirs.
 
-    The listener gets one outer context, which never changes and has no certificate. Each handshake
-    is passed to the context of the current pair, which is built and checked before it is used.
+    The listener gets one outer `context`, which never changes and has no certificate. Each
+    handshake is passed to the context of the current pair, which is built and checked before it is
+    used.
     (Loading a pair that does not match into a live context breaks every later handshake.)
 
     `minimum` is the lowest version of TLS. With `ask_clients` a client needs a certificate of an
-    authority from trust_clients(); before that call no client is accepted.
+    authority from trust_clients(); before that call no client is accepted. `served` is the
+    certificate for new handshakes; None before the first swap.
     """
 
     def __init__(
@@ -96,16 +98,11 @@ class ServerTls:
         self._clients = ""
         self._pair: Pair | None = None
         self._current: ssl.SSLContext | None = None
-        self._served: ServedCertificate | None = None
+        self.served: ServedCertificate | None = None
         # The outer context sets version and client authentication, the inner certificates and
         # trust.
-        self._outer = self._new_context()
-        self._outer.sni_callback = self._choose
-
-    @property
-    def served(self) -> ServedCertificate | None:
-        """The certificate for new handshakes; None before the first swap."""
-        return self._served
+        self.context = self._new_context()
+        self.context.sni_callback = self._choose
 
     def swap(self, certificate_pem: bytes, key_pem: bytes) -> ServedCertificate:
         """Use this pair from the next handshake on, and return its public facts.
@@ -123,7 +120,7 @@ class ServerTls:
         served = ServedCertificate(certificate.serial_number, certificate.not_valid_after_utc)
         with self._changing:
             context = self._context_of(pair, self._clients)
-            self._pair, self._current, self._served = pair, context, served
+            self._pair, self._current, self.served = pair, context, served
         return served
 
     def trust_clients(self, authorities_pem: bytes) -> int:
@@ -145,14 +142,9 @@ class ServerTls:
             self._clients = clients
         return len(found)
 
-    @property
-    def context(self) -> ssl.SSLContext:
-        """The outer context, for accepting connections."""
-        return self._outer
-
     def condition(self) -> Condition:
         """Return whether handshakes have a certificate that clients can accept."""
-        served = self._served
+        served = self.served
         if served is None:
             return Condition(ready=False, reason="no certificate yet")
         until = served.not_after.isoformat(timespec="seconds")
