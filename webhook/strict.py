@@ -1,13 +1,15 @@
 """The strict base model of every document."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
+    Field,
     GetJsonSchemaHandler,
     GetPydanticSchema,
     ModelWrapValidatorHandler,
@@ -45,6 +47,17 @@ def own_error(message: str, kind: str = OWN_ERROR) -> PydanticCustomError:
     """Return an error whose message is shown unchanged. Braces in it are not a template."""
     # Without a context pydantic leaves the message alone.
     return PydanticCustomError(kind, message)
+
+
+def check(holds: Callable[[Any], object], message: str | Callable[[Any], str]) -> AfterValidator:
+    """Return a check of a field's valid value; its error has this message."""
+
+    def checked(value: Any) -> Any:
+        if not holds(value):
+            raise own_error(message if isinstance(message, str) else message(value))
+        return value
+
+    return AfterValidator(checked)
 
 
 def under(field: str) -> str:
@@ -97,6 +110,11 @@ def enum_field(words: type[StrEnum]) -> GetPydanticSchema:
         serialization=core_schema.to_string_ser_schema(when_used="always"),
     )
     return GetPydanticSchema(lambda _source, _handler: written)
+
+
+def optional(description: str, **more: Any) -> Any:
+    """Return a field of a document that may be left out, and is None then."""
+    return Field(default=None, description=description, **more)
 
 
 class Strict(BaseModel):

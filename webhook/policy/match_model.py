@@ -10,7 +10,7 @@ from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN
 from webhook.frameworks.table import FRAMEWORKS
 from webhook.placement.schema.selectors import LabelSelector
 from webhook.placement.schema.syntax import ResourceName
-from webhook.strict import Strict, guess, own_error, quoted
+from webhook.strict import Strict, check, guess, optional, quoted
 
 # The volume sources of v1.VolumeSource, as a pod's volume names them.
 VOLUME_SOURCES: Final = (
@@ -52,36 +52,12 @@ _ACCOUNT_PATTERN: Final = f"[-a-z0-9.*?]{{1,{MAX_SUBDOMAIN}}}"
 _account = re.compile(_ACCOUNT_PATTERN, re.ASCII)
 
 
-def _namespace_glob(text: str) -> str:
-    if _glob.fullmatch(text) is None:
-        raise own_error(
-            f"{quoted(text)} can be no namespace: 1 to {MAX_LABEL} lower-case letters, digits "
-            "and '-', with * for any text and ? for one character"
-        )
-    return text
-
-
-def _account_glob(text: str) -> str:
-    if _account.fullmatch(text) is None:
-        raise own_error(
-            f"{quoted(text)} is not a valid service account name: 1 to {MAX_SUBDOMAIN} "
-            "lower-case letters, digits, '-' and '.', with * for any text and ? for one "
-            "character; give the name without the namespace"
-        )
-    return text
-
-
-class _OneOf:
-    """Checks that a text is one of `known`; otherwise the error lists them."""
-
-    def __init__(self, known: tuple[str, ...]) -> None:
-        self.known = known
-
-    def __call__(self, text: str) -> str:
-        if text not in self.known:
-            hint = guess(text, self.known)
-            raise own_error(f"{quoted(text)} is not one of {', '.join(self.known)}{hint}")
-        return text
+def _one_of(known: tuple[str, ...]) -> AfterValidator:
+    """Check that a text is one of `known`; otherwise the error lists them."""
+    return check(
+        lambda text: text in known,
+        lambda text: f"{quoted(text)} is not one of {', '.join(known)}{guess(text, known)}",
+    )
 
 
 def _enum(known: tuple[str, ...]) -> WithJsonSchema:
@@ -90,77 +66,71 @@ def _enum(known: tuple[str, ...]) -> WithJsonSchema:
 
 NamespaceGlob = Annotated[
     str,
-    AfterValidator(_namespace_glob),
+    check(
+        _glob.fullmatch,
+        lambda text: (
+            f"{quoted(text)} can be no namespace: 1 to {MAX_LABEL} lower-case letters, digits "
+            "and '-', with * for any text and ? for one character"
+        ),
+    ),
     WithJsonSchema({"type": "string", "pattern": f"^{_GLOB_PATTERN}$"}),
 ]
 ServiceAccountGlob = Annotated[
     str,
-    AfterValidator(_account_glob),
+    check(
+        _account.fullmatch,
+        lambda text: (
+            f"{quoted(text)} is not a valid service account name: 1 to {MAX_SUBDOMAIN} "
+            "lower-case letters, digits, '-' and '.', with * for any text and ? for one "
+            "character; give the name without the namespace"
+        ),
+    ),
     WithJsonSchema({"type": "string", "pattern": f"^{_ACCOUNT_PATTERN}$"}),
 ]
-Kind = Annotated[str, AfterValidator(_OneOf(names.KINDS)), _enum(names.KINDS)]
-Framework = Annotated[str, AfterValidator(_OneOf(tuple(FRAMEWORKS))), _enum(tuple(FRAMEWORKS))]
-Role = Annotated[str, AfterValidator(_OneOf(names.ROLES)), _enum(names.ROLES)]
-VolumeSource = Annotated[str, AfterValidator(_OneOf(VOLUME_SOURCES)), _enum(VOLUME_SOURCES)]
+Kind = Annotated[str, _one_of(names.KINDS), _enum(names.KINDS)]
+Framework = Annotated[str, _one_of(tuple(FRAMEWORKS)), _enum(tuple(FRAMEWORKS))]
+Role = Annotated[str, _one_of(names.ROLES), _enum(names.ROLES)]
+VolumeSource = Annotated[str, _one_of(VOLUME_SOURCES), _enum(VOLUME_SOURCES)]
 Index = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class Match(Strict):
     """Conditions on a pod. All must hold; without conditions, the pods of every run match."""
 
-    namespaces: list[NamespaceGlob] | None = Field(
-        default=None,
+    namespaces: list[NamespaceGlob] | None = optional(
+        "The pod's namespace is one of these. * stands for any text, ? for one character.",
         min_length=1,
-        description="The pod's namespace is one of these. * stands for any text, ? for one "
-        "character.",
     )
-    namespace_selector: LabelSelector | None = Field(
-        default=None, description="Selects the pod's namespace by its labels."
+    namespace_selector: LabelSelector | None = optional(
+        "Selects the pod's namespace by its labels."
     )
-    pod_selector: LabelSelector | None = Field(
-        default=None, description="Selects the pod by its labels at creation."
+    pod_selector: LabelSelector | None = optional("Selects the pod by its labels at creation.")
+    kinds: list[Kind] | None = optional(
+        "The kind of the run. A pod without a kind counts as a job.", min_length=1
     )
-    kinds: list[Kind] | None = Field(
-        default=None,
+    frameworks: list[Framework] | None = optional(
+        "The run's framework. A pod without a framework matches none.", min_length=1
+    )
+    roles: list[Role] | None = optional(
+        "The replica's role in its run. A pod without a role matches none.", min_length=1
+    )
+    replica_indexes: list[Index] | None = optional(
+        "The replica's index within its role, from 0. A pod without an index matches none.",
         min_length=1,
-        description="The kind of the run. A pod without a kind counts as a job.",
     )
-    frameworks: list[Framework] | None = Field(
-        default=None,
+    coordinator: bool | None = optional(
+        "Whether the replica leads its run: master, chief, launcher, scheduler, "
+        "driver, head, or worker 0 if worker 0 leads."
+    )
+    resources: list[ResourceName] | None = optional(
+        "The pod or one of its containers requests one of these resources.", min_length=1
+    )
+    volumes: list[VolumeSource] | None = optional(
+        "The pod has a volume of one of these types, named like the volume's field in a pod.",
         min_length=1,
-        description="The run's framework. A pod without a framework matches none.",
     )
-    roles: list[Role] | None = Field(
-        default=None,
-        min_length=1,
-        description="The replica's role in its run. A pod without a role matches none.",
-    )
-    replica_indexes: list[Index] | None = Field(
-        default=None,
-        min_length=1,
-        description="The replica's index within its role, from 0. A pod without an index matches "
-        "none.",
-    )
-    coordinator: bool | None = Field(
-        default=None,
-        description="Whether the replica leads its run: master, chief, launcher, scheduler, "
-        "driver, head, or worker 0 if worker 0 leads.",
-    )
-    resources: list[ResourceName] | None = Field(
-        default=None,
-        min_length=1,
-        description="The pod or one of its containers requests one of these resources.",
-    )
-    volumes: list[VolumeSource] | None = Field(
-        default=None,
-        min_length=1,
-        description="The pod has a volume of one of these types, named like the volume's field "
-        "in a pod.",
-    )
-    service_accounts: list[ServiceAccountGlob] | None = Field(
-        default=None,
-        min_length=1,
-        description="The pod's spec.serviceAccountName is one of these. * stands for any text, "
+    service_accounts: list[ServiceAccountGlob] | None = optional(
+        "The pod's spec.serviceAccountName is one of these. * stands for any text, "
         "? for one character. A pod without one has 'default'. A user who can "
         "create pods in a namespace can name any service account there, so this "
         "field is not a security boundary within a namespace. To distinguish "
@@ -168,6 +138,7 @@ class Match(Strict):
         "webhook changes the account after Fairlead, the API server calls Fairlead "
         "again: policies for the new account apply too, and what policies for the "
         "old account wrote stays.",
+        min_length=1,
     )
 
     @property

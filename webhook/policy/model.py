@@ -33,7 +33,7 @@ from webhook.placement.settings import Part
 from webhook.placement.split import Share
 from webhook.policy.findings import Path
 from webhook.policy.match_model import Match, NamespaceGlob
-from webhook.strict import Problem, Strict, distinct, own_error, quoted
+from webhook.strict import Problem, Strict, check, distinct, optional, own_error, quoted
 
 PARTS: Final = ("defaults", "overrides", "requirements")
 # All policies, including later ones.
@@ -44,13 +44,13 @@ POLICY_NAME_PATTERN: Final = rf"^(\*|{SUBDOMAIN})$"
 REASON_PATTERN: Final = r"[^ \t\r\n]"
 
 
-def _not_empty(match: Match) -> Match:
-    if match.is_empty:
-        raise own_error("an empty block would exclude every pod; give a condition, or remove it")
-    return match
-
-
-ExcludeBlock = Annotated[Match, AfterValidator(_not_empty)]
+ExcludeBlock = Annotated[
+    Match,
+    check(
+        lambda match: not match.is_empty,
+        "an empty block would exclude every pod; give a condition, or remove it",
+    ),
+]
 
 
 class Metadata(Strict):
@@ -62,22 +62,39 @@ class Metadata(Strict):
     }
 
     name: ObjectName = Field(description="The name, unique among documents of this kind.")
-    labels: dict[LabelKey, LabelValue] | None = Field(
-        default=None, description="Labels of the document itself. Fairlead does not read them."
+    labels: dict[LabelKey, LabelValue] | None = optional(
+        "Labels of the document itself. Fairlead does not read them."
     )
-    annotations: dict[AnnotationKey, str] | None = Field(
-        default=None, description="Annotations of the document itself. Fairlead does not read them."
+    annotations: dict[AnnotationKey, str] | None = optional(
+        "Annotations of the document itself. Fairlead does not read them."
     )
-    uid: Any = Field(default=None, description="Set by the API server.")
-    resource_version: Any = Field(default=None, description="Set by the API server.")
-    generation: Any = Field(default=None, description="Set by the API server.")
-    creation_timestamp: Any = Field(default=None, description="Set by the API server.")
-    deletion_timestamp: Any = Field(default=None, description="Set by the API server.")
-    deletion_grace_period_seconds: Any = Field(default=None, description="Set by the API server.")
-    finalizers: Any = Field(default=None, description="For controllers of the API server.")
-    owner_references: Any = Field(default=None, description="For controllers of the API server.")
-    managed_fields: Any = Field(default=None, description="Set by the API server.")
-    self_link: Any = Field(default=None, description="Set by old API servers.")
+    uid: Any = optional("Set by the API server.")
+    resource_version: Any = optional("Set by the API server.")
+    generation: Any = optional("Set by the API server.")
+    creation_timestamp: Any = optional("Set by the API server.")
+    deletion_timestamp: Any = optional("Set by the API server.")
+    deletion_grace_period_seconds: Any = optional("Set by the API server.")
+    finalizers: Any = optional("For controllers of the API server.")
+    owner_references: Any = optional("For controllers of the API server.")
+    managed_fields: Any = optional("Set by the API server.")
+    self_link: Any = optional("Set by old API servers.")
+
+
+class PolicyObject(Strict):
+    """A document of a policy set."""
+
+    api_version: Literal["fairlead.dev/v1alpha1"] = Field(
+        description="The API version of this document."
+    )
+    kind: str
+    metadata: Metadata
+    spec: Any
+    status: Any = Field(default=None, exclude=True, description="Set by Fairlead, and not read.")
+
+    @property
+    def name(self) -> str:
+        """Its name, unique among documents of its kind."""
+        return self.metadata.name
 
 
 class Rollout(Strict):
@@ -98,18 +115,15 @@ class PolicySpec(Strict):
         json_schema_extra={"anyOf": [{"required": [part]} for part in PARTS]},
     )
 
-    description: str | None = Field(
-        default=None, description="What the policy is for, in a sentence or two."
-    )
+    description: str | None = optional("What the policy is for, in a sentence or two.")
     enforcement: Literal["Enforce", "Audit"] = Field(
         default="Enforce",
         description="Enforce changes and rejects pods. Audit evaluates and records, and changes "
         "nothing.",
     )
-    rollout: Rollout | None = Field(
-        default=None,
-        description="Where the policy is enforced during its rollout. Without it, the policy is "
-        "enforced wherever it matches.",
+    rollout: Rollout | None = optional(
+        "Where the policy is enforced during its rollout. Without it, the policy is "
+        "enforced wherever it matches."
     )
     priority: int = Field(
         default=0,
@@ -118,26 +132,21 @@ class PolicySpec(Strict):
         description="Policies with a higher priority come first. If two policies set the same "
         "key, the first one wins. Policies of equal priority are ordered by name.",
     )
-    match: Match | None = Field(
-        default=None,
-        description="The pods that the policy applies to. Without it, or if it is empty: the "
-        "pods of every run.",
+    match: Match | None = optional(
+        "The pods that the policy applies to. Without it, or if it is empty: the pods of every run."
     )
     exclude: list[ExcludeBlock] = Field(
         default_factory=list,
         description="Pods that the policy does not apply to although they match. A pod is "
         "excluded if one of these blocks matches it.",
     )
-    defaults: Defaults | None = Field(
-        default=None, description="Values for what the pod leaves unset. The pod's own values win."
+    defaults: Defaults | None = optional(
+        "Values for what the pod leaves unset. The pod's own values win."
     )
-    overrides: PlacementSettings | None = Field(
-        default=None, description="Values that replace the pod's own values."
-    )
-    requirements: PlacementSettings | None = Field(
-        default=None,
-        description="Values that the pod must have. They are set if the pod says nothing about "
-        "them. A pod with other values is rejected, with the reason.",
+    overrides: PlacementSettings | None = optional("Values that replace the pod's own values.")
+    requirements: PlacementSettings | None = optional(
+        "Values that the pod must have. They are set if the pod says nothing about "
+        "them. A pod with other values is rejected, with the reason."
     )
 
     def parts(self) -> Iterator[tuple[Part, PolicyPlacement]]:
@@ -175,23 +184,14 @@ class PolicySpec(Strict):
                         )
 
 
-class PlacementPolicy(Strict):
+class PlacementPolicy(PolicyObject):
     """A policy: which pods it matches, and the placement that it gives them."""
 
-    api_version: Literal["fairlead.dev/v1alpha1"] = Field(
-        description="The API version of this document."
-    )
     kind: Literal["PlacementPolicy"] = Field(description="The kind of this document.")
     metadata: Metadata = Field(description="The policy's name.")
     spec: PolicySpec = Field(
         description="The pods that the policy matches, and the placement that it gives them."
     )
-    status: Any = Field(default=None, exclude=True, description="Set by Fairlead, and not read.")
-
-    @property
-    def name(self) -> str:
-        """The policy's name, unique among policies."""
-        return self.metadata.name
 
     def class_names(self) -> Iterator[tuple[Path, str]]:
         """Yield the classes of its capacity settings, requirements first, each with its path."""
@@ -226,16 +226,12 @@ class Shape(Strict):
         json_schema_extra={"anyOf": [{"required": ["labels"]}, {"required": ["matchExpressions"]}]},
     )
 
-    labels: dict[LabelKey, LabelValue] | None = Field(
-        default=None, description="Labels of the node."
+    labels: dict[LabelKey, LabelValue] | None = optional("Labels of the node.")
+    match_expressions: list[LabelSelectorRequirement] | None = optional(
+        "Expressions on the node's labels, for example that a label is absent."
     )
-    match_expressions: list[LabelSelectorRequirement] | None = Field(
-        default=None,
-        description="Expressions on the node's labels, for example that a label is absent.",
-    )
-    taints: list[Taint] | None = Field(
-        default=None,
-        description="Taints of the node. The modes Allow, Prefer and Constrain tolerate them.",
+    taints: list[Taint] | None = optional(
+        "Taints of the node. The modes Allow, Prefer and Constrain tolerate them."
     )
 
     @classmethod
@@ -267,30 +263,24 @@ class CapacityClassSpec(Strict):
         json_schema_extra={"oneOf": [{"required": ["nodes"]}, {"required": ["complementOf"]}]},
     )
 
-    nodes: list[Shape] | None = Field(
-        default=None,
+    nodes: list[Shape] | None = optional(
+        "Descriptions of the class's nodes. A node is in the class if it matches one of them.",
         min_length=1,
-        description="Descriptions of the class's nodes. A node is in the class if it matches "
-        "one of them.",
     )
-    complement_of: ObjectName | None = Field(
-        default=None,
-        description="The name of another class. All nodes outside that class are in this one.",
+    complement_of: ObjectName | None = optional(
+        "The name of another class. All nodes outside that class are in this one."
     )
-    autoscaled: bool | None = Field(
-        default=None,
-        description="Whether an autoscaler creates the class's nodes on demand. If so, it is "
-        "not reported as a problem that the class has no node at the moment.",
+    autoscaled: bool | None = optional(
+        "Whether an autoscaler creates the class's nodes on demand. If so, it is "
+        "not reported as a problem that the class has no node at the moment."
     )
-    interruptible: bool | None = Field(
-        default=None,
-        description="Whether the class's nodes can be taken away at any time, like spot "
-        "instances. A node is assumed to be interruptible if no class of it sets this.",
+    interruptible: bool | None = optional(
+        "Whether the class's nodes can be taken away at any time, like spot "
+        "instances. A node is assumed to be interruptible if no class of it sets this."
     )
-    lost_after: span("1m", "24h") | None = Field(  # type: ignore[valid-type]
-        default=None,
-        description="How long a node of the class is silent until the replicas of Runs on it are "
-        "replaced, although their programs may still run. Without it they are not.",
+    lost_after: span("1m", "24h") | None = optional(
+        "How long a node of the class is silent until the replicas of Runs on it are "
+        "replaced, although their programs may still run. Without it they are not."
     )
     unhealthy: list[Illness] | None = Field(
         default=None,
@@ -318,21 +308,12 @@ class CapacityClassSpec(Strict):
             yield Problem((), "has both nodes and complementOf; keep one of the two")
 
 
-class CapacityClass(Strict):
+class CapacityClass(PolicyObject):
     """A named kind of node, such as spot, identified by node labels and taints."""
 
-    api_version: Literal["fairlead.dev/v1alpha1"] = Field(
-        description="The API version of this document."
-    )
     kind: Literal["CapacityClass"] = Field(description="The kind of this document.")
     metadata: Metadata = Field(description="The class's name.")
     spec: CapacityClassSpec = Field(description="How the class's nodes are identified.")
-    status: Any = Field(default=None, exclude=True, description="Set by Fairlead, and not read.")
-
-    @property
-    def name(self) -> str:
-        """The class's name, unique among classes."""
-        return self.metadata.name
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
@@ -344,51 +325,27 @@ class CapacityClass(Strict):
                 yield Problem(("spec", "complementOf"), "a class cannot be its own complement")
 
 
-def _policy_name(text: str) -> str:
-    if text != ALL and not is_subdomain(text):
-        raise own_error(
-            f"{quoted(text)} is not a policy's name: lower-case letters, digits, '-' or '.', or "
-            f"{ALL} alone for all policies"
-        )
-    return text
-
-
 def _policies(listed: list[str]) -> list[str]:
     if ALL in listed and len(listed) > 1:
         raise own_error(f"{ALL} means all policies: leave out the others, or leave out {ALL}")
     return distinct(listed, listed, (), "the name")
 
 
-def _check_reason(text: str) -> str:
-    if not text.strip(" \t\r\n"):
-        raise own_error("is blank; give the reason why these pods may pass")
-    return text
-
-
-def _not_for_all(match: Match) -> Match:
-    if match.is_empty:
-        raise own_error(
-            "an empty block would let every pod pass; give a condition, or for every pod "
-            'write namespaces: ["*"]'
-        )
-    return match
-
-
 PolicyName = Annotated[
     str,
-    AfterValidator(_policy_name),
-    WithJsonSchema(
-        {
-            "type": "string",
-            "pattern": POLICY_NAME_PATTERN,
-            "maxLength": MAX_SUBDOMAIN,
-        }
+    check(
+        lambda text: text == ALL or is_subdomain(text),
+        lambda text: (
+            f"{quoted(text)} is not a policy's name: lower-case letters, digits, '-' or '.', or "
+            f"{ALL} alone for all policies"
+        ),
     ),
+    WithJsonSchema({"type": "string", "pattern": POLICY_NAME_PATTERN, "maxLength": MAX_SUBDOMAIN}),
 ]
 Reason = Annotated[
     str,
     Field(min_length=1, max_length=_LONGEST_REASON),
-    AfterValidator(_check_reason),
+    check(lambda text: text.strip(" \t\r\n"), "is blank; give the reason why these pods may pass"),
     WithJsonSchema(
         {
             "type": "string",
@@ -419,7 +376,14 @@ class ExceptionSpec(Strict):
         description="The names of the policies that do not apply, enforced or under Audit. A "
         "single * means all policies.",
     )
-    match: Annotated[Match, AfterValidator(_not_for_all)] = Field(
+    match: Annotated[
+        Match,
+        check(
+            lambda match: not match.is_empty,
+            "an empty block would let every pod pass; give a condition, or for every pod "
+            'write namespaces: ["*"]',
+        ),
+    ] = Field(
         description="The pods that the exception is for, by the conditions of a policy's match. "
         "At least one condition is required; namespaces: ['*'] means the pods of "
         "every run."
@@ -440,20 +404,11 @@ class ExceptionSpec(Strict):
         yield from crowded(dict(given), ())
 
 
-class PlacementException(Strict):
+class PlacementException(PolicyObject):
     """An exception: policies that do not apply to some pods, until a time, for a reason."""
 
-    api_version: Literal["fairlead.dev/v1alpha1"] = Field(
-        description="The API version of this document."
-    )
     kind: Literal["PlacementException"] = Field(description="The kind of this document.")
     metadata: ExceptionMetadata = Field(description="The exception's name.")
     spec: ExceptionSpec = Field(
         description="The policies, the pods, the end and the reason of the exception."
     )
-    status: Any = Field(default=None, exclude=True, description="Set by Fairlead, and not read.")
-
-    @property
-    def name(self) -> str:
-        """The exception's name, unique among exceptions."""
-        return self.metadata.name

@@ -1,6 +1,6 @@
 """The model of a RunSource: the files in `webhook/sources`, and documents of admins."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
@@ -10,29 +10,24 @@ from webhook.placement.schema.syntax import MAX_LISTED, AnnotationKey, LabelKey,
 from webhook.policy import reader
 from webhook.policy.document_parser import Forms
 from webhook.policy.match_model import Framework, Kind, Role
-from webhook.policy.model import Metadata
+from webhook.policy.model import Metadata, PolicyObject
 from webhook.sources.kind_model import parse_field, parse_text
-from webhook.strict import Problem, Strict, own_error
+from webhook.strict import Problem, Strict, optional, own_error
 
 
-def _path(text: str) -> str:
-    try:
-        parse_field(text)
-    except ValueError as error:
-        raise own_error(str(error)) from None
-    return text
+def _parsed(parse: Callable[[str], object]) -> AfterValidator:
+    def checked(text: str) -> str:
+        try:
+            parse(text)
+        except ValueError as error:
+            raise own_error(str(error)) from None
+        return text
+
+    return AfterValidator(checked)
 
 
-def _text(text: str) -> str:
-    try:
-        parse_text(text)
-    except ValueError as error:
-        raise own_error(str(error)) from None
-    return text
-
-
-FieldPath = Annotated[str, AfterValidator(_path), Field(max_length=MAX_SUBDOMAIN)]
-Text = Annotated[str, AfterValidator(_text), Field(max_length=MAX_SUBDOMAIN)]
+FieldPath = Annotated[str, _parsed(parse_field), Field(max_length=MAX_SUBDOMAIN)]
+Text = Annotated[str, _parsed(parse_text), Field(max_length=MAX_SUBDOMAIN)]
 Word = Annotated[str, Field(min_length=1, max_length=MAX_SUBDOMAIN)]
 # Each mark is one more entry of the webhook configuration.
 MAX_MARKS: Final = 16
@@ -53,8 +48,8 @@ def _one_of(given: Mapping[str, Any], *names: str) -> Iterator[Problem]:
 class Key(Strict):
     """A label or an annotation of the pod."""
 
-    label: LabelKey | None = Field(default=None, description="The key of a label.")
-    annotation: AnnotationKey | None = Field(default=None, description="The key of an annotation.")
+    label: LabelKey | None = optional("The key of a label.")
+    annotation: AnnotationKey | None = optional("The key of an annotation.")
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
@@ -65,11 +60,9 @@ class Key(Strict):
 class Mark(Strict):
     """A label of the pod, or of its namespace, that makes the pod belong to a run."""
 
-    label: LabelKey | None = Field(default=None, description="The key of a label of the pod.")
-    namespace_label: LabelKey | None = Field(
-        default=None, description="The key of a label of the pod's namespace."
-    )
-    value: LabelValue | None = Field(default=None, description="The label's value; left out, any.")
+    label: LabelKey | None = optional("The key of a label of the pod.")
+    namespace_label: LabelKey | None = optional("The key of a label of the pod's namespace.")
+    value: LabelValue | None = optional("The label's value; left out, any.")
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
@@ -80,13 +73,9 @@ class Mark(Strict):
 class Clause(Strict):
     """One rule for a property; without a label or an annotation it always applies."""
 
-    label: LabelKey | None = Field(default=None, description="The key of the label that is read.")
-    annotation: AnnotationKey | None = Field(
-        default=None, description="The key of the annotation that is read."
-    )
-    ours: bool | None = Field(
-        default=None, description="Whether the value may also be Fairlead's own name for it."
-    )
+    label: LabelKey | None = optional("The key of the label that is read.")
+    annotation: AnnotationKey | None = optional("The key of the annotation that is read.")
+    ours: bool | None = optional("Whether the value may also be Fairlead's own name for it.")
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
@@ -100,64 +89,46 @@ class Clause(Strict):
 class KindClause(Clause):
     """One rule for the kind."""
 
-    words: Named[Kind, Several[Word]] | None = Field(
-        default=None, description="The system's names for each kind."
-    )
-    always: Kind | None = Field(
-        default=None,
-        description="The kind if the pod has the key; without a key, the kind of every pod.",
+    words: Named[Kind, Several[Word]] | None = optional("The system's names for each kind.")
+    always: Kind | None = optional(
+        "The kind if the pod has the key; without a key, the kind of every pod."
     )
 
 
 class FrameworkClause(Clause):
     """One rule for the framework."""
 
-    words: Named[Framework, Several[Word]] | None = Field(
-        default=None, description="The system's names for each framework."
+    words: Named[Framework, Several[Word]] | None = optional(
+        "The system's names for each framework."
     )
-    always: Framework | None = Field(
-        default=None,
-        description="The framework if the pod has the key; without a key, that of every pod.",
+    always: Framework | None = optional(
+        "The framework if the pod has the key; without a key, that of every pod."
     )
 
 
 class RoleClause(Clause):
     """One rule for the role."""
 
-    words: Named[Role, Several[Word]] | None = Field(
-        default=None, description="The system's names for each role."
-    )
-    always: Role | None = Field(default=None, description="The role if the key is there.")
+    words: Named[Role, Several[Word]] | None = optional("The system's names for each role.")
+    always: Role | None = optional("The role if the key is there.")
 
 
 class PodCondition(Strict):
     """A condition on a pod."""
 
-    label: LabelKey | None = Field(
-        default=None, description="The key of a label, which `in`, `notIn` or `host` tests."
+    label: LabelKey | None = optional("The key of a label, which `in`, `notIn` or `host` tests.")
+    among: Several[LabelValue] | None = optional("The label has one of these values.", alias="in")
+    not_in: Several[LabelValue] | None = optional("The label has none of these values.")
+    host: Several[Word] | None = optional(
+        "Labels whose values, joined by hyphens, the label has up to its first dot."
     )
-    among: Several[LabelValue] | None = Field(
-        default=None,
-        validation_alias="in",
-        serialization_alias="in",
-        description="The label has one of these values.",
+    or_absent: bool | None = optional("Whether the condition also holds without the label.")
+    role: Several[Role] | None = optional("The role is one of these.")
+    framework: Several[Framework | Literal["none"]] | None = optional(
+        "The framework is one of these; `none`: the pod has none."
     )
-    not_in: Several[LabelValue] | None = Field(
-        default=None, description="The label has none of these values."
-    )
-    host: Several[Word] | None = Field(
-        default=None,
-        description="Labels whose values, joined by hyphens, the label has up to its first dot.",
-    )
-    or_absent: bool | None = Field(
-        default=None, description="Whether the condition also holds without the label."
-    )
-    role: Several[Role] | None = Field(default=None, description="The role is one of these.")
-    framework: Several[Framework | Literal["none"]] | None = Field(
-        default=None, description="The framework is one of these; `none`: the pod has none."
-    )
-    completion_index: Several[int] | None = Field(
-        default=None, description="The index in the pod's Indexed Job is one of these."
+    completion_index: Several[int] | None = optional(
+        "The index in the pod's Indexed Job is one of these."
     )
 
     @classmethod
@@ -169,9 +140,7 @@ class PodCondition(Strict):
 class IndexKey(Key):
     """A key with the replica's index, and the conditions for reading it."""
 
-    when: Several[PodCondition] | None = Field(
-        default=None, description="The key is read if all of these hold."
-    )
+    when: Several[PodCondition] | None = optional("The key is read if all of these hold.")
 
 
 class ObjectRef(Strict):
@@ -188,14 +157,12 @@ class Leader(Strict):
     when: Several[PodCondition] = Field(
         min_length=1, description="The pods that this entry is about."
     )
-    only_if: Several[PodCondition] | None = Field(
-        default=None,
-        description="The conditions for a coordinator; without them, every such pod is one.",
+    only_if: Several[PodCondition] | None = optional(
+        "The conditions for a coordinator; without them, every such pod is one."
     )
-    unless_led: ObjectRef | None = Field(
-        default=None,
-        description="The object whose other pods decide: if one of them has a role that leads, "
-        "this pod is no coordinator. The webhook reads the object for such pods.",
+    unless_led: ObjectRef | None = optional(
+        "The object whose other pods decide: if one of them has a role that leads, "
+        "this pod is no coordinator. The webhook reads the object for such pods."
     )
 
 
@@ -212,86 +179,62 @@ class Identity(Strict):
         max_length=MAX_MARKS,
         description="The marks of the system's pods; one is enough.",
     )
-    run: Several[Key] | None = Field(
-        default=None, description="Keys of the run's name; the first that the pod has is used."
+    run: Several[Key] | None = optional(
+        "Keys of the run's name; the first that the pod has is used."
     )
-    kind: Several[KindClause] | None = Field(
-        default=None, description="Rules for the kind; the first with a value is used."
+    kind: Several[KindClause] | None = optional(
+        "Rules for the kind; the first with a value is used."
     )
-    framework: Several[FrameworkClause] | None = Field(
-        default=None, description="Rules for the framework; the first with a value is used."
+    framework: Several[FrameworkClause] | None = optional(
+        "Rules for the framework; the first with a value is used."
     )
-    role: Several[RoleClause] | None = Field(
-        default=None, description="Rules for the role; the first with a value is used."
+    role: Several[RoleClause] | None = optional(
+        "Rules for the role; the first with a value is used."
     )
-    index: Several[IndexKey] | None = Field(
-        default=None, description="Keys of the replica's index; the first that the pod has is used."
+    index: Several[IndexKey] | None = optional(
+        "Keys of the replica's index; the first that the pod has is used."
     )
-    replicas: Several[IndexKey] | None = Field(
-        default=None,
-        description="Keys of the number of replicas of the pod's role, by which a policy splits "
-        "them; the first that the pod has is used.",
+    replicas: Several[IndexKey] | None = optional(
+        "Keys of the number of replicas of the pod's role, by which a policy splits "
+        "them; the first that the pod has is used."
     )
-    coordinator: Several[Leader] | None = Field(
-        default=None,
-        description="Which pods are coordinators; the first entry about a pod is used.",
+    coordinator: Several[Leader] | None = optional(
+        "Which pods are coordinators; the first entry about a pod is used."
     )
-    object: ObjectRef | None = Field(
-        default=None,
-        description="The object that the user wrote, if the owners of a pod do not lead to it. "
-        "Events about such pods are on this object.",
+    object: ObjectRef | None = optional(
+        "The object that the user wrote, if the owners of a pod do not lead to it. "
+        "Events about such pods are on this object."
     )
 
 
 class Count(Strict):
     """The number of pods."""
 
-    from_: Several[FieldPath] | None = Field(
-        default=None,
-        validation_alias="from",
-        serialization_alias="from",
-        description="Fields with the number; the first that is set is used.",
+    from_: Several[FieldPath] | None = optional(
+        "Fields with the number; the first that is set is used.", alias="from"
     )
-    default: int | None = Field(
-        default=None, ge=0, description="The number if no field is set. Default: 1."
-    )
-    times: Several[FieldPath] | None = Field(
-        default=None, description="Fields whose values multiply the number."
-    )
-    over: Several[FieldPath] | None = Field(
-        default=None, description="Fields whose values divide the product."
-    )
-    less: int | None = Field(
-        default=None,
-        ge=0,
-        description="A number that is subtracted from the product of `times`, such as 1 for a "
+    default: int | None = optional("The number if no field is set. Default: 1.", ge=0)
+    times: Several[FieldPath] | None = optional("Fields whose values multiply the number.")
+    over: Several[FieldPath] | None = optional("Fields whose values divide the product.")
+    less: int | None = optional(
+        "A number that is subtracted from the product of `times`, such as 1 for a "
         "leader that has a template of its own. Without a rest there are no pods.",
+        ge=0,
     )
-    per_node: bool | None = Field(
-        default=None, description="Whether there is one pod per node, instead of a number."
-    )
+    per_node: bool | None = optional("Whether there is one pod per node, instead of a number.")
 
 
 class ReplicaCondition(Strict):
     """A condition on a replica."""
 
-    field: FieldPath | None = Field(default=None, description="A field, which `in` tests.")
-    among: Several[str | bool] | None = Field(
-        default=None,
-        validation_alias="in",
-        serialization_alias="in",
-        description="The field has one of these values; without `in`, it is set.",
+    field: FieldPath | None = optional("A field, which `in` tests.")
+    among: Several[str | bool] | None = optional(
+        "The field has one of these values; without `in`, it is set.", alias="in"
     )
-    or_absent: bool | None = Field(
-        default=None, description="Whether the condition also holds without the field."
-    )
-    part: Several[Word] | None = Field(default=None, description="The part is one of these.")
-    without: Several[Word] | None = Field(
-        default=None, description="The object has none of these parts."
-    )
-    index: Several[int] | None = Field(
-        default=None, description="The replica's index is one of these."
-    )
+    or_absent: bool | None = optional("Whether the condition also holds without the field.")
+    part: Several[Word] | None = optional("The part is one of these.")
+    without: Several[Word] | None = optional("The object has none of these parts.")
+    index: Several[int] | None = optional("The replica's index is one of these.")
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
@@ -302,33 +245,23 @@ class ReplicaCondition(Strict):
 class Addition(Strict):
     """Metadata that the controller adds to replicas."""
 
-    when: Several[ReplicaCondition] | None = Field(
-        default=None, description="The replicas that get it. Default: all."
-    )
-    labels: Named[LabelKey, Text] | None = Field(default=None, description="Labels.")
-    annotations: Named[AnnotationKey, Text] | None = Field(default=None, description="Annotations.")
-    labels_from: FieldPath | None = Field(
-        default=None, description="A field with more labels to add."
-    )
+    when: Several[ReplicaCondition] | None = optional("The replicas that get it. Default: all.")
+    labels: Named[LabelKey, Text] | None = optional("Labels.")
+    annotations: Named[AnnotationKey, Text] | None = optional("Annotations.")
+    labels_from: FieldPath | None = optional("A field with more labels to add.")
 
 
 class Like(Strict):
     """Another object that the object creates, and that creates the pods."""
 
-    group: str | None = Field(
-        default=None,
-        max_length=MAX_SUBDOMAIN,
-        description="The other kind's API group; empty for the core's.",
+    group: str | None = optional(
+        "The other kind's API group; empty for the core's.", max_length=MAX_SUBDOMAIN
     )
-    kind: Word | None = Field(default=None, description="The other kind.")
-    spec: FieldPath | None = Field(default=None, description="The field that holds its spec.")
-    metadata: FieldPath | None = Field(
-        default=None, description="The field that holds its metadata, beside `spec`."
-    )
-    object: FieldPath | None = Field(
-        default=None,
-        description="The field that holds the whole object, of any kind; instead of `group`, "
-        "`kind` and `spec`.",
+    kind: Word | None = optional("The other kind.")
+    spec: FieldPath | None = optional("The field that holds its spec.")
+    metadata: FieldPath | None = optional("The field that holds its metadata, beside `spec`.")
+    object: FieldPath | None = optional(
+        "The field that holds the whole object, of any kind; instead of `group`, `kind` and `spec`."
     )
     name: Text = Field(description="The name of the object of that kind.")
 
@@ -344,40 +277,30 @@ class Like(Strict):
 class Build(Strict):
     """A pod template that the controller makes of several fields."""
 
-    template: FieldPath | None = Field(
-        default=None, description="The field with the pod template that it starts from."
+    template: FieldPath | None = optional("The field with the pod template that it starts from.")
+    spec: FieldPath | None = optional("The field with the pod's spec that it starts from.")
+    labels: Several[FieldPath] | None = optional(
+        "Fields with labels; later ones replace earlier ones."
     )
-    spec: FieldPath | None = Field(
-        default=None, description="The field with the pod's spec that it starts from."
+    annotations: Several[FieldPath] | None = optional(
+        "Fields with annotations; later ones replace earlier ones."
     )
-    labels: Several[FieldPath] | None = Field(
-        default=None, description="Fields with labels; later ones replace earlier ones."
+    default: Named[Word, Several[FieldPath]] | None = optional(
+        "Fields of the pod's spec that are empty at the start: where their values "
+        "are. The first that is not empty is used."
     )
-    annotations: Several[FieldPath] | None = Field(
-        default=None, description="Fields with annotations; later ones replace earlier ones."
-    )
-    default: Named[Word, Several[FieldPath]] | None = Field(
-        default=None,
-        description="Fields of the pod's spec that are empty at the start: where their values "
-        "are. The first that is not empty is used.",
-    )
-    set_: Named[Word, Several[FieldPath]] | None = Field(
-        default=None,
-        validation_alias="set",
-        serialization_alias="set",
-        description="Fields of the pod's spec: where their values are, which replace those of "
+    set_: Named[Word, Several[FieldPath]] | None = optional(
+        "Fields of the pod's spec: where their values are, which replace those of "
         "the start. The first that is not empty is used.",
+        alias="set",
     )
-    add: Named[Word, Several[FieldPath]] | None = Field(
-        default=None,
-        description="Fields of the pod's spec: mappings and lists that are added to those before.",
+    add: Named[Word, Several[FieldPath]] | None = optional(
+        "Fields of the pod's spec: mappings and lists that are added to those before."
     )
-    containers: Several[FieldPath] | None = Field(
-        default=None, description="Fields with a container or a list of containers."
+    containers: Several[FieldPath] | None = optional(
+        "Fields with a container or a list of containers."
     )
-    container: Word | None = Field(
-        default=None, description="The name of containers without a name. Default: main."
-    )
+    container: Word | None = optional("The name of containers without a name. Default: main.")
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
@@ -389,43 +312,27 @@ class Build(Strict):
 class Pods(Strict):
     """Pods that differ only by their part and their index."""
 
-    template: FieldPath | None = Field(default=None, description="The field with the pod template.")
-    like: Like | None = Field(
-        default=None, description="The pods are those of another kind, at another place."
+    template: FieldPath | None = optional("The field with the pod template.")
+    like: Like | None = optional("The pods are those of another kind, at another place.")
+    build: Build | None = optional("The fields from which the controller makes the pod template.")
+    when: Several[ReplicaCondition] | None = optional(
+        "There are such pods if all of these hold of the object, or of the entry of "
+        "`each`. Only conditions on a field."
     )
-    build: Build | None = Field(
-        default=None, description="The fields from which the controller makes the pod template."
+    any_of: Several[FieldPath] | None = optional(
+        "There are such pods if one of these fields is present."
     )
-    when: Several[ReplicaCondition] | None = Field(
-        default=None,
-        description="There are such pods if all of these hold of the object, or of the entry of "
-        "`each`. Only conditions on a field.",
+    each: FieldPath | None = optional("The field whose entries each have a template.")
+    part: Text | None = optional("The name of this group of pods.")
+    count: Count | None = optional("The number of pods. Default: one.")
+    first: FieldPath | None = optional("The field with the first ordinal. Default: 0.")
+    owned: bool | None = optional("Whether the pods have the object as their controller.")
+    drop_metadata: bool | None = optional("Whether the metadata of the template is left out.")
+    unmarked: Word | None = optional(
+        "What an author can do if the system leaves these pods without a mark, though "
+        "they belong to the run. Authors of such objects get it as a warning."
     )
-    any_of: Several[FieldPath] | None = Field(
-        default=None, description="There are such pods if one of these fields is present."
-    )
-    each: FieldPath | None = Field(
-        default=None, description="The field whose entries each have a template."
-    )
-    part: Text | None = Field(default=None, description="The name of this group of pods.")
-    count: Count | None = Field(default=None, description="The number of pods. Default: one.")
-    first: FieldPath | None = Field(
-        default=None, description="The field with the first ordinal. Default: 0."
-    )
-    owned: bool | None = Field(
-        default=None, description="Whether the pods have the object as their controller."
-    )
-    drop_metadata: bool | None = Field(
-        default=None, description="Whether the metadata of the template is left out."
-    )
-    unmarked: Word | None = Field(
-        default=None,
-        description="What an author can do if the system leaves these pods without a mark, though "
-        "they belong to the run. Authors of such objects get it as a warning.",
-    )
-    adds: Several[Addition] | None = Field(
-        default=None, description="Metadata that the controller adds to the pods."
-    )
+    adds: Several[Addition] | None = optional("Metadata that the controller adds to the pods.")
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
@@ -446,51 +353,37 @@ class PodKind(Strict):
 
     group: str = Field(max_length=MAX_SUBDOMAIN, description="The API group; empty for the core's.")
     kind: Word = Field(description="The kind.")
-    versions: Several[Word] | None = Field(
-        default=None, description="The versions that this describes. Default: all."
+    versions: Several[Word] | None = optional("The versions that this describes. Default: all.")
+    resource: Word | None = optional(
+        "Its name in paths of the API; if given, its authors get warnings."
     )
-    resource: Word | None = Field(
-        default=None,
-        description="Its name in paths of the API; if given, its authors get warnings.",
+    claims: Several[FieldPath] | None = optional(
+        "Fields with claims or volumes, for each of which the controller adds a volume to the pods."
     )
-    claims: Several[FieldPath] | None = Field(
-        default=None,
-        description="Fields with claims or volumes, for each of which the controller adds a volume "
-        "to the pods.",
+    only_mounted: bool | None = optional(
+        "Whether a pod gets only those volumes that one of its containers mounts."
     )
-    only_mounted: bool | None = Field(
-        default=None,
-        description="Whether a pod gets only those volumes that one of its containers mounts.",
+    reusable: bool | None = optional(
+        "Whether objects create no pods, but are templates for others."
     )
-    reusable: bool | None = Field(
-        default=None, description="Whether objects create no pods, but are templates for others."
+    code: Word | None = optional("The module that describes the pods, if a file cannot.")
+    not_read: Several[FieldPath] | None = optional(
+        "Fields that describe or change pods, and that this file does not cover. Users "
+        "of such a field are told."
     )
-    code: Word | None = Field(
-        default=None,
-        description="The module that describes the pods, if a file cannot.",
-    )
-    not_read: Several[FieldPath] | None = Field(
-        default=None,
-        description="Fields that describe or change pods, and that this file does not cover. Users "
-        "of such a field are told.",
-    )
-    pods: Several[Pods] | None = Field(
-        default=None, description="Its pods; leave it out if they cannot be predicted."
-    )
+    pods: Several[Pods] | None = optional("Its pods; leave it out if they cannot be predicted.")
 
 
 class SourceSpec(Strict):
     """A system: how its pods are recognized, and its kinds that create pods."""
 
     system: Word = Field(description="The system's name in prose.")
-    origin: str | None = Field(
-        default=None, max_length=MAX_PROSE, description="The source of its marks: file and project."
+    origin: str | None = optional(
+        "The source of its marks: file and project.", max_length=MAX_PROSE
     )
-    note: str | None = Field(
-        default=None, max_length=MAX_PROSE, description="Notes for the table of marks."
-    )
-    identity: Identity | None = Field(default=None, description="How its pods are recognized.")
-    kinds: Several[PodKind] | None = Field(default=None, description="Its kinds that create pods.")
+    note: str | None = optional("Notes for the table of marks.", max_length=MAX_PROSE)
+    identity: Identity | None = optional("How its pods are recognized.")
+    kinds: Several[PodKind] | None = optional("Its kinds that create pods.")
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
@@ -508,19 +401,12 @@ class SourceMetadata(Metadata):
     }
 
 
-class RunSource(Strict):
+class RunSource(PolicyObject):
     """A system that creates pods: the labels by which its pods are recognized, and its kinds."""
 
-    api_version: Literal["fairlead.dev/v1alpha1"] = Field(description="The version of this form.")
     kind: Literal["RunSource"] = Field(description="The kind of document.")
     metadata: SourceMetadata = Field(description="The source's name.")
     spec: SourceSpec = Field(description="The system.")
-    status: Any = Field(default=None, exclude=True, description="Set by Fairlead, and not read.")
-
-    @property
-    def name(self) -> str:
-        """The source's name, unique among sources."""
-        return self.metadata.name
 
 
 _SOURCES: Final = Forms({"RunSource": RunSource}, "files of systems")
