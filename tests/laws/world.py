@@ -16,8 +16,8 @@ from webhook.admission.decision import Decision
 from webhook.admission.engine import decide
 from webhook.placement import capacity
 from webhook.policy import compile as compiling
-from webhook.policy.kinds import PolicyDocument
 from webhook.policy.model import CapacityClass, PlacementException, PlacementPolicy
+from webhook.policy.policy_documents import PolicyDocument
 from webhook.policy.policy_set import PolicySet, content_hash
 
 Json = dict[str, Any]

@@ -15,8 +15,7 @@ from tests.examples import examples
 from tests.fast_yaml import load_all_yaml, load_yaml
 from tests.policy.examples import EVERYTHING, GONE, changed, places
 from webhook.policy.json_schema import ALL, DIALECT, names, pages, schema
-from webhook.policy.kinds import KNOWN
-from webhook.policy.policy_documents import parse
+from webhook.policy.policy_documents import KNOWN, parse
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = schema(ALL)

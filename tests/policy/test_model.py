@@ -9,9 +9,9 @@ from tests.wording import Wording, mentions
 from webhook import names
 from webhook.frameworks.table import FRAMEWORKS
 from webhook.placement.schema import Strict
-from webhook.policy.kinds import KNOWN
 from webhook.policy.match_model import VOLUME_SOURCES, Match
 from webhook.policy.model import CapacityClass, PlacementException, PlacementPolicy
+from webhook.policy.policy_documents import KNOWN
 
 SPEC: dict[str, Any] = {
     "policies": ["spot"],

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from tests.fast_yaml import load_yaml
 from tests.wording import Wording, mentions
 from webhook.errors import InvalidDocuments
-from webhook.policy.kinds import PolicyDocument
 from webhook.policy.model import PlacementPolicy
-from webhook.policy.policy_documents import parse
+from webhook.policy.policy_documents import PolicyDocument, parse
 from webhook.policy.reader import MAX_BYTES, Documents
 from webhook.policy.yaml_text import MAX_DEPTH
 

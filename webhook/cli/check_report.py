@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
     from webhook.policy.feasibility import Feasibility, MatchedNodes
-    from webhook.policy.kinds import PolicyDocument
+    from webhook.policy.findings import Finding
+    from webhook.policy.policy_documents import PolicyDocument
     from webhook.policy.policy_set import PolicySet
     from webhook.policy.reader import Documents
 

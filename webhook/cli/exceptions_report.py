@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from webhook.kube.client import Client
-    from webhook.policy.kinds import PolicyDocument
+    from webhook.policy.exceptions import PolicyException
     from webhook.policy.match_model import Match
+    from webhook.policy.policy_documents import PolicyDocument
     from webhook.policy.reader import Documents
 
 _ALL = "all policies"

@@ -9,10 +9,10 @@ from webhook.placement.settings import PARTS, PlacementSetting
 from webhook.placement.split import needs_replicas
 from webhook.policy import compile as compiling
 from webhook.policy import policy_documents
+from webhook.policy.compile import shares_apart
 from webhook.policy.load import compiled
 from webhook.policy.match_model import Match
 from webhook.policy.model import PlacementPolicy
-from webhook.policy.shares import shares_apart
 from webhook.sources import SHIPPED
 
 if TYPE_CHECKING:

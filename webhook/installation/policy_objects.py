@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.kube.client import Client
-    from webhook.policy.kinds import PolicyDocument
-    from webhook.policy.policy_documents import Document
+    from webhook.policy.policy_documents import Document, PolicyDocument
 
     Json = dict[str, Any]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from webhook.judgement.set_judgement import Served, SetJudgement
     from webhook.placement.shapes import JsonObject
-    from webhook.policy.kinds import PolicyDocument
+    from webhook.policy.policy_documents import PolicyDocument
 
 _Read: TypeAlias = "tuple[bytes, Documents[PolicyDocument]]"
 # An object has no lines.

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
     from webhook.policy.feasibility import Concern, Feasibility
-    from webhook.policy.kinds import PolicyDocument
-    from webhook.policy.policy_documents import Document
+    from webhook.policy.policy_documents import Document, PolicyDocument
     from webhook.policy.policy_set import Compiler, PolicySet
     from webhook.policy.reader import Documents
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
         Toleration,
     )
     from webhook.policy.findings import Path
-    from webhook.policy.kinds import PolicyDocument
     from webhook.policy.model import PolicySpec
+    from webhook.policy.policy_documents import PolicyDocument
     from webhook.strict import Strict
 
 # Node labels that identify a single node, by who sets them.

@@ -1,13 +1,14 @@
-"""Compile a policy document to settings."""
+"""Compile a policy document to settings, and a split to policies."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook.placement import capacity as classes_of
 from webhook.placement.capacity import Mode
 from webhook.placement.fallback import Fallback
-from webhook.placement.fields import MAPS, SCALARS
+from webhook.placement.fields import MAPS, SCALARS, Shape
 from webhook.placement.pod import AFFINITY_LISTS, REQUIRED
 from webhook.placement.settings import (
     CapacitySetting,
@@ -19,17 +20,23 @@ from webhook.placement.settings import (
     SpreadSetting,
     TolerationSetting,
 )
+from webhook.placement.split import ends
+from webhook.policy.match_model import Match
 from webhook.times import parse_span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.schema.placement import Fallback as FallbackModel
     from webhook.placement.schema.placement import PolicyPlacement
     from webhook.placement.settings import Part
+    from webhook.policy.findings import Path
     from webhook.policy.model import CapacityClass as CapacityClassDocument
     from webhook.policy.model import PlacementPolicy
+
+# How many replicas a role has whose percentages are checked.
+_REPLICAS: Final = 100
 
 
 def capacity_class(document: CapacityClassDocument) -> CapacityClass:
@@ -110,3 +117,61 @@ def _fallback(given: FallbackModel | None) -> Fallback | None:
         parse_span(given.after_pending) if given.after_pending else None,
         parse_span(given.return_after or "2h"),
     )
+
+
+def located(settings: Iterable[PlacementSetting]) -> Iterator[tuple[PlacementSetting, Path]]:
+    """Yield each setting of one policy with its path in the document."""
+    counts: Counter[tuple[str, type[PlacementSetting]]] = Counter()
+    for setting in settings:
+        kind = (setting.part, type(setting))
+        yield setting, ("spec", setting.part, *_place(setting, counts[kind]))
+        counts[kind] += 1
+
+
+def _place(setting: PlacementSetting, before: int) -> Path:
+    """Return the path of a setting in its part, after `before` settings of its type."""
+    match setting:
+        case MemberSetting():
+            return (setting.map, setting.key)
+        case RequiredSetting():
+            return ("affinity", "nodeAffinity", REQUIRED)
+        case CapacitySetting() if setting.share is not None:
+            return ("split", setting.share)
+        case ListSetting():
+            return ("affinity", *AFFINITY_LISTS[setting.name])
+    return (setting.row.name,) if setting.row.shape is Shape.SCALAR else (setting.row.name, before)
+
+
+def shares_apart(policy: PlacementPolicy) -> Sequence[PlacementPolicy]:
+    """Return a policy for each share, which matches its replicas; the policy itself without a
+    split.
+
+    The last one matches all pods that the others do not. Shares of replicas that the policy does
+    not match are left out. Of a percentage, replicas are matched as in a role of some size.
+    """
+    if not policy.split:
+        return [policy]
+    variants, shares = policy.variants(), policy.shares
+    found, start = [], 0
+    counted = sum(each.number or 0 for each in shares)
+    for at, end in enumerate(ends(shares, counted + _REPLICAS)):
+        indexes = [each for each in range(start, end) if _is_matched(policy, each)]
+        start = end
+        if indexes:
+            match = policy.spec.match or Match()
+            match = match.model_copy(update={"replica_indexes": indexes})
+            found.append(_named(variants[at], at, {"match": match}))
+    others = [Match(replica_indexes=[*range(start)])] if start else []
+    last = _named(variants[-1], len(shares) - 1, {"exclude": [*policy.spec.exclude, *others]})
+    return [*found, last]
+
+
+def _is_matched(policy: PlacementPolicy, index: int) -> bool:
+    given = policy.spec.match.replica_indexes if policy.spec.match else None
+    return given is None or index in given
+
+
+def _named(policy: PlacementPolicy, at: int, update: dict[str, object]) -> PlacementPolicy:
+    metadata = policy.metadata.model_copy(update={"name": f"{policy.name} split[{at}]"})
+    spec = policy.spec.model_copy(update=update)
+    return policy.model_copy(update={"metadata": metadata, "spec": spec})

@@ -14,7 +14,6 @@ from webhook.placement import runtime_class
 from webhook.placement.bundle import limits_nodes, node_settings
 from webhook.placement.fold import fold
 from webhook.placement.nodes import taint_text
-from webhook.placement.pod import REQUIRED
 from webhook.placement.settings import (
     PARTS,
     CapacitySetting,
@@ -22,6 +21,7 @@ from webhook.placement.settings import (
     PlacementSetting,
     ScalarSetting,
 )
+from webhook.policy.compile import located
 from webhook.policy.findings import Kind
 from webhook.policy.node_settings import Makers, NodeMasks, tolerations_of, with_runtime_class
 from webhook.shortening import first_few
@@ -129,6 +129,10 @@ class _PolicySettings(NamedTuple):
     settings: Sequence[PlacementSetting]
     share: str = ""
 
+    def path_of(self, setting: PlacementSetting) -> Path:
+        """Return where one of the settings is written in the policy's document."""
+        return next(path for each, path in located(self.settings) if each == setting)
+
 
 def _standing(bundle: Bundle) -> list[PlacementSetting]:
     """Return the settings of one policy that are left after folding; one part may exclude
@@ -216,7 +220,7 @@ class _Judging:
         alone = [setting for setting in limits if not self.nodes.mask_for([setting])]
         for setting in alone:
             yield _concern(
-                policy, path_of(policy, setting), f"{_describe_setting(setting)} leaves {none}"
+                policy, policy.path_of(setting), f"{_describe_setting(setting)} leaves {none}"
             )
         if not alone:
             yield _concern(policy, ("spec", part), f"these together leave {none}")
@@ -232,7 +236,7 @@ class _Judging:
         taints = self._blocking_taints(left, tolerations)
         if taints:
             alone = len(limits) == 1 and limits[0] in policy.settings
-            path = path_of(policy, limits[0]) if alone else ("spec",)
+            path = policy.path_of(limits[0]) if alone else ("spec",)
             what = (
                 f"tolerates none of the chosen nodes' taints ({left.bit_count()} of {self.total} "
                 f"nodes chosen): {taints}; only pods with tolerations of their own can run there"
@@ -257,7 +261,7 @@ class _Judging:
                         f"{setting.capacity.name}: the policy does not tolerate {taints}"
                     )
                     about = Kind.TAINTS_NOT_TOLERATED
-                    yield _concern(policy, path_of(policy, setting), what, "warning", about)
+                    yield _concern(policy, policy.path_of(setting), what, "warning", about)
 
     def _blocking_taints(self, nodes: int, tolerations: Sequence[Toleration]) -> str:
         """Return the taints that are not tolerated, if every node has one; else none."""
@@ -286,23 +290,6 @@ def _concern(
     about: Kind = Kind.NO_NODE,
 ) -> Concern:
     return Concern("PlacementPolicy", policy.name, path, message, severity, about)
-
-
-def path_of(policy: _PolicySettings, setting: PlacementSetting) -> Path:
-    """Return where in its policy's document a setting that chooses nodes is written."""
-    match setting:
-        case MemberSetting():
-            return ("spec", setting.part, setting.map, setting.key)
-        case CapacitySetting() if setting.share is not None:
-            return ("spec", setting.part, "split", setting.share)
-        case CapacitySetting():
-            listed = [
-                other
-                for other in policy.settings
-                if isinstance(other, CapacitySetting) and other.part == setting.part
-            ]
-            return ("spec", setting.part, "capacity", listed.index(setting))
-    return ("spec", setting.part, "affinity", "nodeAffinity", REQUIRED)
 
 
 def _describe_setting(setting: PlacementSetting) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pydantic.json_schema import models_json_schema
 
-from webhook.policy.kinds import KNOWN
+from webhook.policy.policy_documents import KNOWN
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 # The combined schema, beside those of the single kinds in lower case.

@@ -11,22 +11,20 @@ from webhook.placement import capacity
 from webhook.placement.capacity import CapacityClass, InvalidClass
 from webhook.policy import compile as compiling
 from webhook.policy import policy_documents
-from webhook.policy.added_sources import source_faults, table_of
+from webhook.policy.added_sources import source_faults, source_warnings, table_of
 from webhook.policy.findings import Kind, path_text
 from webhook.policy.model import ALL, PlacementException, PlacementPolicy
 from webhook.policy.model import CapacityClass as CapacityClassDocument
 from webhook.policy.policy_set import Compiler, PolicySet, content_hash
 from webhook.policy.run_source import RunSource
 from webhook.policy.selectors import compile_selector
-from webhook.policy.source_warnings import source_warnings
 from webhook.strict import guess
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from webhook.policy.findings import Finding, Path
-    from webhook.policy.kinds import PolicyDocument
-    from webhook.policy.policy_documents import Document
+    from webhook.policy.policy_documents import Document, PolicyDocument
     from webhook.policy.reader import Documents
 
 # Marks that earlier versions did not read, so policies that write one may be stored. Such a set

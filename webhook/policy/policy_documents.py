@@ -1,4 +1,4 @@
-"""Read policy files and objects to documents."""
+"""The kinds of documents that make a policy set, and reading files and objects to them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,23 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from webhook.policy import reader
 from webhook.policy.cautions import cautions
 from webhook.policy.document_parser import Forms, written_by_the_server
-from webhook.policy.kinds import KNOWN
+from webhook.policy.model import CapacityClass, PlacementException, PlacementPolicy
+from webhook.policy.run_source import RunSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.policy.kinds import PolicyDocument
     from webhook.policy.yaml_tree import Node
 
-    Document: TypeAlias = reader.Document[PolicyDocument]
+    Document: TypeAlias = reader.Document["PolicyDocument"]
 
+PolicyDocument: TypeAlias = PlacementPolicy | CapacityClass | PlacementException | RunSource
+KNOWN: Final[Mapping[str, type[PolicyDocument]]] = {
+    "PlacementPolicy": PlacementPolicy,
+    "CapacityClass": CapacityClass,
+    "PlacementException": PlacementException,
+    "RunSource": RunSource,
+}
 _POLICIES: Final[Forms[PolicyDocument]] = Forms(
     KNOWN, "policy documents", unjudged=written_by_the_server, cautions=cautions
 )

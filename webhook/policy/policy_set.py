@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from webhook.placement.kueue import Flavor
     from webhook.placement.settings import MemberSetting, PlacementSetting
     from webhook.placement.split import Replica, Share
-    from webhook.policy.kinds import PolicyDocument
     from webhook.policy.model import PlacementException, PlacementPolicy
+    from webhook.policy.policy_documents import PolicyDocument
     from webhook.policy.subject import Subject
     from webhook.sources.table import SourceTable
 

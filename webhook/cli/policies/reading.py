@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from webhook.evaluation.world import Evaluation, World
     from webhook.kube.client import Client
     from webhook.placement.shapes import JsonObject
-    from webhook.policy.kinds import PolicyDocument
+    from webhook.policy.policy_documents import PolicyDocument
     from webhook.policy.policy_set import PolicySet
     from webhook.policy.reader import Documents
     from webhook.workloads.object import Object

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from webhook.installation.doctor.cluster_state import ClusterState
-    from webhook.policy.kinds import PolicyDocument
+    from webhook.policy.policy_documents import PolicyDocument
     from webhook.policy.reader import Documents
 
     Json = Mapping[str, Any]

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.placement import label_values, node_affinity
 from webhook.placement.bundle import condition_of
-from webhook.placement.fields import Shape
 from webhook.placement.fold import fold
-from webhook.placement.pod import AFFINITY_LISTS, REQUIRED
 from webhook.placement.settings import (
     PARTS,
     CapacitySetting,
-    ListSetting,
     MemberSetting,
     PlacementSetting,
-    RequiredSetting,
 )
 from webhook.policy import compile as compiling
 from webhook.policy import operating_system
@@ -27,7 +22,7 @@ from webhook.policy.matched_pods import MatchedPods, shared, unmatchable
 from webhook.policy.node_settings import tolerations_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.shapes import Term
@@ -209,7 +204,10 @@ def policy(
 ) -> Policy:
     """Return the policy of a document. Raises KeyError for a class that `classes` does not hold."""
     settings = compiling.settings(model, classes)
-    located = tuple(_located(settings))
+    located = tuple(
+        LocatedSetting(each, path, _keys(limits(each)))
+        for each, path in compiling.located(settings)
+    )
     spec = model.spec
     required = [each for each in located if each.setting.part == "requirements"]
     parts = (spec.requirements, spec.overrides, spec.defaults)
@@ -264,30 +262,6 @@ def limits(setting: PlacementSetting) -> Sequence[Term]:
     if isinstance(setting, MemberSetting) and setting.map == "nodeSelector":
         return [{"matchExpressions": [label_values.equal(setting.key, str(setting.value))]}]
     return condition_of(setting) or ()
-
-
-def _located(settings: Iterable[PlacementSetting]) -> Iterator[LocatedSetting]:
-    counts: Counter[tuple[str, type[PlacementSetting]]] = Counter()
-    for setting in settings:
-        kind = (setting.part, type(setting))
-        yield LocatedSetting(
-            setting, ("spec", setting.part, *_place(setting, counts[kind])), _keys(limits(setting))
-        )
-        counts[kind] += 1
-
-
-def _place(setting: PlacementSetting, before: int) -> Path:
-    """Return the path of a setting in its part, after `before` settings of its type."""
-    match setting:
-        case MemberSetting():
-            return (setting.map, setting.key)
-        case RequiredSetting():
-            return ("affinity", "nodeAffinity", REQUIRED)
-        case CapacitySetting() if setting.share is not None:
-            return ("split", setting.share)
-        case ListSetting():
-            return ("affinity", *AFFINITY_LISTS[setting.name])
-    return (setting.row.name,) if setting.row.shape is Shape.SCALAR else (setting.row.name, before)
 
 
 def _keys(terms: Sequence[Term]) -> frozenset[str]:

@@ -11,10 +11,10 @@ from webhook.judgement.together.everywhere import rejecting
 from webhook.judgement.together.policy_view import Effort, Policy, policy, unfinished
 from webhook.judgement.together.shadowed import Shadows
 from webhook.judgement.together.trial import Trial
+from webhook.policy.compile import shares_apart
 from webhook.policy.findings import Kind
 from webhook.policy.model import PlacementPolicy
 from webhook.policy.policy_set import Compiler, PolicySet
-from webhook.policy.shares import shares_apart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

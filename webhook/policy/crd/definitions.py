@@ -19,7 +19,7 @@ from webhook.crd.definition import (
 from webhook.dns_names import MAX_SUBDOMAIN
 from webhook.placement.schema.syntax import COUNTED_KEY_PATTERN, KEY_PATTERN, MAX_LISTED
 from webhook.policy.crd.policy_rules import RULES
-from webhook.policy.kinds import KNOWN
+from webhook.policy.policy_documents import KNOWN
 from webhook.policy.status_model import ClassStatus, ExceptionStatus, PolicyStatus, SourceStatus
 
 if TYPE_CHECKING:

@@ -27,21 +27,16 @@ from webhook.times import SPAN_PATTERN
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_NAMED: Final = Rule(
-    "!has(self.metadata.generateName)",
-    "is not supported, because policies of equal priority are ordered by name: give a name",
-    at=".metadata.generateName",
-)
-_NAMED_EXCEPTION: Final = Rule(
-    "!has(self.metadata.generateName)",
-    "is not supported, because stamps and the audit log use the exception's name: give a name",
-    at=".metadata.generateName",
-)
-_NAMED_SOURCE: Final = Rule(
-    "!has(self.metadata.generateName)",
-    "is not supported, because `fairlead install --source` uses the source's name: give a name",
-    at=".metadata.generateName",
-)
+
+def _named(why: str) -> Rule:
+    return Rule(
+        "!has(self.metadata.generateName)",
+        f"is not supported, because {why}: give a name",
+        at=".metadata.generateName",
+    )
+
+
+_NAMED: Final = _named("policies of equal priority are ordered by name")
 _OWN_COMPLEMENT: Final = Rule(
     "!has(self.spec.complementOf) || self.spec.complementOf != self.metadata.name",
     "a class cannot be its own complement: name another class, or give nodes",
@@ -299,9 +294,9 @@ _OWN: Final[Mapping[str, tuple[Rule, ...]]] = {
     names.CLASS_KIND: (_NAMED, _OWN_COMPLEMENT),
     "CapacityClassSpec": _CLASS,
     "Shape": (_SHAPE,),
-    names.EXCEPTION_KIND: (_NAMED_EXCEPTION,),
+    names.EXCEPTION_KIND: (_named("stamps and the audit log use the exception's name"),),
     "ExceptionSpec": _EXCEPTION,
-    names.SOURCE_KIND: (_NAMED_SOURCE,),
+    names.SOURCE_KIND: (_named("`fairlead install --source` uses the source's name"),),
     # The webhook validates the rest of a source when it is written (decision 71).
     "SourceSpec": (
         Rule(
