@@ -1,7 +1,8 @@
 """Rules of the API server for objects of a pod's spec whose fields depend on each other.
 
-Source: pkg/apis/core/validation of Kubernetes 1.36. Values of a wrong type are skipped:
-webhook.pod_schema.field_checks reports them.
+Source: pkg/apis/core/validation of Kubernetes 1.36, among it ValidateTolerations,
+validateNodeSelectorTerm, validateTopologySpreadConstraints and ValidatePodSpec. Values of a wrong
+type are skipped: webhook.pod_schema.field_checks reports them.
 """
 
 from __future__ import annotations
@@ -11,133 +12,214 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from webhook.dns_names import LABEL
-from webhook.placement.schema.syntax import label_value_fault
-from webhook.pod_schema.field_checks import Path, mappings
+from webhook.placement.fields import BY_NAME
+from webhook.placement.schema.syntax import label_value_fault, qualified_name_fault
+from webhook.pod_schema.field_checks import Fault, Path, mappings
 from webhook.strict import quoted
 
-Rule: TypeAlias = Callable[[Mapping[str, Any]], Iterator[tuple[Path, str]]]
+_Given: TypeAlias = Mapping[str, Any]
+Rule: TypeAlias = Callable[[_Given], Iterator[Fault]]
 
 _PORT_NAME: Final = re.compile(rf"(?=.*[a-z])(?!.*--){LABEL}", re.ASCII)
 _MAX_PORT_NAME: Final = 15
 MAX_PORT: Final = 65535
+_LONGEST_DEADLINE: Final = 2**31 - 1
 # The API server's default, in seconds.
 _GRACE: Final = 30
 # Sysctls of the namespaces that a pod may share with its node (ValidateHostSysctl).
 _HOST_SYSCTLS: Final = re.compile(r"(?P<net>net\.)|kernel\.(shm|msg|sem$)|fs\.mqueue\.")
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
+_SYSTEMS: Final = ("linux", "windows")
 
 
-def _pod(spec: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    context = spec.get("securityContext")
-    for at, each in _items(context, "sysctls") if isinstance(context, dict) else ():
-        shared = _HOST_SYSCTLS.match(str(each.get("name")).replace("/", "."))
-        field = "hostNetwork" if shared and shared["net"] else "hostIPC"
-        if shared and spec.get(field):
-            text = f"cannot be set together with {field}, because it would be the node's"
-            yield ("securityContext", *at, "name"), text
+def label_faults(given: Any, path: Path) -> Iterator[Fault]:
+    """Yield the faults in keys and values of labels, or of a nodeSelector."""
+    for key, value in given.items() if isinstance(given, dict) else ():
+        if why := qualified_name_fault(str(key)):
+            text = f"{quoted(str(key))} is not a label's key: {why}"
+            yield Fault((*path, key), text, at_key=True)
+        if isinstance(value, str) and (why := label_value_fault(value)):
+            yield Fault((*path, key), f"{quoted(value)} is not a label's value: {why}")
+
+
+def _pod(spec: _Given) -> Iterator[Fault]:
+    yield from label_faults(spec.get("nodeSelector"), ("nodeSelector",))
+    if spec.get("containers") == []:
+        yield Fault(("containers",), "is empty: want one container or more")
+    deadline = spec.get("activeDeadlineSeconds")
+    if isinstance(deadline, int) and not 1 <= deadline <= _LONGEST_DEADLINE:
+        yield Fault(("activeDeadlineSeconds",), f"{deadline} is not 1 to {_LONGEST_DEADLINE}")
+    grace = spec.get("terminationGracePeriodSeconds")
+    if isinstance(grace, int) and grace < 0:
+        text = (
+            f"{grace} is negative, and Kubernetes uses 1; write the number of seconds that you want"
+        )
+        yield Fault(("terminationGracePeriodSeconds",), text, "warning")
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        text = "cannot be set together with schedulingGates; remove one of the two"
+        yield Fault(("nodeName",), text)
+    if spec.get("hostPID") and spec.get("shareProcessNamespace"):
+        text = "cannot be set together with hostPID; remove one of the two"
+        yield Fault(("shareProcessNamespace",), text)
+    yield from _of_context(spec)
     for at, each in _items(spec, "initContainers"):
         for key in (*_PROBES, "lifecycle") if each.get("restartPolicy") != "Always" else ():
             if each.get(key) is not None:
                 text = (
                     "is not allowed in an init container without restartPolicy: Always; remove it"
                 )
-                yield (*at, key), text
-    grace = spec.get("terminationGracePeriodSeconds")
+                yield Fault((*at, key), text)
     most = grace if isinstance(grace, int) and grace > 0 else _GRACE
     for key in ("initContainers", "containers"):
         for at, each in _items(spec, key):
-            for path, text in _container(each, most):
-                yield (*at, *path), text
+            for found in _container(each, most):
+                yield found._replace(path=(*at, *found.path))
 
 
-def _container(given: Mapping[str, Any], grace: int) -> Iterator[tuple[Path, str]]:
-    stop = (given.get("lifecycle") or {}).get("preStop") if _has(given, "lifecycle") else None
+def _of_context(spec: _Given) -> Iterator[Fault]:
+    """Yield faults of the pod's securityContext beside its other fields."""
+    context = spec.get("securityContext")
+    if not isinstance(context, dict):
+        return
+    for at, each in _items(context, "sysctls"):
+        shared = _HOST_SYSCTLS.match(str(each.get("name")).replace("/", "."))
+        field = "hostNetwork" if shared and shared["net"] else "hostIPC"
+        if shared and spec.get(field):
+            text = f"cannot be set together with {field}, because it would be the node's"
+            yield Fault(("securityContext", *at, "name"), text)
+    system = (spec.get("os") or {}).get("name") if isinstance(spec.get("os"), dict) else None
+    for key, value in context.items():
+        other = BY_NAME["securityContext"].system_of(str(key))
+        if value is not None and system in _SYSTEMS and other not in ("", system):
+            yield Fault(("securityContext", key), f"is for {other}, and os.name is {system}")
+
+
+def _container(given: _Given, grace: int) -> Iterator[Fault]:
+    lifecycle = given.get("lifecycle")
+    stop = lifecycle.get("preStop") if isinstance(lifecycle, dict) else None
     sleep = stop.get("sleep") if isinstance(stop, dict) else None
     seconds = sleep.get("seconds") if isinstance(sleep, dict) else None
     if isinstance(seconds, int) and seconds > grace:
         path = ("lifecycle", "preStop", "sleep", "seconds")
-        yield path, f"{seconds} is above terminationGracePeriodSeconds, {grace}"
+        yield Fault(path, f"{seconds} is above terminationGracePeriodSeconds, {grace}")
     for key in _PROBES:
         probe = given.get(key)
         if not isinstance(probe, dict):
             continue
         if key != "readinessProbe" and (probe.get("successThreshold") or 1) != 1:
-            yield (key, "successThreshold"), f"must be 1 in a {key}"
+            yield Fault((key, "successThreshold"), f"must be 1 in a {key}")
         if key == "readinessProbe" and probe.get("terminationGracePeriodSeconds") is not None:
-            yield (
-                (key, "terminationGracePeriodSeconds"),
-                "is not allowed in a readinessProbe; remove it",
-            )
+            path = (key, "terminationGracePeriodSeconds")
+            yield Fault(path, "is not allowed in a readinessProbe; remove it")
 
 
-def _has(given: Mapping[str, Any], key: str) -> bool:
-    return isinstance(given.get(key), dict)
+def _ports(container: _Given) -> Iterator[Fault]:
+    first: dict[str, Path] = {}
+    for at, port in _items(container, "ports"):
+        for key, least in (("containerPort", 1), ("hostPort", 0)):
+            number = port.get(key)
+            # A hostPort of 0 counts as unset.
+            if isinstance(number, int) and not least <= number <= MAX_PORT:
+                yield Fault((*at, key), f"{number} is not a port: want 1 to {MAX_PORT}")
+        name = port.get("name")
+        if not isinstance(name, str) or not name:
+            continue
+        if why := _port_name_fault(name):
+            yield Fault((*at, "name"), why)
+        elif first.setdefault(name, at) is not at:
+            text = f"{quoted(name)} is already used by ports[{first[name][-1]}]; rename one"
+            yield Fault((*at, "name"), text)
 
 
-def _port(action: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+def _port(action: _Given) -> Iterator[Fault]:
     port = action.get("port")
     if isinstance(port, bool):
         return
     if isinstance(port, int) and not 1 <= port <= MAX_PORT:
-        yield ("port",), f"{port} is not a port: want 1 to {MAX_PORT}"
-    if isinstance(port, str) and (why := port_name_fault(port)):
-        yield ("port",), why
+        yield Fault(("port",), f"{port} is not a port: want 1 to {MAX_PORT}")
+    if isinstance(port, str) and (why := _port_name_fault(port)):
+        yield Fault(("port",), why)
 
 
-def port_name_fault(name: str) -> str:
+def _port_name_fault(name: str) -> str:
     """Return why a name is not a valid port name; empty if it is one (IANA_SVC_NAME)."""
     if len(name) <= _MAX_PORT_NAME and _PORT_NAME.fullmatch(name):
         return ""
     return f"{quoted(name)} is not a port's name: want at most 15 of a-z, 0-9 and single '-'"
 
 
-def _selector(requirement: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    values = requirement.get("values") or []
+def _variable(variable: _Given) -> Iterator[Fault]:
+    if variable.get("value") and variable.get("valueFrom"):
+        yield Fault(("valueFrom",), "there is a value already; keep one of the two")
+
+
+def _toleration(toleration: _Given) -> Iterator[Fault]:
+    key, operator = toleration.get("key"), toleration.get("operator") or "Equal"
+    if isinstance(key, str) and key and (why := qualified_name_fault(key)):
+        yield Fault(("key",), f"{quoted(key)} is not a taint's key: {why}")
+    if not key and operator != "Exists":
+        yield Fault(("operator",), "without a key it must be Exists")
+    value = toleration.get("value")
+    if operator == "Exists" and value:
+        yield Fault(("value",), "requires operator Equal; remove it, or the operator Exists")
+    if operator == "Equal" and isinstance(value, str) and (why := label_value_fault(value)):
+        yield Fault(("value",), f"{quoted(value)} is not a taint's value: {why}")
+    if toleration.get("tolerationSeconds") is not None and toleration.get("effect") != "NoExecute":
+        yield Fault(("tolerationSeconds",), "requires effect NoExecute: add it")
+
+
+def _terms(required: _Given) -> Iterator[Fault]:
+    if required.get("nodeSelectorTerms") in (None, []):
+        yield Fault(("nodeSelectorTerms",), "is empty: want one term or more")
+
+
+def _expression(expression: _Given) -> Iterator[Fault]:
+    """Yield the faults of an expression of a selector, of labels or of nodes."""
+    operator, values = expression.get("operator"), expression.get("values") or []
     count = len(values) if isinstance(values, list) else 1
-    if why := operator_fault(requirement.get("operator"), count):
-        yield ("values",), why
-    yield from _label_values(requirement)
-
-
-def operator_fault(operator: object, count: int) -> str:
-    """Return why an operator cannot have this number of values; empty if it can."""
     if operator in ("In", "NotIn") and not count:
-        return f"{operator} needs one value or more"
+        yield Fault(("values",), f"{operator} needs one value or more")
     if operator in ("Exists", "DoesNotExist") and count:
-        return f"{operator} takes no values; remove them"
-    return ""
-
-
-def _label_values(requirement: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    values = requirement.get("values")
+        yield Fault(("values",), f"{operator} takes no values; remove them")
+    if operator in ("Gt", "Lt") and count != 1:
+        yield Fault(("values",), f"{operator} needs exactly one value, not {count}")
     for at, value in enumerate(values if isinstance(values, list) else ()):
         if isinstance(value, str) and (why := label_value_fault(value)):
-            yield ("values", at), f"{quoted(value)} is not a label's value: {why}"
+            yield Fault(("values", at), f"{quoted(value)} is not a label's value: {why}")
 
 
-def _beside_selector(given: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+def _beside_selector(given: _Given) -> Iterator[Fault]:
     for key in ("matchLabelKeys", "mismatchLabelKeys"):
         if given.get(key) and given.get("labelSelector") is None:
-            yield (key,), "requires labelSelector; add it"
+            yield Fault((key,), "requires labelSelector; add it")
 
 
-def _spread(given: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+def _spread(given: _Given) -> Iterator[Fault]:
     yield from _beside_selector(given)
     if given.get("minDomains") is not None and given.get("whenUnsatisfiable") == "ScheduleAnyway":
-        yield ("minDomains",), "requires whenUnsatisfiable: DoNotSchedule"
+        yield Fault(("minDomains",), "requires whenUnsatisfiable: DoNotSchedule")
+    skew = given.get("maxSkew")
+    if isinstance(skew, int) and skew < 1:
+        yield Fault(("maxSkew",), f"{skew} is too small: want 1 or more")
+    if given.get("topologyKey") == "":
+        yield Fault(("topologyKey",), "is empty: want the key of a label of nodes")
 
 
-def _items(given: Mapping[str, Any], key: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+def _items(given: _Given, key: str) -> Iterator[tuple[Path, _Given]]:
     return mappings(given.get(key), (key,))
 
 
 # The rules of each type.
 RULES: Final[Mapping[str, Rule]] = {
+    "Container": _ports,
+    "EnvVar": _variable,
     "HTTPGetAction": _port,
-    "LabelSelectorRequirement": _selector,
-    "NodeSelectorRequirement": _label_values,
+    "LabelSelectorRequirement": _expression,
+    "NodeSelector": _terms,
+    "NodeSelectorRequirement": _expression,
     "PodAffinityTerm": _beside_selector,
     "PodSpec": _pod,
     "TCPSocketAction": _port,
+    "Toleration": _toleration,
     "TopologySpreadConstraint": _spread,
 }

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.dns_names import is_label
 from webhook.placement.quantity import NANOS, InvalidQuantity, nanos
 from webhook.placement.schema.syntax import qualified_name_fault
-from webhook.pod_schema import scheduling_rules, text_rules, value_rules
+from webhook.pod_schema import text_rules, value_rules
 from webhook.pod_schema.field_checks import MOST, Fault, mappings
-from webhook.pod_schema.object_rules import MAX_PORT, port_name_fault
 from webhook.strict import guess, quoted
 
 if TYPE_CHECKING:
@@ -56,13 +55,12 @@ def _faults(
     for path, container in containers:
         yield from _resources(container.get("resources"), (*path, "resources"))
         yield from _mounts(container, path, known, more=more_volumes)
-        yield from _ports(container, path)
-        yield from _variables(container, path)
         yield from text_rules.profile_faults(
             container.get("securityContext"), (*path, "securityContext")
         )
     yield from text_rules.profile_faults(spec.get("securityContext"), ("securityContext",))
-    yield from scheduling_rules.faults(spec, images=not more_volumes)
+    if not more_volumes:
+        yield from _images(containers)
     yield from value_rules.faults(spec)
 
 
@@ -203,25 +201,7 @@ def _nanos(amount: Any) -> int | None:
         return None
 
 
-def _ports(container: Mapping[str, Any], path: Path) -> Iterator[Fault]:
-    first: dict[str, Path] = {}
-    for at, port in mappings(container.get("ports"), (*path, "ports")):
-        for key, least in (("containerPort", 1), ("hostPort", 0)):
-            number = port.get(key)
-            # A hostPort of 0 counts as unset.
-            if isinstance(number, int) and not least <= number <= MAX_PORT:
-                yield Fault((*at, key), f"{number} is not a port: want 1 to {MAX_PORT}")
-        name = port.get("name")
-        if not isinstance(name, str) or not name:
-            continue
-        if why := port_name_fault(name):
-            yield Fault((*at, "name"), why)
-        elif first.setdefault(name, at) is not at:
-            text = f"{quoted(name)} is already used by ports[{first[name][-1]}]; rename one"
-            yield Fault((*at, "name"), text)
-
-
-def _variables(container: Mapping[str, Any], path: Path) -> Iterator[Fault]:
-    for at, variable in mappings(container.get("env"), (*path, "env")):
-        if variable.get("value") and variable.get("valueFrom"):
-            yield Fault((*at, "valueFrom"), "there is a value already; keep one of the two")
+def _images(containers: list[tuple[Path, dict[str, Any]]]) -> Iterator[Fault]:
+    for path, container in containers:
+        if not container.get("image"):
+            yield Fault((*path, "image"), "is required")

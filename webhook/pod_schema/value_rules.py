@@ -112,49 +112,51 @@ def _walk(value: Any, kind: str, path: Path) -> Iterator[Fault]:
         for position, each in enumerate(value):
             yield from _walk(each, kind[2:], (*path, position))
     elif kind in schema().types and isinstance(value, dict):
-        yield from (Fault((*path, *at), text) for at, text in _object(value, kind))
+        yield from _below(path, _object(value, kind))
         known = fields_of(kind)
         for key, each in value.items():
             if key in known and each is not None:
-                found = _field(each, (kind, key))
-                yield from (Fault((*path, key, *at), text) for at, text in found)
+                yield from _below((*path, key), _field(each, (kind, key)))
                 yield from _walk(each, known[key], (*path, key))
 
 
-def _field(value: Any, field: tuple[str, str]) -> Iterator[tuple[Path, str]]:
+def _below(path: Path, found: Iterator[Fault]) -> Iterator[Fault]:
+    return (each._replace(path=(*path, *each.path)) for each in found)
+
+
+def _field(value: Any, field: tuple[str, str]) -> Iterator[Fault]:
     """Yield the faults of a field's value, paths relative to it."""
     if field in _NUMBERS and isinstance(value, int) and not isinstance(value, bool):
         least, most = _NUMBERS[field]
         if value < least or (most is not None and value > most):
-            yield (), f"{value} is not {least} to {most}" if most else f"{value} is below {least}"
+            text = f"{value} is not {least} to {most}" if most else f"{value} is below {least}"
+            yield Fault((), text)
     if check := _TEXTS.get(field):
         texts = enumerate(value) if isinstance(value, list) else [(None, value)]
         for at, text in texts:
             if isinstance(text, str) and text and (why := check(text)):
-                yield () if at is None else (at,), f"{quoted(text)}: {why}"
+                yield Fault(() if at is None else (at,), f"{quoted(text)}: {why}")
     if keys := _DISTINCT.get(field):
         first: dict[tuple[str, ...], int] = {}
         for at, each in enumerate(value if isinstance(value, list) else ()):
             key_values = tuple(str(each.get(key)) for key in keys) if isinstance(each, dict) else ()
             if key_values and first.setdefault(key_values, at) != at:
-                yield (
-                    (at, keys[0]),
-                    f"{', '.join(key_values)} is already used by [{first[key_values]}]; keep one",
-                )
+                used = f"{', '.join(key_values)} is already used by [{first[key_values]}]"
+                yield Fault((at, keys[0]), f"{used}; keep one")
 
 
-def _object(value: Mapping[str, Any], kind: str) -> Iterator[tuple[Path, str]]:
+def _object(value: Mapping[str, Any], kind: str) -> Iterator[Fault]:
     """Yield the faults of an object of this type, paths relative to it."""
     for name in _NEEDED.get(kind, ()):
         # field_checks reports a missing field that the schema requires.
         absent = value.get(name) is None
         if value.get(name) in ("", []) or (absent and f"{name}!" not in schema().types[kind]):
-            yield (name,), "is required"
+            yield Fault((name,), "is required")
     if either := _EITHER.get(kind):
         given = [each for each in either if value.get(each) is not None]
         if len(given) > 1:
-            yield (given[1],), f"{given[0]} is set too; keep one"
+            yield Fault((given[1],), f"{given[0]} is set too; keep one")
         elif not given and value.keys() <= fields_of(kind).keys():
-            yield (), f"want one of {', '.join(either)}"
+            yield Fault((), f"want one of {', '.join(either)}")
     if rule := RULES.get(kind):
         yield from rule(value)

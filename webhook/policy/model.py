@@ -86,9 +86,9 @@ class PolicyObject(Strict):
     api_version: Literal["fairlead.dev/v1alpha1"] = Field(
         description="The API version of this document."
     )
-    kind: str
-    metadata: Metadata
-    spec: Any
+    kind: str = Field(description="The kind of this document.")
+    metadata: Metadata = Field(description="The document's name.")
+    spec: Any = Field(description="What the document says.")
     status: Any = Field(default=None, exclude=True, description="Set by Fairlead, and not read.")
 
     @property

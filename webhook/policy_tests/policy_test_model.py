@@ -26,7 +26,7 @@ from webhook.placement.schema.syntax import (
     ResourceName,
     span,
 )
-from webhook.pod_schema import field_checks, scheduling_rules, template_rules, text_rules
+from webhook.pod_schema import field_checks, object_rules, template_rules, text_rules
 from webhook.policy.yaml_tree import Disputed
 from webhook.run.model.replica import Quantity
 from webhook.strict import Problem, Strict, distinct, guess
@@ -126,7 +126,7 @@ def _refused(given: Mapping[str, Any]) -> Iterator[field_checks.Fault]:
     own = metadata if isinstance(metadata, dict) else {}
     bound = isinstance(spec, dict) and bool(spec.get("nodeName"))
     for holder, path in ((own, ("metadata",)), (given, ())):
-        yield from scheduling_rules.labels(holder.get("labels"), (*path, "labels"))
+        yield from object_rules.label_faults(holder.get("labels"), (*path, "labels"))
         at = (*path, "annotations")
         yield from text_rules.annotation_faults(holder.get("annotations"), at, bound=bound)
     yield from text_rules.name_faults(own)

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.errors import InvalidRun
-from webhook.pod_schema import field_checks, scheduling_rules, template_rules, text_rules
+from webhook.pod_schema import field_checks, object_rules, template_rules, text_rules
 from webhook.pod_schema.field_checks import MOST
 from webhook.run.plan import plan
 from webhook.run.template import DIRECTIVE
@@ -74,7 +74,7 @@ def _metadata_faults(run: Run) -> Iterator[Fault]:
     for at, template in _templates(run):
         metadata = template.get("metadata")
         own = metadata if isinstance(metadata, dict) else {}
-        yield from scheduling_rules.labels(own.get("labels"), (*at, "metadata", "labels"))
+        yield from object_rules.label_faults(own.get("labels"), (*at, "metadata", "labels"))
         path = (*at, "metadata", "annotations")
         yield from text_rules.annotation_faults(own.get("annotations"), path)
     replicas = run.spec.replicas or {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.pod_schema import field_checks, scheduling_rules, template_rules, text_rules
+from webhook.pod_schema import field_checks, object_rules, template_rules, text_rules
 from webhook.sources import SHIPPED
 from webhook.strict import quoted
 from webhook.workloads.by_kind import claim_names, group_of
@@ -62,7 +62,7 @@ def template_faults(
         found += [each._replace(path=("spec", *each.path)) for each in of_spec]
         metadata = template.template.get("metadata")
         if isinstance(metadata, dict):
-            found += scheduling_rules.labels(metadata.get("labels"), ("metadata", "labels"))
+            found += object_rules.label_faults(metadata.get("labels"), ("metadata", "labels"))
             found += _of_annotations(template, metadata)
         if is_judged(template):
             found += _of_kind(template)
