@@ -262,8 +262,10 @@ class Handler:
             for policy in taken.policies:
                 self._observer.excepted(taken.exception.name, policy)
         if decision.audited is not None:
-            self._observer.decided(_audited_result(decision), decision.audited.policies)
-            for policy, (outcome, _) in _outcomes(decision.audited).items():
+            self._observer.decided(_audited_result(decision.audited), decision.audited.policies)
+            audited = decision.audited
+            outcomes = audit.outcomes(audited.policies, audited.rejections, differs=audited.differs)
+            for policy, (outcome, _) in outcomes.items():
                 self._observer.audited(policy, namespace, outcome)
 
     def _no_node(self, request: PodRequest, decision: Decision, policies: PolicySet) -> str:
@@ -292,16 +294,11 @@ class Handler:
             self._tell(notice)
 
 
-def _audited_result(decision: Decision) -> str:
+def _audited_result(audited: Audited) -> str:
     """Return the effect of the policies under Audit, as a label value for metrics."""
-    audited = decision.audited
-    if audited is None or not audited.differs:
+    if not audited.differs:
         return "audit-same"
     return "audit-rejects" if audited.rejections else "audit-differs"
-
-
-def _outcomes(audited: Audited) -> Mapping[str, tuple[audit.Outcome, Sequence[str]]]:
-    return audit.outcomes(audited.policies, audited.rejections, differs=audited.differs)
 
 
 def _level(decision: Decision) -> int:
@@ -317,8 +314,7 @@ def _line(
     line: dict[str, object] = {
         "uid": request.uid,
         "namespace": request.namespace,
-        # A pod with generateName has no name yet.
-        "pod": request.name or _text(request.pod["metadata"].get("generateName")),
+        "pod": request.title,
         "result": decision.result,
         "policies": decision.policies,
         "set": set_hash[:HASH_LENGTH],
@@ -333,7 +329,3 @@ def _line(
     if decision.audited is not None:
         line["audit"] = audit.report(decision.audited)
     return line
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from webhook.admission.decision import Decision
     from webhook.placement.capacity import Mode
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import JsonObject, Term
     from webhook.policy.policy_set import PolicySet
 
@@ -69,13 +68,13 @@ def _of_selector(final: PodPlacement, decision: Decision) -> list[Condition]:
         return [Condition("nodeSelector", "", ({"matchExpressions": every},))]
     setters = {e.field: e.policy for e in decision.trace if e.outcome == "set"}
     return [
-        Condition(f"{key}={value}", setters.get(f"nodeSelector[{key}]", ""), _pair(key, value))
+        Condition(
+            f"{key}={value}",
+            setters.get(f"nodeSelector[{key}]", ""),
+            ({"matchExpressions": [label_values.equal(key, value)]},),
+        )
         for key, value in selector.items()
     ]
-
-
-def _pair(key: str, value: str) -> Sequence[Term]:
-    return ({"matchExpressions": [label_values.equal(key, value)]},)
 
 
 def _of_policies(
@@ -93,15 +92,10 @@ def _of_policies(
                     and (policy.name, setting.field) in applied
                     and provenance.holds(setting, final)
                 ):
-                    yield from _conditions(_text(setting), policy.name, terms)
-
-
-def _text(setting: PlacementSetting) -> str:
-    return (
-        _of_class(setting.capacity.name, setting.mode)
-        if isinstance(setting, CapacitySetting)
-        else ""
-    )
+                    text = ""
+                    if isinstance(setting, CapacitySetting):
+                        text = _of_class(setting.capacity.name, setting.mode)
+                    yield from _conditions(text, policy.name, terms)
 
 
 def _of_class(name: str, mode: Mode) -> str:

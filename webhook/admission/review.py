@@ -64,6 +64,12 @@ class PodRequest(NamedTuple):
     dry_run: bool
     pod: JsonObject
 
+    @property
+    def title(self) -> str:
+        """Its name; with generateName, which leaves the name to the API server, the prefix."""
+        generate = self.pod["metadata"].get("generateName")
+        return self.name or (generate if isinstance(generate, str) else "")
+
 
 def parse_review(body: bytes, *, most_values: int = MOST_VALUES) -> JsonObject:
     """Return the request in the body of a POST, for any kind; only its uid is validated.

@@ -84,7 +84,5 @@ def key_of(request: PodRequest, stamp: str) -> bytes:
 
     A pod with generateName has no name yet, so pods of one controller may share a key.
     """
-    generate = request.pod["metadata"].get("generateName")
-    name = request.name or (generate if isinstance(generate, str) else "")
-    of_pod = (request.namespace, name, request.user, request.dry_run, stamp)
+    of_pod = (request.namespace, request.title, request.user, request.dry_run, stamp)
     return blake2b(repr(of_pod).encode("utf-8", "backslashreplace"), digest_size=16).digest()

@@ -72,14 +72,12 @@ class Objects:
         """Return the objects' texts as documents; safe in any thread."""
         known = self._known
         self._known = current = {
-            place: _read_cached(known.get(place), place, text)
+            place: old
+            if (old := known.get(place)) and old[0] == text
+            else (text, read_object(place, text))
             for place, text in sorted(objects.items())
         }
         return _together([documents for _, documents in current.values()])
-
-
-def _read_cached(known: _Read | None, place: str, text: bytes) -> _Read:
-    return known if known and known[0] == text else (text, read_object(place, text))
 
 
 def load_objects(objects: Mapping[str, bytes]) -> Loaded:

@@ -254,15 +254,15 @@ def _refusals(write: Write, errors: Sequence[Finding]) -> tuple[str, ...]:
     """Return a line for each error; one for all objects that name a deleted class."""
     resource, _, name = write.place.partition("/")
     gone = write.new is None and resource == names.CAPACITY_CLASSES
-    orphans = [each for each in errors if gone and _misses(each, name)]
+    orphans = [
+        each
+        for each in errors
+        if gone and each.about == name and each.message.startswith(UNKNOWN_CLASS)
+    ]
     result = [_still_named(name, orphans)] if orphans else []
     result += [_line(write, each) for each in errors if each not in orphans]
     more = len(result) - _MOST
     return (*result[:_MOST], f"and {more} more errors") if more > 0 else tuple(result)
-
-
-def _misses(error: Finding, name: str) -> bool:
-    return error.about == name and error.message.startswith(UNKNOWN_CLASS)
 
 
 def _still_named(name: str, orphans: Sequence[Finding]) -> str:

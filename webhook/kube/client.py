@@ -153,11 +153,36 @@ class Client:
     ) -> Listing[T]:
         """Read the whole collection at `path` in pages; return the result of `keep` per object.
 
-        Objects in a list have no kind and apiVersion. A list that expires between pages is
-        restarted.
+        Objects in a list have no kind and apiVersion. A list that expires between pages is read
+        again in one request, which cannot expire.
         """
-        get = partial(self.get, accept=accept)
-        return await list_all(get, path, keep, query=query or {}, page_size=page_size)
+        query = query or {}
+        try:
+            return await self._pages(path, keep, {**query, "limit": str(page_size)}, accept)
+        except ClusterError as error:
+            # The API server drops a list's position after some minutes.
+            if error.status != HTTPStatus.GONE:
+                raise
+        return await self._pages(path, keep, query, accept)
+
+    async def _pages(
+        self, path: str, keep: Callable[[dict[str, Any]], T], query: Mapping[str, str], accept: str
+    ) -> Listing[T]:
+        items: list[T] = []
+        position: dict[str, str] = {}
+        while True:
+            page = await self.get(path, query={**query, **position}, accept=accept)
+            metadata = page.get("metadata") or {}
+            version = metadata.get("resourceVersion")
+            if "items" not in page or not version:
+                raise ClusterError(f"GET {path}: the answer is not a list")
+            # Go serializes a nil slice as null.
+            items.extend(keep(item) for item in page["items"] or ())
+            # Holding two pages at a time would take twice the memory.
+            del page
+            if not metadata.get("continue"):
+                return Listing(items, version)
+            position = {"continue": metadata["continue"]}
 
     @asynccontextmanager
     async def stream(
@@ -229,47 +254,3 @@ class Listing(Generic[T]):
 
     items: list[T]
     resource_version: str
-
-
-async def list_all(
-    get: Callable[..., Awaitable[dict[str, Any]]],
-    path: str,
-    keep: Callable[[dict[str, Any]], T],
-    *,
-    query: Mapping[str, str],
-    page_size: int,
-) -> Listing[T]:
-    """Read every page of `path` with `get(path, query=...)`; keep only the results of `keep`.
-
-    The API server drops a list's position after some minutes (410). The list is then read again in
-    one request, which cannot expire. Raises ClusterError.
-    """
-    try:
-        return await _pages(get, path, keep, {**query, "limit": str(page_size)})
-    except ClusterError as error:
-        if error.status != HTTPStatus.GONE:
-            raise
-    return await _pages(get, path, keep, query)
-
-
-async def _pages(
-    get: Callable[..., Awaitable[dict[str, Any]]],
-    path: str,
-    keep: Callable[[dict[str, Any]], T],
-    query: Mapping[str, str],
-) -> Listing[T]:
-    items: list[T] = []
-    position: dict[str, str] = {}
-    while True:
-        page = await get(path, query={**query, **position})
-        metadata = page.get("metadata") or {}
-        version = metadata.get("resourceVersion")
-        if "items" not in page or not version:
-            raise ClusterError(f"GET {path}: the answer is not a list")
-        # Go serializes a nil slice as null.
-        items.extend(keep(item) for item in page["items"] or ())
-        # Holding two pages at a time would take twice the memory.
-        del page
-        if not metadata.get("continue"):
-            return Listing(items, version)
-        position = {"continue": metadata["continue"]}

@@ -115,15 +115,11 @@ class Agenda:
     def _add_ready(self, key: str, since: float) -> None:
         if key not in self._since:
             self._since[key] = since
-            self._ready.add(_namespace_of(key), key)
+            self._ready.add(key.partition("/")[0], key)
 
     def _stale(self) -> bool:
         due, _, key = self._heap[0]
         return self._due.get(key) != due
-
-
-def _namespace_of(key: str) -> str:
-    return key.partition("/")[0]
 
 
 class WorkQueue:

@@ -60,11 +60,10 @@ def cautions(document: PolicyDocument) -> Iterator[Caution]:
             yield from _placement(placement, ("spec", part))
             yield from _empty(placement, ("spec", part))
         spec = document.spec
-        for at, block in ((("match",), spec.match), *_numbered("exclude", spec.exclude)):
-            if block is not None:
-                yield from _empty_selectors(block, ("spec", *at))
-                yield from _unread_labels(block, ("spec", *at))
-                yield from _token_volumes(block, ("spec", *at))
+        if spec.match is not None:
+            yield from _block(spec.match, ("spec", "match"))
+        for at, block in enumerate(spec.exclude):
+            yield from _block(block, ("spec", "exclude", at))
         yield from _unmatched(spec)
     elif isinstance(document, CapacityClass):
         yield from _capacity_class(document)
@@ -72,8 +71,10 @@ def cautions(document: PolicyDocument) -> Iterator[Caution]:
         yield from _exception(document)
 
 
-def _numbered(field: str, blocks: Sequence[Match]) -> Iterator[tuple[Path, Match]]:
-    return (((field, at), block) for at, block in enumerate(blocks))
+def _block(match: Match, at: Path) -> Iterator[Caution]:
+    yield from _empty_selectors(match, at)
+    yield from _unread_labels(match, at)
+    yield from _token_volumes(match, at)
 
 
 def _empty(placement: PlacementModel, at: Path) -> Iterator[Caution]:
@@ -202,10 +203,9 @@ def _capacity_class(document: CapacityClass) -> Iterator[Caution]:
 
 def _exception(document: PlacementException) -> Iterator[Caution]:
     match = document.spec.match
-    yield from _empty_selectors(match, ("spec", "match"))
-    yield from _unread_labels(match, ("spec", "match"))
-    yield from _token_volumes(match, ("spec", "match"))
-    yield from _unmatched_exception(match)
+    yield from _block(match, ("spec", "match"))
+    if found := unmatchable(match):
+        yield _matches_nothing(found.at, f"the exception matches no pod: {found.why}")
     everywhere = any(set(glob) == {"*"} for glob in match.namespaces or ())
     if everywhere and match.model_copy(update={"namespaces": None}).is_empty:
         yield Caution(("spec", "match"), "matches the pods of every run, wherever they are")
@@ -241,12 +241,6 @@ def _unmatched(spec: PolicySpec) -> Iterator[Caution]:
         if rollout.apart(MatchedPods(match)):
             what = "the policy is enforced for no pod: it matches in other namespaces only"
             yield _matches_nothing(("rollout", "namespaces"), what)
-
-
-def _unmatched_exception(match: Match) -> Iterator[Caution]:
-    """Yield the exception matches no pod."""
-    if found := unmatchable(match):
-        yield _matches_nothing(found.at, f"the exception matches no pod: {found.why}")
 
 
 def _matches_nothing(at: Path, message: str) -> Caution:

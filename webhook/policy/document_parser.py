@@ -114,7 +114,11 @@ def judge(node: yaml_tree.Node, forms: Forms[M]) -> tuple[M | None, list[Wrong]]
     if known is None:
         place = yaml_tree.locate(node, ("kind",))
         return None, [Wrong(("kind",), place, forms.unknown(kind))]
-    wrong = [Wrong(path, yaml_tree.locate(node, path), NULL) for path in _nulls(node, forms)]
+    wrong = [
+        Wrong(path, yaml_tree.locate(node, path), NULL)
+        for path, scalar in _scalars(node, forms)
+        if scalar.value is None and not forms.nulls(path)
+    ]
     model = None
     try:
         model = known.model_validate(data, by_alias=True, by_name=False)
@@ -141,14 +145,6 @@ def _scalars(node: yaml_tree.Node, forms: Forms[M]) -> Iterator[tuple[Path, yaml
     for path, child in yaml_tree.walk(node):
         if isinstance(child, yaml_tree.Scalar) and not forms.unjudged(path):
             yield path, child
-
-
-def _nulls(node: yaml_tree.Node, forms: Forms[M]) -> list[Path]:
-    return [
-        path
-        for path, scalar in _scalars(node, forms)
-        if scalar.value is None and not forms.nulls(path)
-    ]
 
 
 def _unreadable(node: yaml_tree.Node, forms: Forms[M]) -> Iterator[Wrong]:

@@ -122,7 +122,8 @@ def path_text(path: Path) -> str:
         if isinstance(step, str) and step.isidentifier() and len(step) <= _MAX_STEP:
             text += f".{step}" if text else step
         else:
-            text += f"[{_printable(str(step))}]"
+            key = cut(str(step), _MAX_STEP)
+            text += f"[{key if key.isprintable() else repr(key)}]"
     return text
 
 
@@ -163,8 +164,3 @@ def _as_one(group: Sequence[Finding], *, same_words: bool) -> Sequence[Finding]:
     places = [f"{each.file}:{each.line}" if each.line else each.file for each in others]
     what = f"{first.message}; {len(others)} more warnings like this: {first_few(places, _NAMED)}"
     return [replace(first, message=what)]
-
-
-def _printable(step: str) -> str:
-    text = cut(step, _MAX_STEP)
-    return text if text.isprintable() else repr(text)

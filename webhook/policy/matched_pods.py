@@ -175,7 +175,11 @@ class MatchedPods:
         for name, within in self._within.items():
             if name in other._within and within.apart(other._within[name]):
                 return True
-        return any(_never_both(self._labels[name], other._labels[name]) for name in _LABELS)
+        return any(
+            not label_values.satisfiable([*labels[key], *other._labels[name][key]])
+            for name, labels in self._labels.items()
+            for key in labels.keys() & other._labels[name].keys()
+        )
 
     def unmet(self) -> tuple[str, str] | None:
         """Return why certainly no pod meets the block: the field that excludes all, and the
@@ -352,14 +356,6 @@ def _implied(
     )
 
 
-def _never_both(
-    one: Mapping[str, Sequence[Requirement]], other: Mapping[str, Sequence[Requirement]]
-) -> bool:
-    return any(
-        not label_values.satisfiable([*one[key], *other[key]]) for key in one.keys() & other.keys()
-    )
-
-
 class Unmatchable(NamedTuple):
     """Why no pod matches; `at` is the path below spec."""
 
@@ -377,10 +373,9 @@ def unmatchable(match: Match, exclude: Sequence[Match] = ()) -> Unmatchable | No
     for at, block in enumerate(blocks):
         if block.covers(reach):
             return Unmatchable(("exclude", at), "it excludes every pod that match selects")
-    if blocks and all(_is_excluded(MatchedPods(atom), blocks) for atom in atoms(match)):
+    if blocks and all(
+        atom.unmet() is not None or any(block.covers(atom) for block in blocks)
+        for atom in map(MatchedPods, atoms(match))
+    ):
         return Unmatchable(("exclude",), "together they exclude every pod that match selects")
     return None
-
-
-def _is_excluded(atom: MatchedPods, blocks: Sequence[MatchedPods]) -> bool:
-    return atom.unmet() is not None or any(block.covers(atom) for block in blocks)

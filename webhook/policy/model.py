@@ -212,11 +212,11 @@ class PlacementPolicy(PolicyObject):
 
     def variants(self) -> Sequence[Self]:
         """Return it as it is for each share of its split; it alone without a split."""
-        return [self._of_share(at) for at in range(len(self.split))] or [self]
-
-    def _of_share(self, at: int) -> Self:
-        parts: dict[str, object] = {part: each.of_share(at) for part, each in self.spec.parts()}
-        return self.model_copy(update={"spec": self.spec.model_copy(update=parts)})
+        found = []
+        for at in range(len(self.split)):
+            parts: dict[str, object] = {part: each.of_share(at) for part, each in self.spec.parts()}
+            found.append(self.model_copy(update={"spec": self.spec.model_copy(update=parts)}))
+        return found or [self]
 
 
 class Shape(Strict):

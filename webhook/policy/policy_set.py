@@ -78,11 +78,6 @@ class Policy:
         return any(setting.part == "requirements" for setting in self.settings)
 
     @property
-    def depends_on_replica(self) -> bool:
-        """Whether its settings depend on more of a pod than whether it matches."""
-        return bool(self.shares) or self.has_fallback
-
-    @property
     def has_fallback(self) -> bool:
         """Whether a class of its settings may be given up."""
         return any(isinstance(each, CapacitySetting) and each.fallback for each in self.settings)
@@ -272,7 +267,9 @@ def _systems(policies: Sequence[Policy]) -> dict[int, tuple[int, str]]:
 
 
 def _varied(policies: Sequence[Policy]) -> frozenset[int]:
-    return frozenset(at for at, policy in enumerate(policies) if policy.depends_on_replica)
+    return frozenset(
+        at for at, policy in enumerate(policies) if policy.shares or policy.has_fallback
+    )
 
 
 class Compiler:

@@ -84,7 +84,7 @@ def refusals(
             yield field, _refusal(kind, name, there[kind])
 
 
-def classes_of(placement: PodPlacement) -> Iterator[tuple[str, str, str]]:
+def classes_of(placement: PodPlacement | PlacementModel) -> Iterator[tuple[str, str, str]]:
     """Yield the objects that a placement names and that a cluster may not have: field, kind and
     name.
     """
@@ -115,9 +115,6 @@ def _named(
         if not isinstance(document.model, PlacementPolicy):
             continue
         for part, placement in document.model.spec.parts():
-            for field, name in (
-                ("priorityClassName", placement.priority_class_name),
-                ("runtimeClassName", placement.runtime_class_name),
-            ):
-                if name and not (field == "priorityClassName" and name.startswith(_RESERVED)):
+            for field, _, name in classes_of(placement):
+                if not (field == "priorityClassName" and name.startswith(_RESERVED)):
                     yield document, field, ("spec", part, field), name

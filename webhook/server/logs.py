@@ -9,8 +9,10 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TextIO
 
+from webhook.times import to_microsecond
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 
@@ -92,12 +94,13 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line without a newline."""
         line: dict[str, object] = {
-            "time": _timestamp(record.created),
+            "time": to_microsecond(datetime.fromtimestamp(record.created, UTC)),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
-        line.update(_extra(record.__dict__, line))
+        extra = record.__dict__.items()
+        line |= {key: value for key, value in extra if key not in _OWN and key not in line}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         line = {key: _cut(value, LONGEST_TEXT) for key, value in line.items()}
@@ -119,12 +122,3 @@ def _cut(value: object, most: int) -> object:
         return value
     half = most // 2
     return f"{value[:half]}… ({len(value)} characters) …{value[-half:]}"
-
-
-def _extra(fields: Mapping[str, object], line: Mapping[str, object]) -> dict[str, object]:
-    return {key: value for key, value in fields.items() if key not in _OWN and key not in line}
-
-
-def _timestamp(seconds: float) -> str:
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 import httptools
@@ -107,7 +108,7 @@ class BoundedProtocol(HttpToolsProtocol):
         # By default asyncio reports a full buffer only above 64 KiB.
         below.set_write_buffer_limits(high=0)
         self._gathering = GatheringTransport(
-            transport, self.loop, below=below, report=self._note_unwritten
+            transport, self.loop, below=below, report=partial(self._limiter.left_unwritten, client)
         )
         client.on_writable = self._gathering.writable
         super().connection_made(cast("asyncio.Transport", self._gathering))
@@ -231,9 +232,6 @@ class BoundedProtocol(HttpToolsProtocol):
     def _wait_for_a_request(self) -> None:
         self._client.since = self.loop.time()
         self._client.deadline = self._client.since + KEEP_ALIVE_SECONDS
-
-    def _note_unwritten(self, count: int) -> None:
-        self._limiter.left_unwritten(self._client, count)
 
     def _reject(self, answer: bytes) -> NoReturn:
         """Stop the parser, within one of its callbacks."""

@@ -222,10 +222,6 @@ class Reached:
     configuration: str = ""
 
 
-def _any_pod(_pod: Mapping[str, str], _namespace: Mapping[str, str]) -> bool:
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class Handshakes:
     """The conditions of the handshakes, and the tasks that make them.
@@ -236,7 +232,7 @@ class Handshakes:
 
     conditions: Conditions = field(default_factory=dict)
     background: Background = ()
-    takes: Callable[[Mapping[str, str], Mapping[str, str]], bool] = _any_pod
+    takes: Callable[[Mapping[str, str], Mapping[str, str]], bool] = lambda _pod, _namespace: True
 
 
 class _KnownConfiguration(NamedTuple):

@@ -165,11 +165,7 @@ def satisfaction(
 
 
 def _by_faults(faults: Sequence[Finding]) -> Mapping[str, ConditionUpdate]:
-    by_place: dict[str, list[Finding]] = {}
-    for each in faults:
-        if each.kind in (Kind.SHIPS_ALREADY, Kind.TOO_LARGE):
-            continue  # about objects, and not about nodes
-        by_place.setdefault(each.file, []).append(each)
+    of_objects = (Kind.SHIPS_ALREADY, Kind.TOO_LARGE)
     return {
         place: ConditionUpdate(
             SATISFIABLE,
@@ -177,7 +173,9 @@ def _by_faults(faults: Sequence[Finding]) -> Mapping[str, ConditionUpdate]:
             found[0].kind.title().replace("-", ""),
             "; ".join(each.text for each in found[:_MOST_CONCERNS]),
         )
-        for place, found in by_place.items()
+        for place, found in _by_place(
+            each for each in faults if each.kind not in of_objects
+        ).items()
     }
 
 
@@ -195,17 +193,14 @@ def _by_nodes(
         concern = Concern(names.POLICY_KIND, name, (), each.message, each.severity, each.kind)
         concerns.setdefault(each.file, []).append(concern)
     # Of the shares of a split, the one with the fewest nodes.
-    whole = sorted((each for each in found.reaches if each.is_whole), key=_by_count, reverse=True)
+    whole = [each for each in found.reaches if each.is_whole]
+    whole.sort(key=lambda each: each.tolerated or 0, reverse=True)
     return {
         _place(reach.kind, reach.name): _condition(
             reach, concerns.get(_place(reach.kind, reach.name), [])
         )
         for reach in whole
     }
-
-
-def _by_count(reach: MatchedNodes) -> int:
-    return reach.tolerated or 0
 
 
 def _condition(reach: MatchedNodes, concerns: Sequence[Concern]) -> ConditionUpdate:

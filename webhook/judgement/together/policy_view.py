@@ -220,7 +220,11 @@ def policy(
         located,
         tuple(each for each in located if not each.setting.is_default),
         "\n".join(texts).encode(),
-        frozenset(each.setting.field for each in required if _is_none(each.setting)),
+        frozenset(
+            each.setting.field
+            for each in required
+            if isinstance(each.setting, CapacitySetting) and each.setting.mode.does_nothing
+        ),
         MatchedPods(match),
         tuple(MatchedPods(block) for block in spec.exclude),
         MatchedPods(Match(namespaces=spec.rollout.namespaces)) if spec.rollout else None,
@@ -250,10 +254,6 @@ def _bound(spec: PolicySpec) -> Match:
 def _work(size: int, small: int) -> int:
     """Return the cost of comparing all pairs, relative to a small number of items."""
     return 1 + (size // small) ** 2
-
-
-def _is_none(setting: PlacementSetting) -> bool:
-    return isinstance(setting, CapacitySetting) and setting.mode.does_nothing
 
 
 def limits(setting: PlacementSetting) -> Sequence[Term]:

@@ -185,8 +185,9 @@ class Trial:
             for setting, located in enumerate(policy.hard)
             if (kind := _kind(located, lines, policy, both[1 - at]))
         ]
-        faults = (each for each in seen.faults - {_REJECTED} if self._needs_all(both, pod, each))
-        return _Effect(tuple(settings), frozenset(faults))
+        faults = seen.faults - {_REJECTED}
+        of_both = (each for each in faults if len(self._least(both, pod, each)) == len(both))
+        return _Effect(tuple(settings), frozenset(of_both))
 
     def _as_served(self, policy: Policy, pod: Witness, alone: _Outcome) -> Iterator[Conflict]:
         """Yield why the API server refuses the policy's pod beside all policies that match it."""
@@ -279,9 +280,6 @@ class Trial:
             if seen and fault in seen.faults:
                 left = fewer
         return [] if self._effort.is_over else left
-
-    def _needs_all(self, group: Sequence[Policy], pod: Witness, fault: str) -> bool:
-        return len(self._least(group, pod, fault)) == len(group)
 
     def _is_so(self, group: Sequence[Policy], pod: Witness) -> bool:
         """Return whether the pod is rejected or has no node beside all that is enforced, too."""
