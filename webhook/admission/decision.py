@@ -1,4 +1,4 @@
-"""The engine's decision about one pod, and the intermediate results from which it is made.
+"""The engine's decision about one pod, and a pod of a run as received.
 
 Those that every admission creates are named tuples: a frozen dataclass takes three times as long.
 """
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from webhook.admission.arrival import Arrival
     from webhook.identity import Identity
-    from webhook.placement.bundle import Bundle
-    from webhook.placement.merge import Merged
     from webhook.placement.patch import Operation
     from webhook.placement.pod import PodPlacement
     from webhook.placement.trace import Entry
@@ -110,46 +108,3 @@ class ReceivedPod(NamedTuple):
         """What splits and fallbacks depend on."""
         identity = self.identity
         return Replica(identity.replica_index, identity.replicas, self.arrival.history)
-
-
-class Part(NamedTuple):
-    """The positions of the policies that match and apply, and what exceptions set aside."""
-
-    positions: tuple[int, ...]
-    aside: SetAside = NOTHING
-
-
-NO_POLICIES = Part(())
-
-
-class Evaluation(NamedTuple):
-    """The result for a pod of a run.
-
-    result:    as in Decision, like reason, audited and aside
-    placement: the resulting placement, without Fairlead's own annotation
-    bundle:    of the enforced policies that apply; None if the pod is left alone
-    merged:    None if the bundle was not applied to the pod
-    """
-
-    result: Result
-    placement: PodPlacement
-    reason: str = ""
-    bundle: Bundle | None = None
-    merged: Merged | None = None
-    audited: Audited | None = None
-    aside: SetAside = NOTHING
-
-    @property
-    def allowed(self) -> bool:
-        """Whether the pod is admitted."""
-        return self.result != "rejected"
-
-    @property
-    def policies(self) -> tuple[str, ...]:
-        """Names of the enforced policies that apply, in their order."""
-        return self.bundle.policies if self.bundle else ()
-
-    @property
-    def trace(self) -> Sequence[Entry]:
-        """For every field: who set it, who lost, and why."""
-        return self.merged.trace if self.merged else ()

@@ -5,12 +5,12 @@ It reads no clock, random number or counter: the same inputs give the same bytes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from webhook import names
 from webhook.admission import stamp
 from webhook.admission.arrival import OF_DAEMON_SET, keeps_placement
-from webhook.admission.decision import NO_POLICIES, Audited, Decision, Evaluation, Part, ReceivedPod
+from webhook.admission.decision import Audited, Decision, ReceivedPod
 from webhook.identity import identify
 from webhook.placement import capacity_request, node_affinity, patch, pod, provenance
 from webhook.placement.kueue import flavor_of
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from webhook.admission.arrival import Arrival, Cluster
     from webhook.admission.decision import Result
     from webhook.identity import Identity
+    from webhook.placement.bundle import Bundle
     from webhook.placement.capacity_request import Request
     from webhook.placement.merge import Merged
     from webhook.placement.nodes import Node
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from webhook.placement.pod import PodPlacement
     from webhook.policy.exceptions import SetAside
     from webhook.policy.policy_set import PolicySet
-    from webhook.policy.subject import Subject
     from webhook.sources.table import SourceTable
 
 # Many policies may reject a pod at once, and each message quotes the pod.
@@ -57,8 +57,7 @@ def decide(arrival: Arrival, policies: PolicySet, cluster: Cluster) -> Decision:
 
 def decide_received(received: ReceivedPod, policies: PolicySet, cluster: Cluster) -> Decision:
     """Return the decision for a pod of a run that is already parsed. Raises as `decide` does."""
-    evaluation = evaluate(received, part_in(received, policies), policies, cluster)
-    return _build_decision(received, evaluation, policies)
+    return _build_decision(received, _evaluate(received, policies, cluster), policies)
 
 
 def receive_pod(arrival: Arrival, sources: SourceTable = SHIPPED) -> ReceivedPod | None:
@@ -76,28 +75,33 @@ def receive_pod(arrival: Arrival, sources: SourceTable = SHIPPED) -> ReceivedPod
     return ReceivedPod(arrival, own, identity, keeps, held)
 
 
-def part_in(received: ReceivedPod, policies: PolicySet) -> Part:
-    """Return the policies that apply; for a pod that keeps its placement, only requirements."""
-    if not received.held:
-        return NO_POLICIES
-    subject = subject_of(received.arrival, received.own, received.identity, policies)
-    part = Part(*select_policies(policies, subject, received.arrival))
-    if not received.keeps:
-        return part
-    return part._replace(
-        positions=tuple([at for at in part.positions if policies.policies[at].requires])
-    )
+class Evaluation(NamedTuple):
+    """The result for a pod of a run.
+
+    result:    as in Decision, like reason, audited and aside
+    placement: the resulting placement, without Fairlead's own annotation
+    bundle:    of the enforced policies that apply; None if the pod is left alone
+    merged:    None if the bundle was not applied to the pod
+    """
+
+    result: Result
+    placement: PodPlacement
+    reason: str = ""
+    bundle: Bundle | None = None
+    merged: Merged | None = None
+    audited: Audited | None = None
+    aside: SetAside = NOTHING
 
 
-def evaluate(
-    received: ReceivedPod, part: Part, policies: PolicySet, cluster: Cluster, *, audit: bool = True
+def _evaluate(
+    received: ReceivedPod, policies: PolicySet, cluster: Cluster, *, audit: bool = True
 ) -> Evaluation:
-    """Evaluate the policies that `part_in` returned for the pod.
+    """Evaluate the policies that apply to the pod.
 
     Without `audit`, the policies under Audit are not evaluated. Raises as `decide` does.
     """
     own, arrival = received.own, received.arrival
-    matched, aside = part
+    matched, aside = select_policies(received, policies)
     if received.keeps and not matched:
         return Evaluation("left-alone", own, received.keeps, aside=aside)
     if excess := pod.excess(own):
@@ -150,8 +154,7 @@ def merged_if_held(received: ReceivedPod, policies: PolicySet, cluster: Cluster)
     """Apply the requirements to a DaemonSet's pod that is left alone; None for other pods."""
     if received.held or received.keeps != OF_DAEMON_SET:
         return None
-    held = received._replace(held=True)
-    return evaluate(held, part_in(held, policies), policies, cluster, audit=False).merged
+    return _evaluate(received._replace(held=True), policies, cluster, audit=False).merged
 
 
 def _node(own: PodPlacement, cluster: Cluster) -> Node | None:
@@ -163,23 +166,23 @@ def _node(own: PodPlacement, cluster: Cluster) -> Node | None:
 def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: PolicySet) -> Decision:
     """Return the evaluation as a patch, with the stamp that explains it."""
     placement, bundle, aside = evaluation.placement, evaluation.bundle, evaluation.aside
+    merged, applied = evaluation.merged, bundle.policies if bundle else ()
     warnings: Sequence[str] = ()
     if bundle is not None:
-        merge_warnings = evaluation.merged.warnings if evaluation.merged else ()
-        warnings = merge_warnings
+        warnings = merged.warnings if merged else ()
         if aside.ended:
             warnings = [*warnings, *_expired_exceptions(aside)]
         if policies.varied and received.identity.replicas is None:
-            warnings = [*warnings, *_uncounted(received, evaluation.policies, policies)]
+            warnings = [*warnings, *_uncounted(received, applied, policies)]
     operations: Sequence[Operation] = ()
-    if evaluation.allowed:
-        if bundle is None:
-            text = stamp.left_alone(policies.hash, evaluation.reason, aside.by_name)
-        else:
+    if evaluation.result != "rejected":
+        content: dict[str, object] = {"leftAlone": evaluation.reason}
+        if bundle is not None:
             credit = provenance.credits_of(bundle.policies, bundle.settings, placement)
-            text = stamp.placed(
-                policies.hash, credit, aside.by_name, _fallbacks(received, evaluation)
-            )
+            content = {"policies": credit}
+            if fallbacks := _fallbacks(received, bundle, placement):
+                content["fallback"] = fallbacks
+        text = stamp.write_stamp(content, policies.hash, aside.by_name)
         annotations = {**placement.annotations, names.PLACEMENT: text}
         if received.arrival.history is None and annotations.pop(names.HISTORY, None) is not None:
             what = "removed; only Fairlead's controller may write it"
@@ -191,22 +194,25 @@ def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: Pol
         reason=evaluation.reason,
         patch=operations,
         warnings=warnings,
-        policies=evaluation.policies,
+        policies=applied,
         identity=received.identity,
         placement=placement,
-        trace=evaluation.trace,
+        trace=merged.trace if merged else (),
         audited=evaluation.audited,
         set_aside=aside,
     )
 
 
-def _fallbacks(received: ReceivedPod, evaluation: Evaluation) -> Mapping[str, str | int | None]:
+def _fallbacks(
+    received: ReceivedPod, bundle: Bundle, placement: PodPlacement
+) -> Mapping[str, str | int | None]:
     """Return the classes that the pod requires until it falls back, each with the seconds that it
-    waits before that, and those that it no longer requires, with the time until when."""
+    waits before that (None if it does not), and those that it no longer requires, with the time
+    until when."""
     found: dict[str, str | int | None] = {}
-    for setting in evaluation.bundle.capacity if evaluation.bundle else ():
+    for setting in bundle.capacity:
         rule, name, history = setting.fallback, setting.capacity.name, received.arrival.history
-        if rule is None or not provenance.holds(setting, evaluation.placement):
+        if rule is None or not provenance.holds(setting, placement):
             continue
         end = history and rule.lasts_until(name, history)
         waits = None if rule.pending is None else round(rule.pending.total_seconds())
@@ -256,17 +262,24 @@ def _audited(
     )
 
 
-def select_policies(
-    policies: PolicySet, subject: Subject, arrival: Arrival
-) -> tuple[tuple[int, ...], SetAside]:
-    """Return the positions of the policies that apply, and what exceptions set aside."""
-    matched = policies.matching(subject)
-    if not policies.exceptions:
-        return matched, NOTHING
-    called = [policies.policies[at].name for at in matched]
-    aside = policies.exceptions.set_aside(called, subject, arrival.now)
-    set_aside = aside.policies
-    return tuple([at for at in matched if policies.policies[at].name not in set_aside]), aside
+def select_policies(received: ReceivedPod, policies: PolicySet) -> tuple[tuple[int, ...], SetAside]:
+    """Return the positions of the policies that apply, and what exceptions set aside.
+
+    For a pod that keeps its placement, these are only policies with requirements.
+    """
+    if not received.held:
+        return (), NOTHING
+    arrival, listed = received.arrival, policies.policies
+    subject = subject_of(arrival, received.own, received.identity, policies)
+    matched, aside = policies.matching(subject), NOTHING
+    if policies.exceptions:
+        called = [listed[at].name for at in matched]
+        aside = policies.exceptions.set_aside(called, subject, arrival.now)
+        set_aside = aside.policies
+        matched = tuple([at for at in matched if listed[at].name not in set_aside])
+    if received.keeps:
+        matched = tuple([at for at in matched if listed[at].requires])
+    return matched, aside
 
 
 def _uncounted(received: ReceivedPod, applied: Sequence[str], policies: PolicySet) -> Iterator[str]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from webhook import names
+from webhook.admission.engine import subject_of
 from webhook.placement import pod as pods
 from webhook.placement.kueue import flavor_of
 from webhook.placement.settings import MemberSetting
-from webhook.policy import subject
 from webhook.policy.conditions import FIELDS, reduce_value
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ class Shapes:
         """
         arrival, own, identity, keeps, _ = received
         space, now, tested = arrival.namespace_labels, arrival.now, self._tested
-        spec = arrival.pod["spec"]
-        asked = subject.subject_of(arrival.namespace, space, own.labels, identity, spec, tested)
+        asked = subject_of(arrival, own, identity, self._policies)
         shape = (
             None if now is None else [each.in_force(now) for each in self._exceptions],
             arrival.namespace,

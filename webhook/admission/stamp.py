@@ -18,37 +18,21 @@ if TYPE_CHECKING:
 HASH_LENGTH = 16
 
 
-def placed(
+def write_stamp(
+    content: Mapping[str, object],
     set_hash: str,
-    fields_by_policy: Mapping[str, Sequence[str]],
     policies_by_exception: Mapping[str, Sequence[str]],
-    fallbacks: Mapping[str, str | int | None],
 ) -> str:
-    """Return the stamp of a pod to which policies apply; an empty object if none does.
+    """Return the stamp of a pod.
 
-    `fallbacks` is by class: the seconds after which the controller gives up waiting, None if it
-    does not; or the time until when the class is not required.
+    `content` has `policies`: the fields that each policy set, an empty object if none applies;
+    `fallback`: by class the seconds after which the controller gives up waiting, None if it does
+    not, or the time until when the class is not required. Or it has `leftAlone`: the reason.
     """
-    content: dict[str, object] = {"policies": fields_by_policy}
-    if fallbacks:
-        content["fallback"] = fallbacks
-    return _compact(content, set_hash, policies_by_exception)
-
-
-def left_alone(
-    set_hash: str, reason: str, policies_by_exception: Mapping[str, Sequence[str]]
-) -> str:
-    """Return the stamp of a pod that keeps its placement."""
-    return _compact({"leftAlone": reason}, set_hash, policies_by_exception)
-
-
-def _compact(
-    content: dict[str, object], set_hash: str, exceptions: Mapping[str, Sequence[str]]
-) -> str:
-    content["set"] = set_hash[:HASH_LENGTH]
-    if exceptions:
-        content["exceptions"] = exceptions
-    return orjson.dumps(content, option=orjson.OPT_SORT_KEYS).decode("utf-8")
+    stamp = {**content, "set": set_hash[:HASH_LENGTH]}
+    if policies_by_exception:
+        stamp["exceptions"] = policies_by_exception
+    return orjson.dumps(stamp, option=orjson.OPT_SORT_KEYS).decode("utf-8")
 
 
 def parse_stamp(text: object) -> Mapping[str, Any] | None:
