@@ -52,7 +52,7 @@ class Condition:
 class Selector:
     """A compiled LabelSelector: all conditions must hold; without conditions, all labels match.
 
-    Made by `selector_of`. `matches(labels)` is a field, and not a method, for speed: it is
+    Made by `compile_selector`. `matches(labels)` is a field, and not a method, for speed: it is
     called for every policy that the index cannot rule out.
     """
 
@@ -95,11 +95,6 @@ def compile_selector(selector: LabelSelector) -> Selector:
             for item in selector.match_expressions or ()
         ),
     )
-    return selector_of(conditions)
-
-
-def selector_of(conditions: tuple[Condition, ...]) -> Selector:
-    """Return the conjunction of selectors."""
     return Selector(conditions, _all_of([condition.matcher() for condition in conditions]))
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from webhook.evaluation.sending import selects
 from webhook.interception import leads_to, read_ca_bundle
-from webhook.policy.selectors import Condition, Selector, selector_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,28 +39,27 @@ def published(configuration: Mapping[str, Any], service: Service) -> tuple[Publi
     Equal bundles are returned once, under the first entry's name.
     """
     found: dict[bytes, Published] = {}
-    for entry in configuration.get("webhooks") or ():
-        if leads_to(entry, service.namespace, service.name):
-            where = f"caBundle of webhook {entry.get('name')}"
-            bundle = read_ca_bundle(entry)
-            found.setdefault(bundle, Published(where, bundle))
+    for entry in _entries_of(configuration, service):
+        where = f"caBundle of webhook {entry.get('name')}"
+        bundle = read_ca_bundle(entry)
+        found.setdefault(bundle, Published(where, bundle))
     return tuple(found.values())
 
 
 @dataclass(frozen=True, slots=True)
 class SentPods:
-    """The webhook entries for our Service that have rules, by namespace and pod selectors.
+    """The webhook entries for our Service that have rules.
 
     Conditions in CEL are not evaluated: such an entry counts as matching.
     """
 
-    entries: tuple[tuple[Selector, Selector], ...]
+    entries: tuple[Mapping[str, Any], ...]
 
     def selects(self, pod: Mapping[str, str], namespace: Mapping[str, str]) -> bool:
         """Return True if the API server sends a pod with these labels, in such a namespace."""
         return any(
-            of_namespace.matches(namespace) and of_pod.matches(pod)
-            for of_namespace, of_pod in self.entries
+            selects(each, "namespaceSelector", namespace) and selects(each, "objectSelector", pod)
+            for each in self.entries
         )
 
 
@@ -69,32 +68,11 @@ def reach(configuration: Mapping[str, Any], service: Service) -> SentPods | None
 
     An entry without rules matches nothing: `fairlead disable` removes the rules temporarily.
     """
-    ours = [
-        entry
-        for entry in configuration.get("webhooks") or ()
-        if leads_to(entry, service.namespace, service.name)
-    ]
-    if not ours:
-        return None
-    return SentPods(
-        tuple(
-            (_selector(entry.get("namespaceSelector")), _selector(entry.get("objectSelector")))
-            for entry in ours
-            if entry.get("rules")
-        )
-    )
+    ours = list(_entries_of(configuration, service))
+    return SentPods(tuple(entry for entry in ours if entry.get("rules"))) if ours else None
 
 
-def _selector(selector: Mapping[str, Any] | None) -> Selector:
-    """Convert a LabelSelector that the API server has validated."""
-    given = selector or {}
-    pairs = (given.get("matchLabels") or {}).items()
-    return selector_of(
-        (
-            *(Condition(key, "In", (value,)) for key, value in pairs),
-            *(
-                Condition(each["key"], each["operator"], tuple(each.get("values") or ()))
-                for each in given.get("matchExpressions") or ()
-            ),
-        )
-    )
+def _entries_of(configuration: Mapping[str, Any], service: Service) -> Iterator[Mapping[str, Any]]:
+    for entry in configuration.get("webhooks") or ():
+        if leads_to(entry, service.namespace, service.name):
+            yield entry

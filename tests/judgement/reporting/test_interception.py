@@ -10,7 +10,6 @@ import pytest
 
 from tests.cli.test_added_source import SOURCE
 from tests.fast_yaml import load_yaml
-from tests.judgement.reporting.objects import seen
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.crd.conditions import ConditionUpdate
@@ -34,7 +33,7 @@ def configured(*sources: str) -> Json:
 
 def told(configuration: Json | None, spec: Json = ACME["spec"]) -> ConditionUpdate:
     """The condition of a source with this spec."""
-    (found,) = interception(seen(names.RUN_SOURCES, "acme", spec).text, configuration)
+    (found,) = interception(spec, "acme", configuration)
     return found
 
 

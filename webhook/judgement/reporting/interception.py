@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
 from webhook import names, suspension
 from webhook.crd.conditions import ConditionUpdate
-from webhook.placement.label_values import holds
+from webhook.evaluation.sending import expressions, selects
 from webhook.sources.marks import Mark
 
 if TYPE_CHECKING:
@@ -36,16 +34,9 @@ def unsent_marks(marks: Iterable[Mark], entries: Sequence[Json]) -> list[Mark]:
 
 
 def _selects(entry: Json, mark: Mark) -> bool:
-    labels = {mark.key: mark.value or _ANY}
-    selector = entry.get("objectSelector") or {}
-    exact = [
-        {"key": key, "operator": "In", "values": [value]}
-        for key, value in (selector.get("matchLabels") or {}).items()
-    ]
-    wanted = [*exact, *(selector.get("matchExpressions") or ())]
     # An entry without a condition on a label is about namespaces.
-    about = any(each["key"] == mark.key for each in wanted)
-    return about and all(holds(each, labels.get(each["key"])) for each in wanted)
+    about = any(each["key"] == mark.key for each in expressions(entry.get("objectSelector") or {}))
+    return about and selects(entry, "objectSelector", {mark.key: mark.value or _ANY})
 
 
 def cure_of(source: str) -> str:
@@ -53,13 +44,12 @@ def cure_of(source: str) -> str:
     return f"fairlead install --source {source}, with the other sources as now"
 
 
-def interception(text: bytes, configuration: Json | None) -> Iterator[ConditionUpdate]:
-    """Yield the condition of a source, given as JSON.
+def interception(spec: Json, source: str, configuration: Json | None) -> Iterator[ConditionUpdate]:
+    """Yield the condition of a source of this name, given by its spec.
 
     `configuration` is the webhook configuration, {} if there is none, None if it is not known.
     """
-    found = orjson.loads(text)
-    given = ((found.get("spec") or {}).get("identity") or {}).get("marks") or ()
+    given = (spec.get("identity") or {}).get("marks") or ()
     marks = [Mark(each["label"], each.get("value")) for each in given if "label" in each]
     if not marks:
         yield ConditionUpdate(INTERCEPTED, "Unknown", "NoMarks", "the source marks no pods")
@@ -67,7 +57,7 @@ def interception(text: bytes, configuration: Json | None) -> Iterator[ConditionU
         what = "the webhook configuration could not be read"
         yield ConditionUpdate(INTERCEPTED, "Unknown", "NotRead", what)
     else:
-        yield _by_marks(marks, configuration, found["metadata"]["name"])
+        yield _by_marks(marks, configuration, source)
 
 
 def _by_marks(marks: Sequence[Mark], configuration: Json, source: str) -> ConditionUpdate:

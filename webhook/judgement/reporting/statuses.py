@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import orjson
 
@@ -17,12 +17,14 @@ from webhook.shortening import first_few, fit
 from webhook.times import to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from webhook.crd.conditions import Condition, Time
     from webhook.judgement.reporting.conditions import Acceptance
     from webhook.judgement.reporting.decision_counts import Ledger
     from webhook.policy.status_model import ObjectStatus, ObservedObject, Served, Version
+
+T = TypeVar("T")
 
 # now:    what is true of the object itself has changed
 # soon:   what all objects have in common has, or a message that counts nodes
@@ -95,7 +97,11 @@ def _status(observed: ObservedObject, known: Knowledge, now: Time) -> ObjectStat
         conditions.append(satisfied[1])
     conditions += _in_force(observed, known.acceptance, now)
     if observed.resource == names.RUN_SOURCES:
-        conditions += _intercepted(observed.text, known.configuration)
+        conditions += _read(
+            lambda spec: [*interception(spec, observed.name, known.configuration)],
+            observed.text,
+            [],
+        )
     conditions += _served(observed, known)
     before = observed.status
     fields: dict[str, object] = {
@@ -137,7 +143,9 @@ def _in_force(
         return
     if acceptance.in_force.get(observed.place) == observed.version:
         # Only for this version; a new leader may not have loaded a set that contains it yet.
-        end = _end(observed.text)
+        end = _read(
+            lambda spec: to_second(datetime.fromisoformat(spec["until"])), observed.text, ""
+        )
         if not end:
             return
         if now < end:
@@ -148,42 +156,24 @@ def _in_force(
             )
 
 
-def _intercepted(text: bytes, configuration: Mapping[str, Any] | None) -> Iterator[ConditionUpdate]:
+def _read(read: Callable[[Any], T], text: bytes, otherwise: T) -> T:
+    """Return what an object, given as JSON, says in its spec.
+
+    Another version or another client may have written it: then the result is `otherwise`, and
+    Accepted reports what is wrong.
+    """
     try:
-        yield from interception(text, configuration)
+        return read(orjson.loads(text)["spec"])
     except (ValueError, TypeError, KeyError, AttributeError):
-        # Another version may have written it; Accepted reports what is wrong.
-        return
-
-
-def _end(text: bytes) -> Time:
-    """Return when an exception ends; "" if that cannot be read."""
-    try:
-        return to_second(datetime.fromisoformat(orjson.loads(text)["spec"]["until"]))
-    except (ValueError, TypeError, KeyError):
-        # Statuses decide what counts as accepted, and another client may have written them.
-        return ""
+        return otherwise
 
 
 def summary(resource: str, text: bytes) -> str:
     """Return what a line has room for of the lists in a spec; `text` is the object as JSON.
 
-    For a class, the labels that identify its nodes: lifecycle=spot. Empty if there is nothing,
-    or if the spec cannot be read: another version may have written it.
+    For a class, the labels that identify its nodes: lifecycle=spot. Empty if there is nothing.
     """
-    try:
-        spec = orjson.loads(text)["spec"]
-        if resource == names.PLACEMENT_POLICIES:
-            shown = ", ".join((spec.get("rollout") or {}).get("namespaces") or ())
-        elif resource == names.PLACEMENT_EXCEPTIONS:
-            shown = ", ".join(spec["policies"])
-        elif resource == names.RUN_SOURCES:
-            shown = _source(spec)
-        else:
-            shown = " or ".join(map(_shape, spec.get("nodes") or ()))
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return ""
-    return fit(shown, _LONGEST_SUMMARY)
+    return fit(_read(_SUMMARIES[resource], text, ""), _LONGEST_SUMMARY)
 
 
 def _shape(shape: Mapping[str, Any]) -> str:
@@ -204,6 +194,16 @@ def _source(spec: Mapping[str, Any]) -> str:
         f"{each['label']}={each['value']}" if "value" in each else each["label"] for each in marks
     ]
     return ", ".join(labels or [each["kind"] for each in spec.get("kinds") or ()])
+
+
+_SUMMARIES: Final[Mapping[str, Callable[[Any], str]]] = {
+    names.PLACEMENT_POLICIES: lambda spec: ", ".join(
+        (spec.get("rollout") or {}).get("namespaces") or ()
+    ),
+    names.CAPACITY_CLASSES: lambda spec: " or ".join(map(_shape, spec.get("nodes") or ())),
+    names.PLACEMENT_EXCEPTIONS: lambda spec: ", ".join(spec["policies"]),
+    names.RUN_SOURCES: _source,
+}
 
 
 def _urgency(before: ObjectStatus, after: ObjectStatus) -> Urgency | None:
