@@ -56,7 +56,9 @@ def controllers() -> CollectorRegistry:
     }
     controller = cast("Any", SimpleNamespace(**parts))
     writer = cast("Any", SimpleNamespace(throttled=0))
-    watch_parts(metrics, controller, writer, cast("Any", SimpleNamespace(rate=1.0)))
+    watch_parts(
+        metrics, controller, writer, cast("Any", SimpleNamespace(pace=SimpleNamespace(rate=1.0)))
+    )
     return exposition.registry
 
 

@@ -38,7 +38,11 @@ class Number(click.FloatRange):
 
 
 def setting(*flags: str, **attributes: Any) -> Any:
-    """Return a field of a settings class, with the flags and attributes of its click.option."""
+    """Return a field of a settings class, with the flags and attributes of its click.option.
+
+    A default that says something is in the help.
+    """
+    attributes = {"show_default": bool(attributes.get("default")), **attributes}
     return dataclasses.field(metadata={_OPTION: (flags, attributes)})
 
 

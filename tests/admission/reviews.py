@@ -105,13 +105,18 @@ class Known:
         return self._known.get(name)
 
     async def labels(self, name: str) -> Mapping[str, str]:
-        """They are not to be had."""
-        raise NotSynced(f"namespace {name}: not known")
+        """The labels, if they are known."""
+        known = self._known.get(name)
+        if known is None:
+            raise NotSynced(f"namespace {name}: not known")
+        return known
 
     async def live(self, name: str, *, fresh: bool = False) -> Mapping[str, str]:  # noqa: ARG002
         """The labels as they are by now."""
         found = self._now.get(name)
-        return await self.labels(name) if found is None else found
+        if found is None:
+            raise NotSynced(f"namespace {name}: not known")
+        return found
 
 
 class Asked(Known):

@@ -192,11 +192,6 @@ class DecisionInputs:
             )
         return policies
 
-    async def labels(self, namespace: str) -> Mapping[str, str]:
-        """Return the namespace's labels. Raises NotSynced."""
-        labels = self.namespaces.peek(namespace)
-        return await self.namespaces.labels(namespace) if labels is None else labels
-
     def cluster(self) -> Cluster:
         """Return the cluster's defaults and its nodes. Raises NotSynced."""
         return Cluster(

@@ -205,7 +205,7 @@ class WorkloadHandler:
 
     async def _warn_of_workload(self, body: bytes, about: _About, refers_to: str) -> list[str]:
         async with asyncio.timeout(self._budget):
-            labels = await self._inputs.labels(about.namespace)
+            labels = await self._inputs.namespaces.labels(about.namespace)
             beside: Sequence[JsonObject] = ()
             if refers_to and self._read:
                 try:

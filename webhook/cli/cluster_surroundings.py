@@ -80,7 +80,7 @@ def _unread(what: str) -> str:
 
 
 async def read_classes(client: Client) -> dict[str, dict[str, JsonObject]]:
-    """Objects by kind and name that policies may name (refused_pods.KINDS), if they may be listed.
+    """Objects by kind and name that policies may name (refused_pods.PATHS), if they may be listed.
 
     Raises ClusterError.
     """

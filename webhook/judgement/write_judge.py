@@ -23,6 +23,7 @@ from webhook.policy.findings import FAULTS, Kind, condensed
 from webhook.policy.load import UNKNOWN_CLASS, judge_documents
 from webhook.policy.model import CapacityClass as CapacityClassDocument
 from webhook.policy.refused_pods import missing_classes
+from webhook.policy.status_model import CALLED
 from webhook.shortening import first_few
 
 if TYPE_CHECKING:
@@ -41,13 +42,6 @@ _NAMED: Final = 3
 _MOST: Final = 20
 _MOST_USERS: Final = 5
 _INDEX: Final = re.compile(r"\[\d+\]")
-# The names of kinds in messages, by resource.
-_CALLED: Final = {
-    names.PLACEMENT_POLICIES: "policy",
-    names.CAPACITY_CLASSES: "class",
-    names.PLACEMENT_EXCEPTIONS: "exception",
-    names.RUN_SOURCES: "source",
-}
 
 
 class Write(NamedTuple):
@@ -98,7 +92,7 @@ def called(place: str) -> str:
     "class 'spot'"
     """
     resource, _, name = place.partition("/")
-    return f"{_CALLED.get(resource, resource)} {name!r}"
+    return f"{CALLED.get(resource, resource)} {name!r}"
 
 
 def _with_object(objects: Mapping[str, bytes], place: str, text: bytes | None) -> dict[str, bytes]:

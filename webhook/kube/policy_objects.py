@@ -129,7 +129,7 @@ class PolicyObjects(Generic[T]):
     def trouble(self) -> str:
         """Return why a collection cannot be read, with the cure; "" if all can be read."""
         found = (
-            _absence(resource)
+            _undefined(resource, ", so there are none; to have them")
             if resource in self._absent
             else with_cure(resource, reflector.last_error)
             for resource, reflector in self._reflectors.items()
@@ -200,22 +200,16 @@ def _entry(resource: str) -> Callable[[dict[str, Any]], tuple[str, bytes]]:
     return lambda raw: (f"{resource}/{key_of(raw)}", text_of(resource, raw))
 
 
-def _absence(resource: str) -> str:
+def _undefined(resource: str, cure: str) -> str:
     definition = f"{resource}.{names.GROUP}"
-    return (
-        f"the cluster does not know {definition}, so there are none; to have them: "
-        f"kubectl apply -f manifests/crds/{definition}.yaml"
-    )
+    apply = f"kubectl apply -f manifests/crds/{definition}.yaml"
+    return f"the cluster does not know {definition}{cure}: {apply}"
 
 
 def with_cure(resource: str, error: ClusterError) -> str:
     """Return why a collection cannot be read, and the cure."""
     if error.status == HTTPStatus.NOT_FOUND:
-        definition = f"{resource}.{names.GROUP}"
-        return (
-            f"the cluster does not know {definition}; give it the definition: "
-            f"kubectl apply -f manifests/crds/{definition}.yaml"
-        )
+        return _undefined(resource, "; give it the definition")
     if error.status == HTTPStatus.FORBIDDEN:
         return (
             f"{error}; give this account list and watch of {', '.join(KINDS)} in {names.GROUP}, "

@@ -21,12 +21,8 @@ if TYPE_CHECKING:
 # PriorityClasses of every cluster; other names with this prefix are not allowed.
 SYSTEM_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
 _RESERVED: Final = "system-"
-# By field the kind of object that it names; without that object a pod is rejected.
-KINDS: Final[Mapping[str, str]] = {
-    "priorityClassName": "PriorityClass",
-    "runtimeClassName": "RuntimeClass",
-}
-# By kind, the path of all its objects in the API.
+# By kind of object that a field names, and without which a pod is rejected: the path of all its
+# objects in the API.
 PATHS: Final[Mapping[str, str]] = {
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
@@ -64,8 +60,7 @@ def missing_classes(
     documents: Iterable[Document], there: Mapping[str, Collection[str]]
 ) -> Iterator[Finding]:
     """Yield settings that name missing objects. `there`: the cluster's objects' names, by kind."""
-    for document, field, path, name in _named(documents):
-        kind = KINDS[field]
+    for document, kind, path, name in _named(documents):
         if kind in there and name not in there[kind]:
             about = f"{document.model.name} {path}"
             what = _refusal(kind, name, there[kind])
@@ -102,19 +97,19 @@ def _refusal(kind: str, name: str, there: Collection[str]) -> str:
 def named_classes(documents: Iterable[Document]) -> dict[str, list[str]]:
     """By kind the objects that policies name and that a cluster may not have, in order."""
     found: dict[str, set[str]] = {}
-    for _, field, _, name in _named(documents):
-        found.setdefault(KINDS[field], set()).add(name)
+    for _, kind, _, name in _named(documents):
+        found.setdefault(kind, set()).add(name)
     return {kind: sorted(names) for kind, names in found.items()}
 
 
 def _named(
     documents: Iterable[Document],
 ) -> Iterator[tuple[Document, str, tuple[str, ...], str]]:
-    """Document, field, path and name."""
+    """Document, kind, path and name."""
     for document in documents:
         if not isinstance(document.model, PlacementPolicy):
             continue
         for part, placement in document.model.spec.parts():
-            for field, _, name in classes_of(placement):
-                if not (field == "priorityClassName" and name.startswith(_RESERVED)):
-                    yield document, field, ("spec", part, field), name
+            for field, kind, name in classes_of(placement):
+                if not (kind == "PriorityClass" and name.startswith(_RESERVED)):
+                    yield document, kind, ("spec", part, field), name

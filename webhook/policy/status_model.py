@@ -70,7 +70,13 @@ class SourceStatus(ObjectStatus):
     """The status of a source in the cluster. Only the controller writes it."""
 
 
-# By resource, the model of its status.
+# By resource, the name of its objects in messages, and the model of their status.
+CALLED: Final[Mapping[str, str]] = {
+    names.PLACEMENT_POLICIES: "policy",
+    names.CAPACITY_CLASSES: "class",
+    names.PLACEMENT_EXCEPTIONS: "exception",
+    names.RUN_SOURCES: "source",
+}
 MODELS: Final[Mapping[str, type[ObjectStatus]]] = {
     names.PLACEMENT_POLICIES: PolicyStatus,
     names.CAPACITY_CLASSES: ClassStatus,

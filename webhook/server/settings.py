@@ -69,14 +69,12 @@ class ServeSettings:
     kubeconfig: Path | None = setting(
         "--kubeconfig",
         type=_FILE,
-        metavar="FILE",
         help="The cluster whose namespaces and priority classes are watched. Default: $KUBECONFIG, "
         "else the cluster of this pod.",
     )
     cluster_file: Path | None = setting(
         "--namespaces",
         type=_FILE,
-        metavar="FILE",
         help="Run without a cluster: read Namespace and PriorityClass objects from this YAML file, "
         "once.",
     )
@@ -87,21 +85,17 @@ class ServeSettings:
         "--port",
         type=click.IntRange(0, 65535),
         default=8443,
-        show_default=True,
         help="HTTPS port, for the API server. 0 selects a free port; the log shows it.",
     )
     health_port: int = setting(
         "--health-port",
         type=click.IntRange(0, 65535),
         default=8081,
-        show_default=True,
         help="Plain HTTP port, for /livez, /readyz and /metrics.",
     )
-    cert: Path | None = setting(
-        "--cert", type=_FILE, metavar="FILE", help="Certificate chain as PEM; watched."
-    )
+    cert: Path | None = setting("--cert", type=_FILE, help="Certificate chain as PEM; watched.")
     key: Path | None = setting(
-        "--key", type=_FILE, metavar="FILE", help="The certificate's private key as PEM; watched."
+        "--key", type=_FILE, help="The certificate's private key as PEM; watched."
     )
     tls_secret: tuple[str, str] | None = setting(
         "--tls-secret",
@@ -113,7 +107,6 @@ class ServeSettings:
         "--service",
         type=ObjectName(),
         default=names.WEBHOOK,
-        show_default=True,
         help="The Service by which the API server reaches the webhook. The certificate must be "
         "valid for NAME.NAMESPACE.svc. Default namespace: that of --tls-secret, else that of this "
         "pod.",
@@ -130,7 +123,6 @@ class ServeSettings:
     controller_user: str = setting(
         "--controller-user",
         default=names.CONTROLLER_USER,
-        show_default=True,
         metavar="NAME",
         help="The user of Fairlead's controller. Only its pods may have a history, by which "
         "fallbacks are decided.",
@@ -139,13 +131,11 @@ class ServeSettings:
         "--tls-min-version",
         type=click.Choice(["1.3", "1.2"]),
         default="1.3",
-        show_default=True,
         help="Minimum TLS version.",
     )
     client_ca: Path | None = setting(
         "--client-ca",
         type=_FILE,
-        metavar="FILE",
         help="CA certificates as PEM; watched. Only clients with a certificate signed by one of "
         "them are accepted.",
     )
@@ -172,7 +162,6 @@ class ServeSettings:
     ca_out: Path | None = setting(
         "--ca-out",
         type=_FILE,
-        metavar="FILE",
         help="With --self-signed: write the CA certificate to this file, for the caBundle of a "
         "webhook configuration.",
     )
@@ -180,7 +169,6 @@ class ServeSettings:
         "--grace",
         type=Number(0, 3600),
         default=10.0,
-        show_default=True,
         metavar="SECONDS",
         help="How long to accept requests after SIGTERM. Use more time than the cluster needs to "
         "remove the endpoint (a second or two), because API servers do not retry a refused "
@@ -190,7 +178,6 @@ class ServeSettings:
         "--max-in-flight",
         type=click.IntRange(min=1),
         default=600,
-        show_default=True,
         help="Maximum number of requests in flight. Further requests are told to retry after a "
         "second. The default suits three API servers, each with the default limit of 200 writes "
         "in flight.",
@@ -199,7 +186,6 @@ class ServeSettings:
         "--max-connections",
         type=click.IntRange(min=1),
         default=1000,
-        show_default=True,
         help="Maximum number of connections; must exceed --max-in-flight. At the limit, a new "
         "connection replaces the one that has waited longest in the stage furthest above its "
         "share. Each takes about 60 KB of memory.",
@@ -208,7 +194,6 @@ class ServeSettings:
         "--poll-interval",
         type=Number(0.05, 3600),
         default=2.0,
-        show_default=True,
         metavar="SECONDS",
         help="How often policies and certificates are checked.",
     )
@@ -216,7 +201,6 @@ class ServeSettings:
         "--default-toleration-seconds",
         type=click.IntRange(min=0),
         default=300,
-        show_default=True,
         metavar="SECONDS",
         help="The API server's --default-not-ready-toleration-seconds: tolerations with "
         "this value count as unset.",
@@ -237,6 +221,5 @@ class ServeSettings:
         "--log-level",
         type=click.Choice(["debug", "info", "warning", "error"]),
         default="info",
-        show_default=True,
         help="Minimum level of log messages. With debug, each decision is logged.",
     )

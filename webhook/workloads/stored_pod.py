@@ -79,7 +79,8 @@ def is_bound(pod: JsonObject) -> bool:
     if not pod["spec"].get("nodeName"):
         return False
     managed = pod["metadata"].get("managedFields")
-    return not any(map(_names_node, managed if isinstance(managed, list) else ()))
+    entries = managed if isinstance(managed, list) else ()
+    return not any("f:nodeName" in _spec_of(each) for each in entries)
 
 
 def has_edited_tolerations(pod: JsonObject) -> bool:
@@ -94,9 +95,8 @@ def has_edited_tolerations(pod: JsonObject) -> bool:
         return False
     created = str(metadata.get("creationTimestamp") or "")
     for each in managed:
-        fields = each.get("fieldsV1") if isinstance(each, dict) else None
-        spec = fields.get("f:spec") if isinstance(fields, dict) else None
-        if isinstance(spec, dict) and "f:tolerations" in spec:
+        spec = _spec_of(each)
+        if "f:tolerations" in spec:
             # One client may have done both: the entry then has the later time.
             later = bool(created) and str(each.get("time") or "") > created
             if later or "f:containers" not in spec:
@@ -125,11 +125,11 @@ def normal(value: Any) -> Any:
     }
 
 
-def _names_node(managed: Any) -> bool:
-    """Return True if an entry of managedFields is from a request that set the node."""
+def _spec_of(managed: Any) -> JsonObject:
+    """Return the fields of the spec in an entry of managedFields."""
     fields = managed.get("fieldsV1") if isinstance(managed, dict) else None
     spec = fields.get("f:spec") if isinstance(fields, dict) else None
-    return isinstance(spec, dict) and "f:nodeName" in spec
+    return spec if isinstance(spec, dict) else {}
 
 
 def _unmerged(value: Any) -> Any:

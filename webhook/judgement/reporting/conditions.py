@@ -13,6 +13,7 @@ from webhook.crd.conditions import ConditionUpdate
 from webhook.judgement.together.warnings import of_nodes
 from webhook.policy.feasibility import Concern, feasibility
 from webhook.policy.findings import Kind
+from webhook.policy.status_model import CALLED
 from webhook.shortening import cut, first_few
 
 if TYPE_CHECKING:
@@ -31,12 +32,6 @@ ACCEPTED: Final = "Accepted"
 _MOST_FINDINGS: Final = 5
 _MOST_NAMED: Final = 3
 _MOST_CHARACTERS: Final = 2000
-_REASONS: Final = {
-    names.PLACEMENT_POLICIES: "InvalidPolicy",
-    names.CAPACITY_CLASSES: "InvalidClass",
-    names.PLACEMENT_EXCEPTIONS: "InvalidException",
-    names.RUN_SOURCES: "InvalidSource",
-}
 SATISFIABLE: Final = "Satisfiable"
 _MOST_CONCERNS: Final = 5
 _NONE_YET: Final = "there is no node now; a class creates them on demand"
@@ -131,7 +126,7 @@ def _while_refused(
 def _reason(observed: ObservedObject, errors: Sequence[Finding]) -> str:
     if all(each.path.endswith("].class") for each in errors):
         return "UnknownClass"
-    return _REASONS[observed.resource]
+    return f"Invalid{CALLED[observed.resource].title()}"
 
 
 def _by_place(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
