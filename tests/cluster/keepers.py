@@ -29,7 +29,7 @@ from webhook.controller.certificates.certificate_objects import (
 from webhook.controller.certificates.keeper import Keeper, Writes
 from webhook.controller.certificates.observe import Address, Observer
 from webhook.kube.client import Client, connect
-from webhook.kube.named_object import data_of
+from webhook.kube.watched_objects import data_of
 from webhook.sandbox.control_plane import ControlPlane
 
 ENTRIES = ("one.fairlead.dev", "two.fairlead.dev")

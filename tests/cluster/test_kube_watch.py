@@ -14,11 +14,11 @@ from tests.kube.fake_api import until
 from webhook.errors import NotSynced
 from webhook.kube.cache import Cache
 from webhook.kube.client import Client, connect
-from webhook.kube.cluster_classes import PriorityClasses
 from webhook.kube.config import load
 from webhook.kube.namespaces import PATH, Namespaces, labels_of
 from webhook.kube.reflector import Reflector
 from webhook.kube.transport import JSON
+from webhook.kube.watched_objects import PriorityClasses
 from webhook.policy.refused_pods import PATHS
 from webhook.sandbox.control_plane import ControlPlane, Settings
 

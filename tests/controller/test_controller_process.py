@@ -16,7 +16,7 @@ from webhook.cli.controller import command
 from webhook.controller.certificates.certificate_objects import mutating, validating
 from webhook.controller.controller_process import certificate_condition, make_keeper
 from webhook.controller.settings import ControllerSettings
-from webhook.kube.named_object import data_of
+from webhook.kube.watched_objects import data_of
 from webhook.kube.writer import Writer
 
 SECRET = "/api/v1/namespaces/mine/secrets/fairlead-webhook-tls"

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from tests.kube.fake_api import Answer, FakeApi, Request, client_of, fake_api
-from webhook.kube.node_view import PATH, NodeView
+from webhook.kube.watched_objects import PATH, NodeView
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

@@ -7,7 +7,7 @@ import base64
 from typing import TYPE_CHECKING, Any
 
 from tests.kube.fake_api import Answer, Request, client_of, fake_api, until
-from webhook.kube.named_object import NamedObject, data_of, secrets
+from webhook.kube.watched_objects import NamedObject, data_of, secrets
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from webhook.kube.node_view import NodeView
+    from webhook.kube.watched_objects import NodeView
 
 
 def names(view: NodeView) -> list[str]:

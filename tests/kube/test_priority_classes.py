@@ -9,7 +9,7 @@ import pytest
 
 from tests.kube.fake_api import Answer, Request, client_of, fake_api
 from webhook.errors import NotSynced
-from webhook.kube.cluster_classes import PriorityClasses, value_of_default
+from webhook.kube.watched_objects import PriorityClasses, value_of_default
 
 if TYPE_CHECKING:
     from pathlib import Path

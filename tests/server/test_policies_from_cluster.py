@@ -12,7 +12,8 @@ from tests.eventually import eventually_async
 from tests.kube.fake_api import until
 from tests.wording import Wording
 from webhook.errors import ClusterError, FairleadError
-from webhook.server.policies_from_cluster import (
+from webhook.server.reload import Reloader, ReloadState
+from webhook.server.serving_policies import (
     BACK,
     LONGEST,
     QUIET,
@@ -20,7 +21,6 @@ from webhook.server.policies_from_cluster import (
     PoliciesFromCluster,
     Snapshot,
 )
-from webhook.server.reload import Reloader, ReloadState
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.errors import ClusterError, NotLeading
-from webhook.kube.named_object import CONFIGURATIONS
+from webhook.kube.watched_objects import CONFIGURATIONS
 from webhook.suspension import FIELD_MANAGER, Suspension, parse_suspension, resume
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.admission.prospects import Prospects
-from webhook.kube.cluster_classes import PriorityClasses
 from webhook.kube.namespaces import Namespaces
-from webhook.kube.node_view import NodeView
+from webhook.kube.watched_objects import NodeView, PriorityClasses
 from webhook.server.readiness import Condition
 
 if TYPE_CHECKING:

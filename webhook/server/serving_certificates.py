@@ -17,7 +17,7 @@ from certs.kept import BUNDLE, CERTIFICATE, PRIVATE_KEY, Serving
 from certs.life import AUTHORITY_LIFETIME
 from certs.pair import Pair
 from webhook.errors import ServingError
-from webhook.kube.named_object import CONFIGURATIONS, NamedObject, data_of, secrets
+from webhook.kube.watched_objects import CONFIGURATIONS, NamedObject, data_of, secrets
 from webhook.server.certificate_sources import (
     AuthoritiesFile,
     CertificateFiles,

@@ -12,8 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.sources import SHIPPED
-from webhook.workloads.build_template import built_template
-from webhook.workloads.object_view import ObjectView
+from webhook.workloads.build_template import ObjectView, built_template
 from webhook.workloads.template import PodTemplate, ReplicaAdditions, at
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from webhook.controller.certificates.certificate_objects import (
     replaced_secret,
     validating,
 )
-from webhook.kube.named_object import data_of
+from webhook.kube.watched_objects import data_of
 
 OLD = b64encode(b"old").decode()
 NEW = b64encode(b"new").decode()

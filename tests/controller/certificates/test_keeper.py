@@ -39,7 +39,7 @@ from webhook.controller.certificates.certificate_objects import is_renewal_reque
 from webhook.controller.certificates.keeper import LONGEST_REST, carry_out, describe_error, kind_of
 from webhook.controller.certificates.observe import ObservedCertificates
 from webhook.errors import ClusterError
-from webhook.kube.named_object import data_of
+from webhook.kube.watched_objects import data_of
 
 SIGNING = new_authority("one", START)
 STEADY = Authority(SIGNING)

@@ -14,7 +14,7 @@ from tests.judgement.together.test_witness import arrival, excluded
 from tests.laws.world import CLUSTER, policy_set
 from tests.wording import Wording, mentions
 from webhook.admission.engine import decide
-from webhook.judgement.together.conflict import Conflict
+from webhook.judgement.together.alone import Conflict
 from webhook.judgement.together.policy_view import Effort
 from webhook.judgement.together.trial import Trial
 from webhook.judgement.together.warnings import Prepared, of_policy

@@ -23,7 +23,7 @@ from webhook.controller.certificates.certificate_objects import (
 )
 from webhook.errors import PassOver
 from webhook.installation.apply import get_object
-from webhook.kube.named_object import data_of
+from webhook.kube.watched_objects import data_of
 from webhook.times import elapsed, format_span, to_second
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from certs import kept
 from webhook import names
 from webhook.interception import leads_to, read_ca_bundle
-from webhook.kube import named_object
+from webhook.kube import watched_objects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,7 +91,7 @@ class Installation:
     @property
     def secrets(self) -> str:
         """The path of the namespace's Secrets."""
-        return named_object.secrets(self.namespace)
+        return watched_objects.secrets(self.namespace)
 
     def secret(self, name: str) -> str:
         """Return the path of one Secret."""

@@ -18,7 +18,7 @@ from webhook.controller.certificates.certificate_objects import (
     is_renewal_requested,
 )
 from webhook.errors import ClusterError
-from webhook.kube.named_object import NamedObject, data_of
+from webhook.kube.watched_objects import NamedObject, data_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

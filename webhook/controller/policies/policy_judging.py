@@ -39,7 +39,7 @@ UNKNOWN: Final = 2.0
 
 
 class Nodes(Protocol):
-    """The required methods of kube.node_view.NodeView."""
+    """The required methods of kube.watched_objects.NodeView."""
 
     def nodes(self) -> Sequence[Node] | None:
         """Return all nodes; None before they are known. The same object until a change."""
@@ -52,7 +52,7 @@ class Nodes(Protocol):
 
 
 class Classes(Protocol):
-    """The required methods of kube.cluster_classes.ClusterClasses."""
+    """The required methods of kube.watched_objects.ClusterClasses."""
 
     def by_kind(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the objects by kind and name, as far as they are known."""

@@ -26,7 +26,7 @@ from webhook.controller.policies.status_writer import Writes as StatusWrites
 from webhook.errors import ClusterError, NotLeading
 from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.world import World
-from webhook.kube.cluster_classes import value_of_default
+from webhook.kube.watched_objects import value_of_default
 from webhook.placement import nodes as placement_nodes
 from webhook.placement.node_groups import NodeGroups
 from webhook.policy.refused_pods import PATHS

@@ -19,8 +19,7 @@ from webhook.controller.policies.status_writer import INTERVAL, StatusWriter, St
 from webhook.errors import ClusterError
 from webhook.judgement.reporting.decision_counts import Ledger, counted, met
 from webhook.judgement.reporting.statuses import Due, Knowledge, due
-from webhook.kube.cluster_classes import ClusterClasses
-from webhook.kube.node_view import NodeView
+from webhook.kube.watched_objects import ClusterClasses, NodeView
 from webhook.policy.status_model import Served
 from webhook.times import to_second
 

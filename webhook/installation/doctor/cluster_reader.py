@@ -34,10 +34,10 @@ from webhook.installation.policy_files import has_argument
 from webhook.installation.policy_objects import is_read
 from webhook.installation.probe import probe, probe_policy
 from webhook.installation.webhook_configuration import holder
-from webhook.kube.named_object import data_of
 from webhook.kube.namespaces import read_namespace
-from webhook.kube.node_view import PATH as NODES_PATH
 from webhook.kube.policy_objects import read_objects
+from webhook.kube.watched_objects import PATH as NODES_PATH
+from webhook.kube.watched_objects import data_of
 from webhook.kube.webhook_replicas import CONTROLLER, WEBHOOK, NoReplica, read_by_replica
 from webhook.metric_names import CACHE_AGE
 from webhook.placement.nodes import parse_node as read_node

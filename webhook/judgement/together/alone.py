@@ -1,7 +1,8 @@
-"""Findings about one policy by itself, and when a finding comes true."""
+"""Findings about one policy by itself, and about what policies do to one pod together."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from webhook.judgement.together.policy_view import limits
@@ -14,9 +15,10 @@ from webhook.policy.refused_pods import refused_settings
 from webhook.shortening import first_few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.judgement.together.policy_view import LocatedSetting, Policy
+    from webhook.judgement.together.witness import Witness
     from webhook.placement.bundle import Bundle
     from webhook.placement.settings import PlacementSetting
     from webhook.policy.findings import Finding, Path, Severity
@@ -107,3 +109,90 @@ def once_enforced(policies: Iterable[Policy]) -> str:
 
 def _audited(policies: Iterable[Policy]) -> list[Policy]:
     return [each for each in dict.fromkeys(policies) if each.model.spec.enforcement == "Audit"]
+
+
+# {others}: "policy 'a'" or "policies 'a', 'b'", which {require}; {met}: "both match"; {once}:
+# from when on it is so, if not now.
+_TEXTS: Final[Mapping[Kind, str]] = {
+    Kind.SOME_PODS_REJECTED: "contradicts what {others} {require}: a pod that {met} is "
+    "rejected{once}, such as one {pod}",
+    Kind.DROPPED_BESIDE: "is dropped from pods that {others} {match} too{once}, such as one {pod}: "
+    "no node meets both",
+    Kind.EQUAL_PRIORITY: "{others} {override} it too, with equal priority: the order of names "
+    "decides{once}, as for a pod {pod}",
+    Kind.REFUSED_PODS: "the API server refuses a pod that {met}{once}, such as one {pod}: {why}",
+    Kind.NO_NODE: "leaves none of the {why} nodes together with {others}: {pending}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """What policies do together, and none of them without the others.
+
+    policy:  the one that is to be changed; `path`: where it says so
+    certain: the policy all of whose pods it concerns; None if not known
+    """
+
+    policy: Policy
+    path: Path
+    kind: Kind
+    others: tuple[Policy, ...]
+    pod: Witness
+    why: str = ""
+    certain: Policy | None = None
+
+    @property
+    def alike(self) -> tuple[object, ...]:
+        """What conflicts have in common that are one finding."""
+        future = bool(once_enforced((self.policy, *self.others)))
+        several = len(self.others) > 1 and self.others
+        return self.policy.name, self.path, self.kind, self.why, future, several, self.certain
+
+
+def finding(alike: Sequence[Conflict]) -> Finding:
+    """Return the finding about conflicts that are alike, with the pod of the first."""
+    first = alike[0]
+    policy, kind = first.policy, first.kind
+    others = list(dict.fromkeys(other for each in alike for other in each.others))
+    once = once_enforced([policy, *others])
+    text = _TEXTS[kind].format(
+        others=_listed(others, together=len(first.others) > 1, each=kind is Kind.NO_NODE),
+        require="requires" if len(others) == 1 else "require",
+        match="matches" if len(others) == 1 else "match",
+        override="overrides" if len(others) == 1 else "override",
+        met=_met(first),
+        pod=first.pod,
+        why=first.why,
+        pending=_pending(first, once),
+        once=once,
+    )
+    certain = first.certain is not None
+    return policy.document.finding(
+        first.path,
+        text,
+        "error" if certain and policy.enforced else "warning",
+        about=kind if kind is not Kind.REFUSED_PODS else f"{policy.name} {first.why}",
+        kind=kind,
+    )
+
+
+def _listed(others: Sequence[Policy], *, together: bool, each: bool) -> str:
+    """Return the policies; `each`: each of several by itself, unless all are meant `together`."""
+    names = first_few([repr(other.name) for other in others], _NAMED)
+    if len(others) == 1:
+        return f"policy {names}"
+    if each:
+        return f"policies {names}" if together else f"any of policies {names}"
+    return f"policies {names}{' together' if together else ''}"
+
+
+def _pending(conflict: Conflict, once: str) -> str:
+    if conflict.certain:
+        of = conflict.certain
+        which = "it" if of is conflict.policy else f"policy {of.name!r}"
+        return f"every pod that {which} matches stays Pending{once}"
+    return f"a pod that {_met(conflict)} stays Pending{once}, such as one {conflict.pod}"
+
+
+def _met(conflict: Conflict) -> str:
+    return ("it matches", "both match", "all of them match")[min(len(conflict.others), 2)]

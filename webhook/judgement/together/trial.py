@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from webhook.admission.arrival import Cluster
 from webhook.evaluation.plugins import PluginInputs
 from webhook.evaluation.world import World
-from webhook.judgement.together.conflict import Conflict, finding
+from webhook.judgement.together.alone import Conflict, finding
 from webhook.judgement.together.policy_view import unfinished
 from webhook.judgement.together.witness import find
 from webhook.placement.fallback import fallen

@@ -1,0 +1,218 @@
+"""Watched collections: one object by its name, classes that policies name, and nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import time
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from webhook.errors import NotSynced
+from webhook.kube.cache import Cache, Change
+from webhook.kube.reflector import Reflector
+from webhook.kube.sharing import Sharing
+from webhook.placement import nodes
+from webhook.placement.nodes import InvalidNode, Node
+from webhook.policy.refused_pods import PATHS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from webhook.kube.client import Client
+    from webhook.placement.shapes import JsonObject
+
+T = TypeVar("T")
+
+_logger = logging.getLogger(__name__)
+
+CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+
+
+def secrets(namespace: str) -> str:
+    """Return the path of a namespace's Secrets."""
+    return f"/api/v1/namespaces/{namespace}/secrets"
+
+
+def data_of(secret: Mapping[str, Any] | None) -> dict[str, bytes]:
+    """Return a Secret's decoded data; empty without a Secret.
+
+    Invalid base64, which the API server rejects, is empty.
+    """
+    data = (secret or {}).get("data") or {}
+    return {key: _decoded(value) for key, value in data.items()}
+
+
+class NamedObject(Reflector[T]):
+    """The object `name` of the collection at `path`, or its absence.
+
+    `keep` converts it to the cached value. The object is listed and watched with
+    `fieldSelector=metadata.name=<name>`, which a role with `resourceNames` permits (Kubernetes'
+    documentation of RBAC, "Referring to resources").
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        path: str,
+        name: str,
+        keep: Callable[[dict[str, Any]], T],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        query = {"fieldSelector": f"metadata.name={name}"}
+        super().__init__(client, path, Cache(keep, clock=clock), query=query, clock=clock)
+
+    @property
+    def value(self) -> T | None:
+        """The cached value; None if the object does not exist or is not known yet."""
+        return next(iter(self.cache.items().values()), None)
+
+    def subscribe(self, listener: Callable[[T | None], None]) -> None:
+        """Call `listener` with each new value; None: it was deleted."""
+        self.cache.subscribe(lambda change: listener(change.after))
+
+
+def _decoded(value: object) -> bytes:
+    try:
+        return base64.b64decode(str(value))
+    except ValueError:
+        return b""
+
+
+_RUNTIME: Final = "RuntimeClass"
+# What the API server merges into pods.
+_MERGED: Final = ("overhead", "scheduling")
+
+
+def _keep(raw: Mapping[str, Any]) -> JsonObject:
+    return {key: raw[key] for key in _MERGED if key in raw}
+
+
+class ClusterClasses:
+    """A cluster's PriorityClasses and RuntimeClasses. `run()` keeps them current."""
+
+    def __init__(self, client: Client) -> None:
+        self._reflectors: Mapping[str, Reflector[JsonObject]] = {
+            kind: Reflector(client, path, Cache(_keep), metadata_only=kind != _RUNTIME)
+            for kind, path in PATHS.items()
+        }
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        await asyncio.gather(*(each.run() for each in self._reflectors.values()))
+
+    def by_kind(self) -> Mapping[str, Mapping[str, JsonObject]]:
+        """Return by kind and name what is kept of each: of a RuntimeClass its overhead and
+        scheduling, of a PriorityClass nothing.
+
+        A kind that cannot be watched now is left out.
+        """
+        return {
+            kind: each.cache.items()
+            for kind, each in self._reflectors.items()
+            if each.cache.synced and not each.last_error
+        }
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Call `listener` after each change."""
+        for each in self._reflectors.values():
+            each.cache.subscribe(lambda _change: listener())
+
+
+def value_of_default(priority_class: Mapping[str, Any]) -> int | None:
+    """Return a PriorityClass's value if it is a global default; else None, so not cached."""
+    if not priority_class.get("globalDefault"):
+        return None
+    value: int = priority_class.get("value", 0)
+    return value
+
+
+class PriorityClasses(Reflector[int]):
+    """The default PriorityClass. `run()` keeps it current and must run all the time."""
+
+    def __init__(self, client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._default: str | None = None
+        cache = Cache(value_of_default, clock=clock)
+        cache.subscribe(self._choose)
+        super().__init__(client, PATHS["PriorityClass"], cache, clock=clock)
+
+    @property
+    def default(self) -> str | None:
+        """The name of the cluster's default PriorityClass; None if it has none.
+
+        A race can create several defaults; the Priority plugin uses the one with the lowest value.
+        Raises NotSynced before the first list.
+        """
+        if not self.cache.synced:
+            raise NotSynced("the cluster's default PriorityClass is not known yet")
+        return self._default
+
+    def _choose(self, _: Change[int]) -> None:
+        found = self.cache.items()
+        self._default = min(found, key=lambda name: (found[name], name), default=None)
+
+
+PATH: Final = "/api/v1/nodes"
+# The size of a list page. A node has about 20 KB of JSON, most of it its list of images. A page of
+# 500 would take more memory than the cache of 5,000 nodes.
+_PAGE: Final = 50
+_MOST_TOLD: Final = 3
+
+
+class NodeView(Reflector[Node]):
+    """The nodes' labels, taints, cordons and allocatable resources. `run()` keeps them current.
+
+    `version` rises with each change of a cached field; heartbeats do not count. Callers must not
+    keep a node for long, because outdated nodes do not share memory.
+    """
+
+    def __init__(self, client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._sharing = Sharing()
+        self.version = 0
+        self._tuple: tuple[Node, ...] | None = None
+        self._unreadable: dict[str, str] = {}
+        cache = Cache(self._keep, clock=clock)
+        cache.subscribe(self._changed)
+        super().__init__(client, PATH, cache, page_size=_PAGE, clock=clock)
+
+    def nodes(self) -> Sequence[Node] | None:
+        """Return all nodes, by name; None before the first list. The same object until a change.
+
+        Nodes that cannot be parsed are left out.
+        """
+        if not self.cache.synced:
+            return None
+        if self._tuple is None:
+            known = self.cache.items()
+            self._tuple = tuple(known[name] for name in sorted(known))
+        return self._tuple
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Call `listener` after each change of a node, also for each node of the first list."""
+        self.cache.subscribe(lambda _change: listener())
+
+    def trouble(self) -> str:
+        """Return why the view may differ from the cluster; "" if it does not."""
+        found = [str(self.last_error)] if self.last_error else []
+        found += [f"node {name} is left out: {why}" for name, why in self._unreadable.items()]
+        return "; ".join(found[:_MOST_TOLD])
+
+    def _keep(self, raw: dict[str, Any]) -> Node | None:
+        name = str((raw.get("metadata") or {}).get("name"))
+        try:
+            node = self._sharing.shared(nodes.parse_node(raw))
+        except InvalidNode as error:
+            # One invalid node must not hide all others.
+            if self._unreadable.get(name) != str(error):
+                if len(self._unreadable) >= _MOST_TOLD:
+                    self._unreadable.clear()
+                _logger.warning("node left out", extra={"node": name, "reason": str(error)})
+                self._unreadable[name] = str(error)
+            return None
+        self._unreadable.pop(name, None)
+        return node
+
+    def _changed(self, _: Change[Node]) -> None:
+        self.version += 1
+        self._tuple = None
