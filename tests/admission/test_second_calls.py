@@ -13,7 +13,7 @@ from tests.admission.reviews import POOL, SPOT, Known, Webhook, pod, policy_set,
 from webhook import names
 from webhook.admission.decision import Decision
 from webhook.admission.notice import Notice
-from webhook.admission.second_calls import SECONDS, Answers, FirstCall
+from webhook.admission.stamp import SECONDS, Answers, FirstCall
 
 Json = dict[str, Any]
 KEY = b"key"

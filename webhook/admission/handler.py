@@ -14,8 +14,7 @@ from webhook.admission.decision import Decision
 from webhook.admission.engine import decide_received, receive_pod
 from webhook.admission.notice import of_no_node, of_rejection
 from webhook.admission.review import Unreadable
-from webhook.admission.second_calls import Answers, FirstCall, key_of, stamp_of
-from webhook.admission.stamp import HASH_LENGTH
+from webhook.admission.stamp import HASH_LENGTH, Answers, FirstCall, key_of, stamp_of
 from webhook.errors import InvalidPod, InvalidReview, NotSynced
 from webhook.shortening import cut
 

@@ -80,15 +80,12 @@ def of_rejection(
     pod: JsonObject, namespace: str, decision: Decision, sources: SourceTable = SHIPPED
 ) -> Notice | None:
     """Return the notice of a rejection: its policies and the cure; None without an owner."""
-    named = _named_by_label(pod, sources)
-    owner = None if decision.allowed else owner_of(pod) or named
-    if owner is None:
+    if decision.allowed:
         return None
     or_else = ""
     if by := decision.rejected_by:
         or_else = f"or ask your admin to change {_policies(by)} or for a PlacementException"
-    what = _quoted(decision.reason)
-    return Notice(namespace, owner, REJECTED, what, _template(pod, owner), or_else, named)
+    return _notice(pod, namespace, sources, REJECTED, decision.reason, or_else)
 
 
 def of_no_node(
@@ -99,16 +96,22 @@ def of_no_node(
     sources: SourceTable = SHIPPED,
 ) -> Notice | None:
     """Return the notice that no node admits the pod, with the condition that excludes most."""
-    named = _named_by_label(pod, sources)
-    owner = owner_of(pod) or named
-    if owner is None:
-        return None
     or_else = "or ask your admin for such nodes"
     by = [name for name in decision.policies if f"(policy {name})" in why]
     if by:
         or_else += f" or to change {_policies(by)}"
-    template = _template(pod, owner)
-    return Notice(namespace, owner, NO_NODE, _quoted(why), template, or_else, named)
+    return _notice(pod, namespace, sources, NO_NODE, why, or_else)
+
+
+def _notice(
+    pod: JsonObject, namespace: str, sources: SourceTable, reason: str, what: str, or_else: str
+) -> Notice | None:
+    named = _named_by_label(pod, sources)
+    owner = owner_of(pod) or named
+    if owner is None:
+        return None
+    quoted = fit(what.removeprefix(SIGNATURE), _QUOTED)
+    return Notice(namespace, owner, reason, quoted, _template(pod, owner), or_else, named)
 
 
 def _named_by_label(pod: JsonObject, sources: SourceTable) -> Owner | None:
@@ -131,8 +134,3 @@ def _template(pod: JsonObject, owner: Owner) -> tuple[str, str]:
     if kind == "ReplicaSet" and digest and name.endswith(f"-{digest}"):
         kind, name = "Deployment", name.removesuffix(f"-{digest}")
     return kind, name
-
-
-def _quoted(text: str) -> str:
-    reason = text.removeprefix(SIGNATURE)
-    return fit(reason, _QUOTED)

@@ -132,7 +132,6 @@ class PolicyHandler:
         observer: Observer,
         nodes: Callable[[], Sequence[Node] | None] = lambda: None,
         classes: Callable[[], Mapping[str, Mapping[str, JsonObject]]] = dict,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
         patience: float = PATIENCE,
         read_pause: float = READ_PAUSE,
     ) -> None:
@@ -143,7 +142,6 @@ class PolicyHandler:
         self._observer = observer
         self._nodes = nodes
         self._classes = classes
-        self._now = now
         self._patience = patience
         # The judge keeps a cache and is not thread-safe.
         self._turns = Window(1)
@@ -227,7 +225,7 @@ class PolicyHandler:
     async def _judge_against(
         self, objects: Mapping[str, bytes], write: Write, user: str
     ) -> Judgement:
-        nodes, classes, now = self._nodes(), self._classes(), self._now()
+        nodes, classes, now = self._nodes(), self._classes(), datetime.now(UTC)
         async with self._turns.turn(user):
             # A thousand policies take a while; the event loop decides on pods meanwhile.
             return await asyncio.to_thread(

@@ -45,7 +45,6 @@ def connect(
     *,
     context: str = "",
     environ: Mapping[str, str] = os.environ,
-    timeout: float = 30.0,
     on_answer: Callable[[str, int | None], None] | None = None,
 ) -> Client:
     """Return a client for `kubeconfig`, else $KUBECONFIG, else the cluster of this pod.
@@ -54,7 +53,7 @@ def connect(
     client`: nothing is read or opened before that.
     """
     credentials = partial(load, kubeconfig, context=context, environ=environ)
-    return Client(credentials, timeout=timeout, on_answer=on_answer)
+    return Client(credentials, on_answer=on_answer)
 
 
 class Client:

@@ -98,9 +98,8 @@ class Finding:
 
     def __str__(self) -> str:
         mark = "warning: " if self.severity == "warning" else ""
-        path = f"{self.path}: " if self.path else ""
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
-        return f"{place}: {mark}{path}{self.message}"
+        return f"{place}: {mark}{self.text}"
 
 
 class Caution(NamedTuple):

@@ -54,7 +54,6 @@ class SelfHandshake:
         hindered: Callable[[], str] = str,
         interval: float = INTERVAL,
         patience: float = PATIENCE,
-        busy_patience: float = BUSY_PATIENCE,
         clock: Callable[[], float] = time.monotonic,
         on_result: Callable[[bool], None] = lambda _verified: None,
     ) -> None:
@@ -63,7 +62,6 @@ class SelfHandshake:
         self._trusted = trusted
         self._interval = interval
         self._patience = patience
-        self._busy_patience = busy_patience
         self._clock = clock
         self._on_result = on_result
         self._due = due
@@ -100,7 +98,7 @@ class SelfHandshake:
         try:
             found = [problem for each in trusted if (problem := await self._problem(each))]
         except _BUSY as error:
-            if self._verified is not None and self._clock() - self._verified <= self._busy_patience:
+            if self._verified is not None and self._clock() - self._verified <= BUSY_PATIENCE:
                 _logger.warning("no time for a handshake with itself", extra={"error": str(error)})
                 return
             found = [f"no handshake at {self._where}: {error!r}"]

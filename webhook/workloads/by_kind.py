@@ -270,43 +270,34 @@ def _holds(
 
 @dataclass(slots=True)
 class _Added:
-    """Additions to replicas, all or those at some indexes: values, and formats by BY_INDEX."""
+    """Additions to replicas, all or those at some indexes: pieces of texts, as ObjectView fills."""
 
     indexes: Sequence[Any] | None
-    labels: dict[str, Any] = dataclass_field(default_factory=dict)
-    annotations: dict[str, Any] = dataclass_field(default_factory=dict)
-    label_formats: dict[str, str] = dataclass_field(default_factory=dict)
-    annotation_formats: dict[str, str] = dataclass_field(default_factory=dict)
+    labels: dict[str, Sequence[Any]] = dataclass_field(default_factory=dict)
+    annotations: dict[str, Sequence[Any]] = dataclass_field(default_factory=dict)
 
     def add(self, view: ObjectView, addition: Addition, facts: Mapping[str, Any]) -> None:
         """Merge an addition, which replaces existing values."""
         facts = {**facts, "name": view.name}
-        for texts, values, formats in (
-            (addition.labels, self.labels, self.label_formats),
-            (addition.annotations, self.annotations, self.annotation_formats),
-        ):
-            for key, text in texts.items():
-                pieces = view.fill(text, facts)
-                if len(pieces) == 1:
-                    values[key] = pieces[0]
-                    formats.pop(key, None)
-                else:
-                    formats[key] = _format(pieces)
+        self.labels |= {key: view.fill(text, facts) for key, text in addition.labels.items()}
+        self.annotations |= {
+            key: view.fill(text, facts) for key, text in addition.annotations.items()
+        }
         copied = view.value(addition.labels_from) if addition.labels_from else None
-        self.labels |= copied if isinstance(copied, dict) else {}
+        self.labels |= {key: [copied[key]] for key in copied} if isinstance(copied, dict) else {}
 
     @property
     def varies(self) -> bool:
         """True if the additions may differ between replicas."""
-        return bool(self.indexes is not None or self.label_formats or self.annotation_formats)
+        texts = (*self.labels.values(), *self.annotations.values())
+        return self.indexes is not None or any(len(pieces) > 1 for pieces in texts)
 
 
-def _format(pieces: Sequence[str]) -> str:
-    """Return a text in pieces as a template for str.format_map."""
-    return "".join(
-        f"{{{piece}}}" if position % 2 else piece.replace("{", "{{").replace("}", "}}")
-        for position, piece in enumerate(pieces)
-    )
+def _joined(pieces: Sequence[Any], facts: Mapping[str, int]) -> Any:
+    """Return a text in pieces, of which every second one is a fact of BY_INDEX."""
+    if len(pieces) == 1:
+        return pieces[0]
+    return "".join(str(facts[each]) if at % 2 else each for at, each in enumerate(pieces))
 
 
 def _maker(
@@ -322,12 +313,8 @@ def _maker(
         annotations: dict[str, Any] = {}
         for each in added:
             if each.indexes is None or index in each.indexes:
-                labels |= each.labels
-                annotations |= each.annotations
-                for key, text in each.label_formats.items():
-                    labels[key] = text.format_map(facts)
-                for key, text in each.annotation_formats.items():
-                    annotations[key] = text.format_map(facts)
+                labels |= {key: _joined(text, facts) for key, text in each.labels.items()}
+                annotations |= {key: _joined(text, facts) for key, text in each.annotations.items()}
         return ReplicaAdditions(labels, annotations, owner, bare, volumes(labels))
 
     if any(each.varies for each in added):
