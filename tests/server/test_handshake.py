@@ -18,7 +18,7 @@ from tests.server.serving import HOST, Running, authority, running
 from tests.wording import Wording, mentions
 from webhook.server.handshake import BUSY_PATIENCE, SelfHandshake, reached_by
 from webhook.server.listener import bind
-from webhook.server.tls import load_from_memory
+from webhook.server.tls import load_pair
 from webhook.server.webhook_entries import Published, Service
 
 SERVICE = Service("ns", "webhook")
@@ -168,7 +168,7 @@ def test_a_port_that_has_too_much_to_do_stays_ready_for_a_while() -> None:
     trust = authority()
     names = service_names(SERVICE.name, SERVICE.namespace)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    load_from_memory(context, issue_server(trust, "webhook", names, datetime.now(UTC)))
+    load_pair(context, issue_server(trust, "webhook", names, datetime.now(UTC)))
     hang_up = threading.Event()
 
     def serve_until_it_is_busy(listening: socket.socket) -> None:

@@ -26,10 +26,10 @@ from tests.wording import Wording, mentions
 from webhook.errors import ServingError
 from webhook.server.certificate_sources import AuthoritiesFile, CertificateFiles
 from webhook.server.reload import Reloader
-from webhook.server.tls import Callers, ServerTls, load_from_file, load_from_memory
+from webhook.server.tls import Callers, ServerTls, load_pair
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    pass
 
 CLIENTS = authority()
 NAMED = Callers(frozenset({"api-server", "other.example"}))
@@ -239,22 +239,17 @@ def test_missing_certificate_files_are_reported_by_path(tmp_path: Path) -> None:
     assert f"{tmp_path}/tls.key: No such file" in error
 
 
-@pytest.mark.parametrize("load", [load_from_memory, load_from_file])
-def test_a_key_leaves_no_file_behind(
-    load: Callable[[ssl.SSLContext, Pair], None],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """By memory or by a file of its own, the pair is loaded and the folder for files is empty."""
+def test_a_key_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pair is loaded, and the folder for files is empty."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), leaf(authority()))
+    load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), leaf(authority()))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_key_needs_no_writable_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a read-only root file system there is no folder for temporary files."""
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
-    load_from_memory(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), leaf(authority()))
+    load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), leaf(authority()))
 
 
 def certificate(common_name: str = "", dns: Sequence[str] = ()) -> dict[str, object]:

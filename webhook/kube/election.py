@@ -23,9 +23,7 @@ log = logging.getLogger(__name__)
 
 def clock_since_boot() -> float:
     """Return seconds of a monotonic clock that continues while the machine is suspended."""
-    if hasattr(time, "CLOCK_BOOTTIME"):
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-    return time.monotonic()
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Election:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import ssl
-import sys
-import tempfile
 import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from certs.bundle import certificates, join
@@ -28,38 +25,17 @@ _CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 
 def load_pair(context: ssl.SSLContext, pair: Pair) -> None:
-    """Load the pair into the context; raise ssl.SSLError if OpenSSL rejects it."""
-    if sys.platform == "linux":
-        load_from_memory(context, pair)
-    else:
-        load_from_file(context, pair)
+    """Load the pair through an in-memory file, which works with a read-only root.
 
-
-if sys.platform == "linux":
-
-    def load_from_memory(context: ssl.SSLContext, pair: Pair) -> None:
-        """Load the pair through an in-memory file, which works with a read-only root."""
-        file = os.memfd_create("fairlead-tls", os.MFD_CLOEXEC)
-        try:
-            with open(file, "wb", closefd=False) as memory:
-                memory.write(_joined(pair))
-            context.load_cert_chain(f"/proc/self/fd/{file}")
-        finally:
-            os.close(file)
-
-
-def load_from_file(context: ssl.SSLContext, pair: Pair) -> None:
-    """Load the pair through a private file that is deleted at once."""
-    with tempfile.TemporaryDirectory(prefix="fairlead-tls-") as folder:
-        # mkdtemp creates the folder with 0700; the file is 0600 before its first byte.
-        path = Path(folder) / "pair.pem"
-        path.touch(mode=0o600)
-        path.write_bytes(_joined(pair))
-        context.load_cert_chain(path)
-
-
-def _joined(pair: Pair) -> bytes:
-    return pair.private_key.rstrip() + b"\n" + pair.certificate
+    Raises ssl.SSLError if OpenSSL rejects it.
+    """
+    file = os.memfd_create("fairlead-tls", os.MFD_CLOEXEC)
+    try:
+        with open(file, "wb", closefd=False) as memory:
+            memory.write(pair.private_key.rstrip() + b"\n" + pair.certificate)
+        context.load_cert_chain(f"/proc/self/fd/{file}")
+    finally:
+        os.close(file)
 
 
 @dataclass(frozen=True, slots=True)
