@@ -154,21 +154,18 @@ async def read_body(
     for name, value in scope["headers"]:
         if name == b"content-length" and _declared(value) > most:
             raise TooLarge(await _head(receive))
-    # Each part may have one byte, and a list of such parts would take many times their size.
-    content = bytearray()
     try:
         async with asyncio.timeout(seconds):
             body, more = await _part(receive)
-            if not more:
-                return _within(body, most)
-            content += body
-            while more:
+            # A list of parts of one byte each would take many times their size.
+            content = bytearray(body) if more else body
+            while more and len(content) <= most:
                 body, more = await _part(receive)
                 content += body
-                if len(content) > most:
-                    raise TooLarge(bytes(content[:_HEAD_BYTES]))
     except TimeoutError:
         raise Unfinished(gone=False) from None
+    if len(content) > most:
+        raise TooLarge(bytes(content[:_HEAD_BYTES]))
     return bytes(content)
 
 
@@ -198,9 +195,3 @@ async def _part(receive: Receive) -> tuple[bytes, bool]:
     if message["type"] == "http.disconnect":
         raise Unfinished(gone=True)
     return message.get("body", b""), message.get("more_body", False)
-
-
-def _within(body: bytes, most: int) -> bytes:
-    if len(body) > most:
-        raise TooLarge(body[:_HEAD_BYTES])
-    return body

@@ -20,7 +20,7 @@ from webhook.dns_names import MAX_SUBDOMAIN
 from webhook.placement.schema.syntax import COUNTED_KEY_PATTERN, KEY_PATTERN, MAX_LISTED
 from webhook.policy.crd.policy_rules import RULES
 from webhook.policy.policy_documents import KNOWN
-from webhook.policy.status_model import ClassStatus, ExceptionStatus, PolicyStatus, SourceStatus
+from webhook.policy.status_model import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,34 +82,21 @@ _SOURCE_COLUMNS: Final = (
     _AGE,
     _REASON,
 )
-_KINDS: Final[Mapping[str, tuple[Called, tuple[Column, ...], str, type[Reported]]]] = {
-    names.POLICY_KIND: (
-        Called(names.POLICY_KIND, names.PLACEMENT_POLICIES, _CLUSTER, "pp", _CATEGORIES),
-        _POLICY_COLUMNS,
-        "PolicySpec",
-        PolicyStatus,
-    ),
-    names.CLASS_KIND: (
-        Called(names.CLASS_KIND, names.CAPACITY_CLASSES, _CLUSTER, "cc", _CATEGORIES),
-        _CLASS_COLUMNS,
-        "CapacityClassSpec",
-        ClassStatus,
-    ),
-    names.EXCEPTION_KIND: (
-        Called(names.EXCEPTION_KIND, names.PLACEMENT_EXCEPTIONS, _CLUSTER, "pe", _CATEGORIES),
-        _EXCEPTION_COLUMNS,
-        "ExceptionSpec",
-        ExceptionStatus,
-    ),
-    names.SOURCE_KIND: (
-        Called(names.SOURCE_KIND, names.RUN_SOURCES, _CLUSTER, "rsrc", _CATEGORIES),
-        _SOURCE_COLUMNS,
-        "SourceSpec",
-        SourceStatus,
-    ),
+# By kind, the short name and the columns.
+_KINDS: Final[Mapping[str, tuple[str, tuple[Column, ...]]]] = {
+    names.POLICY_KIND: ("pp", _POLICY_COLUMNS),
+    names.CLASS_KIND: ("cc", _CLASS_COLUMNS),
+    names.EXCEPTION_KIND: ("pe", _EXCEPTION_COLUMNS),
+    names.SOURCE_KIND: ("rsrc", _SOURCE_COLUMNS),
 }
+
+
+def _called(kind: str) -> Called:
+    return Called(kind, names.POLICY_RESOURCES[kind], _CLUSTER, _KINDS[kind][0], _CATEGORIES)
+
+
 # The definitions' names by kind: resource and group.
-RESOURCES: Final[Mapping[str, str]] = {kind: each[0].resource for kind, each in _KINDS.items()}
+RESOURCES: Final[Mapping[str, str]] = {kind: _called(kind).resource for kind in _KINDS}
 _PLACEMENTS: Final = ("Defaults", "PlacementSettings")
 # Rules check each key.
 _MAPPINGS: Final = (
@@ -122,7 +109,7 @@ _KEY_LISTS: Final = (
     ("PodAffinityTerm", "mismatchLabelKeys"),
     ("TopologySpreadConstraint", "matchLabelKeys"),
 )
-_REPORTS: Final = ("PolicyStatus", "ClassStatus", "ExceptionStatus", "SourceStatus")
+_REPORTS: Final = tuple(each.__name__ for each in MODELS.values())
 
 LISTS: Final[Lists] = {
     **placement_lists(*_PLACEMENTS),
@@ -144,13 +131,15 @@ LISTS: Final[Lists] = {
 def custom_resource_definitions() -> Mapping[str, Json]:
     """Return the definition of each kind as an apiextensions.k8s.io/v1 object."""
     return {
-        kind: definition(called, columns, _schema(kind, spec, status))
-        for kind, (called, columns, spec, status) in _KINDS.items()
+        kind: definition(_called(kind), columns, _schema(kind))
+        for kind, (_, columns) in _KINDS.items()
     }
 
 
-def _schema(kind: str, spec: str, status: type[Reported]) -> Json:
+def _schema(kind: str) -> Json:
     """Return the schema of the object. In metadata, rules restrict only the name."""
+    status = MODELS[names.POLICY_RESOURCES[kind]]
+    spec = KNOWN[kind].model_fields["spec"].annotation
     definitions = _definitions(kind, status)
     structural = Structural(definitions, RULES, LISTS)
     fields = definitions[kind]["properties"]
@@ -162,7 +151,10 @@ def _schema(kind: str, spec: str, status: type[Reported]) -> Json:
             "apiVersion": TEXT,
             "kind": TEXT,
             "metadata": {"type": "object", "properties": {"name": TEXT, "generateName": TEXT}},
-            "spec": {**structural.definition(spec), "description": fields["spec"]["description"]},
+            "spec": {
+                **structural.definition(spec.__name__),
+                "description": fields["spec"]["description"],
+            },
             "status": {
                 **structural.definition(status.__name__),
                 # Keep the fields of newer controllers.
