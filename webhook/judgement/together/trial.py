@@ -96,23 +96,16 @@ class Trial:
                 self._by_token.setdefault(token, []).append(at)
 
     def findings(
-        self,
-        chosen: Sequence[Policy],
-        *,
-        level: bool = True,
-        reported: Collection[frozenset[Policy]] = (),
+        self, chosen: Sequence[Policy], *, reported: Collection[frozenset[Policy]] = ()
     ) -> Iterator[Finding]:
         """Yield findings that involve the chosen policies.
 
-        Without `level`, overrides of equal priority are not reported. Groups in `reported` are
-        already known to reject pods.
+        Groups in `reported` are already known to reject pods.
         """
         found: dict[tuple[object, ...], list[Conflict]] = {}
         for each in self.conflicts(chosen):
             known = frozenset((each.policy, *each.others)) in reported
-            if not (known and each.kind is Kind.SOME_PODS_REJECTED) and (
-                level or each.kind is not Kind.EQUAL_PRIORITY
-            ):
+            if not (known and each.kind is Kind.SOME_PODS_REJECTED):
                 found.setdefault(each.alike, []).append(each)
         for alike in found.values():
             yield finding(sorted(alike, key=lambda each: [e.order for e in each.others]))

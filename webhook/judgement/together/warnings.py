@@ -111,11 +111,7 @@ def of_policy(given: Prepared, name: str, nodes: Sequence[Node] | None) -> list[
 def of_classes(given: Prepared, classes: AbstractSet[str]) -> list[Finding]:
     """Return findings about policies that name one of the classes, and may depend on it."""
     chosen = [each for each in given.policies if not classes.isdisjoint(classes_of(each.model))]
-    pairs = [(each, found) for each in chosen for found in alone.findings(each)]
-    found = _of_all_shares(given.policies, pairs)
-    reported, everywhere = _rejected(given.policies, chosen)
-    trial = Trial(given, None, Effort(MOST_TRIED))
-    return sorted(found.union(everywhere, trial.findings(chosen, level=False, reported=reported)))
+    return _findings(given, chosen, None, others=True) if chosen else []
 
 
 def of_nodes(given: Prepared, nodes: Sequence[Node]) -> Iterator[Finding]:
