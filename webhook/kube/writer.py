@@ -10,7 +10,7 @@ from webhook.kube.answers import TIMEOUT
 from webhook.kube.client import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from webhook.kube.rate_limit import TokenBucket
 
@@ -32,15 +32,13 @@ _FINE: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 
 
 def _limited(
-    method: Callable[Concatenate[Client, str, P], Awaitable[dict[str, Any]]],
-) -> Callable[Concatenate[Writer, str, P], Awaitable[dict[str, Any]]]:
-    """Return the method of a client as one of a Writer, which calls it in turn."""
+    method: Callable[Concatenate[Client, P], Coroutine[Any, Any, dict[str, Any]]],
+) -> Callable[Concatenate[Writer, P], Coroutine[Any, Any, dict[str, Any]]]:
+    """Return the method of a client, whose first argument is a path, as one of a Writer."""
 
-    async def limited(
-        writer: Writer, path: str, *args: P.args, **options: P.kwargs
-    ) -> dict[str, Any]:
+    async def limited(writer: Writer, /, *args: P.args, **options: P.kwargs) -> dict[str, Any]:
         call = getattr(writer.client, method.__name__)
-        return await writer.call_in_turn(path, lambda: call(path, *args, **options))
+        return await writer.call_in_turn(str(args[0]), lambda: call(*args, **options))
 
     return limited
 

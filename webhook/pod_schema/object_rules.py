@@ -109,8 +109,8 @@ def _container(given: _Given, grace: int) -> Iterator[Fault]:
         if key != "readinessProbe" and (probe.get("successThreshold") or 1) != 1:
             yield Fault((key, "successThreshold"), f"must be 1 in a {key}")
         if key == "readinessProbe" and probe.get("terminationGracePeriodSeconds") is not None:
-            path = (key, "terminationGracePeriodSeconds")
-            yield Fault(path, "is not allowed in a readinessProbe; remove it")
+            text = "is not allowed in a readinessProbe; remove it"
+            yield Fault((key, "terminationGracePeriodSeconds"), text)
 
 
 def _ports(container: _Given) -> Iterator[Fault]:

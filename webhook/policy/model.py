@@ -278,7 +278,7 @@ class CapacityClassSpec(Strict):
         "Whether the class's nodes can be taken away at any time, like spot "
         "instances. A node is assumed to be interruptible if no class of it sets this."
     )
-    lost_after: span("1m", "24h") | None = optional(
+    lost_after: span("1m", "24h") | None = optional(  # type: ignore[valid-type]
         "How long a node of the class is silent until the replicas of Runs on it are "
         "replaced, although their programs may still run. Without it they are not."
     )

@@ -33,7 +33,7 @@ class _Series(Generic[M]):
     """
 
     def __init__(self, metric: M, always: Collection[str] = ()) -> None:
-        self._metric = metric
+        self._metric: M = metric
         self._known: dict[tuple[str, ...], M] = {}
         for label in always:
             self.of(label)

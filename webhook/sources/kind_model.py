@@ -9,11 +9,10 @@ paths; `{.groupName|position}` takes the first that is present and neither empty
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from functools import cache, partial
+from typing import Any, Final, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
 
 # Facts that a text may use, with their descriptions.
 FACTS: Final[Mapping[str, str]] = {
@@ -142,7 +141,7 @@ class Pods:
     unmarked: what to do if these pods are to belong to a run, which no mark shows
     """
 
-    template: Field | None
+    template: Field | None = None
     like: Like | None = None
     build: Build | None = None
     when: tuple[Condition, ...] = ()
@@ -190,18 +189,8 @@ class PodKind:
 
 def pod_kind(raw: Mapping[str, Any]) -> PodKind:
     """Return a kind from the plain values of a file."""
-    return PodKind(
-        group=raw["group"],
-        kind=raw["kind"],
-        versions=tuple(raw.get("versions", ())),
-        resource=raw.get("resource", ""),
-        claims=_fields(raw, "claims"),
-        only_mounted=raw.get("onlyMounted", False),
-        reusable=raw.get("reusable", False),
-        code=raw.get("code", ""),
-        not_read=_fields(raw, "notRead"),
-        pods=tuple(map(_pods, raw.get("pods", ()))),
-    )
+    kind: PodKind = _object(PodKind, raw)
+    return kind
 
 
 def parse_field(text: str) -> Field:
@@ -238,80 +227,6 @@ def _choice(text: str) -> Choice:
     )
 
 
-def _fields(raw: Mapping[str, Any], name: str) -> tuple[Field, ...]:
-    return tuple(map(parse_field, raw.get(name, ())))
-
-
-def _field(raw: Mapping[str, Any], name: str) -> Field | None:
-    return parse_field(raw[name]) if name in raw else None
-
-
-def _pods(raw: Mapping[str, Any]) -> Pods:
-    count = raw.get("count", {})
-    return Pods(
-        template=_field(raw, "template"),
-        like=_like(raw["like"]) if "like" in raw else None,
-        build=_build(raw["build"]) if "build" in raw else None,
-        when=tuple(map(_condition, raw.get("when", ()))),
-        any_of=_fields(raw, "anyOf"),
-        each=_field(raw, "each"),
-        part=parse_text(raw.get("part", "")),
-        count=_fields(count, "from"),
-        default=count.get("default", 1),
-        times=_fields(count, "times"),
-        over=_fields(count, "over"),
-        less=count.get("less", 0),
-        per_node=count.get("perNode", False),
-        first=_field(raw, "first"),
-        owned=raw.get("owned", False),
-        bare=raw.get("dropMetadata", False),
-        unmarked=raw.get("unmarked", ""),
-        adds=tuple(map(_addition, raw.get("adds", ()))),
-    )
-
-
-def _like(raw: Mapping[str, Any]) -> Like:
-    return Like(
-        name=parse_text(raw["name"]),
-        group=raw.get("group", ""),
-        kind=raw.get("kind", ""),
-        spec=_field(raw, "spec"),
-        object=_field(raw, "object"),
-        metadata=_field(raw, "metadata"),
-    )
-
-
-def _build(raw: Mapping[str, Any]) -> Build:
-    return Build(
-        template=_field(raw, "template"),
-        spec=_field(raw, "spec"),
-        labels=_fields(raw, "labels"),
-        annotations=_fields(raw, "annotations"),
-        default=_sources(raw, "default"),
-        set=_sources(raw, "set"),
-        add=_sources(raw, "add"),
-        containers=_fields(raw, "containers"),
-        container=raw.get("container", "main"),
-    )
-
-
-def _sources(raw: Mapping[str, Any], name: str) -> Mapping[str, tuple[Field, ...]]:
-    return {key: tuple(map(parse_field, fields)) for key, fields in raw.get(name, {}).items()}
-
-
-def _addition(raw: Mapping[str, Any]) -> Addition:
-    return Addition(
-        when=tuple(map(_condition, raw.get("when", ()))),
-        labels=_texts(raw, "labels"),
-        annotations=_texts(raw, "annotations"),
-        labels_from=_field(raw, "labelsFrom"),
-    )
-
-
-def _texts(raw: Mapping[str, Any], name: str) -> Mapping[str, Text]:
-    return {key: parse_text(text) for key, text in raw.get(name, {}).items()}
-
-
 def _condition(raw: Mapping[str, Any]) -> Condition:
     if "field" not in raw:
         ((fact, values),) = raw.items()
@@ -323,3 +238,50 @@ def _condition(raw: Mapping[str, Any]) -> Condition:
         parse_field(raw["field"]),
         raw.get("orAbsent", False),
     )
+
+
+def _pods(raw: Mapping[str, Any]) -> Pods:
+    count = {key: value for key, value in raw.get("count", {}).items() if key != "from"}
+    counted = {**count, "count": raw.get("count", {}).get("from", ())}
+    pods: Pods = _object(Pods, {**raw, **counted, "bare": raw.get("dropMetadata", False)})
+    return pods
+
+
+# What is not made by the names and types of its fields.
+_PARSERS: Final[Mapping[Any, Callable[[Any], Any]]] = {
+    Condition: _condition,
+    Field: parse_field,
+    Pods: _pods,
+    Text: parse_text,
+}
+
+
+@cache
+def _maker(wanted: Any) -> Callable[[Any], Any]:
+    """Return what makes a value of this type from the plain values of a file."""
+    if wanted in _PARSERS:
+        return _PARSERS[wanted]
+    inner, origin = get_args(wanted), get_origin(wanted)
+    if not inner:
+        return partial(_object, wanted) if get_type_hints(wanted) else lambda raw: raw
+    make = _maker(inner[0])
+    if origin is tuple:
+        return lambda raw: tuple(map(make, raw))
+    if origin is Mapping:
+        make_value = _maker(inner[1])
+        return lambda raw: {key: make_value(value) for key, value in raw.items()}
+    return make  # or None
+
+
+def _object(kind: type, raw: Mapping[str, Any]) -> Any:
+    fields = _makers(kind)
+    return kind(**{fields[key][0]: fields[key][1](raw[key]) for key in fields.keys() & raw.keys()})
+
+
+@cache
+def _makers(kind: type) -> Mapping[str, tuple[str, Callable[[Any], Any]]]:
+    """Return by the name of a field in files its own name, and what makes its value."""
+    return {
+        re.sub("_(.)", lambda found: found[1].upper(), name): (name, _maker(wanted))
+        for name, wanted in get_type_hints(kind).items()
+    }

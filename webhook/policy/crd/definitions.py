@@ -139,7 +139,7 @@ def custom_resource_definitions() -> Mapping[str, Json]:
 def _schema(kind: str) -> Json:
     """Return the schema of the object. In metadata, rules restrict only the name."""
     status = MODELS[names.POLICY_RESOURCES[kind]]
-    spec = KNOWN[kind].model_fields["spec"].annotation
+    spec: Any = KNOWN[kind].model_fields["spec"].annotation
     definitions = _definitions(kind, status)
     structural = Structural(definitions, RULES, LISTS)
     fields = definitions[kind]["properties"]
