@@ -30,7 +30,7 @@ from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.app import MAX_BODY_BYTES
 from webhook.cli.serve import command
-from webhook.server.serving_certificates import SelfSigned
+from webhook.server.serving_certificates import self_signed
 
 NEVER = "3600"
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "webhook-port.md"
@@ -94,7 +94,7 @@ def test_the_file_of_the_authority_is_replaced_in_one_step(tmp_path: Path) -> No
     path = tmp_path / "ca.pem"
     path.write_text("old")
     with path.open() as before:
-        SelfSigned(ca_out=path).make()
+        self_signed(ca_out=path)
         assert before.read() == "old"
     assert path.read_text().startswith("-----BEGIN CERTIFICATE-----")
     assert list(tmp_path.iterdir()) == [path]

@@ -25,6 +25,7 @@ from webhook.kube.cache import Cache
 from webhook.kube.reflector import Reflector
 from webhook.server import cluster_facts
 from webhook.server.cluster_facts import ServedNodes, nodes_of, synced
+from webhook.server.readiness import Condition, Parts
 from webhook.server.webhook_metrics import Metrics
 
 
@@ -59,14 +60,15 @@ def said(nodes: ServedNodes) -> str:
 @asynccontextmanager
 async def watching(
     handle: Callable[[Request, Answer], Awaitable[None]], folder: Path
-) -> AsyncIterator[ServedNodes]:
-    """Nodes as serve has them, while their watch of this API runs."""
+) -> AsyncIterator[tuple[ServedNodes, Callable[[], Condition]]]:
+    """Nodes as serve has them, and their condition, while their watch of this API runs."""
     async with fake_api(handle) as api, client_of(api, folder) as client:
-        nodes = nodes_of(client, Metrics())
-        (work,) = nodes.background
+        parts = Parts(Metrics())
+        nodes = nodes_of(client, parts)
+        (work,) = parts.background
         running = asyncio.ensure_future(work())
         try:
-            yield nodes
+            yield nodes, parts.conditions["nodes"]
         finally:
             running.cancel()
             await asyncio.wait([running])
@@ -88,8 +90,7 @@ def test_unknown_or_stale_nodes_produce_no_warning(
             await answer.json(listing(node("a")))
 
     async def run() -> None:
-        async with watching(handle, tmp_path) as nodes:
-            condition = nodes.conditions["nodes"]
+        async with watching(handle, tmp_path) as (nodes, condition):
             assert (said(nodes), nodes.known()) == ("", None)
             assert condition().ready
             mentions(condition().reason, "not listed yet", "no warnings")
@@ -119,8 +120,7 @@ def test_a_missing_right_is_reported_with_its_cure(tmp_path: Path, wording: Word
         await answer.status(403, "Forbidden", words)
 
     async def run() -> None:
-        async with watching(handle, tmp_path) as nodes:
-            condition = nodes.conditions["nodes"]
+        async with watching(handle, tmp_path) as (nodes, condition):
             await until(lambda: words in condition().reason)
             assert condition().ready
             mentions(
@@ -134,8 +134,6 @@ def test_a_missing_right_is_reported_with_its_cure(tmp_path: Path, wording: Word
 
 
 def test_without_nodes_nothing_is_reported() -> None:
-    """No condition, and nothing to run."""
+    """Pods have no warnings about them."""
     nodes = ServedNodes()
     assert (said(nodes), nodes.known()) == ("", None)
-    assert not nodes.conditions
-    assert not nodes.background

@@ -76,11 +76,10 @@ def _read_facts(path: Path) -> ClusterFacts:
     """Read the facts in a file. Raises UnreadableInput."""
     from webhook.cli.objects import read_cluster_file
     from webhook.server.cluster_facts import ClusterFacts
-    from webhook.server.readiness import Condition
 
     file = read_cluster_file(path)
-    known = Condition(ready=True, reason=f"{len(file.namespaces)} from {path}")
-    return ClusterFacts(file, lambda: file.default_priority_class, {"namespaces": lambda: known})
+    reason = f"{len(file.namespaces)} from {path}"
+    return ClusterFacts(file, lambda: file.default_priority_class, reason)
 
 
 def _check(settings: ServeSettings) -> None:

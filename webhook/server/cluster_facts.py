@@ -5,7 +5,7 @@ These are labels of namespaces, the default PriorityClass, and with --nodes the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,21 +13,20 @@ from webhook import names
 from webhook.admission.prospects import Prospects
 from webhook.kube.namespaces import Namespaces
 from webhook.kube.watched_objects import NodeView, PriorityClasses
-from webhook.server.readiness import Condition
+from webhook.server.readiness import Condition, age
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Sequence
 
     from webhook.admission.arrival import NamespaceLabels
     from webhook.admission.decision import Decision
-    from webhook.kube.cache import Cache, Change
+    from webhook.kube.cache import Change
     from webhook.kube.client import Client
     from webhook.kube.reflector import Reflector
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
-    from webhook.server.readiness import Conditions
-    from webhook.server.webhook_metrics import Metrics
+    from webhook.server.readiness import Parts
 
 # Seconds without an event after which there are no warnings about pods, because a node may have
 # been added meanwhile. The API server sends a bookmark each minute.
@@ -37,34 +36,21 @@ _CURE: Final = "fairlead install --nodes, or the component nodes, grants that"
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """The facts, their conditions, and the tasks that keep them current."""
+    """The facts. `reason` is for people: where they come from, if not from a cluster."""
 
     namespaces: NamespaceLabels
     default_priority_class: Callable[[], str | None]
-    conditions: Conditions
-    background: tuple[Callable[[], Coroutine[Any, Any, object]], ...] = ()
+    reason: str = ""
 
 
-def facts_from_cluster(client: Client, metrics: Metrics) -> ClusterFacts:
+def facts_from_cluster(client: Client, parts: Parts) -> ClusterFacts:
     """Return the facts from the API server, which is asked again if it does not answer."""
     namespaces, classes = Namespaces(client), PriorityClasses(client)
-    metrics.watch_cache("namespaces", lambda: age(namespaces.cache))
-    metrics.watch_cache("priorityclasses", lambda: age(classes.cache))
-    return ClusterFacts(
-        namespaces,
-        lambda: classes.default,
-        {
-            "namespaces": lambda: synced(namespaces),
-            "priority-classes": lambda: synced(classes),
-        },
-        (namespaces.run, classes.run),
-    )
-
-
-def age(cache: Cache[Any]) -> float:
-    """Seconds since the last event or bookmark of the API server; infinite before the first."""
-    age = cache.age()
-    return float("inf") if age is None else age
+    parts.watch_cache("namespaces", namespaces.cache)
+    parts.watch_cache("priorityclasses", classes.cache)
+    parts.add("namespaces", lambda: synced(namespaces), namespaces.run)
+    parts.add("priority-classes", lambda: synced(classes), classes.run)
+    return ClusterFacts(namespaces, lambda: classes.default)
 
 
 def synced(watched: Reflector[Any]) -> Condition:
@@ -81,7 +67,7 @@ def synced(watched: Reflector[Any]) -> Condition:
 
 @dataclass(frozen=True, slots=True)
 class ServedNodes:
-    """The nodes for decisions and warnings, their conditions, and the tasks that keep them current.
+    """The nodes for decisions and warnings.
 
     `known` returns the nodes, and `node` a function that returns one by name; None while they are
     unknown or outdated.
@@ -90,11 +76,9 @@ class ServedNodes:
     unplaceable: Callable[[JsonObject, Decision, PolicySet], str] = lambda *_: ""
     known: Callable[[], Sequence[Node] | None] = lambda: None
     node: Callable[[], Callable[[str], Node | None] | None] = lambda: None
-    conditions: Conditions = field(default_factory=dict)
-    background: tuple[Callable[[], Coroutine[Any, Any, object]], ...] = ()
 
 
-def nodes_of(client: Client, metrics: Metrics) -> ServedNodes:
+def nodes_of(client: Client, parts: Parts) -> ServedNodes:
     """Watch the nodes of a cluster. The webhook serves also before they are known."""
     view, prospects = NodeView(client), Prospects()
 
@@ -113,8 +97,9 @@ def nodes_of(client: Client, metrics: Metrics) -> ServedNodes:
         return view.cache.get if view.cache.synced and age(view.cache) <= STALE else None
 
     view.cache.subscribe(changed)
-    metrics.watch_cache("nodes", lambda: age(view.cache))
-    return ServedNodes(unplaceable, known, node, {"nodes": lambda: condition(view)}, (view.run,))
+    parts.watch_cache("nodes", view.cache)
+    parts.add("nodes", lambda: condition(view), view.run)
+    return ServedNodes(unplaceable, known, node)
 
 
 def condition(view: NodeView) -> Condition:

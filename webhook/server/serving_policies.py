@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Final, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, NoReturn, TypeVar
 
 from webhook.admission.policy_handler import PolicyHandler
 from webhook.errors import ClusterError, InvalidDocuments, ServingError, UnreadableInput
@@ -18,29 +16,27 @@ from webhook.judgement.write_judge import Judge
 from webhook.kube.policy_objects import KINDS, PolicyObjects, text_of
 from webhook.kube.watched_objects import ClusterClasses
 from webhook.policy import policy_documents
-from webhook.server.cluster_facts import age
 from webhook.server.folder import Folder
 from webhook.server.readiness import Condition
 from webhook.server.reload import Reloader, Source
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
-    from pathlib import Path
 
     from webhook.kube.client import Client
     from webhook.placement.nodes import Node
     from webhook.policy.policy_set import PolicySet
+    from webhook.server.readiness import Parts
     from webhook.server.reload import ReloadState
-    from webhook.server.serving_certificates import Background
+    from webhook.server.settings import ServeSettings
     from webhook.server.webhook_metrics import Metrics
 
 T = TypeVar("T")
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Policies:
-    """The current set, if there is one, its condition, and the tasks that keep it current.
+class Policies(NamedTuple):
+    """The current set, if there is one.
 
     `origin` is for the log: the folder, or the resources. `written` answers reviews of writes of
     policies; None for files. `plugins`: what the API server's plugins read, which only a webhook
@@ -48,18 +44,14 @@ class Policies:
     """
 
     current: Callable[[], PolicySet | None]
-    condition: Callable[[], Condition]
-    background: Background
     origin: Mapping[str, str]
     written: PolicyHandler | None = None
     plugins: Callable[[], PluginInputs] = lambda: UNREAD
 
 
 def policies_of(
-    folder: Path | None,
-    metrics: Metrics,
-    client: Client | None,
-    poll_interval: float,
+    parts: Parts,
+    settings: ServeSettings,
     nodes: Callable[[], Sequence[Node] | None] = lambda: None,
 ) -> Policies:
     """Return the policies of a folder, which is read immediately; without one, those of the
@@ -71,6 +63,7 @@ def policies_of(
     `nodes` returns the cluster's nodes, None if unknown, for reviews of policies. Raises
     ServingError if there is no cluster.
     """
+    folder = None if settings.policies_from_cluster else settings.policies
     if folder is not None:
 
         def load(files: Mapping[str, bytes]) -> Served:
@@ -79,39 +72,34 @@ def policies_of(
                 raise InvalidDocuments(found.faults)
             return found
 
-        reloader = _reloader(Folder(folder), load, str(folder), metrics)
+        reloader = _reloader(Folder(folder), load, str(folder), parts.metrics)
         reloader.poll()
-        return Policies(
-            lambda: _set_of(reloader),
-            reloader.condition,
-            (lambda: reloader.run(poll_interval),),
-            {"folder": str(folder)},
-        )
-    if client is None:
+        parts.add("policies", reloader.condition, lambda: reloader.run(settings.poll_interval))
+        return Policies(lambda: _set_of(reloader), {"folder": str(folder)})
+    if parts.home is None:
         raise ServingError("--policies-from-cluster: there is no cluster; name a kubeconfig")
-    return _from_cluster(client, metrics, nodes)
+    return _from_cluster(parts, parts.home.client, nodes)
 
 
 def _from_cluster(
-    client: Client, metrics: Metrics, nodes: Callable[[], Sequence[Node] | None]
+    parts: Parts, client: Client, nodes: Callable[[], Sequence[Node] | None]
 ) -> Policies:
     watched, snapshot = PolicyObjects(client, text_of), Snapshot()
     for resource, cache in watched.caches.items():
-        metrics.watch_cache(resource, partial(age, cache))
+        parts.watch_cache(resource, cache)
     reader, classes = Objects(), ClusterClasses(client)
-    reloader = _reloader(snapshot, reader.served, "the cluster", metrics)
+    reloader = _reloader(snapshot, reader.served, "the cluster", parts.metrics)
     kept = PoliciesFromCluster(watched, snapshot, reloader)
+    parts.add("policies", kept.condition, watched.run, kept.run, classes.run)
     return Policies(
         lambda: _set_of(reloader),
-        kept.condition,
-        (watched.run, kept.run, classes.run),
         {"resources": ", ".join(watched.caches)},
         PolicyHandler(
             resources=tuple(KINDS),
             objects=watched,
             # Of a thousand objects, both read only the changed one.
             judge=Judge(reader),
-            observer=metrics,
+            observer=parts.metrics,
             nodes=nodes,
             classes=classes.by_kind,
         ),

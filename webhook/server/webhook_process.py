@@ -20,7 +20,6 @@ from webhook.interception import PATH
 from webhook.kube.client import connect
 from webhook.kube.config import default_namespace
 from webhook.server.acceptor import allow_descriptors
-from webhook.server.certificate_sources import CertificateFiles
 from webhook.server.cluster_facts import ServedNodes, facts_from_cluster, nodes_of
 from webhook.server.connection_limiter import ConnectionLimiter
 from webhook.server.drain import ClosingConnections, Drain, drain_on_signals
@@ -29,16 +28,8 @@ from webhook.server.limit import InFlightLimit
 from webhook.server.listener import bind, serve
 from webhook.server.notices import Notices
 from webhook.server.objects import MakingObjects
-from webhook.server.serving_certificates import (
-    Cluster,
-    Reached,
-    SecretName,
-    SelfSigned,
-    Source,
-    certificate_of,
-    clients_of,
-    handshakes_of,
-)
+from webhook.server.readiness import Cluster, Condition, Parts
+from webhook.server.serving_certificates import make_handshakes, serve_certificate, trust_clients
 from webhook.server.serving_policies import policies_of
 from webhook.server.tls import Callers, ServerTls
 from webhook.server.webhook_metrics import Metrics
@@ -76,39 +67,28 @@ async def _run(
     plain: socket.socket,
 ) -> bool:
     metrics, drain = Metrics(), Drain(settings.grace)
+    parts = Parts(metrics)
     tls = ServerTls(
         minimum=_VERSIONS[settings.tls_min_version], ask_clients=settings.client_ca is not None
     )
     async with AsyncExitStack() as stack:
-        home = None
         if facts is None:
-            home = await _home(settings, stack)
-            facts = facts_from_cluster(home.client, metrics)
-        nodes = nodes_of(home.client, metrics) if home and settings.nodes else ServedNodes()
-        policies = policies_of(
-            None if settings.policies_from_cluster else settings.policies,
-            metrics,
-            home.client if home else None,
-            settings.poll_interval,
-            nodes.known,
-        )
+            opened = await stack.enter_async_context(connect(settings.kubeconfig))
+            parts.home = Cluster(opened, default_namespace(settings.kubeconfig))
+            facts = facts_from_cluster(opened, parts)
+        else:
+            known = Condition(ready=True, reason=facts.reason)
+            parts.add("namespaces", lambda: known)
+        client = parts.home.client if parts.home else None
+        nodes = nodes_of(client, parts) if client and settings.nodes else ServedNodes()
+        policies = policies_of(parts, settings, nodes.known)
         changed = asyncio.Event()
-        certificate = certificate_of(
-            _source(settings), tls, metrics, home, settings.poll_interval, changed.set
-        )
-        clients = clients_of(settings.client_ca, tls, settings.poll_interval)
-        handshakes = handshakes_of(
-            _reached(settings),
-            certificate,
-            home,
-            listening=https,
-            tls=tls,
-            drain=drain,
-            metrics=metrics,
-            due=changed,
+        bundle_of = serve_certificate(parts, settings, tls, changed.set)
+        trust_clients(parts, settings, tls)
+        takes = make_handshakes(
+            parts, settings, bundle_of, listening=https, tls=tls, drain=drain, due=changed
         )
         seconds = settings.default_toleration_seconds
-        notices = Notices(home.client, metrics.event_came_to) if home and settings.events else None
         inputs = DecisionInputs(
             policies.current,
             facts.namespaces,
@@ -119,17 +99,20 @@ async def _run(
             nodes=nodes.known,
             controller=settings.controller_user,
         )
+        notices = Notices(client, metrics.event_came_to) if client and settings.events else None
+        if notices:
+            parts.background.append(notices.run)
         tell = notices.submit if notices else lambda _notice: None
-        objects = MakingObjects(home.client) if home else None
-        handler = Handler(inputs, metrics, tell=tell, reaches=handshakes.takes, objects=objects)
+        objects = MakingObjects(client) if client else None
+        handler = Handler(inputs, metrics, tell=tell, reaches=takes, objects=objects)
         workloads = WorkloadHandler(
             inputs,
             metrics,
             pods_of=queued_templates,
             faults_of=faults_of,
             refers_to=refers_to,
-            read=home.client.get if home else None,
-            reaches=handshakes.takes,
+            read=client.get if client else None,
+            reaches=takes,
             plugins=policies.plugins,
         )
         allow_descriptors(settings.max_connections)
@@ -150,15 +133,7 @@ async def _run(
         )
         metrics.watch_in_flight(lambda: limit.in_flight)
         metrics.watch_connections(lambda: limiter.connections)
-        conditions = {
-            "policies": policies.condition,
-            **certificate.conditions,
-            **clients.conditions,
-            **handshakes.conditions,
-            **facts.conditions,
-            **nodes.conditions,
-            "drain": drain.condition,
-        }
+        parts.add("drain", drain.condition)
         # Objects that exist now stay: collections need not walk them again, for 70 ms each time.
         gc.collect()
         gc.freeze()
@@ -166,44 +141,15 @@ async def _run(
             _announce(policies, https, plain)
             return await serve(
                 ClosingConnections(limit, drain),
-                health_app(conditions, metrics),
+                health_app(parts.conditions, metrics),
                 https=https,
                 plain=plain,
                 tls=tls,
                 drain=drain,
                 limiter=limiter,
                 callers=Callers(frozenset(settings.client_names)) if settings.client_ca else None,
-                background=(
-                    *policies.background,
-                    *certificate.background,
-                    *clients.background,
-                    *handshakes.background,
-                    *facts.background,
-                    *nodes.background,
-                    *((notices.run,) if notices else ()),
-                ),
+                background=parts.background,
             )
-
-
-def _source(settings: ServeSettings) -> Source:
-    if settings.cert and settings.key:
-        return CertificateFiles(settings.cert, settings.key)
-    if settings.tls_secret:
-        return SecretName(*settings.tls_secret)
-    return SelfSigned(settings.extra_names, settings.ca_out)
-
-
-def _reached(settings: ServeSettings) -> Reached:
-    namespace, service = settings.service
-    if not namespace and settings.tls_secret:
-        namespace, _ = settings.tls_secret
-    return Reached(namespace, service, settings.webhook_configuration)
-
-
-async def _home(settings: ServeSettings, stack: AsyncExitStack) -> Cluster:
-    """Connect to the cluster until `stack` is closed."""
-    client = await stack.enter_async_context(connect(settings.kubeconfig))
-    return Cluster(client, default_namespace(settings.kubeconfig))
 
 
 def _announce(policies: Policies, https: socket.socket, plain: socket.socket) -> None:
