@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from webhook.admission import audit, review
@@ -101,6 +101,7 @@ def unread(uid: str, status: int, result: str, reason: str) -> Reply:
 _REASON_LIMIT = 1000
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Handler:
     """Decide on reviews of pods.
 
@@ -111,34 +112,25 @@ class Handler:
     they lead; without it the labels decide.
     """
 
-    def __init__(
-        self,
-        inputs: DecisionInputs,
-        observer: Observer,
-        *,
-        clock: Callable[[], float] = time.perf_counter,
-        tell: Callable[[Notice], None] = lambda _notice: None,
-        reaches: Callable[[Mapping[str, str], Mapping[str, str]], bool] = lambda _pod, _space: True,
-        objects: Objects | None = None,
-    ) -> None:
-        self._inputs = inputs
-        self._observer = observer
-        self._clock = clock
-        self._tell = tell
-        self._reaches = reaches
-        self._objects = objects
-        self._answers = Answers()
+    inputs: DecisionInputs
+    observer: Observer
+    _: KW_ONLY
+    clock: Callable[[], float] = time.perf_counter
+    tell: Callable[[Notice], None] = lambda _notice: None
+    reaches: Callable[[Mapping[str, str], Mapping[str, str]], bool] = lambda _pod, _space: True
+    objects: Objects | None = None
+    _answers: Answers = field(default_factory=Answers, init=False)
 
     async def handle(self, body: bytes) -> Reply:
         """Return the answer to the body of one POST. Raises nothing."""
-        began = self._clock()
+        began = self.clock()
         uid = ""
         try:
             request = review.parse(body)
             uid, namespace = request.uid, request.namespace
-            labels = self._inputs.namespaces.peek(namespace)
+            labels = self.inputs.namespaces.peek(namespace)
             # The whole decision uses one policy set, even if another is loaded meanwhile.
-            policies = None if labels is None else self._inputs.serving()
+            policies = None if labels is None else self.inputs.serving()
             received = self._receive(request, labels, policies) if policies else None
             # The namespace is unknown, or its label has changed: the API server sends only pods of
             # runs. A shared read may be older than the label, so after it a fresh one follows.
@@ -147,14 +139,14 @@ class Handler:
                     break
                 # A parsed review takes many times its bytes, and many requests may wait here.
                 del request
-                labels = await self._inputs.namespaces.live(namespace, fresh=fresh)
+                labels = await self.inputs.namespaces.live(namespace, fresh=fresh)
                 request = review.parse(body)
-                policies = self._inputs.serving()
+                policies = self.inputs.serving()
                 received = self._receive(request, labels, policies)
-            policies = policies or self._inputs.serving()
+            policies = policies or self.inputs.serving()
             doubts: Sequence[str] = ()
             if received is not None:
-                received, doubts = await settle_leader(received, policies.sources, self._objects)
+                received, doubts = await settle_leader(received, policies.sources, self.objects)
             return self._decide(request, received, policies, began, doubts)
         except (InvalidReview, InvalidPod, RecursionError) as error:
             if isinstance(error, Unreadable):
@@ -172,13 +164,13 @@ class Handler:
             return problem(503, "not-synced", str(error), retry=True)
         except Exception:
             # A failure must not become a 200, which would admit the pod without its policies.
-            self._observer.engine_failed()
+            self.observer.engine_failed()
             _logger.exception("no decision", extra={"uid": uid})
             return problem(500, "error", f"an error of its own; its log has it under uid {uid}")
 
     def _arrival(self, request: PodRequest, labels: Mapping[str, str]) -> Arrival:
-        now = self._inputs.now()
-        trusted = request.user == self._inputs.controller
+        now = self.inputs.now()
+        trusted = request.user == self.inputs.controller
         return Arrival(
             request.pod,
             request.namespace,
@@ -202,7 +194,7 @@ class Handler:
         began: float,
         doubts: Sequence[str],
     ) -> Reply:
-        cluster = self._inputs.cluster()
+        cluster = self.inputs.cluster()
         decision = (
             decide_received(received, policies, cluster) if received else Decision("not-a-run")
         )
@@ -232,7 +224,7 @@ class Handler:
             )
         level = logging.INFO if no_node else _level(decision)
         if _logger.isEnabledFor(level):
-            seconds = self._clock() - began
+            seconds = self.clock() - began
             line = _line(request, decision, policies.hash, seconds)
             if first:
                 line["second_call"] = True
@@ -255,24 +247,24 @@ class Handler:
             self._answers.remember(key_of(request, stamp), first)
 
     def _record(self, namespace: str, decision: Decision) -> None:
-        self._observer.decided(decision.result, decision.policies)
-        self._observer.rejected(decision.rejected_by)
+        self.observer.decided(decision.result, decision.policies)
+        self.observer.rejected(decision.rejected_by)
         for taken in decision.set_aside.by:
             for policy in taken.policies:
-                self._observer.excepted(taken.exception.name, policy)
+                self.observer.excepted(taken.exception.name, policy)
         if decision.audited is not None:
-            self._observer.decided(_audited_result(decision.audited), decision.audited.policies)
+            self.observer.decided(_audited_result(decision.audited), decision.audited.policies)
             audited = decision.audited
             outcomes = audit.outcomes(audited.policies, audited.rejections, differs=audited.differs)
             for policy, (outcome, _) in outcomes.items():
-                self._observer.audited(policy, namespace, outcome)
+                self.observer.audited(policy, namespace, outcome)
 
     def _no_node(self, request: PodRequest, decision: Decision, policies: PolicySet) -> str:
         try:
-            return self._inputs.unplaceable(request.pod, decision, policies)
+            return self.inputs.unplaceable(request.pod, decision, policies)
         except Exception:
             # This is only a warning: the decision stands.
-            self._observer.engine_failed()
+            self.observer.engine_failed()
             _logger.exception("nodes not checked", extra={"uid": request.uid})
             return ""
 
@@ -287,10 +279,10 @@ class Handler:
         about = request.pod, request.namespace, decision
         notice = of_rejection(*about, sources=sources)
         if no_node:
-            self._observer.unplaceable()
+            self.observer.unplaceable()
             notice = of_no_node(*about, no_node, sources)
-        if notice and self._reaches(request.pod["metadata"].get("labels") or {}, labels):
-            self._tell(notice)
+        if notice and self.reaches(request.pod["metadata"].get("labels") or {}, labels):
+            self.tell(notice)
 
 
 def _audited_result(audited: Audited) -> str:

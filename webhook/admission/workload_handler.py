@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -120,6 +120,7 @@ class _Facts:
     reached: bool
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class WorkloadHandler:
     """Answer reviews of workloads: always allowed, with warnings about their future pods.
 
@@ -132,33 +133,20 @@ class WorkloadHandler:
     API server's plugins read, as far as it is known.
     """
 
-    def __init__(
-        self,
-        inputs: DecisionInputs,
-        observer: Observer,
-        *,
-        pods_of: Callable[..., Sequence[PodTemplate]],
-        faults_of: Callable[..., Sequence[str]] = lambda *_: (),
-        refers_to: Callable[[JsonObject], str] = lambda _workload: "",
-        read: Callable[[str], Awaitable[JsonObject]] | None = None,
-        reaches: Callable[[Mapping[str, str], Mapping[str, str]], bool] = lambda _pod, _space: True,
-        plugins: Callable[[], PluginInputs] = lambda: UNREAD,
-        clock: Callable[[], float] = time.perf_counter,
-        budget: float = BUDGET,
-    ) -> None:
-        self._inputs = inputs
-        self._observer = observer
-        self._pods_of = pods_of
-        self._faults_of = faults_of
-        self._refers_to = refers_to
-        self._read = read
-        self._reaches = reaches
-        self._plugins = plugins
-        self._clock = clock
-        self._budget = budget
-        self._shapes: tuple[PolicySet, Shapes] | None = None
-        self._asked = 0
-        self._turns = Window(1)
+    inputs: DecisionInputs
+    observer: Observer
+    _: KW_ONLY
+    pods_of: Callable[..., Sequence[PodTemplate]]
+    faults_of: Callable[..., Sequence[str]] = lambda *_: ()
+    refers_to: Callable[[JsonObject], str] = lambda _workload: ""
+    read: Callable[[str], Awaitable[JsonObject]] | None = None
+    reaches: Callable[[Mapping[str, str], Mapping[str, str]], bool] = lambda _pod, _space: True
+    plugins: Callable[[], PluginInputs] = lambda: UNREAD
+    clock: Callable[[], float] = time.perf_counter
+    budget: float = BUDGET
+    _shapes: tuple[PolicySet, Shapes] | None = field(default=None, init=False)
+    _asked: int = field(default=0, init=False)
+    _turns: Window = field(default_factory=lambda: Window(1), init=False)
 
     async def handle(self, body: bytes) -> Reply:
         """Return the answer to the body of one POST. Raises nothing and rejects nothing."""
@@ -182,7 +170,7 @@ class WorkloadHandler:
     async def _answer(self, body: bytes) -> Reply:
         """Read the review. Raises InvalidReview."""
         workload = _parse_workload(body)
-        about, refers_to = workload.about, self._refers_to(workload.new)
+        about, refers_to = workload.about, self.refers_to(workload.new)
         # The parsed object takes many times its bytes, and the request may wait.
         del workload
         texts: Sequence[str] = ()
@@ -196,20 +184,20 @@ class WorkloadHandler:
             _logger.info("workload not checked", extra={**about.line(), "reason": str(error)})
         except Exception:
             result = "unforeseen"
-            self._observer.engine_failed()
+            self.observer.engine_failed()
             _logger.exception("workload not checked", extra=about.line())
         if texts:
-            self._observer.warned_of_workload(len(texts))
+            self.observer.warned_of_workload(len(texts))
             _logger.debug("workload warned of", extra={**about.line(), "warnings": len(texts)})
         return Reply(200, result, review.answer(about.uid, allowed=True, warnings=texts))
 
     async def _warn_of_workload(self, body: bytes, about: _About, refers_to: str) -> list[str]:
-        async with asyncio.timeout(self._budget):
-            labels = await self._inputs.namespaces.labels(about.namespace)
+        async with asyncio.timeout(self.budget):
+            labels = await self.inputs.namespaces.labels(about.namespace)
             beside: Sequence[JsonObject] = ()
-            if refers_to and self._read:
+            if refers_to and self.read:
                 try:
-                    beside = [await self._read(refers_to)]
+                    beside = [await self.read(refers_to)]
                 except ClusterError as error:
                     return not_read(about.kind, about.name, refers_to, error)
             async with self._turns.turn(about.namespace):
@@ -219,24 +207,24 @@ class WorkloadHandler:
         self, workload: _Workload, labels: Mapping[str, str], beside: Sequence[JsonObject]
     ) -> list[str]:
         try:
-            sources = self._inputs.serving().sources
-            templates = self._pods_of(workload.new, sources, *beside)
+            sources = self.inputs.serving().sources
+            templates = self.pods_of(workload.new, sources, *beside)
         except InvalidRun as error:
             return nothing_of(workload.about.kind, workload.about.name, error.problems)
         if not templates or self._is_unchanged(workload, templates, sources, *beside):
             return []
         facts = self._facts(workload, labels, templates)
-        until = self._clock() + self._budget / 2
+        until = self.clock() + self.budget / 2
         found: list[Group] = []
         for pods in templates[:MOST_TEMPLATES]:
             judge = partial(self._outcome, facts, {}, pods)
             for _ in check_replicas(pods, judge, found):
                 # Pods that are created meanwhile have priority: no request blocks on a warning.
                 await asyncio.sleep(0)
-                if self._clock() > until:
+                if self.clock() > until:
                     break
         # A large template takes too long for the event loop.
-        faults = await asyncio.to_thread(self._faults_of, workload.new, sources, *beside)
+        faults = await asyncio.to_thread(self.faults_of, workload.new, sources, *beside)
         about = workload.about
         return write_warnings(about.kind, about.name, about.namespace, found, faults)
 
@@ -250,7 +238,7 @@ class WorkloadHandler:
         if workload.old is None:
             return False
         try:
-            before = self._pods_of(workload.old, *about)
+            before = self.pods_of(workload.old, *about)
         except InvalidRun:
             return False
         if _marked(workload.new) and not _marked(workload.old):
@@ -262,18 +250,18 @@ class WorkloadHandler:
     ) -> _Facts:
         # The labels are read only if a template needs them: an author may write anything there.
         doubtful = any(each.unmarked for each in templates)
-        policies = self._inputs.serving()
+        policies = self.inputs.serving()
         if self._shapes is None or self._shapes[0] is not policies:
             self._shapes = policies, Shapes(policies)
         namespace = workload.about.namespace
         world = World(
             policies=policies,
-            cluster=self._inputs.cluster(),
+            cluster=self.inputs.cluster(),
             namespaces={namespace: labels},
-            now=self._inputs.now(),
+            now=self.inputs.now(),
             configuration=None,
             classes=None,
-            plugins=self._plugins(),
+            plugins=self.plugins(),
             nodes=None,
             server=None,
             history=None,
@@ -291,7 +279,7 @@ class WorkloadHandler:
 
     def _reached(self, pods: PodTemplate, labels: Mapping[str, str]) -> bool:
         own = pods.pod(0)["metadata"].get("labels")
-        return isinstance(own, dict) and self._reaches(own, labels)
+        return isinstance(own, dict) and self.reaches(own, labels)
 
     def _outcome(
         self, facts: _Facts, known: _Known, pods: PodTemplate, pod: JsonObject
@@ -303,7 +291,7 @@ class WorkloadHandler:
             keys = metadata.get("labels") or {}, metadata.get("annotations") or {}
             missed = (pods.unmarked,) if pods.unmarked and facts.reached else ()
             return PodOutcome(warnings=(*facts.unmarked, *missed, *unknown_keys(*keys)))
-        if not self._reaches(received.own.labels, facts.labels):
+        if not self.reaches(received.own.labels, facts.labels):
             return PodOutcome()
         shape = facts.shapes.shape_of(received)
         if shape is None:
@@ -319,7 +307,7 @@ class WorkloadHandler:
     def _judge_pod(self, received: ReceivedPod, facts: _Facts) -> PodOutcome:
         found = facts.world.decided(received.arrival)
         decision, texts = found.decision, [*found.warnings]
-        nodes = self._inputs.nodes()
+        nodes = self.inputs.nodes()
         final = decision.placement
         effort = work(final) * len(nodes) if nodes and final else 0
         if nodes and final and received.keeps == OF_DAEMON_SET and effort <= _MOST_WORK:
@@ -345,7 +333,7 @@ class WorkloadHandler:
             # An unknown class may add tolerations.
             spec = {key: value for key, value in pod["spec"].items() if key != "runtimeClassName"}
             pod = {**pod, "spec": spec}
-        return self._inputs.unplaceable(pod, decision, world.policies)
+        return self.inputs.unplaceable(pod, decision, world.policies)
 
 
 def _parse_workload(body: bytes) -> _Workload:

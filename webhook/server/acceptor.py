@@ -7,6 +7,7 @@ import errno
 import logging
 import resource
 from asyncio.sslproto import SSLProtocol
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from webhook.server.connection_limiter import Stage
@@ -87,6 +88,7 @@ class TlsProtocol(SSLProtocol):
         self._client.on_writable(True)
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Acceptor:
     """Accepts connections from a listening socket and creates a protocol for each.
 
@@ -95,27 +97,24 @@ class Acceptor:
     client; it must call the limiter when the connection is lost.
     """
 
-    def __init__(
-        self,
-        listening: socket.socket,
-        limiter: ConnectionLimiter,
-        protocol: Callable[[Connection], asyncio.Protocol],
-        tls: ssl.SSLContext | None,
-    ) -> None:
-        listening.setblocking(False)
-        self._listening = listening
-        self._limiter = limiter
-        self._protocol = protocol
-        self._tls = tls
-        self._silent: set[socket.socket] = set()
-        self._waiting: asyncio.Queue[tuple[Connection, socket.socket]] = asyncio.Queue()
-        self._arriving: set[asyncio.Task[None]] = set()
+    listening: socket.socket
+    limiter: ConnectionLimiter
+    protocol: Callable[[Connection], asyncio.Protocol]
+    tls: ssl.SSLContext | None
+    _silent: set[socket.socket] = field(default_factory=set, init=False)
+    _waiting: asyncio.Queue[tuple[Connection, socket.socket]] = field(
+        default_factory=asyncio.Queue, init=False
+    )
+    _arriving: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+
+    def __post_init__(self) -> None:
+        self.listening.setblocking(False)
 
     async def run(self) -> None:
         """Accept until cancelled; then close connections that wait or are in a handshake."""
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._limiter.run())
+                group.create_task(self.limiter.run())
                 group.create_task(self._accept())
                 group.create_task(self._let_in())
         finally:
@@ -137,19 +136,19 @@ class Acceptor:
                 # While connections are pending, accept does not suspend: yield to the loop.
                 await asyncio.sleep(0)
             try:
-                connection, _ = await loop.sock_accept(self._listening)
+                connection, _ = await loop.sock_accept(self.listening)
             except OSError as error:
                 if error.errno in _BROKEN:
                     raise
                 if error.errno in _SHORTAGES:
                     _logger.warning("cannot accept", extra={"error": str(error)})
-                    self._limiter.make_room()
+                    self.limiter.make_room()
                     await asyncio.sleep(_PAUSE)
                 continue
             self._receive(connection, loop)
 
     def _receive(self, connection: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
-        client = self._limiter.admit(connection)
+        client = self.limiter.admit(connection)
         if client.has_unread():
             # In a burst it would be evicted from the silent connections before the loop runs.
             self._let_speak(client, connection)
@@ -166,19 +165,19 @@ class Acceptor:
         if client.has_unread():
             self._let_speak(client, connection)
         else:
-            self._limiter.release(client)
+            self.limiter.release(client)
             connection.close()
 
     def _let_speak(self, client: Connection, connection: socket.socket) -> None:
-        if self._limiter.received_bytes(client):
+        if self.limiter.received_bytes(client):
             self._waiting.put_nowait((client, connection))
         else:
-            self._limiter.release(client)
+            self.limiter.release(client)
             connection.close()
 
     async def _let_in(self) -> NoReturn:
         begun = 0
-        most = _BEGUN if self._tls else _BEGUN_PLAIN
+        most = _BEGUN if self.tls else _BEGUN_PLAIN
         while True:
             # No variable keeps the last connection alive during the wait for the next.
             begun += self._begin(*await self._waiting.get())
@@ -188,7 +187,7 @@ class Acceptor:
                 await asyncio.sleep(0)
 
     def _begin(self, client: Connection, connection: socket.socket) -> bool:
-        if not self._limiter.call_in(client, Stage.SHAKING if self._tls else Stage.NEW):
+        if not self.limiter.call_in(client, Stage.SHAKING if self.tls else Stage.NEW):
             connection.close()
             return False
         loop = asyncio.get_running_loop()
@@ -201,10 +200,10 @@ class Acceptor:
         self, connection: socket.socket, client: Connection, loop: asyncio.AbstractEventLoop
     ) -> None:
         handshaken = loop.create_future()
-        protocol = self._protocol(client)
+        protocol = self.protocol(client)
         outer: asyncio.BaseProtocol = protocol
-        if self._tls:
-            outer = TlsProtocol(client, protocol, self._tls, handshaken)
+        if self.tls:
+            outer = TlsProtocol(client, protocol, self.tls, handshaken)
         else:
             handshaken.set_result(None)
         transport: asyncio.BaseTransport | None = None
@@ -218,7 +217,7 @@ class Acceptor:
             _logger.debug("no handshake", extra={"error": str(error)})
         finally:
             if not arrived:
-                self._limiter.release(client)
+                self.limiter.release(client)
                 if transport:
                     cast("asyncio.Transport", transport).abort()
 

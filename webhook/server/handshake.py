@@ -8,6 +8,7 @@ import logging
 import socket
 import ssl
 import time
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from certs.bundle import certificates
@@ -28,6 +29,7 @@ INTERVAL: Final = 5.0
 # replicas that became unready would return later than that.
 PATIENCE: Final = 10.0
 _SECONDS: Final = 5.0
+_NONE_YET: Final = "no handshake with itself yet"
 # Errors of an overloaded port. A short overload does not make the webhook unready, because that
 # would increase the load of the other replicas. A port without any handshake for longer than this
 # serves no new client, and is reported as not ready.
@@ -35,6 +37,7 @@ BUSY_PATIENCE: Final = 30.0
 _BUSY: Final = (TimeoutError, ConnectionResetError, ConnectionAbortedError, ssl.SSLEOFError)
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class SelfHandshake:
     """Makes handshakes with the own port as the API server does, and keeps the results.
 
@@ -44,31 +47,19 @@ class SelfHandshake:
     not. Setting `due` triggers the next handshake at once. `on_result` is called with each result.
     """
 
-    def __init__(
-        self,
-        address: tuple[str, int],
-        host: str,
-        trusted: Callable[[], Sequence[Published]],
-        *,
-        due: asyncio.Event,
-        hindered: Callable[[], str] = str,
-        interval: float = INTERVAL,
-        patience: float = PATIENCE,
-        clock: Callable[[], float] = time.monotonic,
-        on_result: Callable[[bool], None] = lambda _verified: None,
-    ) -> None:
-        self._address = address
-        self._host = host
-        self._trusted = trusted
-        self._interval = interval
-        self._patience = patience
-        self._clock = clock
-        self._on_result = on_result
-        self._due = due
-        self._hindered = hindered
-        self._verified: float | None = None
-        self._result = "no handshake with itself yet"
-        self._problems: tuple[str, ...] = (self._result,)
+    address: tuple[str, int]
+    host: str
+    trusted: Callable[[], Sequence[Published]]
+    _: KW_ONLY
+    due: asyncio.Event
+    hindered: Callable[[], str] = str
+    interval: float = INTERVAL
+    patience: float = PATIENCE
+    clock: Callable[[], float] = time.monotonic
+    on_result: Callable[[bool], None] = lambda _verified: None
+    _verified: float | None = field(default=None, init=False)
+    _result: str = field(default=_NONE_YET, init=False)
+    _problems: tuple[str, ...] = field(default=(_NONE_YET,), init=False)
 
     def condition(self) -> Condition:
         """Return the result of the last handshakes; a recent failure is tolerated."""
@@ -77,28 +68,28 @@ class SelfHandshake:
         reason = "; ".join(self._problems)
         if self._verified is None:
             return Condition(ready=False, reason=reason)
-        ago = self._clock() - self._verified
-        return Condition(ago <= self._patience, f"not verified for {ago:.0f} s: {reason}")
+        ago = self.clock() - self._verified
+        return Condition(ago <= self.patience, f"not verified for {ago:.0f} s: {reason}")
 
     async def run(self) -> NoReturn:
         """Make handshakes when due, until cancelled."""
         while True:
-            self._due.clear()
+            self.due.clear()
             await self.check()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._interval):
-                    await self._due.wait()
+                async with asyncio.timeout(self.interval):
+                    await self.due.wait()
 
     async def check(self) -> None:
         """Make one handshake per bundle, and store the result."""
-        if hindrance := self._hindered():
+        if hindrance := self.hindered():
             self._problems = (hindrance,)
             return
-        trusted = self._trusted()
+        trusted = self.trusted()
         try:
             found = [problem for each in trusted if (problem := await self._problem(each))]
         except _BUSY as error:
-            if self._verified is not None and self._clock() - self._verified <= BUSY_PATIENCE:
+            if self._verified is not None and self.clock() - self._verified <= BUSY_PATIENCE:
                 _logger.warning("no time for a handshake with itself", extra={"error": str(error)})
                 return
             found = [f"no handshake at {self._where}: {error!r}"]
@@ -107,14 +98,14 @@ class SelfHandshake:
             _logger.error("handshake with itself failed", extra={"error": "; ".join(problems)})
         self._problems = problems
         if not problems:
-            self._verified = self._clock()
+            self._verified = self.clock()
             under = " and ".join(each.where for each in trusted)
             self._result = (
-                f"{self._host} verified under {under}"
+                f"{self.host} verified under {under}"
                 if trusted
                 else "no bundle is published yet to verify under"
             )
-        self._on_result(not problems)
+        self.on_result(not problems)
 
     async def _problem(self, published: Published) -> str:
         if not certificates(published.bundle):
@@ -126,7 +117,7 @@ class SelfHandshake:
             await self._shake(_client(published.bundle))
         except ssl.SSLCertVerificationError as error:
             return (
-                f"{self._host} is not verified under {published.where}: {error.verify_message}; "
+                f"{self.host} is not verified under {published.where}: {error.verify_message}; "
                 f"publish the authority that signed the certificate that is served"
             )
         except _BUSY:
@@ -137,13 +128,13 @@ class SelfHandshake:
 
     @property
     def _where(self) -> str:
-        return f"{self._address[0]} port {self._address[1]}"
+        return f"{self.address[0]} port {self.address[1]}"
 
     async def _shake(self, context: ssl.SSLContext) -> None:
-        host, port = self._address
+        host, port = self.address
         async with asyncio.timeout(_SECONDS):
             transport, _ = await asyncio.get_running_loop().create_connection(
-                asyncio.Protocol, host, port, ssl=context, server_hostname=self._host
+                asyncio.Protocol, host, port, ssl=context, server_hostname=self.host
             )
         transport.abort()
 

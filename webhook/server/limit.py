@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from starlette.responses import PlainTextResponse
@@ -17,6 +18,7 @@ _REFUSAL: Final = PlainTextResponse(
 )
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class InFlightLimit:
     """ASGI middleware that answers 503 with `Retry-After: 1` above `limit` concurrent requests.
 
@@ -28,45 +30,37 @@ class InFlightLimit:
     the app has started and not answered yet.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        limit: int,
-        *,
-        waiting: Callable[[], int],
-        full: Callable[[], bool] = lambda: False,
-        on_refused: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._app = app
-        self._limit = limit
-        self._waiting = waiting
-        self._full = full
-        self._on_refused = on_refused
-        self.in_flight = 0
+    app: ASGIApp
+    limit: int
+    _: KW_ONLY
+    waiting: Callable[[], int]
+    full: Callable[[], bool] = lambda: False
+    on_refused: Callable[[], None] = lambda: None
+    in_flight: int = field(default=0, init=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle the request, or refuse it without reading its body."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
-        if self._waiting() > self._limit or self._full():
+        if self.waiting() > self.limit or self.full():
             await self._refuse(scope, receive, send)
             return
 
         async def receive_whole() -> Message:
             message = await receive()
             # Other requests may have become complete since this one started.
-            if not message.get("more_body", False) and self._waiting() > self._limit:
+            if not message.get("more_body", False) and self.waiting() > self.limit:
                 await self._refuse(scope, receive, send)
                 return {"type": "http.disconnect"}
             return message
 
         self.in_flight += 1
         try:
-            await self._app(scope, receive_whole, send)
+            await self.app(scope, receive_whole, send)
         finally:
             self.in_flight -= 1
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._on_refused()
+        self.on_refused()
         await _REFUSAL(scope, receive, send)

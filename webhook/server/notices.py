@@ -7,6 +7,7 @@ import hashlib
 import logging
 import re
 import time
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias
@@ -63,6 +64,7 @@ _PATIENCE: Final = 5.0
 _MOST_HOPS: Final = 5
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Notices:
     """Queues notices without waiting; `run()` writes them as Events, one at a time.
 
@@ -72,34 +74,29 @@ class Notices:
     because controllers try again. `clock` is a monotonic clock in seconds for the rate limit.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        on_outcome: Callable[[Outcome], None],
-        *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._client = client
-        self._on_outcome = on_outcome
-        self._now = now
-        self._clock = clock
-        self._queue: asyncio.Queue[tuple[str, Notice, datetime]] = asyncio.Queue(WAITING)
-        self._sent: Recent[str, datetime] = Recent(REMEMBERED)
-        self._paces = Paces(BURST, EVERY, REMEMBERED)
+    client: Client
+    on_outcome: Callable[[Outcome], None]
+    _: KW_ONLY
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    clock: Callable[[], float] = time.monotonic
+    _queue: asyncio.Queue[tuple[str, Notice, datetime]] = field(
+        default_factory=lambda: asyncio.Queue(WAITING), init=False
+    )
+    _sent: Recent[str, datetime] = field(default_factory=lambda: Recent(REMEMBERED), init=False)
+    _paces: Paces = field(default_factory=lambda: Paces(BURST, EVERY, REMEMBERED), init=False)
 
     def submit(self, notice: Notice) -> None:
         """Queue an Event, unless it was sent within the hour or a limit is reached."""
-        when = self._now()
+        when = self.now()
         owner = notice.owner
         # Names are unique in a namespace only.
         key = owner if owner.uid else owner._replace(uid=f"{notice.namespace} {owner.kind}")
         name = event_name(key, notice.reason, when)
         if self._sent.get(name):
-            self._on_outcome("repeated")
+            self.on_outcome("repeated")
             return
-        if self._queue.full() or not self._paces.passes(notice.namespace, self._clock()):
-            self._on_outcome("dropped")
+        if self._queue.full() or not self._paces.passes(notice.namespace, self.clock()):
+            self.on_outcome("dropped")
             return
         self._sent.put(name, when)
         self._queue.put_nowait((name, notice, when))
@@ -109,10 +106,10 @@ class Notices:
         while True:
             name, notice, when = await self._queue.get()
             try:
-                self._on_outcome(await self._write_event(name, notice, when))
+                self.on_outcome(await self._write_event(name, notice, when))
             except Exception:
                 # The same process decides on pods, so no Event may stop it.
-                self._on_outcome("failed")
+                self.on_outcome("failed")
                 _logger.exception("event lost", extra={"reason": notice.reason})
             finally:
                 self._queue.task_done()
@@ -135,7 +132,7 @@ class Notices:
             of_root = name
         path = f"/api/v1/namespaces/{notice.namespace}/events"
         try:
-            await self._client.create(path, _event(of_root, notice, root, when))
+            await self.client.create(path, _event(of_root, notice, root, when))
         except ClusterError as error:
             if error.status == HTTPStatus.CONFLICT:
                 return "repeated"
@@ -173,7 +170,7 @@ class Notices:
                 break
             try:
                 async with asyncio.timeout(_PATIENCE):
-                    found = await self._client.get(path, accept=METADATA)
+                    found = await self.client.get(path, accept=METADATA)
             except (ClusterError, TimeoutError):
                 # It is gone, or the right was removed: the Event is about what is known.
                 break

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Generic, Literal, NoReturn, Protocol, TypeAlias, TypeVar
 
@@ -54,6 +54,7 @@ class ReloadState:
     error: str = ""
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Reloader(Generic[T]):
     """Reads files, compiles them as a whole, and swaps the result in by one assignment.
 
@@ -64,28 +65,21 @@ class Reloader(Generic[T]):
     thread. `current` is the value in force; None before the first successful load.
     """
 
-    def __init__(
-        self,
-        what: str,
-        source: Source,
-        compile_files: Callable[[dict[str, bytes]], T],
-        *,
-        digest_of: Callable[[T], str] | None = None,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        on_loaded: Callable[[T, ReloadState], None] = lambda _value, _state: None,
-        on_refused: Callable[[ReloadState], None] = lambda _state: None,
-    ) -> None:
-        self._what = what
-        self._source = source
-        self._compile = compile_files
-        self._digest_of = digest_of
-        self._clock = clock
-        self._on_loaded = on_loaded
-        self._on_refused = on_refused
-        self.current: T | None = None
-        self._state = ReloadState("pending", clock())
-        self._signature: Signature | None = None
-        self._tried = ""
+    what: str
+    source: Source
+    compile_files: Callable[[dict[str, bytes]], T]
+    _: KW_ONLY
+    digest_of: Callable[[T], str] | None = None
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    on_loaded: Callable[[T, ReloadState], None] = lambda _value, _state: None
+    on_refused: Callable[[ReloadState], None] = lambda _state: None
+    current: T | None = field(default=None, init=False)
+    _state: ReloadState = field(init=False)
+    _signature: Signature | None = field(default=None, init=False)
+    _tried: str = field(default="", init=False)
+
+    def __post_init__(self) -> None:
+        self._state = ReloadState("pending", self.clock())
 
     def state(self) -> ReloadState:
         """Return the result for the newest files, and the value in force."""
@@ -127,20 +121,20 @@ class Reloader(Generic[T]):
 
     def _load(self) -> _Loaded[T] | None:
         for _ in range(_READS):
-            signature = self._source.signature()
+            signature = self.source.signature()
             if signature is not None and signature == self._signature:
                 return None
             # Reset until the read succeeds, so that every poll retries after a failure.
             tried, self._tried, self._signature = self._tried, "", None
             try:
-                files = self._source.read()
+                files = self.source.read()
             except FairleadError:
                 # Replacing a folder removes the files that were about to be read.
-                if self._source.signature() == signature:
+                if self.source.signature() == signature:
                     raise
                 continue
             # Otherwise the first files may be of the old set, and the last ones of the new set.
-            if self._source.signature() == signature:
+            if self.source.signature() == signature:
                 break
         else:
             return None
@@ -148,35 +142,35 @@ class Reloader(Generic[T]):
         self._remember(signature)
         if digest == tried:
             return None
-        value = self._compile(files)
-        return _Loaded(value, self._digest_of(value) if self._digest_of else digest)
+        value = self.compile_files(files)
+        return _Loaded(value, self.digest_of(value) if self.digest_of else digest)
 
     def _remember(self, signature: Signature | None) -> None:
         # Do not trust a signature so recent that a further change might not alter it.
-        if signature and self._clock().timestamp() - signature.newest > _GRAIN_SECONDS:
+        if signature and self.clock().timestamp() - signature.newest > _GRAIN_SECONDS:
             self._signature = signature
 
     def _adopt(self, result: _Loaded[T] | _Refused | None) -> None:
         before = self._state
         if isinstance(result, _Loaded):
-            now = self._clock()
+            now = self.clock()
             self.current = result.value
             self._state = ReloadState("loaded", now, result.digest, now)
-            _logger.info("%s loaded", self._what, extra={"digest": result.digest})
-            self._on_loaded(result.value, self._state)
+            _logger.info("%s loaded", self.what, extra={"digest": result.digest})
+            self.on_loaded(result.value, self._state)
         elif result is not None and result.error != before.error:
-            since = before.since if before.outcome == "refused" else self._clock()
+            since = before.since if before.outcome == "refused" else self.clock()
             self._state = ReloadState(
                 "refused", since, before.digest, before.loaded_at, result.error
             )
             _logger.error(
                 "%s refused, %s",
-                self._what,
+                self.what,
                 "the last good ones serve on" if before.loaded_at else "there are none to serve",
                 extra={"error": result.error},
                 exc_info=result.bug,
             )
-            self._on_refused(self._state)
+            self.on_refused(self._state)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, NoReturn, TypeVar
 
 from webhook.admission.policy_handler import PolicyHandler
@@ -169,6 +170,7 @@ class Snapshot(Source):
         return dict(self.objects)
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class PoliciesFromCluster(Generic[T]):
     """Triggers `reloader`, whose source is `snapshot`, after each change of the objects.
 
@@ -177,28 +179,22 @@ class PoliciesFromCluster(Generic[T]):
     deleting a definition must not silently disable placement. Clock and sleep are arguments.
     """
 
-    def __init__(
-        self,
-        watched: PolicyObjects[bytes],
-        snapshot: Snapshot,
-        reloader: Reloader[T],
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._watched = watched
-        self._snapshot = snapshot
-        self._reloader = reloader
-        self._clock = clock
-        self._sleep = sleep
-        self._changed = asyncio.Event()
-        # The last time when a definition was missing.
-        self._gone = float("-inf")
-        watched.subscribe(lambda _change: self._changed.set())
+    watched: PolicyObjects[bytes]
+    snapshot: Snapshot
+    reloader: Reloader[T]
+    _: KW_ONLY
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    # The last time when a definition was missing.
+    _gone: float = field(default=float("-inf"), init=False)
+
+    def __post_init__(self) -> None:
+        self.watched.subscribe(lambda _change: self._changed.set())
 
     async def run(self) -> NoReturn:
         """Run until cancelled."""
-        await self._watched.wait_synced()
+        await self.watched.wait_synced()
         # An empty cluster is a valid, empty set.
         self._changed.set()
         while True:
@@ -207,45 +203,45 @@ class PoliciesFromCluster(Generic[T]):
 
     def condition(self) -> Condition:
         """Return whether there is a set, and what prevents a newer one."""
-        trouble = self._watched.trouble()
-        if not self._watched.synced:
+        trouble = self.watched.trouble()
+        if not self.watched.synced:
             return Condition(ready=False, reason=f"not listed yet{trouble and '; ' + trouble}")
-        condition = self._reloader.condition()
+        condition = self.reloader.condition()
         return (
             Condition(condition.ready, f"{condition.reason}; {trouble}") if trouble else condition
         )
 
     async def _settle(self) -> None:
         await self._changed.wait()
-        until = self._clock() + LONGEST
-        while self._changed.is_set() and (left := until - self._clock()) > 0:
+        until = self.clock() + LONGEST
+        while self._changed.is_set() and (left := until - self.clock()) > 0:
             self._changed.clear()
-            await self._sleep(min(QUIET, left))
+            await self.sleep(min(QUIET, left))
         self._changed.clear()
 
     async def _take(self) -> None:
-        objects = self._watched.objects()
-        vanished = len(self._snapshot.objects.keys() - objects.keys())
-        self._snapshot.refused = await self._doubt(vanished) if vanished else ""
-        if self._snapshot.refused:
-            await self._reloader.poll_in_thread()
-            await self._sleep(RETRY)
+        objects = self.watched.objects()
+        vanished = len(self.snapshot.objects.keys() - objects.keys())
+        self.snapshot.refused = await self._doubt(vanished) if vanished else ""
+        if self.snapshot.refused:
+            await self.reloader.poll_in_thread()
+            await self.sleep(RETRY)
             self._changed.set()
         else:
-            self._snapshot.objects = objects
-            await self._reloader.poll_in_thread()
+            self.snapshot.objects = objects
+            await self.reloader.poll_in_thread()
 
     async def _doubt(self, vanished: int) -> str:
         """Return why vanished objects must not be removed from the set; "" if they may be."""
         try:
-            undefined = await self._watched.undefined()
+            undefined = await self.watched.undefined()
         except ClusterError as error:
             return f"{vanished} objects vanished, and the reason is unknown: {error}"
         if not undefined:
-            back = self._clock() - self._gone < BACK
+            back = self.clock() - self._gone < BACK
             what = "objects vanished with their definition: it is back; waiting for the objects"
             return f"{vanished} {what}" if back else ""
-        self._gone = self._clock()
+        self._gone = self.clock()
         return (
             f"{vanished} objects vanished with the definition of {undefined}: restore both in the "
             "cluster, or delete only the objects if they should not place pods"
