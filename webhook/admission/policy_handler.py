@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
@@ -21,7 +20,7 @@ from webhook.kube.policy_objects import text_of
 from webhook.turns import SharedCalls, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from webhook.admission.handler import Observer
     from webhook.judgement.write_judge import Judge
@@ -113,6 +112,7 @@ class Objects(Protocol):
         """Return the same, read from the API now. Raises ClusterError."""
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class PolicyHandler:
     """Answer reviews of writes to `resources`.
 
@@ -123,36 +123,29 @@ class PolicyHandler:
     writes that wait for a live read.
     """
 
-    def __init__(
-        self,
-        *,
-        resources: Sequence[str],
-        objects: Objects,
-        judge: Judge,
-        observer: Observer,
-        nodes: Callable[[], Sequence[Node] | None] = lambda: None,
-        classes: Callable[[], Mapping[str, Mapping[str, JsonObject]]] = dict,
-        patience: float = PATIENCE,
-        read_pause: float = READ_PAUSE,
-    ) -> None:
-        self._resources = frozenset(resources)
-        self._objects = objects
-        self._reads = SharedCalls[Mapping[str, bytes]](read_pause)
-        self._judge = judge
-        self._observer = observer
-        self._nodes = nodes
-        self._classes = classes
-        self._patience = patience
-        # The judge keeps a cache and is not thread-safe.
-        self._turns = Window(1)
-        self._judging: Counter[str] = Counter()
-        self.waiting = 0
+    _: KW_ONLY
+    resources: Collection[str]
+    objects: Objects
+    judge: Judge
+    observer: Observer
+    nodes: Callable[[], Sequence[Node] | None] = lambda: None
+    classes: Callable[[], Mapping[str, Mapping[str, JsonObject]]] = dict
+    patience: float = PATIENCE
+    read_pause: float = READ_PAUSE
+    waiting: int = field(default=0, init=False)
+    _reads: SharedCalls[Mapping[str, bytes]] = field(init=False)
+    # The judge keeps a cache and is not thread-safe.
+    _turns: Window = field(default_factory=lambda: Window(1), init=False)
+    _judging: Counter[str] = field(default_factory=Counter, init=False)
+
+    def __post_init__(self) -> None:
+        self._reads = SharedCalls(self.read_pause)
 
     async def handle(self, body: bytes) -> Reply:
         """Return the answer to the body of one POST. Raises nothing."""
         uid = ""
         try:
-            request = parse_write(body, self._resources)
+            request = parse_write(body, self.resources)
             uid = request.uid
             write = self._write(request)
             # A parsed object takes many times its bytes, and many requests may wait here.
@@ -161,15 +154,15 @@ class PolicyHandler:
         except (InvalidReview, RecursionError) as error:
             reason = str(error) if isinstance(error, InvalidReview) else "nested too deeply"
             _logger.warning("invalid review of a policy", extra={"uid": uid, "reason": reason})
-            self._observer.policy_write_judged("unjudged")
+            self.observer.policy_write_judged("unjudged")
             return problem(400, "invalid", reason)
         except NotSynced as error:
             _logger.warning("policy not judged", extra={"uid": uid, "reason": str(error)})
-            self._observer.policy_write_judged("unjudged")
+            self.observer.policy_write_judged("unjudged")
             return problem(503, "not-synced", str(error), retry=True)
         except Exception:
-            self._observer.engine_failed()
-            self._observer.policy_write_judged("unjudged")
+            self.observer.engine_failed()
+            self.observer.policy_write_judged("unjudged")
             _logger.exception("policy not judged", extra={"uid": uid})
             return problem(500, "error", f"an error of its own; its log has it under uid {uid}")
 
@@ -200,7 +193,7 @@ class PolicyHandler:
                 del self._judging[user]
 
     async def _judge_write(self, write: Write, user: str) -> Judgement:
-        known = self._objects.known()
+        known = self.objects.known()
         if known is not None:
             found = await self._judge_against(known, write, user)
             if not found.refusals:
@@ -210,33 +203,33 @@ class PolicyHandler:
     async def _live(self) -> Mapping[str, bytes]:
         self.waiting += 1
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self.patience):
                 return await self._reads.share("", self._read)
         except (ClusterError, TimeoutError) as error:
-            why = str(error) or f"no answer within {self._patience:g} s"
+            why = str(error) or f"no answer within {self.patience:g} s"
             raise NotSynced(f"the policies that there are cannot be read: {why}") from error
         finally:
             self.waiting -= 1
 
     async def _read(self) -> Mapping[str, bytes]:
-        async with asyncio.timeout(self._patience):
-            return await self._objects.live()
+        async with asyncio.timeout(self.patience):
+            return await self.objects.live()
 
     async def _judge_against(
         self, objects: Mapping[str, bytes], write: Write, user: str
     ) -> Judgement:
-        nodes, classes, now = self._nodes(), self._classes(), datetime.now(UTC)
+        nodes, classes, now = self.nodes(), self.classes(), datetime.now(UTC)
         async with self._turns.turn(user):
             # A thousand policies take a while; the event loop decides on pods meanwhile.
             return await asyncio.to_thread(
-                lambda: self._judge.judge(objects, write, nodes=nodes, classes=classes, now=now)
+                lambda: self.judge.judge(objects, write, nodes=nodes, classes=classes, now=now)
             )
 
     def _answer(self, request: PolicyRequest, judgement: Judgement) -> Reply:
         outcome: Outcome = (
             "refused" if judgement.refusals else "warned" if judgement.warnings else "allowed"
         )
-        self._observer.policy_write_judged(outcome)
+        self.observer.policy_write_judged(outcome)
         level = logging.INFO if judgement.refusals else logging.DEBUG
         _logger.log(level, "policy judged", extra=_line(request, judgement, outcome))
         body = review.answer(

@@ -8,6 +8,7 @@ import enum
 import math
 import socket
 import time
+from dataclasses import KW_ONLY, dataclass, field
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias
 
@@ -113,6 +114,7 @@ class Connection:
                 self._socket.shutdown(socket.SHUT_RDWR)
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class ConnectionLimiter:
     """All connections of one listener; used only on the event loop's thread.
 
@@ -126,23 +128,17 @@ class ConnectionLimiter:
     number of complete requests without an answer, at most one per connection.
     """
 
-    def __init__(
-        self,
-        limit: int,
-        *,
-        held_bytes: int = HELD_BYTES,
-        clock: Callable[[], float] = time.monotonic,
-        on_ended: Callable[[Reason], None] = lambda _reason: None,
-    ) -> None:
-        self._limit = limit
-        self._shares = {stage: limit * share for stage, share in _SHARES.items()}
-        self._held_bytes = held_bytes
-        self._clock = clock
-        self._on_ended = on_ended
-        # Each in order of arrival.
-        self._clients: dict[Stage, dict[Connection, None]] = {stage: {} for stage in Stage}
-        self.busy = 0
-        self._held = 0
+    limit: int
+    _: KW_ONLY
+    held_bytes: int = HELD_BYTES
+    clock: Callable[[], float] = time.monotonic
+    on_ended: Callable[[Reason], None] = lambda _reason: None
+    busy: int = field(default=0, init=False)
+    # Each in order of arrival.
+    _clients: dict[Stage, dict[Connection, None]] = field(
+        default_factory=lambda: {stage: {} for stage in Stage}, init=False
+    )
+    _held: int = field(default=0, init=False)
 
     @property
     def connections(self) -> int:
@@ -152,7 +148,7 @@ class ConnectionLimiter:
     def admit(self, connection: socket.socket) -> Connection:
         """Add a connection; evict the oldest silent one if there are too many."""
         self._make_room_outside(Stage.SILENT)
-        client = Connection(connection, self._clock())
+        client = Connection(connection, self.clock())
         self._clients[Stage.SILENT][client] = None
         return client
 
@@ -161,7 +157,7 @@ class ConnectionLimiter:
         if client not in self:
             return False
         self._make_room_outside(Stage.WAITING)
-        client.since = self._clock()
+        client.since = self.clock()
         client.deadline = math.inf
         self.advance(client, Stage.WAITING)
         return True
@@ -178,11 +174,11 @@ class ConnectionLimiter:
         """
         if client not in self:
             return False
-        now = self._clock()
+        now = self.clock()
         if now - client.since > DOOR_SECONDS:
             self.end(client, "late")
             return False
-        while sum(len(self._clients[stage]) for stage in _SHARES) >= self._limit:
+        while sum(len(self._clients[stage]) for stage in _SHARES) >= self.limit:
             if not self._end_one():
                 self.end(client, "crowded")
                 return False
@@ -207,14 +203,14 @@ class ConnectionLimiter:
 
     def _make_room_outside(self, stage: Stage) -> None:
         clients = self._clients[stage]
-        if len(clients) >= self._limit:
+        if len(clients) >= self.limit:
             self.end(next(iter(clients)), "crowded")
 
     def _end_one(self) -> bool:
         """Close one admitted connection; return False if all are busy."""
 
         def excess(stage: Stage) -> float:
-            return len(self._clients[stage]) - self._shares[stage]
+            return len(self._clients[stage]) - self.limit * _SHARES[stage]
 
         for stage in sorted(_SHARES, key=excess, reverse=True):
             clients = self._clients[stage]
@@ -268,17 +264,17 @@ class ConnectionLimiter:
         if not count:
             client.write_deadline = math.inf
         elif not client.unwritten:
-            client.write_deadline = self._clock() + WRITE_SECONDS
+            client.write_deadline = self.clock() + WRITE_SECONDS
         self._hold(client, count)
         self._make_memory()
 
     def full(self) -> bool:
         """Return True if bodies and answers hold so much memory that requests must be refused."""
-        return self._held > self._held_bytes
+        return self._held > self.held_bytes
 
     def sweep(self) -> None:
         """Close the connections whose deadline has passed."""
-        now = self._clock()
+        now = self.clock()
         for client in self._all():
             if client.write_deadline <= now:
                 self.end(client, "unread")
@@ -296,7 +292,7 @@ class ConnectionLimiter:
         # Release it first: the close takes an iteration or two, and the room is needed now.
         self.release(client)
         client.end()
-        self._on_ended(reason)
+        self.on_ended(reason)
 
     def end_all(self) -> None:
         """Close all remaining connections when the process exits."""
@@ -306,7 +302,7 @@ class ConnectionLimiter:
 
     def refused(self) -> None:
         """Count a connection that is closed because its request was refused."""
-        self._on_ended("malformed")
+        self.on_ended("malformed")
 
     def _hold(self, client: Connection, unwritten: int) -> None:
         self._held += unwritten - client.unwritten
@@ -314,7 +310,7 @@ class ConnectionLimiter:
 
     def _make_memory(self) -> None:
         """Above the memory limit, close the slowest sender of a body or reader of an answer."""
-        while self._held > self._held_bytes:
+        while self._held > self.held_bytes:
             holders = [
                 each for each in self._all() if each.unwritten or (each.reading and each.body)
             ]
