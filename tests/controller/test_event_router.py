@@ -105,7 +105,7 @@ def test_many_events_are_one_look() -> None:
         await stage.taken()
         for index in range(2000):
             stage.pod(index, version=10)
-        assert (stage.queue.agenda.ready, stage.queue.agenda.delayed) == (0, 1)
+        assert (stage.queue.agenda.ready, len(stage.queue.agenda.due)) == (0, 1)
 
     play(act)
 
@@ -117,7 +117,7 @@ def test_what_belongs_to_no_known_run_adds_nothing() -> None:
         stage.router.begin(stage.queue)
         stage.pod(0)
         stage.known.config_maps.put("lab/mnist", UID)
-        assert (stage.queue.agenda.ready, stage.queue.agenda.delayed) == (0, 0)
+        assert (stage.queue.agenda.ready, len(stage.queue.agenda.due)) == (0, 0)
 
     play(act)
 

@@ -93,8 +93,8 @@ def test_any_sequence_of_calls_goes_as_the_model_says(steps: list[tuple[str, str
                 agenda.wake(now)
                 model.wait(now, list(agenda._since))  # noqa: SLF001
         assert agenda.ready == len(model.waiting)
-        assert agenda.working == len(model.working)
-        assert agenda.delayed == len(model.later)
+        assert len(agenda.working) == len(model.working)
+        assert len(agenda.due) == len(model.later)
 
 
 def test_a_thousand_keys_of_one_namespace_hold_back_another_by_one() -> None:

@@ -50,11 +50,11 @@ def test_a_key_added_while_in_work_comes_again_when_that_is_done() -> None:
         second = asyncio.create_task(take(work))
         await asyncio.sleep(5)
         assert not second.done()
-        assert (work.agenda.ready, work.agenda.working) == (0, 1)
+        assert (work.agenda.ready, len(work.agenda.working)) == (0, 1)
         work.done("a")
         assert await second == "a"
         work.done("a")
-        assert (work.agenda.ready, work.agenda.working) == (0, 0)
+        assert (work.agenda.ready, len(work.agenda.working)) == (0, 0)
 
     run(main())
 
@@ -75,7 +75,7 @@ def test_a_later_key_comes_at_the_earliest_of_its_times() -> None:
             work.done(seen[-1][0])
         assert seen == [("c", 0.0), ("a", 10.0), ("b", 15.0)]
         await asyncio.sleep(100)
-        assert (work.agenda.ready, work.agenda.delayed) == (0, 0)
+        assert (work.agenda.ready, len(work.agenda.due)) == (0, 0)
 
     run(main())
 
@@ -223,7 +223,7 @@ def test_whatever_comes_is_worked_on_afterwards_and_by_one_at_a_time(
                 added.append((now(), key))
                 work.add_after(key, delay)
             await asyncio.sleep(1000)
-            assert (work.agenda.ready, work.agenda.working, work.agenda.delayed) == (0, 0, 0)
+            assert (work.agenda.ready, len(work.agenda.working), len(work.agenda.due)) == (0, 0, 0)
             work.shut_down()
         assert all(any(time >= at for time in begun[key]) for at, key in added)
         assert all(len(begun[key]) <= sum(key == one for _, one in added) for key in begun)

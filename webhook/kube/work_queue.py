@@ -25,7 +25,8 @@ class Agenda:
     is added twice while it waits is handed out once; a key that is added while in progress is ready
     again when that is done; of several due times the earliest applies. In addition, namespaces take
     turns: the keys of one (`namespace/name`) are handed out in FIFO order, and a thousand of them
-    delay a key of another namespace by at most one. Times are seconds of the caller's clock.
+    delay a key of another namespace by at most one. `working` has the keys in progress, `due` the
+    times of those that are due later. Times are seconds of the caller's clock.
     """
 
     def __init__(self) -> None:
@@ -33,8 +34,8 @@ class Agenda:
         # By ready key: the time when it became ready.
         self._since: dict[str, float] = {}
         self._again: dict[str, float] = {}
-        self._working: set[str] = set()
-        self._due: dict[str, float] = {}
+        self.working: set[str] = set()
+        self.due: dict[str, float] = {}
         # By time; entries that `_due` no longer has are stale, and skipped.
         self._heap: list[tuple[float, int, str]] = []
         self._numbers = count()
@@ -43,16 +44,6 @@ class Agenda:
     def ready(self) -> int:
         """The number of keys that wait for a worker."""
         return len(self._ready)
-
-    @property
-    def working(self) -> int:
-        """The number of keys in progress."""
-        return len(self._working)
-
-    @property
-    def delayed(self) -> int:
-        """The number of keys that are due later."""
-        return len(self._due)
 
     @property
     def since(self) -> float | None:
@@ -66,28 +57,28 @@ class Agenda:
 
     def add(self, key: str, now: float) -> None:
         """Make `key` ready; a due time of it stays unchanged."""
-        if key in self._working:
+        if key in self.working:
             self._again.setdefault(key, now)
         else:
             self._add_ready(key, now)
 
     def add_at(self, key: str, due: float) -> None:
         """Add `key` at `due`, unless it is due earlier."""
-        if due >= self._due.get(key, float("inf")):
+        if due >= self.due.get(key, float("inf")):
             return
-        self._due[key] = due
+        self.due[key] = due
         heapq.heappush(self._heap, (due, next(self._numbers), key))
-        if len(self._heap) > 2 * len(self._due) + 64:
+        if len(self._heap) > 2 * len(self.due) + 64:
             # A key that is rescheduled often would leave a stale entry each time.
-            self._heap = [(at, next(self._numbers), key) for key, at in self._due.items()]
+            self._heap = [(at, next(self._numbers), key) for key, at in self.due.items()]
             heapq.heapify(self._heap)
 
     def wake(self, now: float) -> None:
         """Add every key that is due."""
         while self._heap and (self._heap[0][0] <= now or self._stale()):
             due, _, key = heapq.heappop(self._heap)
-            if self._due.get(key) == due:
-                del self._due[key]
+            if self.due.get(key) == due:
+                del self.due[key]
                 self.add(key, now)
 
     def take(self) -> str | None:
@@ -99,7 +90,7 @@ class Agenda:
             return None
         key = self._ready.take()
         del self._since[key]
-        self._working.add(key)
+        self.working.add(key)
         return key
 
     def others_wait(self, namespace: str) -> bool:
@@ -108,7 +99,7 @@ class Agenda:
 
     def done(self, key: str) -> None:
         """End the work on `key`. Raises KeyError if it was not in progress, which is a bug."""
-        self._working.remove(key)
+        self.working.remove(key)
         if (since := self._again.pop(key, None)) is not None:
             self._add_ready(key, since)
 
@@ -119,7 +110,7 @@ class Agenda:
 
     def _stale(self) -> bool:
         due, _, key = self._heap[0]
-        return self._due.get(key) != due
+        return self.due.get(key) != due
 
 
 class WorkQueue:

@@ -28,11 +28,6 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject, Taint, Term, Toleration
 
 
-def of_class(capacity: CapacityClass, nodes: Iterable[Node]) -> list[Node]:
-    """Return the nodes of a capacity class."""
-    return [node for node in nodes if is_of(capacity, node)]
-
-
 def is_of(capacity: CapacityClass, node: Node) -> bool:
     """Return whether a node is of a capacity class."""
     return _meets(capacity.inside, node)

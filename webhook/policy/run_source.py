@@ -45,29 +45,32 @@ def _one_of(given: Mapping[str, Any], *names: str) -> Iterator[Problem]:
         yield Problem((), f"want exactly one of {', '.join(names)}; there is {has}")
 
 
-class Key(Strict):
+class _Either(Strict):
+    """A model with exactly one of the fields in `either`, by their outer names."""
+
+    either: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """Require one of the fields."""
+        yield from _one_of(given, *cls.either)
+
+
+class Key(_Either):
     """A label or an annotation of the pod."""
 
+    either = ("label", "annotation")
     label: LabelKey | None = optional("The key of a label.")
     annotation: AnnotationKey | None = optional("The key of an annotation.")
 
-    @classmethod
-    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Require one of the two."""
-        yield from _one_of(given, "label", "annotation")
 
-
-class Mark(Strict):
+class Mark(_Either):
     """A label of the pod, or of its namespace, that makes the pod belong to a run."""
 
+    either = ("label", "namespaceLabel")
     label: LabelKey | None = optional("The key of a label of the pod.")
     namespace_label: LabelKey | None = optional("The key of a label of the pod's namespace.")
     value: LabelValue | None = optional("The label's value; left out, any.")
-
-    @classmethod
-    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Require one of the two labels."""
-        yield from _one_of(given, "label", "namespaceLabel")
 
 
 class Clause(Strict):
@@ -113,9 +116,10 @@ class RoleClause(Clause):
     always: Role | None = optional("The role if the key is there.")
 
 
-class PodCondition(Strict):
+class PodCondition(_Either):
     """A condition on a pod."""
 
+    either = ("label", "role", "framework", "completionIndex")
     label: LabelKey | None = optional("The key of a label, which `in`, `notIn` or `host` tests.")
     among: Several[LabelValue] | None = optional("The label has one of these values.", alias="in")
     not_in: Several[LabelValue] | None = optional("The label has none of these values.")
@@ -130,11 +134,6 @@ class PodCondition(Strict):
     completion_index: Several[int] | None = optional(
         "The index in the pod's Indexed Job is one of these."
     )
-
-    @classmethod
-    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Exactly one condition."""
-        yield from _one_of(given, "label", "role", "framework", "completionIndex")
 
 
 class IndexKey(Key):
@@ -224,9 +223,10 @@ class Count(Strict):
     per_node: bool | None = optional("Whether there is one pod per node, instead of a number.")
 
 
-class ReplicaCondition(Strict):
+class ReplicaCondition(_Either):
     """A condition on a replica."""
 
+    either = ("field", "part", "without", "index")
     field: FieldPath | None = optional("A field, which `in` tests.")
     among: Several[str | bool] | None = optional(
         "The field has one of these values; without `in`, it is set.", alias="in"
@@ -235,11 +235,6 @@ class ReplicaCondition(Strict):
     part: Several[Word] | None = optional("The part is one of these.")
     without: Several[Word] | None = optional("The object has none of these parts.")
     index: Several[int] | None = optional("The replica's index is one of these.")
-
-    @classmethod
-    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Exactly one condition."""
-        yield from _one_of(given, "field", "part", "without", "index")
 
 
 class Addition(Strict):

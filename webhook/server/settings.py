@@ -9,6 +9,7 @@ import click
 
 from webhook import names
 from webhook.dns_names import is_subdomain
+from webhook.server.logs import LEVELS
 from webhook.settings import Number, setting
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -219,7 +220,7 @@ class ServeSettings:
     )
     log_level: str = setting(
         "--log-level",
-        type=click.Choice(["debug", "info", "warning", "error"]),
+        type=click.Choice(LEVELS),
         default="info",
         help="Minimum level of log messages. With debug, each decision is logged.",
     )

@@ -10,8 +10,7 @@
    because they know each replica. Of two, the outer one comes first: Trainer creates JobSets.
 4. Notebooks, whose controller copies any label of the author to the pod, and whole namespaces.
 
-`POD_KINDS` has the kinds that create pods, by API group and kind. If two files describe the same
-kind, one of them lists its versions.
+If two files describe the same kind, one of them lists its versions.
 
 The files are parsed once, when this package is imported: `SHIPPED` is their table. A policy set has
 a table with the documents RunSource of its author as well. `webhook.policy.run_source` parses such
@@ -31,9 +30,8 @@ import yaml
 from webhook.sources.table import SourceTable, System, system
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
-    from webhook.sources.kind_model import PodKind
     from webhook.sources.marks import Source
 
 
@@ -46,4 +44,3 @@ def _systems() -> Iterator[System]:
 
 SHIPPED: Final = SourceTable(tuple(_systems()))
 SOURCES: Final[tuple[Source, ...]] = SHIPPED.rows
-POD_KINDS: Final[Mapping[tuple[str, str], Sequence[PodKind]]] = SHIPPED.pod_kinds
