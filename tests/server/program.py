@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from functools import partial
 
 from tests.server.serving import HOST, authority, echo, leaf
 from webhook.server.connection_limiter import ConnectionLimiter
@@ -28,8 +29,9 @@ async def main(grace: float) -> bool:
     tls, metrics, drain = ServerTls(), Metrics(), Drain(grace)
     tls.swap(pair.certificate, pair.private_key)
     limiter = ConnectionLimiter(1000)
-    limit = InFlightLimit(echo, 100, waiting=lambda: limiter.busy, on_refused=metrics.request_shed)
-    metrics.watch_in_flight(lambda: limit.in_flight)
+    shed = partial(metrics.requests.count, "overloaded", "503")
+    limit = InFlightLimit(echo, 100, waiting=lambda: limiter.busy, on_refused=shed)
+    metrics.in_flight.set_function(lambda: limit.in_flight)
     https, plain = bind(HOST, 0), bind(HOST, 0)
     with drain_on_signals(drain):
         hello = {

@@ -34,7 +34,7 @@ def test_requests_are_counted_by_result_and_code_and_timed() -> None:
 def test_shed_requests_are_counted_and_not_timed() -> None:
     """A refusal takes no time worth a place among those of decisions."""
     metrics = Metrics()
-    metrics.request_shed()
+    metrics.requests.count("overloaded", "503")
     samples = _samples(metrics)
     assert samples['fairlead_admission_requests_total{code="503",result="overloaded"}'] == 1
     assert samples["fairlead_admission_duration_seconds_count"] == 0
@@ -107,7 +107,7 @@ def test_exactly_one_policy_set_is_exposed() -> None:
     """The info metric has the hash that serves now, and the time says when it was loaded."""
     metrics = Metrics()
     metrics.policies_loaded("a1", set(), NOW)
-    metrics.policies_refused()
+    metrics.reloads.count("refused")
     metrics.policies_loaded("b2", set(), NOW)
     samples = _samples(metrics)
     infos = {name for name in samples if name.startswith("fairlead_policy_set_info")}
@@ -128,7 +128,7 @@ def test_gauges_are_read_at_the_scrape() -> None:
     """Requests in flight and a cache's age come from their callbacks, as they are then."""
     metrics = Metrics()
     age = 1.5
-    metrics.watch_in_flight(lambda: 7)
+    metrics.in_flight.set_function(lambda: 7)
     metrics.watch_cache("namespaces", lambda: age)
     metrics.certificate_served(NOW)
     assert _samples(metrics)['fairlead_cache_age_seconds{resource="namespaces"}'] == 1.5

@@ -6,6 +6,7 @@ The webhook makes handshakes with itself, and verifies its certificate under the
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -104,7 +105,7 @@ def serve_certificate(
         parts.add("certificate", tls.condition)
         return None
     files = CertificateFiles(settings.cert, settings.key)
-    refused = parts.metrics.certificate_refused
+    refused = partial(parts.metrics.certificates.count, "refused")
     reloader = reloader_of(files, files.swap_into(tls), served, refused)
     reloader.poll()
 
@@ -132,7 +133,7 @@ def _from_secret(
         f"{namespace}/{name}",
         tls,
         on_served=lambda served: parts.metrics.certificate_served(served.not_after),
-        on_refused=parts.metrics.certificate_refused,
+        on_refused=partial(parts.metrics.certificates.count, "refused"),
     )
     secret = NamedObject(parts.home.client, secrets(namespace), name, read)
     secret.subscribe(kept.offered)

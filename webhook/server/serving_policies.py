@@ -141,7 +141,7 @@ def _reloader(
         compile_all,
         digest_of=lambda value: value.policies.hash,
         on_loaded=loaded,
-        on_refused=lambda _state: metrics.policies_refused(),
+        on_refused=lambda _state: metrics.reloads.count("refused"),
     )
 
 

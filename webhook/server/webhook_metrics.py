@@ -45,6 +45,10 @@ class _Series(Generic[M]):
             found = self._known[labels] = self._metric.labels(*labels)
         return found
 
+    def count(self, *labels: str) -> None:
+        """Count one more in the series."""
+        self.of(*labels).inc()
+
     def keep(self, wanted: Callable[[tuple[str, ...]], bool]) -> None:
         """Remove all other series."""
         for labels in [each for each in self._known if not wanted(each)]:
@@ -53,7 +57,7 @@ class _Series(Generic[M]):
 
 
 class Metrics(Exposition):
-    """Every metric of the serving webhook.
+    """Every metric of the serving webhook. Those with a method are counted by it.
 
     Methods are called on the event loop's thread. `clock` is the wall clock, in seconds since 1970.
     """
@@ -114,13 +118,13 @@ class Metrics(Exposition):
             "Errors of the policy set in force, such as policies that reject every pod;"
             " `fairlead check` lists them.",
         )
-        self._reloads = self._counters(
+        self.reloads = self._counters(
             metric_names.POLICY_RELOADS,
             "Reloads of the policy set: loaded, or refused (the last good one stays).",
             "outcome",
             always=_LOADS,
         )
-        self._requests = self._counters(
+        self.requests = self._counters(
             metric_names.ADMISSION_REQUESTS,
             "Admission requests answered, by result and HTTP status code.",
             "result",
@@ -132,13 +136,13 @@ class Metrics(Exposition):
             buckets=BUCKETS,
             registry=self.registry,
         )
-        self._in_flight = self._gauge(
+        self.in_flight = self._gauge(
             metric_names.ADMISSION_IN_FLIGHT, "Requests accepted and not answered yet."
         )
-        self._connections = self._gauge(
+        self.connections = self._gauge(
             metric_names.CONNECTIONS, "Connections to the HTTPS port, handshakes included."
         )
-        self._connections_ended = self._counters(
+        self.connections_ended = self._counters(
             metric_names.CONNECTIONS_ENDED,
             "Connections closed by the webhook: slow, late (waited too long for a handshake),"
             " crowded (too many), large (too many bytes in bodies and answers), unread (its"
@@ -154,7 +158,7 @@ class Metrics(Exposition):
             metric_names.WORKLOAD_WARNINGS,
             "Warnings returned to authors of workloads about the pods that these will create.",
         )
-        self._events = self._counters(
+        self.events = self._counters(
             metric_names.EVENTS,
             "Events on workloads: written, repeated within the hour, dropped (too many) or failed.",
             "outcome",
@@ -168,7 +172,7 @@ class Metrics(Exposition):
         self._certificate = self._gauge(
             metric_names.CERTIFICATE_EXPIRY, "Unix time at which the serving certificate expires."
         )
-        self._certificates = self._counters(
+        self.certificates = self._counters(
             metric_names.CERTIFICATE_RELOADS,
             "Reloads of the serving certificate: loaded, or refused (the previous one stays).",
             "outcome",
@@ -180,26 +184,26 @@ class Metrics(Exposition):
         """Count one decision for each policy that applied."""
         now = self._clock()
         for policy in policies or (NO_POLICY,):
-            self._decisions.of(result, policy).inc()
+            self._decisions.count(result, policy)
             if policy != NO_POLICY:
                 self._last_match.of(policy).set(now)
 
     def rejected(self, policies: Collection[str]) -> None:
         """Count one rejected pod for each policy that rejected it."""
         for policy in policies:
-            self._rejections.of(policy).inc()
+            self._rejections.count(policy)
 
     def audited(self, policy: str, namespace: str, outcome: str) -> None:
         """Count one pod that matched a policy under Audit in a namespace, by outcome."""
-        self._audited.of(policy, namespace, outcome).inc()
+        self._audited.count(policy, namespace, outcome)
 
     def excepted(self, exception: str, policy: str) -> None:
         """Count one pod for which an exception set aside a policy."""
-        self._exceptions.of(exception, policy).inc()
+        self._exceptions.count(exception, policy)
 
     def policy_write_judged(self, outcome: str) -> None:
         """Count one write of a policy, class or exception: see policy_handler.Outcome."""
-        self._policy_writes.of(outcome).inc()
+        self._policy_writes.count(outcome)
 
     def unplaceable(self) -> None:
         """Count one pod that no node could admit at its creation."""
@@ -220,7 +224,7 @@ class Metrics(Exposition):
         Counters of deleted policies and exceptions are removed, so that the number of series does
         not grow with every edit.
         """
-        self._reloads.of("loaded").inc()
+        self.reloads.count("loaded")
         self._policy_set.clear()
         self._policy_set.labels(digest).set(1)
         self._policy_set_loaded.set(now.timestamp())
@@ -231,30 +235,18 @@ class Metrics(Exposition):
         self._rejections.keep(lambda labels: labels[0] in names)
         self._audited.keep(lambda labels: labels[0] in names)
 
-    def policies_refused(self) -> None:
-        """Count one policy set that was rejected."""
-        self._reloads.of("refused").inc()
-
     def request_answered(self, result: str, code: int, seconds: float | None) -> None:
         """Count one admission request with its HTTP status code and its duration.
 
         Without seconds the request was not about a pod, and does not enter the histogram.
         """
-        self._requests.of(result, str(code)).inc()
+        self.requests.count(result, str(code))
         if seconds is not None:
             self._duration.observe(seconds)
-
-    def request_shed(self) -> None:
-        """Count one request that got a 503 because too many were in flight."""
-        self.request_answered("overloaded", 503, None)
 
     def warned_of_workload(self, warnings: int) -> None:
         """Count the warnings that one workload received."""
         self._workload_warnings.inc(warnings)
-
-    def event_came_to(self, outcome: Outcome) -> None:
-        """Count one Event on a workload, by outcome."""
-        self._events.of(outcome).inc()
 
     def engine_failed(self) -> None:
         """Count one decision that raised an exception."""
@@ -262,12 +254,8 @@ class Metrics(Exposition):
 
     def certificate_served(self, not_after: datetime) -> None:
         """Record the expiry of the new certificate in use."""
-        self._certificates.of("loaded").inc()
+        self.certificates.count("loaded")
         self._certificate.set(not_after.timestamp())
-
-    def certificate_refused(self) -> None:
-        """Count one certificate that was rejected."""
-        self._certificates.of("refused").inc()
 
     def handshake_made(self, verified: bool) -> None:
         """Record whether the last self-handshake was verified."""
@@ -278,18 +266,6 @@ class Metrics(Exposition):
                 "1 if the last handshake with itself, as the API server makes one, was verified.",
             )
         self._handshake.set(verified)
-
-    def connection_ended(self, reason: Reason) -> None:
-        """Count one connection that was closed because of a limit."""
-        self._connections_ended.of(reason).inc()
-
-    def watch_connections(self, count: Callable[[], int]) -> None:
-        """Read the number of connections from `count` at each scrape, on another thread."""
-        self._connections.set_function(count)
-
-    def watch_in_flight(self, count: Callable[[], int]) -> None:
-        """Read the requests in flight from `count` at each scrape, on another thread."""
-        self._in_flight.set_function(count)
 
     def watch_cache(self, resource: str, age: Callable[[], float]) -> None:
         """Read a cache's age in seconds from `age` at each scrape, on another thread."""

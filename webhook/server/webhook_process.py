@@ -99,7 +99,7 @@ async def _run(
             nodes=nodes.known,
             controller=settings.controller_user,
         )
-        notices = Notices(client, metrics.event_came_to) if client and settings.events else None
+        notices = Notices(client, metrics.events.count) if client and settings.events else None
         if notices:
             parts.background.append(notices.run)
         tell = notices.submit if notices else lambda _notice: None
@@ -116,7 +116,9 @@ async def _run(
             plugins=policies.plugins,
         )
         allow_descriptors(settings.max_connections)
-        limiter = ConnectionLimiter(settings.max_connections, on_ended=metrics.connection_ended)
+        limiter = ConnectionLimiter(
+            settings.max_connections, on_ended=metrics.connections_ended.count
+        )
         limit = InFlightLimit(
             admission_app(
                 {
@@ -129,10 +131,10 @@ async def _run(
             settings.max_in_flight,
             waiting=lambda: limiter.busy,
             full=limiter.full,
-            on_refused=metrics.request_shed,
+            on_refused=lambda: metrics.requests.count("overloaded", "503"),
         )
-        metrics.watch_in_flight(lambda: limit.in_flight)
-        metrics.watch_connections(lambda: limiter.connections)
+        metrics.in_flight.set_function(lambda: limit.in_flight)
+        metrics.connections.set_function(lambda: limiter.connections)
         parts.add("drain", drain.condition)
         # Objects that exist now stay: collections need not walk them again, for 70 ms each time.
         gc.collect()
