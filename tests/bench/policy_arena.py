@@ -21,7 +21,7 @@ from tests.bench.policies import files
 from webhook import names
 from webhook.errors import SandboxError
 from webhook.interception import PATH
-from webhook.policy.crd import custom_resource_definitions
+from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.sandbox.api import install_definition, wait_until
 from webhook.sandbox.binaries import obtain_binaries
 from webhook.sandbox.control_plane import ControlPlane, Settings

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from tests.bench import policy_arena
 from tests.bench.engine import answer, body_of, timed
 from tests.bench.policies import files
-from webhook.judgement.cluster_objects import Objects
+from webhook.judgement.set_judgement import Objects
 from webhook.kube.client import connect
 from webhook.kube.policy_objects import read_objects
 from webhook.policy.load import load

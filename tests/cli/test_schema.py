@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from tests.fast_yaml import load_all_yaml, load_yaml
 from webhook.cli.schema import command
-from webhook.policy.crd import custom_resource_definitions
+from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.policy.json_schema import ALL, names, pages, schema
 from webhook.run import json_schema as run_schema
 from webhook.run.crd import custom_resource_definition

@@ -9,7 +9,7 @@ import shutil
 
 import pytest
 
-from webhook.policy.crd import custom_resource_definitions
+from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.sandbox.api import install_definition
 from webhook.sandbox.control_plane import ControlPlane
 

@@ -16,7 +16,7 @@ from tests.cluster.run_placement_cases import (
 )
 from tests.cluster.run_rule_cases import Case
 from webhook import names
-from webhook.policy.crd import RESOURCES
+from webhook.policy.crd.definitions import RESOURCES
 from webhook.policy.model import PARTS
 
 Json = dict[str, Any]

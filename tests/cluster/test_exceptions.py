@@ -20,7 +20,7 @@ from tests.eventually import eventually
 from tests.wording import line_with, mentions
 from webhook import names
 from webhook.cli import fairlead
-from webhook.policy.crd import RESOURCES
+from webhook.policy.crd.definitions import RESOURCES
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.fairlead import start_webhook, stop_webhook
 from webhook.times import to_second

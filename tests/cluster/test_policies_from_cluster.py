@@ -25,7 +25,7 @@ from tests.wording import mentions
 from webhook import names
 from webhook.admission.policy_handler import READ_PAUSE
 from webhook.kube.reflector import SILENCE
-from webhook.policy.crd import custom_resource_definitions
+from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.policy.load import load
 from webhook.sandbox.api import install_definition
 from webhook.sandbox.control_plane import ControlPlane, Settings

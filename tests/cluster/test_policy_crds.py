@@ -15,7 +15,7 @@ from tests.cluster.tables import columns
 from tests.fast_yaml import load_all_yaml
 from tests.wording import mentions
 from webhook import names
-from webhook.policy.crd import RESOURCES, custom_resource_definitions
+from webhook.policy.crd.definitions import RESOURCES, custom_resource_definitions
 from webhook.policy.model import CapacityClassSpec, ExceptionSpec, PolicySpec
 from webhook.policy.policy_documents import KNOWN
 from webhook.policy.status_model import PolicyStatus

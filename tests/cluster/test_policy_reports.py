@@ -27,7 +27,7 @@ from webhook.cli.install import reports_notes
 from webhook.controller.policies.report_documents import OWNER, collection
 from webhook.installation.manifests import render
 from webhook.kube.client import connect
-from webhook.policy.crd import custom_resource_definitions
+from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.api import install_definition
 from webhook.sandbox.control_plane import ControlPlane, Settings

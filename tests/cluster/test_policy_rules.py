@@ -17,7 +17,7 @@ from tests.cluster.run_rule_cases import Case
 from tests.run.whole_runs import an_environment
 from webhook import names
 from webhook.placement.schema.syntax import MAX_LISTED
-from webhook.policy.crd import RESOURCES, custom_resource_definitions
+from webhook.policy.crd.definitions import RESOURCES, custom_resource_definitions
 from webhook.policy.crd.policy_rules import RULES
 from webhook.policy.model import PARTS
 from webhook.sandbox.control_plane import ControlPlane

@@ -19,7 +19,7 @@ from tests.server.serving import readiness
 from tests.wording import mentions
 from webhook import names
 from webhook.cli.check import command as check
-from webhook.policy.crd import custom_resource_definitions
+from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.sandbox.api import install_definition, install_run_api
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import SandboxController, start_controller

@@ -13,7 +13,7 @@ from tests.policy.examples import EVERYTHING
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.errors import InvalidDocuments
-from webhook.judgement.cluster_objects import Objects, load_objects, read_object
+from webhook.judgement.set_judgement import Objects, load_objects, read_object
 from webhook.placement.settings import CapacitySetting
 from webhook.policy.load import load
 from webhook.policy.yaml_text import MAX_DEPTH

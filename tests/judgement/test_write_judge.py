@@ -15,7 +15,7 @@ from tests.judgement.test_cluster_objects import objects
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.errors import InvalidDocuments
-from webhook.judgement.cluster_objects import Objects, load_objects
+from webhook.judgement.set_judgement import Objects, load_objects
 from webhook.judgement.write_judge import Judge, Judgement, Write
 from webhook.placement.nodes import Node
 from webhook.policy.findings import Kind

@@ -13,7 +13,7 @@ from tests.judgement.test_cluster_objects import objects
 from tests.judgement.together.test_warnings import policy
 from tests.policy.test_matched_pods import holds, match, matches, subjects
 from tests.wording import Wording, mentions
-from webhook.judgement.cluster_objects import Objects
+from webhook.judgement.set_judgement import Objects
 from webhook.policy.findings import Finding, Kind
 from webhook.policy.matched_pods import unmatchable
 from webhook.policy.subject import Subject

@@ -14,8 +14,7 @@ from webhook.cli.objects import read_files
 from webhook.cli.offline import read_nodes
 from webhook.cli.options import CLUSTER, Kubeconfig, Where
 from webhook.errors import UnreadableInput
-from webhook.judgement.cluster_objects import Objects
-from webhook.judgement.set_judgement import judge_set
+from webhook.judgement.set_judgement import Objects, judge_set
 from webhook.placement.split import needs_replicas
 from webhook.policy import policy_documents
 from webhook.policy.findings import Finding, condensed

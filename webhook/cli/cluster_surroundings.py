@@ -12,7 +12,7 @@ from webhook.cli.offline import namespaces_among
 from webhook.errors import PassOver
 from webhook.evaluation.plugins import PluginInputs, inputs_of
 from webhook.evaluation.world import World
-from webhook.judgement.cluster_objects import load_objects
+from webhook.judgement.set_judgement import load_objects
 from webhook.kube.namespaces import read_namespace
 from webhook.placement.nodes import Node, by_name
 from webhook.policy.refused_pods import PATHS

@@ -14,7 +14,7 @@ from webhook.cli.live.served_policies import differing
 from webhook.cli.offline import policy_files
 from webhook.errors import InvalidDocuments, PassOver
 from webhook.evaluation.result import period
-from webhook.judgement.cluster_objects import Objects
+from webhook.judgement.set_judgement import Objects
 from webhook.policy import policy_documents
 from webhook.policy.conditions import describe_fields
 from webhook.policy.exceptions import PolicyException, compiled

@@ -19,7 +19,7 @@ from webhook.installation.policy_files import (
     noted,
     takes_files,
 )
-from webhook.judgement import cluster_objects
+from webhook.judgement import set_judgement
 from webhook.policy import policy_documents
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def normalized(found: Mapping[str, Any]) -> object:
     returned as it is.
     """
     text = orjson.dumps({"metadata": {"name": "any"}, **{k: found.get(k) for k in _OF_FORM}})
-    documents = cluster_objects.read_object(str(found.get("kind")), text).documents
+    documents = set_judgement.read_object(str(found.get("kind")), text).documents
     if not documents:
         return found.get("spec")
     return documents[0].model.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -128,7 +128,7 @@ async def read_sources(client: Client) -> Sequence[Document]:
     else:
         texts = texts_of(await read_policies(client))
         own = {at: text for at, text in texts.items() if at.startswith(f"{names.RUN_SOURCES}/")}
-        read = cluster_objects.Objects().documents(own)
+        read = set_judgement.Objects().documents(own)
     return [each for each in read.documents if each.model.kind == names.SOURCE_KIND]
 
 

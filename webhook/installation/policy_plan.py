@@ -22,7 +22,7 @@ from webhook.installation.policy_objects import (
     read_policies,
     texts_of,
 )
-from webhook.judgement.cluster_objects import load_objects
+from webhook.judgement.set_judgement import load_objects
 from webhook.validating import POLICIES as JUDGING
 
 if TYPE_CHECKING:

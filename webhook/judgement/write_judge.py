@@ -14,8 +14,7 @@ import orjson
 
 from webhook import names
 from webhook.evaluation.plugins import inputs_of
-from webhook.judgement.cluster_objects import Objects
-from webhook.judgement.set_judgement import placed
+from webhook.judgement.set_judgement import Objects, placed
 from webhook.judgement.together.warnings import Memory, of_classes, of_policy
 from webhook.policy import exceptions, feasibility
 from webhook.policy.added_sources import ship_already

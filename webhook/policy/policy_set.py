@@ -141,19 +141,6 @@ class PolicySet:
     the table of systems by which pods are recognized.
     """
 
-    __slots__ = (
-        "_bundles",
-        "_index",
-        "classes",
-        "exceptions",
-        "hash",
-        "policies",
-        "sources",
-        "systems",
-        "tested",
-        "varied",
-    )
-
     def __init__(
         self,
         policies: Sequence[PlacementPolicy],

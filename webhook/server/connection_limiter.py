@@ -55,6 +55,7 @@ class Stage(enum.Enum):
 _SHARES: Final = {Stage.SHAKING: 0.2, Stage.NEW: 0.2, Stage.ANSWERED: 0.6}
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Connection:
     """One connection, from accept on.
 
@@ -70,37 +71,25 @@ class Connection:
     on_writable: called with False when the peer accepts no more bytes, with True when it does.
     """
 
-    __slots__ = (
-        "_socket",
-        "body",
-        "busy",
-        "deadline",
-        "on_writable",
-        "reading",
-        "since",
-        "stage",
-        "transport",
-        "unwritten",
-        "write_deadline",
-    )
+    socket: socket.socket
+    since: float
+    stage: Stage = Stage.SILENT
+    deadline: float = field(init=False)
+    write_deadline: float = math.inf
+    busy: bool = False
+    reading: bool = False
+    body: int = 0
+    unwritten: int = 0
+    transport: asyncio.Transport | None = None
+    on_writable: Callable[[bool], None] = lambda _writable: None
 
-    def __init__(self, connection: socket.socket, now: float) -> None:
-        self._socket = connection
-        self.stage = Stage.SILENT
-        self.since = now
-        self.deadline = now + SILENT_SECONDS
-        self.write_deadline = math.inf
-        self.busy = False
-        self.reading = False
-        self.body = 0
-        self.unwritten = 0
-        self.transport: asyncio.Transport | None = None
-        self.on_writable: Callable[[bool], None] = lambda _writable: None
+    def __post_init__(self) -> None:
+        self.deadline = self.since + SILENT_SECONDS
 
     def has_unread(self) -> bool:
         """Return True if its peer has sent bytes that are not read yet."""
         try:
-            return bool(self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+            return bool(self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
         except OSError:
             return False
 
@@ -111,7 +100,7 @@ class Connection:
         else:
             # Not admitted yet: the acceptor sees the end of the stream.
             with contextlib.suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
+                self.socket.shutdown(socket.SHUT_RDWR)
 
 
 @dataclass(eq=False, repr=False, slots=True)

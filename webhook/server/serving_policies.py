@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final, Generic, NamedTuple, NoReturn, TypeVar
 from webhook.admission.policy_handler import PolicyHandler
 from webhook.errors import ClusterError, InvalidDocuments, ServingError, UnreadableInput
 from webhook.evaluation.plugins import UNREAD, PluginInputs, inputs_of
-from webhook.judgement.cluster_objects import Objects
-from webhook.judgement.set_judgement import Served, load_served
+from webhook.judgement.set_judgement import Objects, Served, load_served
 from webhook.judgement.write_judge import Judge
 from webhook.kube.policy_objects import KINDS, PolicyObjects, text_of
 from webhook.kube.watched_objects import ClusterClasses

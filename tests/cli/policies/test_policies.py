@@ -29,7 +29,7 @@ from webhook.cli.policies.reading import gather
 from webhook.cli.policies.report import document, pods_document
 from webhook.errors import UnreadableInput
 from webhook.interception import webhooks
-from webhook.judgement.cluster_objects import load_objects
+from webhook.judgement.set_judgement import load_objects
 from webhook.policy.model import PlacementPolicy
 
 Json = dict[str, Any]

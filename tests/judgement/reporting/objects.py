@@ -9,8 +9,7 @@ from typing import Any
 import orjson
 
 from webhook import names
-from webhook.judgement.cluster_objects import Objects
-from webhook.judgement.set_judgement import SetJudgement
+from webhook.judgement.set_judgement import Objects, SetJudgement
 from webhook.policy.status_model import MODELS, ObjectStatus, ObservedObject
 
 KINDS = {resource: kind for kind, resource in names.POLICY_RESOURCES.items()}

@@ -16,7 +16,6 @@ from tests.judgement.reporting.objects import (
     policy,
 )
 from tests.wording import Wording, mentions
-from webhook.judgement.cluster_objects import load_objects
 from webhook.judgement.reporting.conditions import (
     Acceptance,
     judge_objects,
@@ -25,6 +24,7 @@ from webhook.judgement.reporting.conditions import (
 )
 from webhook.judgement.reporting.decision_counts import Ledger
 from webhook.judgement.reporting.statuses import Knowledge, due
+from webhook.judgement.set_judgement import load_objects
 from webhook.placement.nodes import Node
 from webhook.policy.findings import Kind
 from webhook.policy.status_model import ObservedObject

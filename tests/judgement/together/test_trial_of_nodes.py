@@ -16,8 +16,7 @@ from tests.judgement.together.test_warnings import policy, pool, spot, thorough
 from tests.laws.strategies import CLASSES, pods
 from tests.laws.world import decided, policy_set
 from tests.wording import Wording, mentions
-from webhook.judgement.cluster_objects import Objects
-from webhook.judgement.set_judgement import judge_set
+from webhook.judgement.set_judgement import Objects, judge_set
 from webhook.placement.nodes import Node, survey
 from webhook.policy.findings import Finding, Kind
 

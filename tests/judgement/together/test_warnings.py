@@ -17,7 +17,7 @@ from tests.laws.world import decided, policy_set
 from tests.wording import Wording, mentions
 from webhook import names
 from webhook.admission.decision import Decision
-from webhook.judgement.cluster_objects import Objects
+from webhook.judgement.set_judgement import Objects
 from webhook.judgement.together.policy_view import Policy
 from webhook.judgement.together.shadowed import Shadows
 from webhook.judgement.together.warnings import Memory, Prepared, of_policy, warnings

@@ -11,7 +11,7 @@ from tests.crd.schemas import MOST_BYTES, carried, keys_of_lists, nodes, opaque,
 from tests.fast_yaml import load_yaml
 from webhook import names
 from webhook.placement.schema.placement import Defaults, PlacementSettings
-from webhook.policy.crd import RESOURCES, custom_resource_definitions
+from webhook.policy.crd.definitions import RESOURCES, custom_resource_definitions
 from webhook.policy.crd.policy_rules import RULES
 from webhook.policy.model import CapacityClassSpec, PolicySpec, Shape
 from webhook.policy.status_model import ClassStatus, PolicyStatus

@@ -23,7 +23,7 @@ from webhook.errors import InvalidDocuments, InvalidPod, PassOver
 from webhook.evaluation.result import answers
 from webhook.evaluation.sending import nothing_sent
 from webhook.installation.doctor.cluster_state import takes_policies_from_cluster
-from webhook.judgement.cluster_objects import Objects
+from webhook.judgement.set_judgement import Objects
 from webhook.policy import policy_documents
 from webhook.policy.load import compiled
 from webhook.policy.model import PlacementPolicy

@@ -8,13 +8,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from webhook.judgement.cluster_objects import Objects
 from webhook.judgement.reporting.conditions import (
     Acceptance,
     judge_objects,
     remembered,
     satisfaction,
 )
+from webhook.judgement.set_judgement import Objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

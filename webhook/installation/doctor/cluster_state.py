@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from webhook import names, validating
 from webhook.installation.object_kinds import GUARD_BINDING
 from webhook.installation.policy_files import FROM_CLUSTER, has_argument
-from webhook.judgement.cluster_objects import Objects
+from webhook.judgement.set_judgement import Objects
 from webhook.policy import policy_documents
 from webhook.policy.added_sources import table_of
 from webhook.sources import SHIPPED

@@ -11,7 +11,7 @@ from webhook.errors import InvalidDocuments, InvalidPod
 from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.world import World
 from webhook.installation.doctor.cluster_state import Finding, ReadKind, check, warning
-from webhook.judgement.cluster_objects import load_objects
+from webhook.judgement.set_judgement import load_objects
 from webhook.policy.load import load
 from webhook.workloads.object import Object
 from webhook.workloads.template_search import pod_templates

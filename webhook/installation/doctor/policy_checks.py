@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names, validating
 from webhook.installation.doctor.cluster_state import Finding, ReadKind, check, error, note, warning
-from webhook.judgement.cluster_objects import Objects
-from webhook.judgement.set_judgement import judge_set
+from webhook.judgement.set_judgement import Objects, judge_set
 from webhook.policy import policy_documents
 from webhook.policy.findings import condensed
 from webhook.shortening import first_few

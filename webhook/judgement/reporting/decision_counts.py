@@ -25,6 +25,14 @@ class Count(NamedTuple):
     rejected: int = 0
     last_match: Time = ""
 
+    def moved(self, before: Count, now: Count, last_match: Time) -> Count:
+        """Return it with what has come between two counts."""
+        return Count(
+            self.decided + now.decided - before.decided,
+            self.rejected + now.rejected - before.rejected,
+            last_match,
+        )
+
 
 _NOTHING = Count()
 
@@ -106,14 +114,11 @@ def total(ledger: Ledger, uid: str, name: str) -> tuple[Time, Count]:
     """Since when an object is counted, and what there is; it must have been met."""
     since, status, before = ledger.bases[uid]
     now = ledger.sums.get(name, before)
-    return since, Count(
-        status.decided + now.decided - before.decided,
-        status.rejected + now.rejected - before.rejected,
-        # That of a policy which had the name before is none of its own.
-        status.last_match
-        if now.last_match == before.last_match
-        else max(status.last_match, now.last_match),
-    )
+    last = status.last_match
+    # That of a policy which had the name before is none of its own.
+    if now.last_match != before.last_match:
+        last = max(last, now.last_match)
+    return since, status.moved(before, now, last)
 
 
 def _counted_by_then(report: Report, known: Report | None, *, there: bool) -> Mapping[str, Count]:
@@ -128,8 +133,4 @@ def _added(sum_: Count, count: Count, old: Count) -> Count:
     if count.decided < old.decided or count.rejected < old.rejected:
         # The replica has forgotten the policy, and met it again.
         old = _NOTHING
-    return Count(
-        sum_.decided + count.decided - old.decided,
-        sum_.rejected + count.rejected - old.rejected,
-        max(sum_.last_match, count.last_match),
-    )
+    return sum_.moved(old, count, max(sum_.last_match, count.last_match))
