@@ -29,7 +29,7 @@ from webhook.placement.schema.syntax import (
 from webhook.pod_schema import field_checks, object_rules, template_rules, text_rules
 from webhook.policy.yaml_tree import Disputed
 from webhook.run.model.replica import Quantity
-from webhook.strict import Problem, Strict, distinct, guess
+from webhook.strict import Problem, Strict, distinct, guess, optional
 
 Text = Annotated[str, Field(min_length=1)]
 # Results without a placement.
@@ -41,30 +41,27 @@ class Node(Strict):
     """A node of the tests. kubernetes.io/hostname, /os and /arch are filled in."""
 
     name: ObjectName = Field(description="The node's name.")
-    labels: dict[LabelKey, LabelValue] | None = Field(
-        default=None,
-        description="The node's labels. Unless they are here, kubernetes.io/hostname (the name), "
-        "kubernetes.io/os (linux) and kubernetes.io/arch (amd64) are added.",
+    labels: dict[LabelKey, LabelValue] | None = optional(
+        "The node's labels. Unless they are here, kubernetes.io/hostname (the name), "
+        "kubernetes.io/os (linux) and kubernetes.io/arch (amd64) are added."
     )
-    taints: list[Taint] | None = Field(default=None, description="The node's taints.")
-    allocatable: dict[ResourceName, Quantity] | None = Field(
-        default=None,
-        description="What pods can request of the node, as in its status. pods is 110 unless it is "
-        "here. Without allocatable, runsOn does not consider requests.",
+    taints: list[Taint] | None = optional("The node's taints.")
+    allocatable: dict[ResourceName, Quantity] | None = optional(
+        "What pods can request of the node, as in its status. pods is 110 unless it is "
+        "here. Without allocatable, runsOn does not consider requests."
     )
 
 
 class Cluster(Strict):
     """Values that the cluster fills in, and that no author wrote."""
 
-    default_priority_class: ObjectName | None = Field(
-        default=None, description="The PriorityClass that is the cluster's default."
+    default_priority_class: ObjectName | None = optional(
+        "The PriorityClass that is the cluster's default."
     )
-    objects: list[dict[str, Any]] | None = Field(
-        default=None,
-        description="RuntimeClasses and LimitRanges as kubectl prints them, by which the API "
+    objects: list[dict[str, Any]] | None = optional(
+        "RuntimeClasses and LimitRanges as kubectl prints them, by which the API "
         "server changes pods before policies apply. A LimitRange without a namespace is in that "
-        "of each test.",
+        "of each test."
     )
 
     @classmethod
@@ -89,18 +86,12 @@ class Pod(Strict):
 
     refused: ClassVar[Mapping[str, str]] = {}
 
-    api_version: Literal["v1"] | None = Field(default=None, description="v1, if it is written.")
-    kind: Literal["Pod"] | None = Field(default=None, description="Pod, if it is written.")
-    labels: dict[str, str] | None = Field(default=None, description="Short for metadata.labels.")
-    annotations: dict[str, str] | None = Field(
-        default=None, description="Short for metadata.annotations."
-    )
-    metadata: dict[str, Any] | None = Field(
-        default=None, description="The pod's metadata; its name is filled in."
-    )
-    spec: dict[str, Any] | None = Field(
-        default=None, description="The pod's spec; without containers it gets one."
-    )
+    api_version: Literal["v1"] | None = optional("v1, if it is written.")
+    kind: Literal["Pod"] | None = optional("Pod, if it is written.")
+    labels: dict[str, str] | None = optional("Short for metadata.labels.")
+    annotations: dict[str, str] | None = optional("Short for metadata.annotations.")
+    metadata: dict[str, Any] | None = optional("The pod's metadata; its name is filled in.")
+    spec: dict[str, Any] | None = optional("The pod's spec; without containers it gets one.")
     status: Any = Field(default=None, exclude=True, description="Not read.")
 
     @classmethod
@@ -162,7 +153,7 @@ def _type_of(field: placement.Field) -> Any:
 def _expected(field: placement.Field) -> tuple[Any, Any]:
     but = f", without {names.PLACEMENT}" if field.name == "annotations" else ""
     description = f"The pod's {field.holder}.{field.name}{but}."
-    return _type_of(field) | None, Field(default=None, description=description)
+    return _type_of(field) | None, optional(description)
 
 
 if TYPE_CHECKING:
@@ -184,36 +175,29 @@ else:
 class Lacking(Strict):
     """What the pod must not have after the decision."""
 
-    node_selector: list[LabelKey] | None = Field(
-        default=None, description="Keys that spec.nodeSelector must not have."
+    node_selector: list[LabelKey] | None = optional("Keys that spec.nodeSelector must not have.")
+    tolerations: list[Toleration] | None = optional(
+        "Tolerations that the pod must not have. One covers all tolerations that "
+        "contain it: {key: spot, operator: Exists} covers every effect."
     )
-    tolerations: list[Toleration] | None = Field(
-        default=None,
-        description="Tolerations that the pod must not have. One covers all tolerations that "
-        "contain it: {key: spot, operator: Exists} covers every effect.",
+    security_context: list[Text] | None = optional(
+        "Members that spec.securityContext must not have."
     )
-    security_context: list[Text] | None = Field(
-        default=None, description="Members that spec.securityContext must not have."
-    )
-    labels: list[LabelKey] | None = Field(
-        default=None, description="Keys that metadata.labels must not have."
-    )
-    annotations: list[AnnotationKey] | None = Field(
-        default=None, description="Keys that metadata.annotations must not have."
+    labels: list[LabelKey] | None = optional("Keys that metadata.labels must not have.")
+    annotations: list[AnnotationKey] | None = optional(
+        "Keys that metadata.annotations must not have."
     )
 
 
 class Audited(Strict):
     """What policies under Audit would have done."""
 
-    policies: list[Text] | None = Field(
-        default=None, description="The policies under Audit that matched: these and no others."
+    policies: list[Text] | None = optional(
+        "The policies under Audit that matched: these and no others."
     )
-    differs: bool | None = Field(
-        default=None, description="Whether anything would have come out otherwise."
-    )
-    rejection: Text | None = Field(
-        default=None, description="Text of the reason for which they would have rejected the pod."
+    differs: bool | None = optional("Whether anything would have come out otherwise.")
+    rejection: Text | None = optional(
+        "Text of the reason for which they would have rejected the pod."
     )
 
 
@@ -232,43 +216,34 @@ class Expectation(Strict):
 
     result: (
         Literal["placed", "unchanged", "left-alone", "rejected", "not-a-run", "not-sent"] | None
-    ) = Field(
-        default=None,
-        description="What became of the pod; not-sent in kube-system and fairlead-system. Left "
-        "out, anything but rejected.",
+    ) = optional(
+        "What became of the pod; not-sent in kube-system and fairlead-system. Left "
+        "out, anything but rejected."
     )
-    reason: Text | None = Field(
-        default=None,
-        description="Text of the reason why the pod was rejected, left alone or not sent.",
+    reason: Text | None = optional(
+        "Text of the reason why the pod was rejected, left alone or not sent."
     )
-    policies: list[Text] | None = Field(
-        default=None,
-        description="The enforced policies that match: exactly these. A test in which no enforced "
-        "policy matches fails unless this is [], or the test expects something of audited.",
+    policies: list[Text] | None = optional(
+        "The enforced policies that match: exactly these. A test in which no enforced "
+        "policy matches fails unless this is [], or the test expects something of audited."
     )
-    warnings: list[Text] | None = Field(
-        default=None,
-        description="Each is text of some warning; [] means that there is none. A label of ours "
-        "that cannot be read fails the test unless its warning is expected here.",
+    warnings: list[Text] | None = optional(
+        "Each is text of some warning; [] means that there is none. A label of ours "
+        "that cannot be read fails the test unless its warning is expected here."
     )
-    equals: Fields | None = Field(
-        default=None,
-        description='Fields that must be exactly this; {} and [] and "" mean that it is unset.',
+    equals: Fields | None = optional(
+        'Fields that must be exactly this; {} and [] and "" mean that it is unset.'
     )
-    contains: Fields | None = Field(
-        default=None,
-        description="Values that fields must contain: maps these members, and lists for each item "
-        "one that contains it.",
+    contains: Fields | None = optional(
+        "Values that fields must contain: maps these members, and lists for each item "
+        "one that contains it."
     )
-    lacks: Lacking | None = Field(default=None, description="Values that must be absent.")
-    runs_on: list[ObjectName] | None = Field(
-        default=None,
-        description="Of the nodes, those that admit the pod by their labels, taints and "
-        "allocatable: these and no others; [] means none.",
+    lacks: Lacking | None = optional("Values that must be absent.")
+    runs_on: list[ObjectName] | None = optional(
+        "Of the nodes, those that admit the pod by their labels, taints and "
+        "allocatable: these and no others; [] means none."
     )
-    audited: Audited | None = Field(
-        default=None, description="What policies under Audit would have done."
-    )
+    audited: Audited | None = optional("What policies under Audit would have done.")
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
@@ -292,9 +267,7 @@ class ClassHistory(Strict):
     disruptions: int = Field(
         default=0, ge=0, le=MOST_DISRUPTIONS, description="How many of its nodes were lost."
     )
-    pending: span("1s", "24h") | None = Field(  # type: ignore[valid-type]
-        default=None, description="How long it has waited for such a node."
-    )
+    pending: span("1s", "24h") | None = optional("How long it has waited for such a node.")
 
 
 class Case(Strict):
@@ -307,10 +280,9 @@ class Case(Strict):
         default_factory=dict,
         description="The labels of the namespace; kubernetes.io/metadata.name is added.",
     )
-    now: Moment | None = Field(
-        default=None,
-        description="When the pod comes: exceptions are in force until their end. Left out, none "
-        "of them is in force.",
+    now: Moment | None = optional(
+        "When the pod comes: exceptions are in force until their end. Left out, none "
+        "of them is in force."
     )
     history: dict[ObjectName, ClassHistory] = Field(
         default_factory=dict,
@@ -344,7 +316,7 @@ class PolicyTest(Strict):
         description="Files and folders with the policies and capacity classes under test, "
         "relative to this file. Left out, the folder that it is in.",
     )
-    cluster: Cluster | None = Field(default=None, description="What the cluster fills in.")
+    cluster: Cluster | None = optional("What the cluster fills in.")
     nodes: Annotated[list[Node], AfterValidator(_one_node_of_a_name)] = Field(
         default_factory=list, description="The nodes that runsOn and a pod's nodeName refer to."
     )
