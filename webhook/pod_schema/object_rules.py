@@ -1,14 +1,16 @@
 """Rules of the API server for objects of a pod's spec whose fields depend on each other.
 
 Source: pkg/apis/core/validation of Kubernetes 1.36, among it ValidateTolerations,
-validateNodeSelectorTerm, validateTopologySpreadConstraints and ValidatePodSpec. Values of a wrong
-type are skipped: webhook.pod_schema.field_checks reports them.
+validateNodeSelectorTerm, validateTopologySpreadConstraints, validateSeccompProfileField,
+ValidateAppArmorProfileField and ValidatePodSpec. Values of a wrong type are skipped:
+webhook.pod_schema.field_checks reports them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from webhook.dns_names import LABEL
@@ -30,6 +32,9 @@ _GRACE: Final = 30
 _HOST_SYSCTLS: Final = re.compile(r"(?P<net>net\.)|kernel\.(shm|msg|sem$)|fs\.mqueue\.")
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _SYSTEMS: Final = ("linux", "windows")
+# Bytes: PATH_MAX without the terminating null.
+_LONGEST_PROFILE: Final = 4095
+_RELATIVE: Final = "want a path that does not begin with / and has no .. in it"
 
 
 def label_faults(given: Any, path: Path) -> Iterator[Fault]:
@@ -205,12 +210,50 @@ def _spread(given: _Given) -> Iterator[Fault]:
         yield Fault(("topologyKey",), "is empty: want the key of a label of nodes")
 
 
+def below(text: str) -> str:
+    """Return why a path leads out of its folder; empty if not (validateLocalDescendingPath)."""
+    if text.startswith("/"):
+        return "want a path that does not begin with /"
+    return "want a path without .." if ".." in text.split("/") else ""
+
+
+def _profile(given: _Given, fault: Callable[[str], str]) -> Iterator[Fault]:
+    """Check a profile of a securityContext of a pod or a container."""
+    profile = given.get("localhostProfile")
+    if given.get("type") == "Localhost":
+        if not profile:
+            yield Fault(("localhostProfile",), "type Localhost needs it")
+        elif isinstance(profile, str) and (why := fault(profile)):
+            yield Fault(("localhostProfile",), why)
+    elif isinstance(given.get("type"), str) and profile is not None:
+        yield Fault(("localhostProfile",), "is valid with type Localhost only; remove it")
+
+
+def _seccomp_fault(profile: str) -> str:
+    return f"{quoted(profile)} is not a profile: {_RELATIVE}" if below(profile) else ""
+
+
+def _app_armor_fault(profile: str) -> str:
+    if profile != profile.strip():
+        return f"{quoted(profile)} begins or ends with blanks; remove them"
+    if (length := len(profile.encode())) > _LONGEST_PROFILE:
+        return f"is {length} bytes long; want at most {_LONGEST_PROFILE}"
+    return ""
+
+
+def _volume(volume: _Given) -> Iterator[Fault]:
+    given = [key for key, value in volume.items() if key != "name" and value is not None]
+    if len(given) > 1:
+        yield Fault((given[1],), f"a volume is one of {', '.join(given)}; keep one")
+
+
 def _items(given: _Given, key: str) -> Iterator[tuple[Path, _Given]]:
     return mappings(given.get(key), (key,))
 
 
 # The rules of each type.
 RULES: Final[Mapping[str, Rule]] = {
+    "AppArmorProfile": partial(_profile, fault=_app_armor_fault),
     "Container": _ports,
     "EnvVar": _variable,
     "HTTPGetAction": _port,
@@ -219,7 +262,9 @@ RULES: Final[Mapping[str, Rule]] = {
     "NodeSelectorRequirement": _expression,
     "PodAffinityTerm": _beside_selector,
     "PodSpec": _pod,
+    "SeccompProfile": partial(_profile, fault=_seccomp_fault),
     "TCPSocketAction": _port,
     "Toleration": _toleration,
     "TopologySpreadConstraint": _spread,
+    "Volume": _volume,
 }

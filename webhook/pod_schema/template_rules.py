@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.dns_names import is_label
 from webhook.placement.quantity import NANOS, InvalidQuantity, nanos
 from webhook.placement.schema.syntax import qualified_name_fault
-from webhook.pod_schema import text_rules, value_rules
+from webhook.pod_schema import value_rules
 from webhook.pod_schema.field_checks import MOST, Fault, mappings
 from webhook.strict import guess, quoted
 
@@ -46,7 +46,6 @@ def _faults(
 ) -> Iterator[Fault]:
     own = list(mappings(spec.get("volumes"), ("volumes",)))
     yield from _names(own)
-    yield from _sources(own)
     yield from _resources(spec.get("resources"), ("resources",))
     names = (each.get("name") for _, each in own)
     known = frozenset((*(name for name in names if isinstance(name, str)), *volumes))
@@ -55,10 +54,6 @@ def _faults(
     for path, container in containers:
         yield from _resources(container.get("resources"), (*path, "resources"))
         yield from _mounts(container, path, known, more=more_volumes)
-        yield from text_rules.profile_faults(
-            container.get("securityContext"), (*path, "securityContext")
-        )
-    yield from text_rules.profile_faults(spec.get("securityContext"), ("securityContext",))
     if not more_volumes:
         yield from _images(containers)
     yield from value_rules.faults(spec)
@@ -91,13 +86,6 @@ def _names(items: list[tuple[Path, dict[str, Any]]]) -> Iterator[Fault]:
             yield Fault((*path, "name"), f"{quoted(name)} is already used by {where}; rename one")
         else:
             first[name] = path
-
-
-def _sources(volumes: list[tuple[Path, dict[str, Any]]]) -> Iterator[Fault]:
-    for path, volume in volumes:
-        given = [key for key, value in volume.items() if key != "name" and value is not None]
-        if len(given) > 1:
-            yield Fault((*path, given[1]), f"a volume is one of {', '.join(given)}; keep one")
 
 
 def _mounts(

@@ -1,8 +1,6 @@
-"""Rules of the API server for a pod's name, annotations and profiles.
+"""Rules of the API server for a pod's name and annotations.
 
-Source: pkg/apis/core/validation of Kubernetes 1.36, among it ValidatePodSpecificAnnotations,
-validateSeccompProfileField and ValidateAppArmorProfileField. Values of a wrong type are skipped:
-webhook.pod_schema.field_checks reports them.
+Source: pkg/apis/core/validation of Kubernetes 1.36, among it ValidatePodSpecificAnnotations.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ from webhook import names
 from webhook.dns_names import MAX_SUBDOMAIN, is_subdomain
 from webhook.placement.schema.syntax import annotation_key_fault
 from webhook.pod_schema.field_checks import Fault
-from webhook.pod_schema.value_rules import below
 from webhook.strict import quoted
 
 if TYPE_CHECKING:
@@ -36,9 +33,6 @@ _LOCALHOST: Final = "localhost/"
 # localhost/NAME.
 _APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 _APP_ARMOR_WORDS: Final = ("", "runtime/default", "unconfined")
-# Bytes: PATH_MAX without the terminating null.
-_LONGEST_PROFILE: Final = 4095
-_RELATIVE: Final = "want a path that does not begin with / and has no .. in it"
 
 
 def name_faults(metadata: Any) -> Iterator[Fault]:
@@ -100,34 +94,3 @@ def _profile_fault(value: str) -> str:
         return ""
     known = ", ".join(filter(None, _APP_ARMOR_WORDS))
     return f"{quoted(value)} is not one of {known}, or {_LOCALHOST} with a profile's name"
-
-
-def profile_faults(context: Any, path: Path) -> Iterator[Fault]:
-    """Check the profiles of a securityContext of a pod or a container."""
-    if not isinstance(context, dict):
-        return
-    for field, fault in (("seccompProfile", _seccomp_fault), ("appArmorProfile", _app_armor_fault)):
-        given = context.get(field)
-        if not isinstance(given, dict):
-            continue
-        at = (*path, field, "localhostProfile")
-        profile = given.get("localhostProfile")
-        if given.get("type") == "Localhost":
-            if not profile:
-                yield Fault(at, "type Localhost needs it")
-            elif isinstance(profile, str) and (why := fault(profile)):
-                yield Fault(at, why)
-        elif isinstance(given.get("type"), str) and profile is not None:
-            yield Fault(at, "is valid with type Localhost only; remove it")
-
-
-def _seccomp_fault(profile: str) -> str:
-    return f"{quoted(profile)} is not a profile: {_RELATIVE}" if below(profile) else ""
-
-
-def _app_armor_fault(profile: str) -> str:
-    if profile != profile.strip():
-        return f"{quoted(profile)} begins or ends with blanks; remove them"
-    if (length := len(profile.encode())) > _LONGEST_PROFILE:
-        return f"is {length} bytes long; want at most {_LONGEST_PROFILE}"
-    return ""

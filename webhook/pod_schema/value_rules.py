@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from webhook.dns_names import is_label, is_subdomain
 from webhook.placement.schema.syntax import sysctl_fault
 from webhook.pod_schema.field_checks import Fault, Path, fields_of, schema
-from webhook.pod_schema.object_rules import RULES
+from webhook.pod_schema.object_rules import RULES, below
 from webhook.strict import quoted
 
 _Check: TypeAlias = Callable[[str], str]
@@ -24,15 +24,6 @@ def _subdomain(text: str) -> str:
 
 def _label(text: str) -> str:
     return "" if is_label(text) else "want at most 63 of a-z, 0-9 and '-'"
-
-
-def below(text: str) -> str:
-    """Return why a path leads out of its folder; empty if not (validateLocalDescendingPath)."""
-    return "want a path that does not begin with /" if text.startswith("/") else _no_step_up(text)
-
-
-def _no_step_up(text: str) -> str:
-    return "want a path without .." if ".." in text.split("/") else ""
 
 
 def _trimmed(text: str) -> str:
@@ -102,22 +93,18 @@ _DISTINCT: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 }
 
 
-def faults(spec: Mapping[str, Any]) -> Iterator[Fault]:
-    """Yield the faults of a pod's spec, paths relative to it."""
-    yield from _walk(spec, "PodSpec", ())
-
-
-def _walk(value: Any, kind: str, path: Path) -> Iterator[Fault]:
+def faults(value: Any, kind: str = "PodSpec", path: Path = ()) -> Iterator[Fault]:
+    """Yield the faults of a pod's spec, or of another value of a type of the schema."""
     if kind.startswith("[]") and isinstance(value, list):
         for position, each in enumerate(value):
-            yield from _walk(each, kind[2:], (*path, position))
+            yield from faults(each, kind[2:], (*path, position))
     elif kind in schema().types and isinstance(value, dict):
         yield from _below(path, _object(value, kind))
         known = fields_of(kind)
         for key, each in value.items():
             if key in known and each is not None:
                 yield from _below((*path, key), _field(each, (kind, key)))
-                yield from _walk(each, known[key], (*path, key))
+                yield from faults(each, known[key], (*path, key))
 
 
 def _below(path: Path, found: Iterator[Fault]) -> Iterator[Fault]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from webhook.pod_schema import text_rules
+from webhook.pod_schema import text_rules, value_rules
 from webhook.pod_schema.field_checks import Fault
 from webhook.policy.findings import Kind
 from webhook.policy.model import PlacementPolicy
@@ -46,7 +46,7 @@ def _faults(placement: PlacementModel) -> Iterator[Fault]:
         yield from text_rules.annotation_faults(placement.annotations, ("annotations",))
     if placement.security_context:
         context = placement.security_context.model_dump(by_alias=True, exclude_none=True)
-        yield from text_rules.profile_faults(context, ("securityContext",))
+        yield from value_rules.faults(context, "PodSecurityContext", ("securityContext",))
     name = placement.priority_class_name or ""
     if name.startswith(_RESERVED) and name not in SYSTEM_CLASSES:
         yield Fault(

@@ -267,7 +267,9 @@ class ClassHistory(Strict):
     disruptions: int = Field(
         default=0, ge=0, le=MOST_DISRUPTIONS, description="How many of its nodes were lost."
     )
-    pending: span("1s", "24h") | None = optional("How long it has waited for such a node.")
+    pending: span("1s", "24h") | None = optional(  # type: ignore[valid-type]
+        "How long it has waited for such a node."
+    )
 
 
 class Case(Strict):
