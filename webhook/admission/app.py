@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from starlette.applications import Starlette
@@ -80,6 +81,7 @@ def admission_app(handlers: Mapping[str, Answers], observer: Observer) -> Starle
     return app
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Endpoint:
     """Read the body, call the handler and send the reply.
 
@@ -88,10 +90,9 @@ class Endpoint:
     no failure policy can admit it.
     """
 
-    def __init__(self, handler: Answers, observer: Observer, *, of_pods: bool) -> None:
-        self._handler = handler
-        self._observer = observer
-        self._of_pods = of_pods
+    handler: Answers
+    observer: Observer
+    of_pods: bool
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -107,8 +108,8 @@ class Endpoint:
             headers.append(_RETRY)
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await send({"type": "http.response.body", "body": reply.body})
-        seconds = time.perf_counter() - began if self._of_pods else None
-        self._observer.request_answered(reply.result, reply.status, seconds)
+        seconds = time.perf_counter() - began if self.of_pods else None
+        self.observer.request_answered(reply.result, reply.status, seconds)
 
     async def _reply(self, scope: Scope, receive: Receive) -> Reply | None:
         """Return the reply; None if the caller has disconnected."""
@@ -121,11 +122,11 @@ class Endpoint:
         except InvalidLength:
             return problem(400, "invalid", "content-length: want a number of at most 19 digits")
         except TooLarge as error:
-            uid = uid_in(error.head) if self._of_pods else ""
+            uid = uid_in(error.head) if self.of_pods else ""
             return unread(uid, 413, "too-large", f"{error}; make the pod smaller")
         except Unfinished as error:
             return None if error.gone else problem(408, "timeout", str(error))
-        return await self._handler.handle(content)
+        return await self.handler.handle(content)
 
 
 def _content_type(scope: Scope) -> bytes:

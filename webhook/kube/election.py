@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
 from random import Random
@@ -26,6 +27,7 @@ def clock_since_boot() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+@dataclass(eq=False, repr=False)
 class Election:
     """Competes for the Lease `name` in `namespace`, which is created if it is absent.
 
@@ -42,35 +44,27 @@ class Election:
     a known version.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        namespace: str,
-        name: str,
-        identity: str,
-        terms: Terms | None = None,
-        *,
-        clock: Callable[[], float] = clock_since_boot,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        random: Random | None = None,
-        wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._client = client
-        self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
-        self._name = name
-        self._terms = terms or Terms()
-        self._tenure = LeaseState(identity, self._terms)
-        self._clock = clock
-        self._sleep = sleep
-        self._random = random or Random()  # noqa: S311 (spreads load, keeps no secret)
-        self._wall_clock = wall_clock
-        # True if our copy of the Lease is current, so that a renewal takes one call.
-        self._current = False
-        self.last_error: ClusterError | None = None
+    client: Client
+    namespace: str
+    name: str
+    identity: str
+    terms: Terms = field(default_factory=Terms)
+    _: KW_ONLY
+    clock: Callable[[], float] = clock_since_boot
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    random: Random = field(default_factory=Random)  # It spreads load, and keeps no secret.
+    wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    last_error: ClusterError | None = field(default=None, init=False)
+    # True if our copy of the Lease is current, so that a renewal takes one call.
+    _current: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
+        self._tenure = LeaseState(self.identity, self.terms)
 
     def may_write(self) -> bool:
         """Return True while this process leads and no other can. Check again before each call."""
-        return self._tenure.may_write(self._clock())
+        return self._tenure.may_write(self.clock())
 
     @property
     def leading(self) -> bool:
@@ -91,18 +85,18 @@ class Election:
         """
         while True:
             await self._win()
-            log.info("leading: %s holds the lease %s", self._tenure.identity, self._name)
+            log.info("leading: %s holds the lease %s", self._tenure.identity, self.name)
             if await self._serve(work):
                 return
-            log.warning("not leading any more: the lease %s was lost", self._name)
+            log.warning("not leading any more: the lease %s was lost", self.name)
 
     async def _win(self) -> None:
         """Wait until this process leads."""
         while True:
-            await self._try(self._terms.renew_deadline / 2)
+            await self._try(self.terms.renew_deadline / 2)
             if self.may_write():
                 return
-            await self._sleep(self._terms.retry_period * self._random.uniform(1.0, 1.2))
+            await self.sleep(self.terms.retry_period * self.random.uniform(1.0, 1.2))
 
     async def _serve(self, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
         """Run the work until it ends (True) or the Lease is lost (False)."""
@@ -129,10 +123,10 @@ class Election:
 
     async def _renew(self) -> None:
         """Renew until the Lease is lost."""
-        while (left := self._tenure.writes_until - self._clock()) > 0:
-            await self._sleep(min(self._terms.retry_period, left))
-            left = self._tenure.writes_until - self._clock()
-            await self._try(min(self._terms.renew_deadline / 2, left))
+        while (left := self._tenure.writes_until - self.clock()) > 0:
+            await self.sleep(min(self.terms.retry_period, left))
+            left = self._tenure.writes_until - self.clock()
+            await self._try(min(self.terms.renew_deadline / 2, left))
 
     async def _try(self, seconds: float) -> None:
         """Read the Lease if needed, and acquire or renew it if possible."""
@@ -144,7 +138,7 @@ class Election:
         except ClusterError as error:
             self._failed(error)
         except TimeoutError:
-            self._failed(ClusterError(f"lease {self._name}: no answer within {seconds:.1f} s"))
+            self._failed(ClusterError(f"lease {self.name}: no answer within {seconds:.1f} s"))
         else:
             self.last_error = None
 
@@ -155,17 +149,17 @@ class Election:
     async def _round(self) -> None:
         if not self._current:
             await self._read_lease()
-        sent = self._clock()
+        sent = self.clock()
         step = self._tenure.step(sent)
         # Cleared in any case: after a lost answer it is unknown what was written.
         self._current = False
         if step == "wait":
             return
         known = None if self._tenure.gone else self._tenure.lease
-        identity, duration = self._tenure.identity, self._terms.lease_duration
+        identity, duration = self._tenure.identity, self.terms.lease_duration
         try:
             stored = await self._write(
-                lease_spec(known, identity, duration, self._wall_clock()), known and known.version
+                lease_spec(known, identity, duration, self.wall_clock()), known and known.version
             )
         except ClusterError as error:
             if error.status != HTTPStatus.CONFLICT:
@@ -173,17 +167,17 @@ class Election:
             # Another client wrote first. If it is another holder, stop at once.
             await self._read_lease()
             return
-        self._tenure = self._tenure.wrote(parse_lease(stored), sent, self._clock())
+        self._tenure = self._tenure.wrote(parse_lease(stored), sent, self.clock())
         self._current = True
 
     async def _read_lease(self) -> None:
         try:
-            lease = parse_lease(await self._client.get(f"{self._collection}/{self._name}"))
+            lease = parse_lease(await self.client.get(f"{self._collection}/{self.name}"))
         except ClusterError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
             lease = None
-        self._tenure = self._tenure.saw(lease, self._clock())
+        self._tenure = self._tenure.saw(lease, self.clock())
 
     async def _write(self, spec: Mapping[str, Any], version: str | None) -> dict[str, Any]:
         """Write this spec to the Lease, if it still has this version; None: create it."""
@@ -191,26 +185,26 @@ class Election:
             lease = {
                 "apiVersion": "coordination.k8s.io/v1",
                 "kind": "Lease",
-                "metadata": {"name": self._name},
+                "metadata": {"name": self.name},
                 "spec": spec,
             }
-            return await self._client.create(self._collection, lease)
+            return await self.client.create(self._collection, lease)
         # A patch keeps labels and annotations of other clients.
         patch = {"metadata": {"resourceVersion": version}, "spec": spec}
-        return await self._client.patch(f"{self._collection}/{self._name}", patch, "merge")
+        return await self.client.patch(f"{self._collection}/{self.name}", patch, "merge")
 
     async def _resign(self) -> None:
         """Stop writing, and release the Lease if this process still holds it."""
         self._tenure = self._tenure.resigned()
         self._current = False
         try:
-            async with asyncio.timeout(self._terms.renew_deadline / 2):
+            async with asyncio.timeout(self.terms.renew_deadline / 2):
                 # A cancelled renewal may have been stored, so read the current version first.
                 await self._read_lease()
                 lease = self._tenure.lease
                 if lease and self.holder == self._tenure.identity:
-                    await self._write(released(lease, self._wall_clock()), lease.version)
-                    log.info("the lease %s is given back", self._name)
+                    await self._write(released(lease, self.wall_clock()), lease.version)
+                    log.info("the lease %s is given back", self.name)
         except (ClusterError, TimeoutError) as error:
             log.warning("the lease could not be given back, and will expire: %s", error)
 

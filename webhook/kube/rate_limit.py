@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from webhook.backoff import WATCH_DELAYS
@@ -172,18 +173,18 @@ class TokenBucket:
         self.pace.hold(self._clock(), seconds)
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Backoff:
     """The retry delays of one activity that keeps failing."""
 
-    def __init__(self, random: Random, delays: Delays = WATCH_DELAYS) -> None:
-        self._random = random
-        self._delays = delays
-        self._failures = 0
+    random: Random
+    delays: Delays = WATCH_DELAYS
+    _failures: int = field(default=0, init=False)
 
     def next(self) -> float:
         """Count a failure, and return the seconds to wait: its delay times 0.5 to 1.5."""
         self._failures += 1
-        return self._delays.after(self._failures) * self._random.uniform(0.5, 1.5)
+        return self.delays.after(self._failures) * self.random.uniform(0.5, 1.5)
 
     def reset(self) -> None:
         """Reset the count, so that the next delay is the first one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
 
@@ -43,6 +44,7 @@ def _limited(
     return limited
 
 
+@dataclass(eq=False, repr=False)
 class Writer:
     """Client's create, replace, patch and delete behind a token bucket; namespaces take turns.
 
@@ -51,13 +53,10 @@ class Writer:
     times; no other call is retried. `throttled` counts these answers.
     """
 
-    def __init__(
-        self, client: Client, bucket: TokenBucket, *, may_write: Callable[[], bool] = lambda: True
-    ) -> None:
-        self.client = client
-        self._bucket = bucket
-        self._may_write = may_write
-        self.throttled = 0
+    client: Client
+    bucket: TokenBucket
+    may_write: Callable[[], bool] = lambda: True
+    throttled: int = field(default=0, init=False)
 
     create = _limited(Client.create)
     replace = _limited(Client.replace)
@@ -81,9 +80,9 @@ class Writer:
     async def _once(
         self, namespace: str, call: Callable[[], Awaitable[dict[str, Any]]]
     ) -> dict[str, Any]:
-        passed = await self._bucket.take(namespace)
-        if not self._may_write():
-            self._bucket.ended(passed)
+        passed = await self.bucket.take(namespace)
+        if not self.may_write():
+            self.bucket.ended(passed)
             raise NotLeading("nothing is written without the lease; another may hold it by now")
         try:
             answer = await call()
@@ -91,16 +90,16 @@ class Writer:
             self._note(passed, error)
             raise
         except BaseException:
-            self._bucket.ended(passed)
+            self.bucket.ended(passed)
             raise
-        self._bucket.succeeded(passed)
+        self.bucket.succeeded(passed)
         return answer
 
     def _note(self, passed: float, error: ClusterError) -> None:
         self.throttled += error.status == HTTPStatus.TOO_MANY_REQUESTS
         if error.status is None or error.status in _OVERLOADED or error.reason == TIMEOUT:
-            self._bucket.refused(passed, min(error.retry_after or 0.0, LONGEST_PAUSE))
+            self.bucket.refused(passed, min(error.retry_after or 0.0, LONGEST_PAUSE))
         elif error.status in _FINE:
-            self._bucket.succeeded(passed)
+            self.bucket.succeeded(passed)
         else:
-            self._bucket.ended(passed)
+            self.bucket.ended(passed)

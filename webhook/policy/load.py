@@ -181,37 +181,30 @@ def written_and_read(documents: Sequence[Document]) -> Iterator[Finding]:
         for key, path in _selected(document):
             read_labels.setdefault(key, f"{who} {document.model.name} ({path_text(path)})")
     for document in documents:
-        if isinstance(document.model, PlacementPolicy):
-            for part, placement in document.model.spec.parts():
-                yield from _check_members(
-                    document, ("spec", part, "labels"), placement.labels, read_labels
-                )
-                yield from _check_members(
-                    document, ("spec", part, "annotations"), placement.annotations, read_annotations
-                )
+        yield from _written(document, read_labels, read_annotations)
 
 
 def later_marks_written(document: Document) -> Iterator[Finding]:
     """Report labels of LATER_MARKS that a policy writes; a stored set still serves with them."""
-    if isinstance(document.model, PlacementPolicy):
-        read = dict.fromkeys(LATER_MARKS, _MARKS)
-        for part, placement in document.model.spec.parts():
-            path = ("spec", part, "labels")
-            yield from _check_members(document, path, placement.labels, read, Kind.WRITES_MARK)
+    return _written(document, dict.fromkeys(LATER_MARKS, _MARKS), {}, Kind.WRITES_MARK)
 
 
-def _check_members(
+def _written(
     document: Document,
-    path: Path,
-    members: Mapping[str, str] | None,
-    read: Mapping[str, str],
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
     kind: Kind = Kind.DOCUMENT,
 ) -> Iterator[Finding]:
-    for key in members or ():
-        if key in read:
-            what = f"no policy may write what decides which policies match: {read[key]} reads it"
-            about = key if kind is Kind.DOCUMENT else f"{document.model.name} {path[1]} {key}"
-            yield document.finding((*path, key), what, about=about, kind=kind)
+    """Report what a policy writes of these keys, given with what reads each."""
+    model = document.model
+    for part, placement in model.spec.parts() if isinstance(model, PlacementPolicy) else ():
+        for field, read in (("labels", labels), ("annotations", annotations)):
+            for key in getattr(placement, field) or ():
+                if key in read:
+                    rule = "no policy may write what decides which policies match"
+                    what = f"{rule}: {read[key]} reads it"
+                    about = key if kind is Kind.DOCUMENT else f"{model.name} {part} {key}"
+                    yield document.finding(("spec", part, field, key), what, about=about, kind=kind)
 
 
 def _selected(document: Document) -> Iterator[tuple[str, Path]]:

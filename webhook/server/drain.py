@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import signal
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from webhook.server.readiness import Condition
@@ -22,16 +23,16 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Drain:
     """The state of a graceful shutdown. Used only on the event loop's thread.
 
     `grace` is in seconds, and should exceed the time in which endpoints are updated.
     """
 
-    def __init__(self, grace: float) -> None:
-        self._grace = grace
-        self._begun = asyncio.Event()
-        self._cut = asyncio.Event()
+    grace: float
+    _begun: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _cut: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     @property
     def draining(self) -> bool:
@@ -49,14 +50,14 @@ class Drain:
             _logger.warning("second signal: stopping at once")
             self._cut.set()
         else:
-            _logger.info("draining", extra={"grace_seconds": self._grace})
+            _logger.info("draining", extra={"grace_seconds": self.grace})
             self._begun.set()
 
     async def grace_over(self) -> None:
         """Wait until the shutdown has started and its grace period is over or cut short."""
         await self._begun.wait()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._grace):
+            async with asyncio.timeout(self.grace):
                 await self._cut.wait()
 
     async def cut(self) -> None:
@@ -82,24 +83,24 @@ def drain_on_signals(drain: Drain) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class ClosingConnections:
     """ASGI middleware that adds `Connection: close` to every answer while draining.
 
     Without a `drain`, it always does.
     """
 
-    def __init__(self, app: ASGIApp, drain: Drain | None = None) -> None:
-        self._app = app
-        self._drain = drain
+    app: ASGIApp
+    drain: Drain | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
 
         async def send_closing(message: Message) -> None:
             # Checked when the answer starts: the request may be older than the signal.
-            closing = self._drain is None or self._drain.draining
+            closing = self.drain is None or self.drain.draining
             if closing and message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
             await send(message)
 
-        await self._app(scope, receive, send_closing)
+        await self.app(scope, receive, send_closing)
