@@ -65,13 +65,7 @@ def lease_spec(before: Lease | None, holder: str, duration: float, now: datetime
 
 def released(before: Lease, now: datetime) -> dict[str, Any]:
     """Return the spec with which the holder of `before` releases the Lease."""
-    return {
-        "holderIdentity": "",
-        "leaseDurationSeconds": 1,
-        "acquireTime": before.acquired or to_microsecond(now),
-        "renewTime": to_microsecond(now),
-        "leaseTransitions": before.transitions,
-    }
+    return lease_spec(before, before.holder, 1, now) | {"holderIdentity": ""}
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,14 +63,11 @@ def health_app(conditions: Conditions, metrics: Exposition) -> Starlette:
             return Response("too many scrapes at one time\n", 503, {"retry-after": "1"})
         scrapes += 1
         try:
-            return await rendered(request)
+            # Evaluated here, on the event loop; rendering runs on another thread.
+            metrics.set_ready(ready=_all_ready(evaluate(conditions)))
+            body, media_type = await metrics.render(request.headers.get("accept", ""))
         finally:
             scrapes -= 1
-
-    async def rendered(request: Request) -> Response:
-        # Evaluated here, on the event loop; rendering runs on another thread.
-        metrics.set_ready(ready=_all_ready(evaluate(conditions)))
-        body, media_type = await metrics.render(request.headers.get("accept", ""))
         # Not as media_type, to which Starlette would add a second charset.
         return Response(body, headers={"content-type": media_type})
 
