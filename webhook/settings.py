@@ -37,6 +37,12 @@ class Number(click.FloatRange):
         return number
 
 
+class Seconds(Number):
+    """A duration."""
+
+    name = "seconds"
+
+
 def setting(*flags: str, **attributes: Any) -> Any:
     """Return a field of a settings class, with the flags and attributes of its click.option.
 

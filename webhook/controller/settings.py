@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from webhook.backoff import GONE_AFTER, INCIDENT_WINDOW, RESTART_DELAYS
-from webhook.settings import Number, setting
+from webhook.settings import Number, Seconds, setting
 
 
 def _identity(_context: click.Context, _option: click.Parameter, given: str) -> str:
@@ -50,7 +50,6 @@ class ControllerSettings:
     kubeconfig: Path | None = setting(
         "--kubeconfig",
         type=click.Path(dir_okay=False, path_type=Path),
-        metavar="FILE",
         help="The cluster. Default: $KUBECONFIG, else the cluster of this pod.",
     )
     namespace: str = setting(
@@ -76,7 +75,6 @@ class ControllerSettings:
     lease_name: str = setting(
         "--lease-name",
         default="fairlead-controller",
-        show_default=True,
         metavar="NAME",
         help="Name of the Lease. Controllers of different namespaces need different names.",
     )
@@ -89,27 +87,21 @@ class ControllerSettings:
     )
     lease_duration: float = setting(
         "--lease-duration",
-        type=Number(1, 3600),
+        type=Seconds(1, 3600),
         default=15.0,
-        show_default=True,
-        metavar="SECONDS",
         help="Another process may take the Lease after this time without a renewal.",
     )
     renew_deadline: float = setting(
         "--renew-deadline",
-        type=Number(0.5, 3600),
+        type=Seconds(0.5, 3600),
         default=10.0,
-        show_default=True,
-        metavar="SECONDS",
         help="The leader stops writing after this time without a renewal. Must be less than "
         "--lease-duration.",
     )
     retry_period: float = setting(
         "--retry-period",
-        type=Number(0.1, 3600),
+        type=Seconds(0.1, 3600),
         default=2.0,
-        show_default=True,
-        metavar="SECONDS",
         help="Time between renewals, or reads, of the Lease.",
     )
     no_leader_election: bool = setting(
@@ -121,56 +113,45 @@ class ControllerSettings:
         "--qps",
         type=Number(1, 100_000),
         default=300.0,
-        show_default=True,
         help="Maximum writes per second to the API server.",
     )
     burst: int = setting(
         "--burst",
         type=click.IntRange(min=1),
         default=600,
-        show_default=True,
         help="Maximum burst of writes after an idle time.",
     )
     workers: int = setting(
         "--workers",
         type=click.IntRange(min=1),
         default=4,
-        show_default=True,
         help="Number of Runs that are reconciled at the same time.",
     )
     restart_backoff_first: float = setting(
         "--restart-backoff-first",
-        type=Number(0.1, 86400),
+        type=Seconds(0.1, 86400),
         default=RESTART_DELAYS.first,
-        show_default=True,
-        metavar="SECONDS",
         help="Delay before the first restart of a replica after a failure. The delay doubles with "
         "each failure. After its first disruption a replica restarts immediately, after further "
         "ones with the same delays.",
     )
     restart_backoff_longest: float = setting(
         "--restart-backoff-longest",
-        type=Number(0.1, 86400),
+        type=Seconds(0.1, 86400),
         default=RESTART_DELAYS.longest,
-        show_default=True,
-        metavar="SECONDS",
         help="Maximum delay before a restart. Must not be less than --restart-backoff-first.",
     )
     incident_window: float = setting(
         "--incident-window",
-        type=Number(0, INCIDENT_WINDOW),
+        type=Seconds(0, INCIDENT_WINDOW),
         default=INCIDENT_WINDOW,
-        show_default=True,
-        metavar="SECONDS",
         help="How long to wait before a failure counts against backoffLimit, because a lost node "
         "may be its cause. Restarts do not wait. Applies only to runs with interruptible nodes.",
     )
     gone_after: float = setting(
         "--node-gone-after",
-        type=Number(1, 3600),
+        type=Seconds(1, 3600),
         default=GONE_AFTER,
-        show_default=True,
-        metavar="SECONDS",
         help="How long after the deletion of a Node its pods are replaced, if it has not come "
         "back. Kubernetes itself deletes them after about a minute.",
     )
@@ -188,10 +169,8 @@ class ControllerSettings:
     )
     certificate_settle: float = setting(
         "--certificate-settle",
-        type=Number(0, 3600),
+        type=Seconds(0, 3600),
         default=30.0,
-        show_default=True,
-        metavar="SECONDS",
         help="How long an API server may use the previous caBundle after a change.",
     )
     certificate_names: tuple[str, ...] = setting(
@@ -210,10 +189,8 @@ class ControllerSettings:
     )
     policy_status_interval: float = setting(
         "--policy-status-interval",
-        type=Number(0.2, 3600),
+        type=Seconds(0.2, 3600),
         default=60.0,
-        show_default=True,
-        metavar="SECONDS",
         help="Minimum time between writes of the pods that a policy matched. Changes of the "
         "policy itself are written at once.",
     )
@@ -226,10 +203,8 @@ class ControllerSettings:
     )
     policy_reports_interval: float = setting(
         "--policy-reports-interval",
-        type=Number(0.2, 86400),
+        type=Seconds(0.2, 86400),
         default=300.0,
-        show_default=True,
-        metavar="SECONDS",
         help="Time between two passes over all pods for --policy-reports.",
     )
     webhook_replicas: tuple[tuple[str, int], ...] = setting(
@@ -254,7 +229,6 @@ class ControllerSettings:
         "--health-port",
         type=click.IntRange(0, 65535),
         default=8082,
-        show_default=True,
         help="Plain HTTP port, for /livez, /readyz and /metrics. 0 selects a free port; the log "
         "shows it.",
     )
@@ -262,7 +236,6 @@ class ControllerSettings:
         "--log-level",
         type=click.Choice(["debug", "info", "warning", "error"]),
         default="info",
-        show_default=True,
         help="Minimum level of log messages.",
     )
 

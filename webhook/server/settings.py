@@ -10,7 +10,7 @@ import click
 from webhook import names
 from webhook.dns_names import is_subdomain
 from webhook.server.logs import LEVELS
-from webhook.settings import Number, setting
+from webhook.settings import Seconds, setting
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -168,9 +168,8 @@ class ServeSettings:
     )
     grace: float = setting(
         "--grace",
-        type=Number(0, 3600),
+        type=Seconds(0, 3600),
         default=10.0,
-        metavar="SECONDS",
         help="How long to accept requests after SIGTERM. Use more time than the cluster needs to "
         "remove the endpoint (a second or two), because API servers do not retry a refused "
         "connection, and less than the pod's terminationGracePeriodSeconds.",
@@ -193,9 +192,8 @@ class ServeSettings:
     )
     poll_interval: float = setting(
         "--poll-interval",
-        type=Number(0.05, 3600),
+        type=Seconds(0.05, 3600),
         default=2.0,
-        metavar="SECONDS",
         help="How often policies and certificates are checked.",
     )
     default_toleration_seconds: int = setting(
