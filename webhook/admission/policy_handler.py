@@ -204,16 +204,13 @@ class PolicyHandler:
         self.waiting += 1
         try:
             async with asyncio.timeout(self.patience):
-                return await self._reads.share("", self._read)
+                live = self.objects.live
+                return await self._reads.share("", lambda: asyncio.wait_for(live(), self.patience))
         except (ClusterError, TimeoutError) as error:
             why = str(error) or f"no answer within {self.patience:g} s"
             raise NotSynced(f"the policies that there are cannot be read: {why}") from error
         finally:
             self.waiting -= 1
-
-    async def _read(self) -> Mapping[str, bytes]:
-        async with asyncio.timeout(self.patience):
-            return await self.objects.live()
 
     async def _judge_against(
         self, objects: Mapping[str, bytes], write: Write, user: str

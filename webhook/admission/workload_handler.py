@@ -272,7 +272,7 @@ class WorkloadHandler:
             namespace,
             labels,
             _CONTROLLERS.get(workload.about.kind, _CONTROLLER),
-            _unmarked(workload),
+            (mark_on(workload.about.kind),) if _marked(workload.new) else (),
             workload.size <= MOST_BYTES,
             doubtful and any(self._reached(each, labels) for each in templates),
         )
@@ -353,7 +353,3 @@ def _parse_workload(body: bytes) -> _Workload:
 
 def _marked(workload: JsonObject) -> bool:
     return Object(ANSWERED, workload).is_labelled
-
-
-def _unmarked(workload: _Workload) -> tuple[str, ...]:
-    return (mark_on(workload.about.kind),) if _marked(workload.new) else ()

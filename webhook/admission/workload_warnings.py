@@ -95,7 +95,8 @@ def write_warnings(
             subject = f"{_counted(who)} of {title} in {namespace}"
         else:
             subject = f"{title} in {namespace}: {', '.join(map(str, who))}"
-        texts.append(f"{SIGNATURE}{subject} would be rejected: {_short(reason)}")
+        short = fit(reason.removeprefix(SIGNATURE), _LONGEST_REASON)
+        texts.append(f"{SIGNATURE}{subject} would be rejected: {short}")
     texts += [f"{SIGNATURE}{title}: {each}" for each in faults]
     for warning, who in _group_by_text(found, lambda outcome: outcome.warnings):
         which = "" if _all(who, found) else f", {', '.join(map(str, who))}"
@@ -144,8 +145,3 @@ def _counted(who: Sequence[Group]) -> str:
     if any(not each.pods.count for each in who):
         return "pods"
     return "the pod" if number == 1 else f"{number} pods"
-
-
-def _short(reason: str) -> str:
-    text = reason.removeprefix(SIGNATURE)
-    return fit(text, _LONGEST_REASON)

@@ -90,7 +90,8 @@ async def _from_kubeconfig(named: str, context: str) -> Configuration:
 @contextmanager
 def _kubeconfig(named: str) -> Iterator[None]:
     """Convert errors while reading a kubeconfig to ClusterErrors that name the file."""
-    if not any(file.is_file() for file in _files(named)):
+    # $KUBECONFIG may list several files, as PATH does.
+    if not any(Path(each).expanduser().is_file() for each in named.split(os.pathsep) if each):
         raise ClusterError(f"{named}: there is no such kubeconfig")
     try:
         yield
@@ -104,11 +105,6 @@ def _kubeconfig(named: str) -> Iterator[None]:
             f"{named}: is not shaped as a kubeconfig ({type(error).__name__}); compare it with"
             " what `kubectl config view` prints"
         ) from None
-
-
-def _files(named: str) -> list[Path]:
-    """Return the files in $KUBECONFIG, which may list several, as PATH does."""
-    return [Path(part).expanduser() for part in named.split(os.pathsep) if part]
 
 
 def _from_inside(environ: Mapping[str, str], service_account: Path) -> Configuration:

@@ -154,8 +154,9 @@ def shares_apart(policy: PlacementPolicy) -> Sequence[PlacementPolicy]:
     variants, shares = policy.variants(), policy.shares
     found, start = [], 0
     counted = sum(each.number or 0 for each in shares)
+    given = policy.spec.match.replica_indexes if policy.spec.match else None
     for at, end in enumerate(ends(shares, counted + _REPLICAS)):
-        indexes = [each for each in range(start, end) if _is_matched(policy, each)]
+        indexes = [each for each in range(start, end) if given is None or each in given]
         start = end
         if indexes:
             match = policy.spec.match or Match()
@@ -164,11 +165,6 @@ def shares_apart(policy: PlacementPolicy) -> Sequence[PlacementPolicy]:
     others = [Match(replica_indexes=[*range(start)])] if start else []
     last = _named(variants[-1], len(shares) - 1, {"exclude": [*policy.spec.exclude, *others]})
     return [*found, last]
-
-
-def _is_matched(policy: PlacementPolicy, index: int) -> bool:
-    given = policy.spec.match.replica_indexes if policy.spec.match else None
-    return given is None or index in given
 
 
 def _named(policy: PlacementPolicy, at: int, update: dict[str, object]) -> PlacementPolicy:

@@ -255,14 +255,11 @@ def includes(wide: str, narrow: str) -> bool:
     """Return whether a glob matches every name that another glob or name matches."""
     if wide == narrow or not is_glob(wide):
         return wide == narrow
-    # Each of a thousand policies is compared with each other: most differ at the start.
-    return narrow.startswith(literal(wide)) and _pattern(wide).fullmatch(narrow) is not None
-
-
-@functools.lru_cache(maxsize=8192)
-def _pattern(glob: str) -> re.Pattern[str]:
-    # Only a * of the wider glob matches what a * of the narrower one matches.
-    return _compiled(glob, one="[^*]")
+    # Each of a thousand policies is compared with each other: most differ at the start. Only a * of
+    # the wider glob matches what a * of the narrower one matches.
+    return (
+        narrow.startswith(literal(wide)) and _compiled(wide, "[^*]").fullmatch(narrow) is not None
+    )
 
 
 def shared(some: Sequence[str], others: Sequence[str]) -> Sequence[str]:
@@ -294,7 +291,8 @@ def overlap(one: str, two: str) -> bool:
         tails = zip(one.rsplit("*", 1)[1][::-1], two.rsplit("*", 1)[1][::-1], strict=False)
         return all(a == b or "?" in (a, b) for a, b in itertools.chain(heads, tails))
     wide, narrow = (one, two) if "*" in one else (two, one)
-    return _meeting(wide).fullmatch(narrow) is not None
+    # This matches the globs without a * that share a name with the wide one.
+    return _compiled(wide, ".", "[{}?]").fullmatch(narrow) is not None
 
 
 def _is_possible(glob: str, longest: int) -> bool:
@@ -308,12 +306,7 @@ def literal(glob: str) -> str:
     return re.split("[*?]", glob, maxsplit=1)[0]
 
 
-@functools.lru_cache(maxsize=8192)
-def _meeting(glob: str) -> re.Pattern[str]:
-    """Return what matches the globs without a * that share a name with this one."""
-    return _compiled(glob, one=".", same="[{}?]")
-
-
+@functools.lru_cache(maxsize=16_384)
 def _compiled(glob: str, one: str, same: str = "{}") -> re.Pattern[str]:
     """Return a pattern in which `one` matches ?, and `same` any other character."""
     head, *others = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple
 
 from webhook.errors import InvalidDocuments
 from webhook.policy import yaml_tree
@@ -169,7 +169,8 @@ class _Reader(Generic[M]):
         data = yaml_tree.value(node)
         if not isinstance(data, dict) or not self.forms.foreign(data):
             return False
-        self.foreign.append(Foreign(file, node.place[0], str(data.get("kind")), _name(data)))
+        kind, name = identity(node) or (str(data.get("kind")), "")
+        self.foreign.append(Foreign(file, node.place[0], kind, name))
         return True
 
     def read_document(self, file: str, node: yaml_tree.Node, prefix: Path, *, sound: bool) -> None:
@@ -191,12 +192,6 @@ class _Reader(Generic[M]):
 
     def _fault(self, file: str, place: yaml_tree.Place, message: str, path: Path = ()) -> None:
         self.findings.append(Finding(file, *place, path_text(path), message))
-
-
-def _name(data: Mapping[str, Any]) -> str:
-    metadata = data.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, dict) else None
-    return name if isinstance(name, str) else ""
 
 
 def _with_paths(tree: Tree) -> Iterator[tuple[Path, Fault]]:

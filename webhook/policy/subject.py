@@ -11,7 +11,8 @@ DEFAULT_SERVICE_ACCOUNT: Final = "default"
 ADDED_VOLUME: Final = "projected"
 # Its default for a volume without a source.
 _DEFAULT_VOLUME: Final = "emptyDir"
-# Some digit but 0 before any exponent or unit (the grammar of resource.Quantity).
+# A quantity above zero has some digit but 0 before any exponent or unit (the grammar of
+# resource.Quantity).
 _MORE_THAN_NOTHING = re.compile(r"\+?[0.]*[1-9]", re.ASCII)
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def resources(spec: JsonObject) -> frozenset[str]:
             amounts = asked.get(part)
             if isinstance(amounts, dict):
                 for name, amount in amounts.items():
-                    if name not in found and _some(amount):
+                    if name not in found and _MORE_THAN_NOTHING.match(str(amount)):
                         found.add(name)
     return frozenset(found)
 
@@ -116,8 +117,3 @@ def service_account(spec: JsonObject) -> str:
 
 def _objects(value: Any) -> list[JsonObject]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _some(amount: object) -> bool:
-    """Return whether a quantity is above zero; "0", "0Gi" and "0e3" are zero."""
-    return _MORE_THAN_NOTHING.match(str(amount)) is not None

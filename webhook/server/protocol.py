@@ -185,8 +185,10 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.parser.should_upgrade():
             self._reject(_UPGRADE)
         # The bytes may include a part of the body, so the exact count is only needed here.
-        if self._beside_body > HEAD_BYTES and len(self.url) + _size(self.headers) > HEAD_BYTES:
-            self._reject(_TOO_LARGE)
+        if self._beside_body > HEAD_BYTES:
+            sizes = (len(name) + len(value) + len(b": \r\n") for name, value in self.headers)
+            if len(self.url) + sum(sizes) > HEAD_BYTES:
+                self._reject(_TOO_LARGE)
         self._client.deadline = self._client.since + BODY_SECONDS
         self._in_body = True
         super().on_headers_complete()
@@ -251,7 +253,3 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 _FAULTS: Final = (httptools.HttpParserError, httptools.HttpParserUpgrade)
-
-
-def _size(headers: list[tuple[bytes, bytes]]) -> int:
-    return sum(len(name) + len(value) + len(b": \r\n") for name, value in headers)

@@ -110,8 +110,10 @@ def _while_refused(
 ) -> ConditionUpdate:
     errors = [each for each in found if each.severity == "error"]
     if errors:
+        unknown = all(each.path.endswith("].class") for each in errors)
+        reason = "UnknownClass" if unknown else f"Invalid{CALLED[observed.resource].title()}"
         held = "; until this is fixed the last good set stays in force"
-        return ConditionUpdate(ACCEPTED, "False", _reason(observed, errors), _listed(errors) + held)
+        return ConditionUpdate(ACCEPTED, "False", reason, _listed(errors) + held)
     if before.in_force.get(observed.place) == observed.version:
         return ConditionUpdate(ACCEPTED, "True", "Accepted", _listed(found))
     return ConditionUpdate(
@@ -121,12 +123,6 @@ def _while_refused(
         "it is valid, but not in force: the last good set stays in force until "
         f"{first_few(faulty, _MOST_NAMED)} is fixed",
     )
-
-
-def _reason(observed: ObservedObject, errors: Sequence[Finding]) -> str:
-    if all(each.path.endswith("].class") for each in errors):
-        return "UnknownClass"
-    return f"Invalid{CALLED[observed.resource].title()}"
 
 
 def _by_place(findings: Iterable[Finding]) -> dict[str, list[Finding]]:

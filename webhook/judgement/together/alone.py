@@ -34,11 +34,12 @@ def findings(policy: Policy) -> Iterator[Finding]:
     yield from later_marks_written(policy.document)
     required = policy.of_parts("requirements")
     if policy.contradictory:
-        why = _fold(policy, required).contradictions[0]
-        what = f"every pod that it matches is rejected: {why}"
+        folded = _fold(policy, required)
+        rejected = {each.field for each in folded.trace if each.outcome == "rejected"}
+        what = f"every pod that it matches is rejected: {folded.contradictions[0]}"
         severity: Severity = "error" if policy.enforced else "warning"
         yield policy.document.finding(
-            _first_rejected(policy, required),
+            next(located.path for located in required if located.setting.field in rejected),
             what + once_enforced([policy]),
             severity,
             about=policy.name,
@@ -89,11 +90,6 @@ def _fold(policy: Policy, some: Iterable[LocatedSetting]) -> Bundle:
     return fold((policy.name,), [located.setting for located in some])
 
 
-def _first_rejected(policy: Policy, required: Sequence[LocatedSetting]) -> Path:
-    rejected = {e.field for e in _fold(policy, required).trace if e.outcome == "rejected"}
-    return next(located.path for located in required if located.setting.field in rejected)
-
-
 def _is_dropped(policy: Policy, before: Sequence[LocatedSetting], located: LocatedSetting) -> bool:
     trace = _fold(policy, [*before, located]).trace
     return any((line.outcome, line.field) == ("dropped", located.setting.field) for line in trace)
@@ -101,14 +97,14 @@ def _is_dropped(policy: Policy, before: Sequence[LocatedSetting], located: Locat
 
 def once_enforced(policies: Iterable[Policy]) -> str:
     """Return when a finding about the policies comes true, if not now."""
-    names = [repr(each.name) for each in _audited(policies)]
+    names = [
+        repr(each.name)
+        for each in dict.fromkeys(policies)
+        if each.model.spec.enforcement == "Audit"
+    ]
     if not names:
         return ""
     return f", once {first_few(names, _NAMED)} {'is' if len(names) == 1 else 'are'} enforced"
-
-
-def _audited(policies: Iterable[Policy]) -> list[Policy]:
-    return [each for each in dict.fromkeys(policies) if each.model.spec.enforcement == "Audit"]
 
 
 # {others}: "policy 'a'" or "policies 'a', 'b'", which {require}; {met}: "both match"; {once}:

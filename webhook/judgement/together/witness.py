@@ -234,7 +234,7 @@ def _labels(wanted: Sequence[Requirement], given: Mapping[str, str]) -> dict[str
     found = dict(given)
     for key, group in by_key.items():
         choices: Iterator[str | None] = iter([found[key]]) if key in found else _values(group)
-        fitting = (each for each in choices if _holds(group, each))
+        fitting = (each for each in choices if all(label_values.holds(one, each) for one in group))
         try:
             value = next(fitting)
         except StopIteration:
@@ -242,10 +242,6 @@ def _labels(wanted: Sequence[Requirement], given: Mapping[str, str]) -> dict[str
         if value is not None:
             found[key] = value
     return found
-
-
-def _holds(group: Sequence[Requirement], value: str | None) -> bool:
-    return all(label_values.holds(each, value) for each in group)
 
 
 def _values(group: Sequence[Requirement]) -> Iterator[str | None]:
