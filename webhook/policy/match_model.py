@@ -10,41 +10,11 @@ from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN
 from webhook.frameworks.table import FRAMEWORKS
 from webhook.placement.schema.selectors import LabelSelector
 from webhook.placement.schema.syntax import ResourceName
+from webhook.pod_schema.field_checks import fields_of
 from webhook.strict import Strict, check, guess, optional, quoted
 
 # The volume sources of v1.VolumeSource, as a pod's volume names them.
-VOLUME_SOURCES: Final = (
-    "awsElasticBlockStore",
-    "azureDisk",
-    "azureFile",
-    "cephfs",
-    "cinder",
-    "configMap",
-    "csi",
-    "downwardAPI",
-    "emptyDir",
-    "ephemeral",
-    "fc",
-    "flexVolume",
-    "flocker",
-    "gcePersistentDisk",
-    "gitRepo",
-    "glusterfs",
-    "hostPath",
-    "image",
-    "iscsi",
-    "nfs",
-    "persistentVolumeClaim",
-    "photonPersistentDisk",
-    "portworxVolume",
-    "projected",
-    "quobyte",
-    "rbd",
-    "scaleIO",
-    "secret",
-    "storageos",
-    "vsphereVolume",
-)
+VOLUME_SOURCES: Final = tuple(field for field in fields_of("Volume") if field != "name")
 
 _GLOB_PATTERN: Final = f"[-a-z0-9*?]{{1,{MAX_LABEL}}}"
 _glob = re.compile(_GLOB_PATTERN, re.ASCII)
