@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook import names
-from webhook.frameworks.table import FRAMEWORKS
 from webhook.pod_schema import text_rules
+from webhook.policy.conditions import FIELDS
 from webhook.policy.findings import Caution, Kind
 from webhook.policy.match_model import Match
 from webhook.policy.matched_pods import MatchedPods, unmatchable
@@ -15,7 +15,7 @@ from webhook.policy.subject import ADDED_VOLUME
 from webhook.strict import guess, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from webhook.placement.schema import (
         Affinity,
@@ -45,11 +45,7 @@ SINGLE_NODE_LABELS: Final = frozenset(
 
 
 # The allowed values of our labels.
-_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
-    names.KIND: names.KINDS,
-    names.FRAMEWORK: tuple(FRAMEWORKS),
-    names.ROLE: names.ROLES,
-}
+_WORDS: Final = {field.label: field.words for field in FIELDS if field.words}
 _DROPPED: Final = ": fill it in, or remove it; the API server drops a key without a value"
 
 
