@@ -99,7 +99,7 @@ def _child_item(item: Item, step: str | int) -> Item | None:
 
 @dataclass
 class Converted:
-    """spec: of the Run. name, namespace, description: as the document has them, if it does.
+    """name, namespace, description: as the document has them, if it does. spec: of the Run.
 
     replicas: the section that describes the replicas, for what is wrong with them as a whole.
     roles: the part of it that describes each role, as far as the document has one.
@@ -107,10 +107,10 @@ class Converted:
     backend: where the document names the engine that a Run is delegated to.
     """
 
-    spec: dict[str, Draft] = field(default_factory=dict)
     name: Item | None = None
     namespace: Item | None = None
     description: Item | None = None
+    spec: dict[str, Draft] = field(default_factory=dict)
     replicas: Item | None = None
     roles: Mapping[str, Item] = field(default_factory=dict)
     labels: Mapping[str, Draft] = field(default_factory=dict)

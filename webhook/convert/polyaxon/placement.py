@@ -7,29 +7,34 @@ container's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic.alias_generators import to_camel
 
-from webhook.convert.polyaxon.values import camel, want_list, want_mapping, want_text
+from webhook.convert.polyaxon.item import camel, camel_list, given, want_texts_map
 
 if TYPE_CHECKING:
-    from webhook.convert.polyaxon.draft import Draft, Notes
-    from webhook.convert.polyaxon.item import Item, Section
+    from collections.abc import Iterable, Mapping
 
-# Polyaxon converts these values to text: a number or a boolean is a valid label value.
-_TEXTS: Final = ("labels", "annotations", "node_selector")
-_AS_THEY_ARE: Final = (
-    "affinity",
-    "security_context",
-    "node_name",
-    "priority_class_name",
-    "scheduler_name",
-)
-# Polyaxon converted them to Kubernetes objects, and also accepted fields in snake case.
-_OBJECTS: Final = ("affinity", "security_context")
-OLD: Final = ("labels", "annotations", "node_selector", "tolerations", "affinity")
-ALL: Final = (*OLD, *_AS_THEY_ARE[1:])
+    from webhook.convert.polyaxon.draft import Draft
+    from webhook.convert.polyaxon.item import FieldReader
+
+# Polyaxon converts labels to text, because a number or a boolean is a valid value, and the others
+# to objects of Kubernetes, whose fields may be in snake case too. The Run's model validates them.
+OLD: Final[Mapping[str, FieldReader]] = {
+    "labels": want_texts_map,
+    "annotations": want_texts_map,
+    "node_selector": want_texts_map,
+    "tolerations": camel_list,
+    "affinity": camel,
+}
+ALL: Final[Mapping[str, FieldReader]] = {
+    **OLD,
+    "security_context": camel,
+    "node_name": given,
+    "priority_class_name": given,
+    "scheduler_name": given,
+}
 SHM_NAME: Final = "shm"
 SHM_PATH: Final = "/dev/shm"  # noqa: S108  the path inside of the container
 
@@ -49,33 +54,9 @@ _FIRST: Final = (
 )
 
 
-def placement(section: Section, names: tuple[str, ...]) -> dict[str, Draft]:
-    """Return the fields that are not empty; the Run's model validates them."""
-    result: dict[str, Draft] = {}
-    for name in names:
-        item = section.non_empty(name)
-        if item is None:
-            continue
-        if name in _TEXTS:
-            item = texts(item, section.notes)
-        elif name in _OBJECTS:
-            item = camel(item)
-        elif name == "tolerations":
-            item = item.with_value(tuple(map(camel, want_list(item, section.notes))))
-        if not item.is_empty:
-            result[to_camel(name)] = item
-    return result
-
-
-def texts(item: Item, notes: Notes) -> Item:
-    """Return a mapping with its values as text, as they were written."""
-    return item.with_value(
-        {
-            key: child.with_text(text)
-            for key, child in want_mapping(item, notes).items()
-            if (text := want_text(child, notes)) is not None
-        }
-    )
+def pick(fields: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return the fields that are there of those with these names in snake case."""
+    return {name: fields[name] for name in map(to_camel, names) if name in fields}
 
 
 def ordered(container: dict[str, Draft]) -> dict[str, Draft]:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from webhook.convert.polyaxon.item import Item, Origin, plain
+from webhook.convert.polyaxon.item import NOTHING, Item, plain
 from webhook.policy.yaml_tree import Disputed
 from webhook.strict import guess, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
-    from webhook.convert.polyaxon.draft import Notes
+    from webhook.convert.polyaxon.draft import Draft, Notes
 
 _TEMPLATE: Final = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _NAME: Final = r"[A-Za-z_][A-Za-z0-9_-]*"
@@ -30,9 +30,7 @@ _CURE: Final = "it is not replaced: write the value into the Run"
 CONTEXTS: Final = frozenset(
     {"globals", "connections", "artifacts", "init", "ops", "runs", "dag", "experiments", "jobs"}
 )
-
-# The origin of generated arguments.
-_NOWHERE: Final = Origin("", (1, 1), (1, 1))
+_MISSING: Final = "has no value: give it in params, or on the command line: --param {name}=…"
 
 
 def bound(item: Item, params: Params, notes: Notes) -> Item:
@@ -60,12 +58,6 @@ def bound(item: Item, params: Params, notes: Notes) -> Item:
             return Item(known, item.origin, str(known))
         return Item(found.value, item.origin, found.text)
     return item.with_text(_TEMPLATE.sub(lambda hit: _text(hit, item, params, notes), item.value))
-
-
-def resolved(params: Params, notes: Notes) -> Params:
-    """Return the params with the templates in their values replaced once: they may name others."""
-    values = {name: bound(item, params, notes) for name, item in params.values.items()}
-    return replace(params, values=values)
 
 
 def _elements(item: Item, params: Params, notes: Notes) -> list[Item]:
@@ -141,7 +133,7 @@ class Params:
         """`params.as_args`, and `params.name` with value, as_str or as_arg."""
         if steps == ("as_args",):
             arguments = [self._argument(name) for name in self.values]
-            return Item(tuple(each for each in arguments if each.text), _NOWHERE)
+            return Item(tuple(each for each in arguments if each.text), NOTHING.origin)
         if not steps:
             raise NotThere("params has no value by itself; name one of them")
         name, rest = str(steps[0]), steps[1:]
@@ -170,6 +162,57 @@ class Params:
 
     def _flag(self, name: str, item: Item) -> Item:
         return item.with_text(f"--{name}" if truth(item) else "")
+
+
+@dataclass
+class ParamReader:
+    """Reads params: those that a document declares, and their values.
+
+    given: names that have a value elsewhere, or on the command line
+    variables: of params that become variables of the pods
+    """
+
+    notes: Notes
+    given: Collection[str]
+    values: dict[str, Item] = field(default_factory=dict)
+    elsewhere: dict[str, str] = field(default_factory=dict)
+    flags: set[str] = field(default_factory=set)
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def declare(self, item: Item, fields: Mapping[str, Any], *, required: bool = True) -> None:
+        """Add one declared param, with its fields. A `required` one without a value is an error."""
+        name = fields.get("name")
+        if name is None:
+            if item.find("name").is_empty:
+                self.notes.error(item, "is required", below=("name",))
+            return
+        if fields.get("isFlag"):
+            self.flags.add(name)
+        if "toEnv" in fields:
+            self.variables[name] = fields["toEnv"]
+        value = fields.get("value", fields.get("default"))
+        if value is not None:
+            self.values[name] = value
+        elif name in self.given:
+            return
+        elif fields.get("isOptional"):
+            self.values[name] = item.with_value(None)
+        elif required:
+            self.notes.error(item, f"the input {name} {_MISSING.format(name=name)}")
+            self.elsewhere[name] = ""
+
+    def resolve(self) -> Params:
+        """Return all params, with templates in their values replaced once: they may name others."""
+        params = Params(self.values, self.elsewhere, frozenset(self.flags))
+        values = {name: bound(item, params, self.notes) for name, item in self.values.items()}
+        return replace(params, values=values)
+
+    def env(self, params: Params) -> Iterator[dict[str, Draft]]:
+        """Yield the variables. One whose param has no value is left out."""
+        for name, variable in self.variables.items():
+            value = params.values.get(name)
+            if value is not None and value.value is not None:
+                yield {"name": variable, "value": value.with_text(as_text(value))}
 
 
 def as_text(item: Item) -> str:

@@ -5,13 +5,24 @@ Above 300 lines: the parts of one pod, in the order in which they are made.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-from pydantic.alias_generators import to_camel
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.convert.polyaxon.draft import non_empty
-from webhook.convert.polyaxon.item import Item, Section, text_of
+from webhook.convert.polyaxon.item import (
+    Item,
+    camel,
+    camel_list,
+    given,
+    ignored,
+    read,
+    want_list,
+    want_mapping,
+    want_one_of,
+    want_text,
+    want_texts,
+)
 from webhook.convert.polyaxon.placement import (
     ALL,
     SHM_MOUNT,
@@ -19,19 +30,14 @@ from webhook.convert.polyaxon.placement import (
     SHM_PATH,
     SHM_VOLUME,
     ordered,
-    placement,
-)
-from webhook.convert.polyaxon.values import (
-    camel,
-    want_list,
-    want_mapping,
-    want_one_of,
-    want_text,
-    want_texts,
+    pick,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from webhook.convert.polyaxon.draft import Draft, Notes
+    from webhook.convert.polyaxon.item import FieldReader
 
 _CONNECTIONS: Final = (
     "connections are kept by Polyaxon; give the pods a volume, or envFrom with the Secret or "
@@ -43,36 +49,8 @@ _INITIALISER: Final = (
 )
 _NO_CONTAINER: Final = "is required: the container that does the work"
 MAIN: Final = "main"
-# v1.Container, without the fields that are read here.
-_AS_THEY_ARE: Final = (
-    "working_dir",
-    "ports",
-    "env_from",
-    "resize_policy",
-    "restart_policy",
-    "volume_mounts",
-    "volume_devices",
-    "liveness_probe",
-    "readiness_probe",
-    "startup_probe",
-    "lifecycle",
-    "termination_message_path",
-    "termination_message_policy",
-    "image_pull_policy",
-    "security_context",
-    "stdin",
-    "stdin_once",
-    "tty",
-)
 _NO_IMAGE: Final = "is required: the image of the container"
-# By their names in a pod's spec.
-_POD: Final = {
-    "serviceAccountName": "service_account_name",
-    "hostNetwork": "host_network",
-    "dnsPolicy": "dns_policy",
-}
 _PRIORITY: Final = "a number alone is refused by the API server; give priorityClassName"
-_RESTARTS: Final = ("Always", "OnFailure", "Never", "ExitCode")
 
 
 @dataclass(frozen=True)
@@ -88,24 +66,31 @@ class SharedSettings:
     shared_memory: bool = True
 
 
-@dataclass
-class Pod:
+class Environment(NamedTuple):
+    """One environment section.
+
+    placement: fields of a Run's environment
+    pod:       fields of a pod's spec
+    """
+
+    placement: Mapping[str, Draft] = {}
+    pod: Mapping[str, Draft] = {}
+    restart_policy: Item | None = None
+
+
+class Pod(NamedTuple):
     """One pod.
 
-    spec: the pod's spec, the main container first
-    main: that container without its resources
+    main: the main container without its resources
+    around: fields of the pod's spec
+    beside: other containers
     """
 
     main: dict[str, Draft]
-    around: dict[str, Draft]
+    around: Mapping[str, Draft]
     beside: list[Draft]
     resources: Item | None = None
-    environment: Environment = field(default_factory=lambda: Environment({}, {}))
-
-    @property
-    def name(self) -> Draft:
-        """The main container's name."""
-        return self.main["name"]
+    environment: Environment = Environment()
 
     def spec(self, *, with_resources: bool) -> dict[str, Draft]:
         """Return the pod's spec, with or without the main container's resources."""
@@ -115,45 +100,27 @@ class Pod:
         return {"containers": [ordered(main), *self.beside], **self.around}
 
 
-def pod(section: Section, shared: SharedSettings) -> Pod:
-    """Read the pod of a runtime or of one of its replicas. Does not close the section."""
-    notes = section.notes
-    section.leave({"connections": _CONNECTIONS})
-    where = environment(section.non_empty("environment"), notes)
-    main, resources = _main(section, shared)
-    before = _initialisers(section.non_empty("init"), notes)
-    beside: list[Draft] = [
-        container(item, notes, name=f"sidecar-{position}")
-        for position, item in enumerate(_listed(section, "sidecars"))
-    ]
-    # Polyaxon makes Kubernetes' objects of them, and takes their fields in snake case too.
-    volumes: list[Draft] = [*map(camel, _listed(section, "volumes"))]
+def pod(item: Item, fields: Mapping[str, Any], shared: SharedSettings, notes: Notes) -> Pod:
+    """Return the pod of a runtime or of one of its replicas, of whose fields POD has these."""
+    environment = fields.get("environment", Environment())
+    main: dict[str, Draft] = {}
+    if own := fields.get("container"):
+        main = container(own, notes, name=MAIN, image=shared.image, env=shared.env)
+    else:
+        notes.error(item, _NO_CONTAINER, below=("container",))
+    resources: Any = main.pop("resources", None)
+    volumes: list[Draft] = list(fields["volumes"].elements) if "volumes" in fields else []
     if shared.shared_memory and main:
         _share_memory(main, volumes)
-    return Pod(
-        main,
-        non_empty(**where.pod, initContainers=before, volumes=volumes),
-        beside,
-        resources,
-        where,
-    )
+    init = fields.get("init", [])
+    around = non_empty(**environment.pod, initContainers=init, volumes=volumes)
+    return Pod(main, around, fields.get("sidecars", []), resources, environment)
 
 
-def _main(section: Section, shared: SharedSettings) -> tuple[dict[str, Draft], Item | None]:
-    """Return the main container without its resources, and these."""
-    item = section.non_empty("container")
-    if item is None:
-        section.notes.error(section.item, _NO_CONTAINER, below=("container",))
-        return {}, None
-    main = container(item, section.notes, name=MAIN, image=shared.image, env=shared.env)
-    resources = main.pop("resources", None)
-    return main, resources if isinstance(resources, Item) else None
-
-
-def _initialisers(item: Item | None, notes: Notes) -> list[Draft]:
+def _read_init(item: Item, notes: Notes) -> list[Draft]:
     """Return the author's init containers, without those of Polyaxon."""
     result: list[Draft] = []
-    for position, each in enumerate(want_list(item, notes) if item else ()):
+    for position, each in enumerate(want_list(item, notes)):
         entries = want_mapping(each, notes)
         own = entries.get("container")
         if own is not None and set(entries) == {"container"} and "image" in own.entries:
@@ -163,9 +130,9 @@ def _initialisers(item: Item | None, notes: Notes) -> list[Draft]:
     return result
 
 
-def _listed(section: Section, name: str) -> tuple[Item, ...]:
-    item = section.non_empty(name)
-    return () if item is None else want_list(item, section.notes)
+def _read_sidecars(item: Item, notes: Notes) -> list[Draft]:
+    listed = enumerate(want_list(item, notes))
+    return [container(each, notes, name=f"sidecar-{position}") for position, each in listed]
 
 
 def _share_memory(main: dict[str, Draft], volumes: list[Draft]) -> None:
@@ -175,8 +142,8 @@ def _share_memory(main: dict[str, Draft], volumes: list[Draft]) -> None:
         # Not a list: the pod schema reports that.
         return
     mounts = own.elements if isinstance(own, Item) else ()
-    paths = [text_of(mount, "mountPath") for mount in mounts]
-    names = [text_of(volume, "name") for volume in volumes if isinstance(volume, Item)]
+    paths = [mount.find("mountPath").as_text for mount in mounts]
+    names = [volume.find("name").as_text for volume in volumes if isinstance(volume, Item)]
     if SHM_PATH in paths or SHM_NAME in names:
         return
     main["volumeMounts"] = [*mounts, SHM_MOUNT]
@@ -190,33 +157,20 @@ def container(
 
     env: additional variables; the container's own take precedence
     """
-    section = Section(item, notes, camel=True)
-    own_image = section.non_empty("image")
+    fields = read(item, notes, _CONTAINER)
+    own_image = fields.pop("image", None)
     if own_image is None and not image:
         notes.error(item, _NO_IMAGE, below=("image",))
+    variables = fields.pop("env", {})
+    added = [each for each in env if isinstance(each, dict) and each["name"] not in variables]
     result: dict[str, Draft] = {
-        "name": section.non_empty("name") or name,
+        "name": fields.pop("name", name),
         "image": image or own_image,
+        **pick(fields, ("command", "args")),
     }
-    for key in ("command", "args"):
-        if (given := section.non_empty(key)) is not None:
-            # A template that becomes nothing removes the argument.
-            result[key] = [text for text in want_texts(_without_nulls(given), notes) if text]
-    own = section.non_empty("env")
-    if variables := _variables(own, notes) if own else {}:
-        env = tuple(
-            each for each in env if isinstance(each, dict) and each["name"] not in variables
-        )
-        result["env"] = [*env, *variables.values()]
-    elif env:
-        result["env"] = list(env)
-    if (resources := section.non_empty("resources")) is not None:
-        result["resources"] = quantities(resources, notes)
-    for key in _AS_THEY_ARE:
-        if (value := section.non_empty(key)) is not None:
-            result[to_camel(key)] = value
-    section.close()
-    return result
+    if variables or added:
+        result["env"] = [*added, *variables.values()]
+    return {**result, **fields}
 
 
 def quantities(item: Item, notes: Notes) -> Item:
@@ -237,10 +191,11 @@ def quantities(item: Item, notes: Notes) -> Item:
     )
 
 
-def _without_nulls(item: Item) -> Item:
-    if not isinstance(item.value, tuple):
-        return item
-    return item.with_value(tuple(each for each in item.elements if each.value is not None))
+def _read_arguments(item: Item, notes: Notes) -> list[str]:
+    """Return texts; a template that becomes nothing removes the argument."""
+    if isinstance(item.value, tuple):
+        item = item.with_value(tuple(each for each in item.elements if each.value is not None))
+    return [text for text in want_texts(item, notes) if text]
 
 
 def _variables(item: Item, notes: Notes) -> dict[str, Draft]:
@@ -269,45 +224,79 @@ def _variable(name: str, value: Item, notes: Notes) -> Draft:
     return {"name": name, "value": None if text is None else value.with_text(text)}
 
 
-class Environment(NamedTuple):
-    """One environment section.
-
-    placement: fields of a Run's environment
-    pod:       fields of a pod's spec
-    """
-
-    placement: dict[str, Draft]
-    pod: dict[str, Draft]
-    restart_policy: Item | None = None
+def _read_pull_secrets(item: Item, notes: Notes) -> list[Draft]:
+    return [
+        element if isinstance(element.value, dict) else {"name": element}
+        for element in want_list(item, notes)
+        if isinstance(element.value, dict) or want_text(element, notes)
+    ]
 
 
-def environment(item: Item | None, notes: Notes) -> Environment:
-    """Read one environment section."""
-    if item is None:
-        return Environment({}, {})
-    section = Section(item, notes, camel=True)
-    placed = placement(section, ALL)
-    pod: dict[str, Draft] = {
-        name: value
-        for name, field in _POD.items()
-        if (value := section.non_empty(field)) is not None
-    }
-    if (aliases := section.non_empty("host_aliases")) is not None:
-        pod["hostAliases"] = list(map(camel, want_list(aliases, notes)))
-    if (dns := section.non_empty("dns_config")) is not None:
-        pod["dnsConfig"] = camel(dns)
+def _read_environment(item: Item, notes: Notes) -> Environment:
+    fields = read(item, notes, _ENVIRONMENT)
     # Not what pydantic makes of host_pid.
-    host_pid = section.non_empty("hostPID") or section.non_empty("host_pid")
-    if host_pid is not None:
-        pod["hostPID"] = host_pid
-    if secrets := section.non_empty("image_pull_secrets"):
-        pod["imagePullSecrets"] = [
-            element if isinstance(element.value, dict) else {"name": element}
-            for element in want_list(secrets, notes)
-            if isinstance(element.value, dict) or want_text(element, notes)
-        ]
-    section.leave({"priority": _PRIORITY})
-    policy = section.non_empty("restart_policy")
-    section.close()
-    known = policy is not None and want_one_of(policy, notes, _RESTARTS)
-    return Environment(placed, pod, policy if known else None)
+    of_pod = {"hostPID": fields["hostPid"]} if "hostPid" in fields else {}
+    of_pod |= pick(fields, _OF_POD)
+    return Environment(pick(fields, ALL), of_pod, fields.get("restartPolicy"))
+
+
+# Polyaxon makes Kubernetes' objects of some fields, and takes theirs in snake case too.
+_OF_POD: Final[Mapping[str, FieldReader]] = {
+    "service_account_name": given,
+    "host_network": given,
+    "dns_policy": given,
+    "host_aliases": camel_list,
+    "dns_config": camel,
+    "hostPID": given,
+    "image_pull_secrets": _read_pull_secrets,
+}
+_ENVIRONMENT: Final[Mapping[str, FieldReader]] = {
+    **ALL,
+    **_OF_POD,
+    "host_pid": given,
+    "priority": _PRIORITY,
+    "restart_policy": partial(want_one_of, allowed=("Always", "OnFailure", "Never", "ExitCode")),
+}
+# v1.Container.
+_CONTAINER: Final[Mapping[str, FieldReader]] = {
+    "image": given,
+    "name": given,
+    "command": _read_arguments,
+    "args": _read_arguments,
+    "env": _variables,
+    "resources": quantities,
+    "working_dir": given,
+    "ports": given,
+    "env_from": given,
+    "resize_policy": given,
+    "restart_policy": given,
+    "volume_mounts": given,
+    "volume_devices": given,
+    "liveness_probe": given,
+    "readiness_probe": given,
+    "startup_probe": given,
+    "lifecycle": given,
+    "termination_message_path": given,
+    "termination_message_policy": given,
+    "image_pull_policy": given,
+    "security_context": given,
+    "stdin": given,
+    "stdin_once": given,
+    "tty": given,
+}
+# What every runtime has.
+RUNTIME: Final[Mapping[str, FieldReader]] = {
+    "kind": ignored,
+    "clean_pod_policy": lambda item, notes: want_one_of(
+        item.with_text(item.as_text.capitalize()), notes, ("All", "Running", "None")
+    ),
+}
+# What a runtime, or one of its replicas, describes a pod with.
+POD: Final[Mapping[str, FieldReader]] = {
+    "connections": _CONNECTIONS,
+    "environment": _read_environment,
+    "container": given,
+    "init": _read_init,
+    "sidecars": _read_sidecars,
+    "volumes": camel_list,
+}

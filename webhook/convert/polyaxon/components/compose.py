@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from webhook.convert.polyaxon.components import shortcuts
 from webhook.convert.polyaxon.components.runtime_patch import DEFAULT, STRATEGIES, patched
 from webhook.convert.polyaxon.components.shortcuts import spread
-from webhook.convert.polyaxon.values import camel, want_mapping, want_one_of
+from webhook.convert.polyaxon.item import camel, want_mapping, want_one_of
 
 if TYPE_CHECKING:
     from webhook.convert.polyaxon.draft import Notes
@@ -48,60 +48,48 @@ def composed(operation: Item | None, component: Item | None, notes: Notes) -> It
     if operation is None:
         return None if component is None else _layer(None, component, notes)
     operation = camel(operation)
-    own = operation.entries.get("component")
-    if own is not None and own.value is not None:
+    own = operation.find("component")
+    if own.value is not None:
         want_mapping(own, notes)
         component = own
-    if component is None:
-        _missing(operation, notes)
-        return None
-    base = _layer(None, component, notes)
-    return None if base is None else _layer(base, operation, notes)
-
-
-def _missing(operation: Item, notes: Notes) -> None:
-    for name in _REFERENCES:
-        reference = operation.entries.get(name)
-        if reference is not None and reference.value is not None:
+    if component is not None:
+        base = _layer(None, component, notes)
+        return None if base is None else _layer(base, operation, notes)
+    for reference in map(operation.find, _REFERENCES):
+        if reference.value is not None:
             notes.error(reference, _ELSEWHERE, key=True)
-            return
+            return None
     notes.error(operation, _NO_COMPONENT, below=("component",))
+    return None
 
 
 def _layer(base: Item | None, document: Item, notes: Notes) -> Item | None:
     """Apply a document to the one that it refers to."""
     document = camel(document)
-    strategy = _strategy(document, notes)
+    named = document.find("patchStrategy")
+    known = None if named.value is None else want_one_of(named, notes, STRATEGIES)
+    strategy = DEFAULT if known is None else known.as_text
     fields = {name: item for name, item in document.entries.items() if name not in _APART}
-    upon = document if base is None else base
-    whole = document.with_value(fields)
-    whole = whole if base is None else patched(base, whole, strategy)
-    run = None if base is None else base.entries.get("run")
-    own = document.entries.get("run")
-    if own is not None and own.value is not None:
+    whole, run = document.with_value(fields), None
+    if base is not None:
+        whole, run = patched(base, whole, strategy), base.entries.get("run")
+    own = document.find("run")
+    if own.value is not None:
         want_mapping(own, notes)
         run = camel(own) if run is None else _over(run, camel(own), strategy)
     run = shortcuts.applied(run, document, strategy, notes)
     if run is None:
-        notes.error(upon, _NO_RUN, below=("run",))
+        notes.error(base or document, _NO_RUN, below=("run",))
         return None
-    patch = document.entries.get("runPatch")
-    if patch is not None and want_mapping(patch, notes):
+    patch = document.find("runPatch")
+    if want_mapping(patch, notes):
         run = patched(run, spread(run, camel(patch)), strategy)
     return whole.with_value({**whole.entries, "run": run})
 
 
 def _over(run: Item, own: Item, strategy: str) -> Item:
     """Apply a runtime to another; one of a different kind replaces it, or is ignored."""
-    kinds = [each.entries.get("kind") for each in (run, own)]
-    known = [kind.as_text for kind in kinds if kind is not None]
-    if len(known) == 2 and known[0] != known[1]:
+    first, second = run.entries.get("kind"), own.entries.get("kind")
+    if first is not None and second is not None and first.as_text != second.as_text:
         return own if strategy in ("post_merge", "replace") else run
     return patched(run, spread(run, own), strategy)
-
-
-def _strategy(document: Item, notes: Notes) -> str:
-    item = document.entries.get("patchStrategy")
-    if item is None or item.value is None:
-        return DEFAULT
-    return want_one_of(item, notes, STRATEGIES) or DEFAULT

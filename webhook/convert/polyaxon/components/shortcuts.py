@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook.convert.polyaxon.components.runtime_patch import patched
-from webhook.convert.polyaxon.values import want_mapping, want_text, want_texts
+from webhook.convert.polyaxon.item import want_mapping, want_text, want_texts
 from webhook.frameworks.framework import PolyaxonRuntime
 from webhook.frameworks.table import POLYAXON_RUNTIMES
 
@@ -63,10 +63,13 @@ _OF_REPLICAS: Final = frozenset(
 
 def applied(run: Item | None, document: Item, strategy: str, notes: Notes) -> Item | None:
     """Return the runtime with the document's shortcuts applied; None if there is no runtime."""
-    run = run or _shortcut_runtime(document)
+    named = [document.entries[name] for name in FIELDS if name in document.entries]
+    if run is None and named:
+        kind = SERVICE if "ports" in document.entries else JOB
+        run = named[0].with_value({"kind": named[0].with_text(kind)})
     for name in FIELDS:
-        item = document.entries.get(name)
-        if run is None or item is None or item.value is None:
+        item = document.find(name)
+        if run is None or item.value is None:
             continue
         patch = spread(run, _patch(name, item, notes))
         if name != "cmd":
@@ -79,40 +82,22 @@ def applied(run: Item | None, document: Item, strategy: str, notes: Notes) -> It
 
 def _patch(name: str, item: Item, notes: Notes) -> Item:
     """Convert one shortcut to a patch of a runtime of one pod."""
+    inner: dict[str, Item] = {}
     if name == "cmd":
-        return _in_container(item, _script(item, notes))
-    if name == "env":
+        shell = (item.with_text("/bin/sh"), item.with_text("-c"))
+        script = item.with_text("\n".join(["set -e", *want_texts(item, notes)]))
+        inner = {"command": item.with_value(shell), "args": item.with_value((script,))}
+    elif name == "env":
         variables = tuple(
             value.with_value({"name": value.with_text(key), "value": value})
             for key, value in want_mapping(item, notes).items()
         )
-        return _in_container(item, {"env": item.with_value(variables)})
-    if name == "resources":
-        return _in_container(item, {"resources": _sides(item, notes)})
-    return item.with_value({name: item})
-
-
-def _shortcut_runtime(document: Item) -> Item | None:
-    """Return the runtime that the shortcuts imply if none is given."""
-    given = [name for name in FIELDS if document.entries.get(name) is not None]
-    if not given:
-        return None
-    kind = SERVICE if "ports" in given else JOB
-    first = document.entries[given[0]]
-    return first.with_value({"kind": first.with_text(kind)})
-
-
-def _in_container(item: Item, fields: Mapping[str, Item]) -> Item:
-    return item.with_value({"container": item.with_value(dict(fields))})
-
-
-def _script(item: Item, notes: Notes) -> dict[str, Item]:
-    lines = ["set -e", *want_texts(item, notes)]
-    shell = (item.with_text("/bin/sh"), item.with_text("-c"))
-    return {
-        "command": item.with_value(shell),
-        "args": item.with_value((item.with_text("\n".join(lines)),)),
-    }
+        inner = {"env": item.with_value(variables)}
+    elif name == "resources":
+        inner = {"resources": _sides(item, notes)}
+    else:
+        return item.with_value({name: item})
+    return item.with_value({"container": item.with_value(inner)})
 
 
 def _sides(item: Item, notes: Notes) -> Item:
@@ -155,18 +140,12 @@ def replicas_of(run: Item) -> dict[str, Item]:
 
     A group's key is `workers/<name>`.
     """
-    kind = run.entries.get("kind")
-    runtime = RUNTIMES.get(kind.as_text) if kind is not None else None
-    if runtime is None or not runtime.roles:
+    runtime = RUNTIMES.get(run.find("kind").as_text)
+    if runtime is None:
         return {}
-    entries = run.entries
-    found = {
-        name: entries[name]
-        for name in runtime.roles.values()
-        if name in entries and entries[name].value is not None
-    }
-    groups = entries.get(runtime.groups) if runtime.groups else None
-    for name, group in groups.entries.items() if groups is not None else ():
+    fields = {name: run.find(name) for name in runtime.roles.values()}
+    found = {name: item for name, item in fields.items() if item.value is not None}
+    for name, group in run.find(runtime.groups).entries.items():
         found[f"{runtime.groups}/{name}"] = group
     return found
 
@@ -176,13 +155,6 @@ def spread(run: Item, patch: Item) -> Item:
     replicas = replicas_of(run)
     if not replicas or not patch.entries or not set(patch.entries) <= _OF_REPLICAS:
         return patch
-    result: dict[str, Item] = {}
-    groups: dict[str, Item] = {}
-    for name in replicas:
-        field, _, group = name.partition("/")
-        if group:
-            groups[group] = patch
-            result[field] = patch.with_value(groups)
-        else:
-            result[field] = patch
-    return patch.with_value(result)
+    fields = [name.partition("/") for name in replicas]
+    groups = patch.with_value({group: patch for _, _, group in fields if group})
+    return patch.with_value({field: groups if group else patch for field, _, group in fields})

@@ -6,12 +6,22 @@ import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.convert.polyaxon.draft import Converted, non_empty
-from webhook.convert.polyaxon.item import Section
+from webhook.convert.polyaxon.item import (
+    NOTHING,
+    Refused,
+    even_empty,
+    given,
+    ignored,
+    read,
+    want_flag,
+    want_list,
+    want_mapping,
+    want_text,
+)
 from webhook.convert.polyaxon.old_schema.experiment_environment import environment
 from webhook.convert.polyaxon.old_schema.experiment_spec import KUBEFLOW, Parts, finite, serving
 from webhook.convert.polyaxon.placement import SHM_MOUNT
-from webhook.convert.polyaxon.templates import Params, bound, resolved, truth
-from webhook.convert.polyaxon.values import want_flag, want_list, want_mapping, want_text
+from webhook.convert.polyaxon.templates import ParamReader, bound, truth
 from webhook.policy.yaml_tree import Disputed
 
 if TYPE_CHECKING:
@@ -19,7 +29,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from webhook.convert.polyaxon.draft import ConversionOptions, Draft, Notes
-    from webhook.convert.polyaxon.item import Item
+    from webhook.convert.polyaxon.item import FieldReader, Item
+    from webhook.convert.polyaxon.templates import Params
 
 KINDS: Final = ("experiment", "job", "notebook", "tensorboard")
 # Documents that cannot become a Run.
@@ -32,14 +43,25 @@ _SERVING: Final = ("notebook", "tensorboard")
 _CONTAINER: Final = "main"
 # Fields that are read before templates are replaced.
 _PARAMS: Final = ("params", "declarations", "inputs", "outputs")
-_LEFT_OUT: Final = {
+_FIELDS: Final[Mapping[str, FieldReader]] = {
+    "kind": given,
+    **dict.fromkeys(("version", *_PARAMS), ignored),
     "logging": "how much a program logs is its own matter; set it there",
     "tags": "a Run has no tags; give it labels under metadata",
     "project": "a Run has no project; use its namespace",
     "settings": "a Run has none of Polyaxon's settings",
+    "hptuning": Refused(
+        "a Run is one run; write one for each combination of values, or let Katib search"
+    ),
+    **dict.fromkeys(("name", "description", "environment", "build", "run"), given),
+    **dict.fromkeys(("framework", "backend"), given),
 }
-_TUNING: Final = {
-    "hptuning": "a Run is one run; write one for each combination of values, or let Katib search"
+_INPUT: Final[Mapping[str, FieldReader]] = {
+    "name": want_text,
+    "default": even_empty,
+    "is_optional": want_flag,
+    "is_flag": want_flag,
+    **dict.fromkeys(("description", "type", "is_list", "options"), ignored),
 }
 _NOT_BUILT: Final = (
     "Fairlead builds no images: {image} is used as it is, without the project's code{steps}; "
@@ -49,48 +71,33 @@ _NONE: Final = (
     "is required: the image of the container; Fairlead builds none, so build it, and name it here "
     "or with --image"
 )
-_MEANINGLESS: Final = (
-    "ref",
-    "dockerfile",
-    "context",
-    "backend",
-    "commit",
-    "branch",
-    "nocache",
-    "version",
-    "kind",
-    "logging",
-    "name",
-    "description",
-    "tags",
-    "environment",
-    "params",
-    "inputs",
-    "outputs",
-)
+_BUILD: Final[Mapping[str, FieldReader]] = {
+    "image": given,
+    "build_steps": given,
+    "lang_env": given,
+    "env_vars": want_list,
+    **dict.fromkeys(("ref", "dockerfile", "context", "backend", "commit", "branch"), ignored),
+    **dict.fromkeys(("nocache", "version", "kind", "logging", "name", "description"), ignored),
+    **dict.fromkeys(("tags", "environment", "params", "inputs", "outputs"), ignored),
+}
 _LANGUAGE: Final = ("LC_ALL", "LANG", "LANGUAGE")
 # The variable with all params as JSON.
 _VARIABLES: Final = {"params": "POLYAXON_PARAMS", "declarations": "POLYAXON_DECLARATIONS"}
 _TWICE: Final = "are params by their older name; keep one of the two"
-_MISSING: Final = "has no value: give it in params, or on the command line: --param {name}=…"
 
 
 def convert_old_document(
     document: Item, wanted: ConversionOptions, overrides: Mapping[str, Item], notes: Notes
 ) -> Converted:
     """Convert the document; fields that a Run cannot have produce warnings."""
-    known = read_params(Section(document, notes), overrides)
+    known = _read_params(document, overrides, notes)
     rest = {key: value for key, value in document.entries.items() if key not in _PARAMS}
-    section = Section(bound(document.with_value(rest), known.params, notes), notes)
-    kind = section.non_empty("kind")
-    word = "" if kind is None else kind.as_text
-    section.ignore("version", *_PARAMS)
-    section.leave(_LEFT_OUT)
-    section.refuse(_TUNING)
-    result = Converted(name=section.non_empty("name"), description=section.non_empty("description"))
-    where = environment(section.non_empty("environment"), notes, distributable=word == "experiment")
-    build, run = built_in_run(section.non_empty("build"), section.non_empty("run"))
-    picture = image(build, section.item, notes, instead=wanted.image)
+    document = bound(document.with_value(rest), known.params, notes)
+    fields = read(document, notes, _FIELDS, camel=False)
+    word = fields.get("kind", NOTHING).as_text
+    where = environment(fields.get("environment"), notes, distributable=word == "experiment")
+    build, run = built_in_run(fields.get("build"), fields.get("run"))
+    picture = image(build, document, notes, instead=wanted.image)
     container = non_empty(
         name=_CONTAINER,
         image=picture.name,
@@ -98,21 +105,15 @@ def convert_old_document(
         envFrom=where.env_from,
         volumeMounts=[SHM_MOUNT],
     )
-    parts = Parts(
-        section.item,
-        container,
-        where,
-        run,
-        section.non_empty("framework"),
-        section.non_empty("backend"),
-    )
-    section.close()
+    backend = fields.get("backend")
+    parts = Parts(document, container, where, run, fields.get("framework"), backend)
     body = serving(word, parts, notes) if word in _SERVING else finite(parts, notes)
-    result.spec = {"kind": word, **body}
-    result.replicas = where.replicas
-    if word not in _SERVING and parts.backend is not None and parts.backend.as_text == KUBEFLOW:
-        result.backend = parts.backend
-    return result
+    made = Converted(fields.get("name"), description=fields.get("description"))
+    made.spec = {"kind": word, **body}
+    made.replicas = where.replicas
+    if word not in _SERVING and backend is not None and backend.as_text == KUBEFLOW:
+        made.backend = backend
+    return made
 
 
 class Image(NamedTuple):
@@ -146,30 +147,25 @@ def image(build: Item | None, document: Item, notes: Notes, *, instead: str) -> 
         if not instead:
             notes.error(document, _NONE, below=("build", "image"))
         return Image(instead, [])
-    section = Section(build, notes)
-    base, steps = section.non_empty("image"), section.non_empty("build_steps")
-    env = _variables(section)
-    section.ignore(*_MEANINGLESS)
-    section.close()
+    fields = read(build, notes, _BUILD, camel=False)
+    base, env = fields.get("image"), _variables(fields, notes)
     if instead:
         return Image(instead, env)
     if base is None:
         notes.error(build, _NONE, below=("image",))
         return Image(None, env)
     name = want_text(base, notes) or ""
-    left_out = " and build_steps" if steps is not None else ""
+    left_out = " and build_steps" if "buildSteps" in fields else ""
     notes.warning(build, _NOT_BUILT.format(image=name, steps=left_out))
     return Image(base, env)
 
 
-def _variables(section: Section) -> list[Draft]:
+def _variables(fields: Mapping[str, Any], notes: Notes) -> list[Draft]:
     """Read env_vars, which are pairs, and lang_env, which is the locale."""
-    notes = section.notes
     result: list[Draft] = []
-    if (language := section.non_empty("lang_env")) is not None:
-        result += [{"name": name, "value": language} for name in _LANGUAGE]
-    pairs = section.non_empty("env_vars")
-    for pair in want_list(pairs, notes) if pairs else ():
+    if "langEnv" in fields:
+        result += [{"name": name, "value": fields["langEnv"]} for name in _LANGUAGE]
+    for pair in fields.get("envVars", ()):
         if len(pair.elements) != 2:
             notes.error(pair, "want a list of two, a name and its value")
             continue
@@ -189,52 +185,24 @@ class OldParamValues(NamedTuple):
     env: tuple[Draft, ...] = ()
 
 
-def read_params(section: Section, overrides: Mapping[str, Item]) -> OldParamValues:
+def _read_params(document: Item, overrides: Mapping[str, Item], notes: Notes) -> OldParamValues:
     """Read params or declarations, and inputs. `overrides` are the command line's."""
-    notes = section.notes
-    params, declarations = section.non_empty("params"), section.non_empty("declarations")
+    own = {name: each for name, each in document.entries.items() if name in _PARAMS}
+    fields = read(document.with_value(own), notes, dict.fromkeys(_PARAMS, given), camel=False)
+    params, declarations = fields.get("params"), fields.get("declarations")
     if params is not None and declarations is not None:
         notes.error(declarations, _TWICE, key=True)
-    written = params or declarations
-    values = dict(want_mapping(written, notes)) if written else {}
-    values.update(overrides)
-    flags: set[str] = set()
-    missing: dict[str, str] = {}
-    inputs = section.non_empty("inputs")
-    for item in want_list(inputs, notes) if inputs else ():
-        _input(item, values, flags, missing, notes)
-    if not values:
-        return OldParamValues(Params(elsewhere=missing))
-    name = _VARIABLES["declarations" if params is None and declarations is not None else "params"]
-    known = resolved(Params(values, missing, frozenset(flags)), notes)
+    values = {**want_mapping(params or declarations or NOTHING, notes), **overrides}
+    reader = ParamReader(notes, values)
+    for item in want_list(fields.get("inputs", NOTHING), notes):
+        reader.declare(item, read(item, notes, _INPUT, camel=False))
+    reader.values = values | {k: v for k, v in reader.values.items() if k not in values}
+    known = reader.resolve()
+    if not reader.values:
+        return OldParamValues(known)
+    name = _VARIABLES["params" if declarations is None or params is not None else "declarations"]
     text = json.dumps({key: _jsonable(value) for key, value in known.values.items()})
     return OldParamValues(known, ({"name": name, "value": text},))
-
-
-def _input(
-    item: Item, values: dict[str, Item], flags: set[str], missing: dict[str, str], notes: Notes
-) -> None:
-    section = Section(item, notes)
-    name_of, default = section.non_empty("name"), section.take("default")
-    optional, flag = section.take("is_optional"), section.non_empty("is_flag")
-    section.ignore("description", "type", "is_list", "options")
-    section.close()
-    name = want_text(name_of, notes) if name_of else None
-    if name is None:
-        if name_of is None:
-            notes.error(item, "is required", below=("name",))
-        return
-    if flag is not None and want_flag(flag, notes):
-        flags.add(name)
-    if name in values:
-        return
-    if default is not None:
-        values[name] = default
-    elif optional is not None and want_flag(optional, notes):
-        values[name] = item.with_value(None)
-    else:
-        missing[name] = ""
-        notes.error(item, f"the input {name} {_MISSING.format(name=name)}")
 
 
 def _jsonable(item: Item) -> Any:

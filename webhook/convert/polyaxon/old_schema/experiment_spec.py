@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.convert.polyaxon.draft import non_empty
-from webhook.convert.polyaxon.item import Item, Section
+from webhook.convert.polyaxon.item import Item, given, read, want_one_of, want_texts
 from webhook.convert.polyaxon.old_schema import experiment_environment
 from webhook.convert.polyaxon.placement import SHM_VOLUME, ordered
-from webhook.convert.polyaxon.values import want_one_of, want_texts
 from webhook.frameworks.table import FRAMEWORKS, ROLES
 from webhook.run.model import DEFAULT_ROLE
 from webhook.strict import guess, quoted
@@ -150,9 +149,7 @@ def script(run: Item | None, document: Item, notes: Notes) -> Draft:
     if run is None:
         notes.error(document, "is required: the command, under run.cmd", below=("run",))
         return None
-    section = Section(run, notes)
-    cmd = section.non_empty("cmd")
-    section.close()
+    cmd: Item | None = read(run, notes, {"cmd": given}, camel=False).get("cmd")
     if cmd is None:
         notes.error(run, "is required: the command", below=("cmd",))
         return None
@@ -183,7 +180,8 @@ def served(kind: str, document: Item, backend: Item | None, notes: Notes) -> Ser
         )
     chosen = "notebook"
     if backend is not None:
-        chosen = want_one_of(backend, notes, _BACKENDS) or chosen
+        found = want_one_of(backend, notes, _BACKENDS)
+        chosen = found.as_text if found is not None else chosen
     notes.warning(at, _SECRETS)
     return Served(
         f"jupyter {chosen} --no-browser --port={_NOTEBOOK_PORT} --ip=0.0.0.0 --allow-root "
@@ -275,9 +273,8 @@ def backend_of(item: Item | None, notes: Notes) -> str | None:
     name = item.as_text
     if name == "mpi":
         notes.warning(item, _MPI_OPERATOR)
-    elif name not in BACKENDS:
-        hint = guess(name, BACKENDS)
-        notes.error(item, f"{quoted(name)} is not one of {', '.join(BACKENDS)}{hint}")
     elif name == "other":
         notes.warning(item, _OTHER)
+    else:
+        want_one_of(item, notes, BACKENDS)
     return name
