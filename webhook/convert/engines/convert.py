@@ -2,93 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from webhook.convert.engines.difference import differences
-from webhook.convert.engines.documents import CONVERTIBLE, JOBS, kind_of, select
-from webhook.convert.engines.jobsets import extract_jobset, extract_train_job
-from webhook.convert.engines.operator_jobs import (
-    extract_batch_job,
-    extract_dask,
-    extract_job,
-    operator_port,
-)
-from webhook.convert.engines.parts import entries, find, without_env
-from webhook.convert.engines.ray import extract_ray, extract_ray_job
-from webhook.convert.engines.spark import extract_spark
+from webhook.convert.engines.documents import CONVERTIBLE, kind_of, select
+from webhook.convert.engines.operator_jobs import operator_port
+from webhook.convert.engines.parts import without_env
 from webhook.convert.polyaxon.complete import complete
 from webhook.convert.polyaxon.convert import Converted, read_file
 from webhook.convert.polyaxon.draft import Notes
-from webhook.convert.polyaxon.item import Item, plain
+from webhook.convert.polyaxon.item import NOTHING, plain
 from webhook.frameworks.native_default import format_value
-from webhook.run.backends import (
-    batch_job,
-    dask_operator,
-    jobset,
-    kuberay,
-    spark_operator,
-    trainer,
-)
+from webhook.run.backends import dask_operator, jobset
 from webhook.run.backends.backend import Drafts, field_key, written_fields
-from webhook.run.backends.dask_operator import DaskBackend
-from webhook.run.backends.jobset import JobSetBackend
-from webhook.run.backends.kuberay import KubeRayBackend
-from webhook.run.backends.spark_operator import SparkBackend
-from webhook.run.backends.trainer import TrainerBackend
-from webhook.run.backends.training_operator import MPIJOB_V1, render_job
+from webhook.run.backends.training_operator import MPIJOB_V1
 from webhook.run.effective_settings import effective_settings
 from webhook.run.plan import drafts, make_gang
 from webhook.workloads.template import at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
 
     from webhook.convert.polyaxon.complete import Complete
     from webhook.convert.polyaxon.draft import Converted as Made
+    from webhook.convert.polyaxon.item import Item
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Path
     from webhook.run.backends.training_operator import JobKind
     from webhook.run.model import Run
-
-_Extract: TypeAlias = "Callable[[Item, Item | None], Made]"
-_Render: TypeAlias = "Callable[[Drafts], Sequence[JsonObject]]"
-# Where the pods of a kind are described.
-_PODS_AT: Final[Mapping[str, Path]] = {
-    **{each.kind: ("spec", each.replicas) for each in JOBS.values()},
-    batch_job.KIND.kind: ("spec", "template"),
-    jobset.KIND.kind: ("spec", "replicatedJobs"),
-    trainer.KIND.kind: ("spec", "template", "spec", "replicatedJobs"),
-    kuberay.JOB.kind: ("spec", "rayClusterSpec"),
-    spark_operator.KIND.kind: ("spec", "driver"),
-}
-# By kind: how to extract the Run of an object and its companion, and how to render it again.
-_OTHERS: Final[Mapping[tuple[str, str], tuple[_Extract, _Render]]] = {
-    (batch_job.KIND.api_version, batch_job.KIND.kind): (
-        lambda item, _: extract_batch_job(item),
-        lambda found: [batch_job.render_batch_job(found)],
-    ),
-    (jobset.KIND.api_version, jobset.KIND.kind): (
-        lambda item, _: extract_jobset(item),
-        JobSetBackend().render,
-    ),
-    (dask_operator.KIND.api_version, dask_operator.KIND.kind): (
-        lambda item, _: extract_dask(item),
-        DaskBackend().render,
-    ),
-    (trainer.KIND.api_version, trainer.KIND.kind): (
-        lambda item, runtime: extract_train_job(item, runtime or item),
-        TrainerBackend().render,
-    ),
-    (kuberay.KIND.api_version, kuberay.KIND.kind): (extract_ray, KubeRayBackend().render),
-    (kuberay.JOB.api_version, kuberay.JOB.kind): (
-        lambda item, _: extract_ray_job(item),
-        lambda found: [kuberay.render_ray_job(found)],
-    ),
-    (spark_operator.KIND.api_version, spark_operator.KIND.kind): (
-        lambda item, _: extract_spark(item),
-        SparkBackend().render,
-    ),
-}
 
 
 def convert_object(files: Mapping[str, bytes], name: str = "") -> Converted:
@@ -111,12 +52,13 @@ def convert_object(files: Mapping[str, bytes], name: str = "") -> Converted:
 def _compare_defaults(run: Run, item: Item) -> str:
     """Return a note about what the file leaves out, and a Run means otherwise; "" if nothing."""
     key = kind_of(item)
-    fields = {each.run: each for each in CONVERTIBLE[key].fields}
+    fields = {each.run: each for each in CONVERTIBLE[key].kind.fields}
+    spec_fields = frozenset(item.find("spec").present)
     found: dict[str, None] = {}
     for each in effective_settings(run):
         path = tuple(each.path.removeprefix("spec.").split("."))
         mapping = fields.get(field_key(path))
-        unset = mapping.unset_in_object(each.role, _spec_fields(item)) if mapping else ""
+        unset = mapping.unset_in_object(each.role, spec_fields) if mapping else ""
         value = format_value(each.value)
         if mapping and unset and unset != value and not each.written:
             what = f"{path[-1]} of {each.role}" if mapping.absent and each.role else path[-1]
@@ -135,11 +77,6 @@ def _compare_defaults(run: Run, item: Item) -> str:
     return "; ".join(texts)
 
 
-def _spec_fields(item: Item) -> frozenset[str]:
-    """Return the names of the fields that the object's spec sets."""
-    return frozenset(entries(find(item, "spec")))
-
-
 def _compare_entry(run: Run) -> str:
     """Return how the launcher of a Run reaches its workers, and that of the older MPIJob."""
     text = (
@@ -156,11 +93,11 @@ def _compare_entry(run: Run) -> str:
 
 def _convert(item: Item, companion: Item | None, name: str, notes: Notes) -> Complete | None:
     key = kind_of(item)
-    job = JOBS.get(key)
-    made = extract_job(item, job) if job is not None else _OTHERS[key][0](item, companion)
+    engine = CONVERTIBLE[key]
+    made = engine.extract(item, companion or NOTHING)
     if made.replicas is None or made.replicas.is_empty:
         what = f"is missing or empty; it describes the pods of a {key[1]}"
-        notes.error(companion or item, what, below=_PODS_AT.get(key[1], ("spec",)))
+        notes.error(companion or item, what, below=engine.pods_at)
         return None
     done = complete(made, item, name, notes)
     if done is not None and key[1] == jobset.KIND.kind and done.run.spec.framework:
@@ -170,16 +107,16 @@ def _convert(item: Item, companion: Item | None, name: str, notes: Notes) -> Com
     if done is None:
         return None
     found = _drafts(done.run)
-    rendered = [render_job(found, job)] if job is not None else [*_OTHERS[key][1](found)]
-    old, name = find(item, "metadata", "name").as_text, done.run.name
+    rendered = [*engine.render(found)]
+    old, name = item.find("metadata", "name").as_text, done.run.name
     for each in rendered:
         _put_in_place(each, made.roles)
-    if job is not None:
-        _spell_as(plain(item), rendered[0], job, done.run)
-        _warn_ports(job, made, done.run, notes)
+    if engine.job is not None:
+        _spell_as(plain(item), rendered[0], engine.job, done.run)
+        _warn_ports(engine.job, made, done.run, notes)
     elif key[1] == dask_operator.KIND.kind:
-        own = at(plain(item), ("spec", "job", "spec"))
-        if not own.get("restartPolicy"):
+        own = item.find("spec", "job", "spec").present
+        if own and "restartPolicy" not in own:
             dask_operator.leave_out_default(rendered[0])
     by_kind = {each["kind"]: each for each in rendered}
     main = by_kind.pop(key[1])
@@ -235,7 +172,7 @@ def _warn_ports(kind: JobKind, made: Made, run: Run, notes: Notes) -> None:
         return
     used = make_gang(run, [*_drafts(run).roles.values()], "").port
     for role, replica in made.roles.items():
-        port = operator_port(find(replica, "template"), kind)
+        port = operator_port(replica.find("template"), kind)
         if port.value not in (None, used):
             what = f"is the port of {role}, and the replicas of a Run have one, {used}"
             notes.warning(port, f"{what}: set spec.{kind.framework}.port")
@@ -248,14 +185,8 @@ def _warn(item: Item, rendered: JsonObject, old: str, name: str, notes: Notes) -
     if old and isinstance(metadata, dict) and str(metadata.get("name")).startswith(old):
         metadata["name"] = name + str(metadata["name"])[len(old) :]
     for path, message in differences(given, rendered):
-        notes.warning(_at(item, path), message)
+        notes.warning(item.find(*path), message)
 
 
 def _drafts(run: Run) -> Drafts:
     return Drafts(run, {each.role: each for each in drafts(run)[0] if each.index is None})
-
-
-def _at(item: Item, path: tuple[str | int, ...]) -> Item:
-    for step in path:
-        item = item.elements[step] if isinstance(step, int) else item.entries[step]
-    return item

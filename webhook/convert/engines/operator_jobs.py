@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from webhook.convert.engines.parts import (
-    NOTHING,
     begin,
-    entries,
-    find,
     is_second,
     read_replica,
+    set_present,
     set_templates,
 )
+from webhook.convert.polyaxon.item import NOTHING
 from webhook.run.backends import batch_job, dask_operator
 from webhook.run.backends.training_operator import MPIJOB_V1
 
@@ -21,133 +20,108 @@ if TYPE_CHECKING:
 
     from webhook.convert.polyaxon.draft import Converted, Draft
     from webhook.convert.polyaxon.item import Item
-    from webhook.run.backends.backend import ObjectKind
     from webhook.run.backends.training_operator import JobKind
 
 
-def extract_job(item: Item, kind: JobKind) -> Converted:
+def extract_job(item: Item, _: Item, *, kind: JobKind) -> Converted:
     """Return the Run of a kind with replicas by role."""
     made = begin(item, kind)
-    spec = find(item, "spec")
-    replicas = find(spec, kind.replicas)
-    made.replicas = replicas
+    spec = item.find("spec")
+    made.replicas = spec.find(kind.replicas)
     roles = {str(key).lower(): role for role, key in kind.roles.items()}
     roles |= {"chief": "chief", "master": "master"} if kind.kind == "TFJob" else {}
-    templates: dict[str, Item] = {}
-    found: dict[str, dict[str, Draft]] = {}
+    settings = cast("dict[str, Any]", made.spec.setdefault(kind.framework or "", {}))
     parts: dict[str, Item] = {}
-    for key, replica in entries(replicas).items():
+    for key, replica in made.replicas.present.items():
         role = roles.get(key.lower())
-        if role is None or role in found or replica.value is None:
-            continue
-        if kind.kind == "TFJob" and role == "master":
-            _settings(made, kind)["masterTaskType"] = "master"
-        found[role] = read_replica(replica, ("Never", "OnFailure", "ExitCode"))
-        templates[role] = find(replica, "template")
-        parts[role] = replica
+        if role is not None and role not in parts:
+            parts[role] = replica
+    if kind.kind == "TFJob" and "master" in parts:
+        settings["masterTaskType"] = "master"
+    found = {
+        role: read_replica(each, ("Never", "OnFailure", "ExitCode")) for role, each in parts.items()
+    }
+    templates = {role: each.find("template") for role, each in parts.items()}
     made.roles = parts
-    _set_port(made, kind, templates)
+    _set_port(settings, kind, templates)
     if kind is MPIJOB_V1:
-        _read_older_mpijob(made, spec, templates)
-    elastic = find(spec, "elasticPolicy")
+        # The policy at its older place, which the newer one replaces.
+        older: dict[str, Draft] = {}
+        set_present(older, cleanPodPolicy=spec.find("cleanPodPolicy"))
+        made.spec = {**older, **made.spec}
+        main = spec.find("mainContainer")
+        if any(is_second(each, main.as_text) for each in templates.values()):
+            made.spec["mainContainer"] = main
+    elastic = spec.find("elasticPolicy")
     if elastic.value is not None and kind.framework == "pytorch":
-        _complete_elastic(made, kind, elastic, found)
-    _drop_empty_settings(made, kind)
+        _complete_elastic(settings, elastic, found)
+    if not settings:
+        del made.spec[kind.framework or ""]
     if kind.container and any(is_second(each, kind.container) for each in templates.values()):
         made.spec["mainContainer"] = kind.container
     set_templates(made, found, templates)
     return made
 
 
-def _read_older_mpijob(made: Converted, spec: Item, templates: Mapping[str, Item]) -> None:
-    """Set the main container, and the policy at its older place, which the newer one replaces."""
-    policy, main = find(spec, "cleanPodPolicy"), find(spec, "mainContainer")
-    if policy.value is not None:
-        made.spec.setdefault("cleanPodPolicy", policy)
-    if any(is_second(each, main.as_text) for each in templates.values()):
-        made.spec["mainContainer"] = main
-
-
-def extract_batch_job(item: Item) -> Converted:
+def extract_batch_job(item: Item, _: Item) -> Converted:
     """Return the Run of a Job: one master, or as many workers as completions."""
     made = begin(item, batch_job.KIND)
-    spec = find(item, "spec")
-    count = next(
-        (each for each in (find(spec, "completions"), find(spec, "parallelism")) if each.value),
-        None,
+    made.replicas = spec = item.find("spec")
+    counts = [each for each in map(spec.find, ("completions", "parallelism")) if each.value]
+    role = "worker" if counts else "master"
+    set_templates(
+        made, {role: {"count": counts[0]} if counts else {}}, {role: spec.find("template")}
     )
-    role = "master" if count is None else "worker"
-    found: dict[str, dict[str, Draft]] = {role: {} if count is None else {"count": count}}
-    made.replicas = spec
-    set_templates(made, found, {role: find(spec, "template")})
     return made
 
 
-def extract_dask(item: Item) -> Converted:
+def extract_dask(item: Item, _: Item) -> Converted:
     """Return the Run of a DaskJob."""
     made = begin(item, dask_operator.KIND)
-    made.replicas = find(item, "spec")
-    found: dict[str, dict[str, Draft]] = {}
-    sections: dict[str, Item] = {}
-    for role, path in dask_operator.SECTIONS.items():
-        section = find(item, "spec", *path)
-        if section.value is None:
-            continue
-        sections[role] = section
-        found[role] = read_replica(section, ()) if role == "worker" else {}
-    made.roles = sections
-    if "driver" in sections:
+    made.replicas = item.find("spec")
+    parts = {role: item.find("spec", *path) for role, path in dask_operator.SECTIONS.items()}
+    made.roles = {role: each for role, each in parts.items() if each.value is not None}
+    found = {
+        role: read_replica(each, ()) if role == "worker" else {}
+        for role, each in made.roles.items()
+    }
+    if "driver" in found:
         # The definition's default, where a Run's driver is rendered with Never.
-        policy = find(sections["driver"], "spec", "restartPolicy")
+        policy = parts["driver"].find("spec", "restartPolicy")
         if policy.value != "Never":
-            found["driver"]["restartPolicy"] = (
-                policy if policy.value else dask_operator.DRIVER_DEFAULT
-            )
-    set_templates(made, found, sections)
+            default = dask_operator.DRIVER_DEFAULT
+            found["driver"]["restartPolicy"] = policy if policy.value else default
+    set_templates(made, found, made.roles)
     return made
 
 
-def _settings(made: Converted, kind: ObjectKind) -> dict[str, Any]:
-    found = made.spec.setdefault(kind.framework or "", {})
-    return cast("dict[str, Any]", found)
-
-
-def _drop_empty_settings(made: Converted, kind: ObjectKind) -> None:
-    if not _settings(made, kind):
-        del made.spec[kind.framework or ""]
-
-
-def _set_port(made: Converted, kind: JobKind, templates: Mapping[str, Item]) -> None:
+def _set_port(settings: dict[str, Any], kind: JobKind, templates: Mapping[str, Item]) -> None:
     """Set the framework's port: of a TFJob if all roles have it, else that of the first role."""
     found = {role: operator_port(each, kind) for role, each in templates.items()}
     if kind.kind != "TFJob":
         first = next((role for role in kind.roles if role in found), "")
         found = {role: each for role, each in found.items() if role == first}
-    if len({each.value for each in found.values()}) == 1:
-        (port, *_) = found.values()
-        if port.value is not None:
-            _settings(made, kind)["port"] = port
+    ports = [*found.values()]
+    if ports and all(each.value == ports[0].value for each in ports):
+        set_present(settings, port=ports[0])
 
 
 def operator_port(template: Item, kind: JobKind) -> Item:
     """Return the number of the main container's port by which the operator connects the roles."""
-    containers = find(template, "spec", "containers").elements
-    main = next((c for c in containers if find(c, "name").value == kind.container), None)
-    ports = find(main, "ports").elements if main is not None else ()
-    own = [each for each in ports if kind.port and find(each, "name").value == kind.port]
-    return find(own[0], "containerPort") if own else NOTHING
+    main = _named(template.find("spec", "containers"), kind.container)
+    return _named(main.find("ports"), kind.port).find("containerPort") if kind.port else NOTHING
+
+
+def _named(listed: Item, name: str) -> Item:
+    return next((each for each in listed.elements if each.find("name").value == name), NOTHING)
 
 
 def _complete_elastic(
-    made: Converted, kind: JobKind, policy: Item, found: Mapping[str, dict[str, Draft]]
+    settings: dict[str, Any], policy: Item, found: Mapping[str, Mapping[str, Draft]]
 ) -> None:
     """Set the minimum, which a Run requires; the operator has the maximum by default."""
-    settings = _settings(made, kind)
-    settings.setdefault("elastic", {})
-    if "master" in found or "worker" not in found:
-        del settings["elastic"]
-    elif "minReplicas" not in settings["elastic"]:
-        most = find(policy, "maxReplicas")
-        settings["elastic"]["minReplicas"] = (
-            most if most.value is not None else found["worker"].get("count", 1)
-        )
+    elastic = settings.pop("elastic", {})
+    if "master" not in found and "worker" in found:
+        most = policy.find("maxReplicas")
+        default = most if most.value is not None else found["worker"].get("count", 1)
+        settings["elastic"] = {"minReplicas": default, **elastic}

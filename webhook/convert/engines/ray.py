@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from webhook.convert.engines.parts import (
-    NOTHING,
     begin,
-    find,
+    first_of,
     join_templates,
+    read_replica,
     read_template,
+    set_present,
     set_templates,
     strip_env,
 )
+from webhook.convert.polyaxon.item import NOTHING
 from webhook.run.backends import kuberay
 
 if TYPE_CHECKING:
@@ -20,82 +22,79 @@ if TYPE_CHECKING:
 
     from webhook.convert.polyaxon.draft import Converted, Draft
     from webhook.convert.polyaxon.item import Item
+    from webhook.run.backends.backend import ObjectKind
 
 
-def extract_ray(item: Item, driver: Item | None) -> Converted:
-    """Return the Run of a RayCluster, and of the driver's Job if there is one."""
-    made = begin(item, kuberay.KIND)
+def _begin(item: Item, kind: ObjectKind) -> Converted:
+    made = begin(item, kind)
     made.annotations = {k: v for k, v in made.annotations.items() if k != kuberay.OWN_COMMAND}
-    made.replicas = spec = find(item, "spec")
-    found: dict[str, dict[str, Draft]] = {"head": {}}
-    templates = {"head": find(spec, "headGroupSpec", "template")}
-    if group := _worker_group(made, spec):
-        count = find(group, "replicas")
-        found["worker"] = {} if count.value is None else {"count": count}
-        templates["worker"] = find(group, "template")
-    if driver is not None:
-        found["driver"] = {}
-        templates["driver"] = find(driver, "spec", "template")
-        limit = find(driver, "spec", "backoffLimit")
-        if limit.value == 0:
-            found["driver"]["restartPolicy"] = "Never"
-        elif limit.value is not None:
-            made.spec["backoffLimit"] = limit
-        deadline = find(driver, "spec", "activeDeadlineSeconds")
-        if deadline.value is not None:
-            made.spec["activeDeadlineSeconds"] = deadline
-    name = find(item, "metadata", "name").as_text
-    set_templates(made, found, templates, {"driver": kuberay.driver_labels(name)})
-    if driver is not None:
-        own = kuberay.driver_env(name)
-        # With the variables, the driver has a template of its own, unless all roles have them.
-        roles = cast("dict[str, Any]", made.spec["replicas"])
-        template = roles["driver"].get("template")
-        if template is not None:
-            strip_env(template, own)
-            join_templates(made)
     return made
 
 
-def _worker_group(made: Converted, cluster: Item) -> Item | None:
-    """Return the first group with workers, which is the role worker."""
-    groups = find(cluster, "workerGroupSpecs").elements
-    group = next((each for each in groups if find(each, "replicas").value != 0), None)
-    made.roles = {} if group is None else {"worker": group}
-    return group
+def _read_cluster(
+    made: Converted, cluster: Item
+) -> tuple[dict[str, dict[str, Draft]], dict[str, Item]]:
+    """Return replicas and templates by role: the head, and the first group with workers."""
+    made.replicas = cluster
+    found: dict[str, dict[str, Draft]] = {"head": {}}
+    templates = {"head": cluster.find("headGroupSpec", "template")}
+    groups = cluster.find("workerGroupSpecs").elements
+    for group in [each for each in groups if each.find("replicas").value != 0][:1]:
+        made.roles = {"worker": group}
+        found["worker"] = read_replica(group, ())
+        templates["worker"] = group.find("template")
+    return found, templates
 
 
-def extract_ray_job(item: Item) -> Converted:
+def extract_ray(item: Item, driver: Item) -> Converted:
+    """Return the Run of a RayCluster, and of the driver's Job if there is one."""
+    made = _begin(item, kuberay.KIND)
+    found, templates = _read_cluster(made, item.find("spec"))
+    name = item.find("metadata", "name").as_text
+    if driver is NOTHING:
+        set_templates(made, found, templates)
+        return made
+    spec = driver.find("spec")
+    found["driver"] = {}
+    templates["driver"] = spec.find("template")
+    limit = spec.find("backoffLimit")
+    if limit.value == 0:
+        found["driver"]["restartPolicy"] = "Never"
+    else:
+        set_present(made.spec, backoffLimit=limit)
+    set_present(made.spec, activeDeadlineSeconds=spec.find("activeDeadlineSeconds"))
+    set_templates(made, found, templates, {"driver": kuberay.driver_labels(name)})
+    # With the variables, the driver has a template of its own, unless all roles have them.
+    roles = cast("dict[str, Any]", made.spec["replicas"])
+    if "template" in roles["driver"]:
+        strip_env(roles["driver"]["template"], kuberay.driver_env(name))
+        join_templates(made)
+    return made
+
+
+def extract_ray_job(item: Item, _: Item) -> Converted:
     """Return the Run of a RayJob: its driver submits the entrypoint, which runs on the head."""
-    made = begin(item, kuberay.JOB)
-    made.annotations = {k: v for k, v in made.annotations.items() if k != kuberay.OWN_COMMAND}
-    spec = find(item, "spec")
-    made.replicas = cluster = find(spec, "rayClusterSpec")
-    if find(spec, "backoffLimit").value:
+    made = _begin(item, kuberay.JOB)
+    spec = item.find("spec")
+    if spec.find("backoffLimit").value:
         made.spec["restartScope"] = "Run"
-    head = find(cluster, "headGroupSpec", "template")
-    found: dict[str, dict[str, Draft]] = {"head": {}, "driver": {}}
-    templates = {"head": head}
-    if group := _worker_group(made, cluster):
-        count = find(group, "replicas")
-        found["worker"] = {} if count.value is None else {"count": count}
-        templates["worker"] = find(group, "template")
-    own = find(spec, "submitterPodTemplate")
-    templates["driver"] = own if own.value is not None else head
+    found, templates = _read_cluster(made, spec.find("rayClusterSpec"))
+    head, own = templates["head"], spec.find("submitterPodTemplate")
+    found["driver"] = {}
+    templates["driver"] = first_of(own, head)
     set_templates(made, found, templates)
     if "template" not in found["driver"]:
         for replica in found.values():
             replica["template"] = made.spec["template"]
         made.spec["template"] = {}
     driver = read_template(own, {})
-    containers = find(own, "spec", "containers").elements
-    mains = find(head, "spec", "containers").elements
+    containers = own.find("spec", "containers").elements
     main: Mapping[str, Draft] = containers[0].entries if containers else {}
     if own.value is None:
-        image = find(mains[0], "image") if mains else NOTHING
+        image = head.find("spec", "containers", 0, "image")
         main = kuberay.submitter(image if image.value is not None else None)
         driver = {"spec": {}}
-    entrypoint = find(spec, "entrypoint")
+    entrypoint = spec.find("entrypoint")
     if isinstance(entrypoint.value, str) and "command" not in main:
         main = {**main, "command": kuberay.submit_command(entrypoint.value)}
     pod = driver["spec"]

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from webhook.convert.engines.parts import (
     begin,
-    find,
     first_of,
     is_second,
     read_template,
+    set_present,
     set_templates,
 )
+from webhook.convert.polyaxon.draft import non_empty
 from webhook.convert.polyaxon.item import Item
 from webhook.run.backends import spark_operator
 
@@ -20,19 +21,11 @@ if TYPE_CHECKING:
 
     from webhook.convert.polyaxon.draft import Converted, Draft
 
-# Fields of a SparkApplication's driver that are fields of its container, or of its pod.
-_IN_CONTAINER: Final = {
-    "env": "env",
-    "envFrom": "envFrom",
-    "volumeMounts": "volumeMounts",
-    "securityContext": "securityContext",
-    "lifecycle": "lifecycle",
-}
-
-
+# Fields of a SparkApplication's driver that are fields of its container.
+_IN_CONTAINER: Final = ("env", "envFrom", "volumeMounts", "securityContext", "lifecycle")
+# Fields of the driver that are fields of its pod, and their names there.
 _IN_POD: Final = {
     "serviceAccount": "serviceAccountName",
-    "nodeSelector": "nodeSelector",
     "tolerations": "tolerations",
     "affinity": "affinity",
     "schedulerName": "schedulerName",
@@ -44,19 +37,19 @@ _IN_POD: Final = {
 }
 
 
-def extract_spark(item: Item) -> Converted:
+def extract_spark(item: Item, _: Item) -> Converted:
     """Return the Run of a SparkApplication: its driver, whose template or fields are the Run's."""
     made = begin(item, spark_operator.KIND)
-    spec = find(item, "spec")
-    driver = find(spec, "driver")
+    spec = item.find("spec")
+    driver = spec.find("driver")
     made.replicas = driver if driver.value is not None else None
     found: dict[str, Draft] = {}
-    policy, retries = (find(spec, "restartPolicy", each) for each in ("type", "onFailureRetries"))
+    policy, retries = (spec.find("restartPolicy", each) for each in ("type", "onFailureRetries"))
     if policy.value in ("Never", "OnFailure"):
         found["restartPolicy"] = policy
     if policy.value == "OnFailure" and retries.value is not None:
         made.spec["backoffLimit"] = retries
-    template = find(driver, "template")
+    template = driver.find("template")
     if is_second(template, spark_operator.CONTAINER):
         made.spec["mainContainer"] = spark_operator.CONTAINER
     set_templates(made, {"driver": found}, {"driver": template})
@@ -72,14 +65,14 @@ def _named_container(template: Item, built: dict[str, Draft]) -> dict[str, Draft
 
     Spark's container is the one of the name, else the first.
     """
-    containers = find(template, "spec", "containers").elements
-    names_of = [find(each, "name").value for each in containers]
+    containers = template.find("spec", "containers").elements
+    names_of = [each.find("name").value for each in containers]
     at = names_of.index(spark_operator.CONTAINER) if spark_operator.CONTAINER in names_of else 0
     spec = cast("dict[str, Any]", built["spec"])
     main, *sidecars = spec["containers"]
     if names_of:
         # Rendering makes the sizes of the template's resources: others are a difference.
-        own = find(containers[at], "resources").value
+        own = containers[at].find("resources").value
         main = {k: v for k, v in main.items() if k != "resources" or own is None}
         main["name"] = names_of[at]
     merged = [
@@ -107,38 +100,28 @@ def _merge_drafts(old: Mapping[str, Draft], new: Mapping[str, Draft]) -> dict[st
 def _spark_template(spec: Item, driver: Item) -> dict[str, Draft]:
     """Return the template of a driver that has none, from the fields that Spark's settings have."""
     container: dict[str, Draft] = {"name": spark_operator.CONTAINER}
-    image = first_of(find(driver, "image"), find(spec, "image"))
-    if image.value is not None:
-        container["image"] = image
-    if find(spec, "imagePullPolicy").value is not None:
-        container["imagePullPolicy"] = find(spec, "imagePullPolicy")
+    set_present(
+        container,
+        image=first_of(driver.find("image"), spec.find("image")),
+        imagePullPolicy=spec.find("imagePullPolicy"),
+        **{own: driver.find(own) for own in _IN_CONTAINER},
+    )
     pod: dict[str, Draft] = {}
-    for names_of, target in ((_IN_CONTAINER, container), (_IN_POD, pod)):
-        for name, own in names_of.items():
-            if find(driver, name).value is not None:
-                target[own] = find(driver, name)
-    if "nodeSelector" not in pod and find(spec, "nodeSelector").value is not None:
-        pod["nodeSelector"] = find(spec, "nodeSelector")
-    if secrets := find(spec, "imagePullSecrets").elements:
+    set_present(
+        pod,
+        **{own: driver.find(name) for name, own in _IN_POD.items()},
+        nodeSelector=first_of(driver.find("nodeSelector"), spec.find("nodeSelector")),
+    )
+    if secrets := spec.find("imagePullSecrets").elements:
         pod["imagePullSecrets"] = [{"name": each} for each in secrets]
-    if find(spec, "volumes").value is not None:
-        pod["volumes"] = find(spec, "volumes")
-    cores = {
-        part: {"cpu": each}
-        for part, each in (
-            ("limits", find(driver, "coreLimit")),
-            ("requests", first_of(find(driver, "coreRequest"), find(driver, "cores"))),
-        )
-        if each.value is not None
-    }
-    if cores:
-        container["resources"] = cores
-    metadata = {
-        key: find(driver, key)
-        for key in ("labels", "annotations")
-        if find(driver, key).value is not None
-    }
+    set_present(pod, volumes=spec.find("volumes"))
+    cores: dict[str, Item] = {}
+    cpu = first_of(driver.find("coreRequest"), driver.find("cores"))
+    set_present(cores, limits=driver.find("coreLimit"), requests=cpu)
+    container |= non_empty(resources={part: {"cpu": each} for part, each in cores.items()})
+    metadata: dict[str, Draft] = {}
+    set_present(metadata, labels=driver.find("labels"), annotations=driver.find("annotations"))
     return {
-        **({"metadata": metadata} if metadata else {}),
-        "spec": {**pod, "containers": [container, *find(driver, "sidecars").elements]},
+        **non_empty(metadata=metadata),
+        "spec": {**pod, "containers": [container, *driver.find("sidecars").elements]},
     }

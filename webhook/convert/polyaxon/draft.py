@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from webhook.convert.polyaxon.item import Item, Origin, plain
+from webhook.convert.polyaxon.item import NOTHING, Item, Origin, plain
 from webhook.policy.findings import Finding, Severity, path_text
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def source(draft: Draft, path: Path) -> tuple[Item, Path] | None:
     if not isinstance(draft, Item):
         return None
     item, left = draft, path[step:]
-    while left and (below := _child_item(item, left[0])) is not None:
+    while left and (below := item.find(left[0])) is not NOTHING:
         item, left = below, left[1:]
     return item, left
 
@@ -89,12 +89,6 @@ def _child(draft: Draft, step: str | int) -> Draft:
     elif isinstance(draft, list | tuple) and isinstance(step, int) and step < len(draft):
         child = draft[step]
     return child
-
-
-def _child_item(item: Item, step: str | int) -> Item | None:
-    if isinstance(step, str):
-        return item.entries.get(step)
-    return item.elements[step] if 0 <= step < len(item.elements) else None
 
 
 @dataclass

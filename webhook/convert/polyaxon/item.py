@@ -56,6 +56,11 @@ class Item:
         return self.value if isinstance(self.value, tuple) else ()
 
     @property
+    def present(self) -> Mapping[str, Item]:
+        """The items by key that are not null."""
+        return {key: each for key, each in self.entries.items() if each.value is not None}
+
+    @property
     def is_empty(self) -> bool:
         """True for null and empty values, which Polyaxon treats as missing."""
         return self.value is None or self.value in ("", (), {})
@@ -65,12 +70,15 @@ class Item:
         """A scalar as it was written, so that `on` and `010` are not converted."""
         return self.value if isinstance(self.value, str) else self.text
 
-    def find(self, *path: str) -> Item:
+    def find(self, *path: str | int) -> Item:
         """Return the item at a path below; NOTHING if there is none."""
-        found: Item | None = self
+        found = self
         for step in path:
-            found = found.entries.get(step) if found is not None else None
-        return NOTHING if found is None else found
+            if isinstance(step, str):
+                found = found.entries.get(step, NOTHING)
+            else:
+                found = found.elements[step] if 0 <= step < len(found.elements) else NOTHING
+        return found
 
     def with_value(self, value: Value) -> Item:
         """Return another value with this origin."""
