@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.convert.polyaxon.complete import Complete, complete
@@ -11,7 +11,7 @@ from webhook.convert.polyaxon.components.component import convert_component as o
 from webhook.convert.polyaxon.components.compose import composed
 from webhook.convert.polyaxon.components.shortcuts import RUNTIMES
 from webhook.convert.polyaxon.draft import ConversionOptions, Notes
-from webhook.convert.polyaxon.item import Item, Origin, to_item
+from webhook.convert.polyaxon.item import NOTHING, Item, Origin, to_item
 from webhook.convert.polyaxon.old_schema.experiment import KINDS, REFUSED
 from webhook.convert.polyaxon.old_schema.experiment import convert_old_document as of_old_schema
 from webhook.errors import InvalidRun
@@ -40,7 +40,7 @@ OPERATION: Final = "operation"
 COMPONENT: Final = "component"
 # Fields that identify an operation without a kind.
 _OF_OPERATIONS: Final = ("component", "hubRef", "pathRef", "urlRef", "dagRef", "runPatch")
-_OPERATIONS: Final = "operations"
+_OLD: Final = "document of the old schema"
 _SEVERAL_OPERATIONS: Final = (
     "holds several operations, and a Run is made of one; give each a file of its own, of kind "
     "operation"
@@ -81,12 +81,15 @@ def convert(files: Mapping[str, bytes], wanted: ConversionOptions | None = None)
     """
     wanted = wanted or ConversionOptions()
     notes = Notes()
-    overrides = {name: _parse_param(name, text) for name, text in wanted.params.items()}
-    found = documents(files, notes)
-    document = None if found.broken else _select_document(found, files, notes)
+    overrides = {
+        name: Item(plain(text), Origin(_COMMAND_LINE, (1, 1), (1, 1), (name,)), text)
+        for name, text in wanted.params.items()
+    }
+    document = _select_document(files, notes)
     done = None
     if document is not None:
-        of = of_old_schema if found.old else of_component
+        is_old = document.find("kind").as_text in KINDS
+        of = of_old_schema if is_old else of_component
         made = of(document, wanted, overrides, notes)
         done = complete(made, document, wanted.name, notes)
         if done is not None and made.backend is not None:
@@ -115,9 +118,7 @@ def _delegate(done: Complete, backend: Item, notes: Notes) -> Complete:
 
 def _note(document: Item, run: Run) -> str:
     """Return a note for a kind that Polyaxon gave to Kubeflow's operator; "" for any other."""
-    section = document.entries.get("run")
-    kind = section.entries.get("kind") if section is not None else None
-    word = kind.as_text if kind is not None else ""
+    word = document.find("run", "kind").as_text
     job = ENGINE_KINDS.get(RUNTIMES[word].framework) if word in RUNTIMES else None
     if job is None:
         return ""
@@ -127,57 +128,33 @@ def _note(document: Item, run: Run) -> str:
     )
 
 
-def _parse_param(name: str, text: str) -> Item:
-    """Parse a param of the command line as YAML."""
-    return Item(plain(text), Origin(_COMMAND_LINE, (1, 1), (1, 1), (name,)), text)
-
-
-def _select_document(found: Documents, files: Mapping[str, bytes], notes: Notes) -> Item | None:
+def _select_document(files: Mapping[str, bytes], notes: Notes) -> Item | None:
     """Return the one document to convert, composed if necessary; None after noting errors."""
-    for what, several in (
-        ("document of the old schema", found.old),
-        ("operation", found.operations),
-        ("component", found.components),
-    ):
+    found: dict[str, list[Item]] = {_OLD: [], OPERATION: [], COMPONENT: []}
+    for file, content in files.items():
+        for item in read_file(file, content, notes):
+            if kind := _kind(item, notes):
+                found[kind].append(item)
+    if notes.errors:
+        return None
+    first = [some[0] for some in found.values() if some]
+    for what, several in found.items():
         for item in several[1:]:
-            first = _where(several[0])
-            notes.error(item, _SEVERAL.format(what=what, first=first))
-    newer = [*found.operations, *found.components]
-    if found.old and newer:
-        notes.error(found.old[0], _MIXED.format(first=_where(newer[0])))
-    if not found.old and not newer:
+            notes.error(item, _SEVERAL.format(what=what, first=_where(several[0])))
+    if found[_OLD] and len(first) > 1:
+        notes.error(first[0], _MIXED.format(first=_where(first[1])))
+    if not first:
         file = next(iter(files), _COMMAND_LINE)
         notes.error(Origin(file, (1, 1), (1, 1)), _NOTHING)
     if notes.errors:
         return None
-    if found.old:
-        return found.old[0]
-    operation = next(iter(found.operations), None)
-    return composed(operation, next(iter(found.components), None), notes)
+    if found[_OLD]:
+        return first[0]
+    return composed(next(iter(found[OPERATION]), None), next(iter(found[COMPONENT]), None), notes)
 
 
 def _where(item: Item) -> str:
     return f"{item.origin.file}:{item.origin.place[0]}"
-
-
-@dataclass
-class Documents:
-    """The documents by kind."""
-
-    old: list[Item] = field(default_factory=list)
-    operations: list[Item] = field(default_factory=list)
-    components: list[Item] = field(default_factory=list)
-    broken: bool = False
-
-
-def documents(files: Mapping[str, bytes], notes: Notes) -> Documents:
-    """Return all documents in the order of files; notes errors in the text."""
-    found = Documents()
-    for file, content in files.items():
-        for item in read_file(file, content, notes):
-            _file(item, found, notes)
-    found.broken = bool(notes.errors)
-    return found
 
 
 def read_file(file: str, content: bytes, notes: Notes) -> list[Item]:
@@ -218,42 +195,33 @@ def _with_paths(tree: Tree) -> list[tuple[Path, Fault]]:
     ]
 
 
-def _file(item: Item, found: Documents, notes: Notes) -> None:
-    """Add one document to its list, or note an error."""
+def _kind(item: Item, notes: Notes) -> str:
+    """Return what a document is; "" after noting an error."""
     if not isinstance(item.value, dict):
         notes.error(item, "want a Polyaxonfile: a mapping with version and kind")
-        return
-    kind_of = item.entries.get("kind")
-    kind = kind_of.as_text if kind_of is not None and kind_of.value is not None else _guessed(item)
-    if kind == OPERATION:
-        found.operations.append(item)
-    elif kind == COMPONENT:
-        found.components.append(item)
-    elif kind in KINDS:
-        version = item.entries.get("version")
-        if version is not None and version.as_text not in ("1", "1.0"):
+        return ""
+    kind_of, version = item.find("kind"), item.find("version")
+    kind = kind_of.as_text
+    if kind_of.value is None and version.as_text != "1":
+        # Polyaxon allows a document without a kind since 2.
+        kind = COMPONENT if "run" in item.entries else ""
+        kind = OPERATION if any(name in item.entries for name in _OF_OPERATIONS) else kind
+    if kind in (OPERATION, COMPONENT):
+        return kind
+    if kind in KINDS:
+        if version is not NOTHING and version.as_text not in ("1", "1.0"):
             notes.error(version, f"{_VERSION}, not {quoted(version.text)}")
-        found.old.append(item)
-    elif kind in REFUSED and kind_of is not None:
+        return _OLD
+    operations = item.find("operations")
+    if kind in REFUSED:
         notes.error(kind_of, f"is {kind}: {REFUSED[kind]}")
-    elif isinstance(item.entries.get(_OPERATIONS, item).value, tuple):
-        notes.error(item.entries[_OPERATIONS], _SEVERAL_OPERATIONS, key=True)
+    elif isinstance(operations.value, tuple):
+        notes.error(operations, _SEVERAL_OPERATIONS, key=True)
     else:
         known = (*KINDS, COMPONENT, OPERATION)
-        hint = guess(kind, known)
-        message = (
-            f"{quoted(kind)} is not one of {', '.join(known)}{hint}"
-            if kind
-            else (f"is required: one of {', '.join(known)}")
-        )
-        notes.error(kind_of or item, message, below=() if kind_of else ("kind",))
-
-
-def _guessed(item: Item) -> str:
-    """Return the kind of a document without one, which Polyaxon allows since 2."""
-    version = item.entries.get("version")
-    if version is not None and version.as_text == "1":
-        return ""
-    if any(name in item.entries for name in _OF_OPERATIONS):
-        return OPERATION
-    return COMPONENT if "run" in item.entries else ""
+        message = f"is required: one of {', '.join(known)}"
+        if kind:
+            message = f"{quoted(kind)} is not one of {', '.join(known)}{guess(kind, known)}"
+        missing = kind_of is NOTHING
+        notes.error(item if missing else kind_of, message, below=("kind",) if missing else ())
+    return ""
