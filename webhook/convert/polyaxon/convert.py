@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +15,7 @@ from webhook.convert.polyaxon.old_schema.experiment import KINDS, REFUSED
 from webhook.convert.polyaxon.old_schema.experiment import convert_old_document as of_old_schema
 from webhook.errors import InvalidRun
 from webhook.policy import yaml_tree
-from webhook.policy.yaml_text import Unreadable, character_place, trees
+from webhook.policy.yaml_text import Unreadable, read_trees
 from webhook.policy.yaml_tree import plain
 from webhook.run.backends.table import BACKENDS, render_run
 from webhook.run.backends.training_operator import KINDS as ENGINE_KINDS
@@ -26,8 +25,7 @@ from webhook.strict import guess, quoted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.policy.findings import Finding, Path
-    from webhook.policy.yaml_text import Fault, Tree
+    from webhook.policy.findings import Finding
 
 _SEVERAL: Final = "is one {what} more; a Run is made of one, and {first} is one already"
 _MIXED: Final = "is of the old schema, and {first} is a component or an operation; give one alone"
@@ -159,40 +157,16 @@ def _where(item: Item) -> str:
 
 def read_file(file: str, content: bytes, notes: Notes) -> list[Item]:
     """Return the documents of one file; what is wrong with the text is noted."""
-
-    def fault(place: yaml_tree.Place, message: str, path: Path = ()) -> None:
-        notes.error(Origin(file, place, place, path), message)
-
-    if len(content) > MAX_BYTES:
-        fault((1, 1), f"{len(content)} bytes are too much; the limit is {MAX_BYTES}")
-        return []
-    content = content.removeprefix(codecs.BOM_UTF8)
     result = []
     try:
-        for tree in trees(content.decode("utf-8")):
-            for path, each in _with_paths(tree):
-                fault(each.place, each.message, path)
+        for tree in read_trees(content, MAX_BYTES):
+            for path, fault in tree.located_faults():
+                notes.error(Origin(file, fault.place, fault.place, path), fault.message)
             if not (isinstance(tree.root, yaml_tree.Scalar) and tree.root.value is None):
                 result.append(to_item(tree.root, file))
-    except UnicodeDecodeError as error:
-        before = content[: error.start].decode("utf-8")
-        place = character_place(before, len(before))
-        byte = f"{content[error.start]:#04x}"
-        fault(place, f"the byte {byte} is not UTF-8; save the file as UTF-8")
     except Unreadable as error:
-        fault(error.place, str(error))
+        notes.error(Origin(file, error.place, error.place), str(error))
     return result
-
-
-def _with_paths(tree: Tree) -> list[tuple[Path, Fault]]:
-    paths: dict[int, Path] = {}
-    if tree.faults:
-        for path, node in yaml_tree.walk(tree.root):
-            paths.setdefault(id(node), path)
-    return [
-        (paths.get(id(each.of), ()) + (() if each.key is None else (each.key,)), each)
-        for each in tree.faults
-    ]
 
 
 def _kind(item: Item, notes: Notes) -> str:
