@@ -175,7 +175,7 @@ def _kind(item: Item, notes: Notes) -> str:
         notes.error(item, "want a Polyaxonfile: a mapping with version and kind")
         return ""
     kind_of, version = item.find("kind"), item.find("version")
-    kind = kind_of.as_text
+    kind = "" if kind_of.value is None else kind_of.as_text
     if kind_of.value is None and version.as_text != "1":
         # Polyaxon allows a document without a kind since 2.
         kind = COMPONENT if "run" in item.entries else ""

@@ -77,7 +77,8 @@ class Item:
             if isinstance(step, str):
                 found = found.entries.get(step, NOTHING)
             else:
-                found = found.elements[step] if 0 <= step < len(found.elements) else NOTHING
+                inside = -len(found.elements) <= step < len(found.elements)
+                found = found.elements[step] if inside else NOTHING
         return found
 
     def with_value(self, value: Value) -> Item:

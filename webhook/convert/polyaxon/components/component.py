@@ -30,7 +30,7 @@ from webhook.convert.polyaxon.item import (
     want_whole,
 )
 from webhook.convert.polyaxon.placement import pick
-from webhook.convert.polyaxon.templates import ParamReader, bound
+from webhook.convert.polyaxon.templates import Params
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -147,18 +147,17 @@ def convert_component(
 ) -> Converted:
     """Convert a composed document; fields that a Run cannot have produce warnings."""
     fields = read(document, notes, _FIELDS)
-    reader = _read_params(fields, overrides, notes)
-    params = reader.resolve()
+    params = _read_params(fields, overrides, notes)
     made = Converted(fields.get("name"), fields.get("namespace"), fields.get("description"))
     shm = _shares_memory(fields.get("plugins"), notes)
-    shared = SharedSettings(wanted.image, tuple(reader.env(params)), shm)
+    shared = SharedSettings(wanted.image, tuple(params.env), shm)
     run = fields.get("run")
     runtime = _runtime(run, notes) if run is not None else None
     if run is None or runtime is None:
         return made
     end = fields.get("termination")
-    end = {} if end is None else read(bound(end, params, notes), notes, _TERMINATION)
-    body = bound(run, params, notes)
+    end = {} if end is None else read(params.bind(end), notes, _TERMINATION)
+    body = params.bind(run)
     convert = distributed if runtime.framework else service if runtime.kind == SERVICE else job
     made.spec = {
         "kind": runtime.kind,
@@ -258,34 +257,33 @@ def _kind(made: Pod) -> str:
     return next((kind for kind, pattern in _KINDS if pattern.search(text)), "service")
 
 
-def _read_params(
-    fields: Mapping[str, Any], overrides: Mapping[str, Item], notes: Notes
-) -> ParamReader:
+def _read_params(fields: Mapping[str, Any], overrides: Mapping[str, Item], notes: Notes) -> Params:
     """Read inputs, outputs and params of a document; `overrides` are the command line's."""
     written = fields.get("params", {})
-    reader = ParamReader(notes, frozenset({*written, *overrides}))
+    params = Params(notes, {*written, *overrides})
     for name in ("inputs", "outputs"):
         for item in fields.get(name, ()):
-            reader.declare(item, read(item, notes, _DECLARED), required=name == "inputs")
+            params.declare(item, read(item, notes, _DECLARED), required=name == "inputs")
     for name, item in written.items():
         if name not in overrides:
-            _read_param(reader, name, item)
-    reader.values.update(overrides)
-    return reader
+            _read_param(params, name, item)
+    params.values.update(overrides)
+    params.resolve()
+    return params
 
 
-def _read_param(reader: ParamReader, name: str, item: Item) -> None:
+def _read_param(params: Params, name: str, item: Item) -> None:
     """Read one of params: a value, or a mapping with a value."""
     # Keys that distinguish a param in long form from one whose value is a mapping.
     if not {to_camel(key) for key in _PARAM} & {to_camel(key) for key in item.entries}:
-        reader.values[name] = item
+        params.values[name] = item
         return
-    fields = read(item, reader.notes, _PARAM)
+    fields = read(item, params.notes, _PARAM)
     if "toEnv" in fields:
-        reader.variables[name] = fields["toEnv"]
+        params.variables[name] = fields["toEnv"]
     if reference := fields.get("ref"):
-        reader.elsewhere[name] = f"{name}: {_REFERENCE}"
-        reader.values.pop(name, None)
-        reader.notes.warning(reference, f"{_REFERENCE}; give a value")
+        params.elsewhere[name] = f"{name}: {_REFERENCE}"
+        params.values.pop(name, None)
+        params.notes.warning(reference, f"{_REFERENCE}; give a value")
     elif "value" in fields:
-        reader.values[name] = fields["value"]
+        params.values[name] = fields["value"]

@@ -21,7 +21,7 @@ from webhook.convert.polyaxon.item import (
 from webhook.convert.polyaxon.old_schema.experiment_environment import environment
 from webhook.convert.polyaxon.old_schema.experiment_spec import KUBEFLOW, Parts, finite, serving
 from webhook.convert.polyaxon.placement import SHM_MOUNT
-from webhook.convert.polyaxon.templates import ParamReader, bound, truth
+from webhook.convert.polyaxon.templates import Params, truth
 from webhook.policy.yaml_tree import Disputed
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from webhook.convert.polyaxon.draft import ConversionOptions, Draft, Notes
     from webhook.convert.polyaxon.item import FieldReader, Item
-    from webhook.convert.polyaxon.templates import Params
 
 KINDS: Final = ("experiment", "job", "notebook", "tensorboard")
 # Documents that cannot become a Run.
@@ -90,9 +89,9 @@ def convert_old_document(
     document: Item, wanted: ConversionOptions, overrides: Mapping[str, Item], notes: Notes
 ) -> Converted:
     """Convert the document; fields that a Run cannot have produce warnings."""
-    known = _read_params(document, overrides, notes)
+    params, env = _read_params(document, overrides, notes)
     rest = {key: value for key, value in document.entries.items() if key not in _PARAMS}
-    document = bound(document.with_value(rest), known.params, notes)
+    document = params.bind(document.with_value(rest))
     fields = read(document, notes, _FIELDS, camel=False)
     word = fields.get("kind", NOTHING).as_text
     where = environment(fields.get("environment"), notes, distributable=word == "experiment")
@@ -101,7 +100,7 @@ def convert_old_document(
     container = non_empty(
         name=_CONTAINER,
         image=picture.name,
-        env=[*known.env, *picture.env],
+        env=[*env, *picture.env],
         envFrom=where.env_from,
         volumeMounts=[SHM_MOUNT],
     )
@@ -174,35 +173,27 @@ def _variables(fields: Mapping[str, Any], notes: Notes) -> list[Draft]:
     return result
 
 
-class OldParamValues(NamedTuple):
-    """The values of params.
+def _read_params(
+    document: Item, overrides: Mapping[str, Item], notes: Notes
+) -> tuple[Params, list[Draft]]:
+    """Return params or declarations, with inputs, and the variable that has all of them.
 
-    params: for templates
-    env:    the variable that has all of them
+    overrides: the command line's
     """
-
-    params: Params
-    env: tuple[Draft, ...] = ()
-
-
-def _read_params(document: Item, overrides: Mapping[str, Item], notes: Notes) -> OldParamValues:
-    """Read params or declarations, and inputs. `overrides` are the command line's."""
     own = {name: each for name, each in document.entries.items() if name in _PARAMS}
     fields = read(document.with_value(own), notes, dict.fromkeys(_PARAMS, given), camel=False)
-    params, declarations = fields.get("params"), fields.get("declarations")
-    if params is not None and declarations is not None:
+    written, declarations = fields.get("params"), fields.get("declarations")
+    if written is not None and declarations is not None:
         notes.error(declarations, _TWICE, key=True)
-    values = {**want_mapping(params or declarations or NOTHING, notes), **overrides}
-    reader = ParamReader(notes, values)
+    values = {**want_mapping(written or declarations or NOTHING, notes), **overrides}
+    params = Params(notes, values)
     for item in want_list(fields.get("inputs", NOTHING), notes):
-        reader.declare(item, read(item, notes, _INPUT, camel=False))
-    reader.values = values | {k: v for k, v in reader.values.items() if k not in values}
-    known = reader.resolve()
-    if not reader.values:
-        return OldParamValues(known)
-    name = _VARIABLES["params" if declarations is None or params is not None else "declarations"]
-    text = json.dumps({key: _jsonable(value) for key, value in known.values.items()})
-    return OldParamValues(known, ({"name": name, "value": text},))
+        params.declare(item, read(item, notes, _INPUT, camel=False))
+    params.values = values | {k: v for k, v in params.values.items() if k not in values}
+    params.resolve()
+    name = _VARIABLES["params" if declarations is None or written is not None else "declarations"]
+    text = json.dumps({key: _jsonable(value) for key, value in params.values.items()})
+    return params, [{"name": name, "value": text}] if params.values else []
 
 
 def _jsonable(item: Item) -> Any:
