@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from webhook.exported import cel
 from webhook.exported.cel import Piece, every, policy, var
 from webhook.exported.node_conditions import satisfiable
+from webhook.exported.positioned_settings import of_type
 from webhook.placement.settings import CapacitySetting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.exported.positioned_settings import PositionedSetting
+    from webhook.exported.positioned_settings import PositionedSettings
 
 
 class ConditionalCapacity(NamedTuple):
@@ -22,13 +23,13 @@ class ConditionalCapacity(NamedTuple):
     when: str
 
 
-def choose(settings: Sequence[PositionedSetting]) -> tuple[Piece, Piece, list[ConditionalCapacity]]:
+def choose(settings: PositionedSettings) -> tuple[Piece, Piece, list[ConditionalCapacity]]:
     """Return the selector keys that overrides remove, then the setting of each class that applies.
 
     The second piece reads `free`, the remaining selector, and `named`, the keys in the pod's
     required affinity.
     """
-    mine = [(w.at, w.setting) for w in settings if isinstance(w.setting, CapacitySetting)]
+    mine = of_type(settings, CapacitySetting)
     classes = list(dict.fromkeys(setting.capacity.name for _, setting in mine))
     taken: dict[str, str] = {}
     applies: dict[str, str] = {}
