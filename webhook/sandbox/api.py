@@ -196,23 +196,18 @@ def accounts_ready(api: Api, namespace: str) -> bool:
 def nodes_ready(api: Api, count: int) -> bool:
     """Return whether that many nodes are Ready, without the taint of new nodes."""
     nodes = api.get("/api/v1/nodes")["items"] if count else []
-    return sum(_ready(node) for node in nodes) >= count
+    old = [
+        node
+        for node in nodes
+        if TAINT_NOT_READY not in [taint["key"] for taint in node["spec"].get("taints", ())]
+    ]
+    return sum(map(has_condition, old)) >= count
 
 
-def _ready(node: dict[str, dict[str, list[dict[str, str]]]]) -> bool:
-    conditions = node["status"].get("conditions", [])
-    taints = node["spec"].get("taints", [])
-    return any(
-        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
-    ) and not any(taint["key"] == TAINT_NOT_READY for taint in taints)
-
-
-def install_definition(api: Api, definition: Mapping[str, Any]) -> None:
-    """Create the CustomResourceDefinition, and return once kubectl can create its objects.
-
-    Raises SandboxError if it is refused, or there already, or not established in time.
-    """
-    install_definitions(api, [definition])
+def has_condition(found: Mapping[str, Any], kind: str = "Ready") -> bool:
+    """Return whether the object's status has the condition."""
+    conditions = found.get("status", {}).get("conditions") or ()
+    return any(each["type"] == kind and each["status"] == "True" for each in conditions)
 
 
 def install_definitions(api: Api, wanted: Sequence[Mapping[str, Any]]) -> None:
@@ -237,14 +232,9 @@ def _wait_until_served(api: Api, definition: Mapping[str, Any]) -> None:
     objects = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
 
     def served() -> bool:
-        status = api.get(f"{_DEFINITIONS}/{name}").get("status", {})
-        established = any(
-            condition["type"] == "Established" and condition["status"] == "True"
-            for condition in status.get("conditions") or ()
-        )
         # At first the storage is initializing, and then discovery lacks the kind for a moment.
         return (
-            established
+            has_condition(api.get(f"{_DEFINITIONS}/{name}"), "Established")
             and api.call("GET", objects)[0] == HTTPStatus.OK
             and spec["names"]["plural"] in _discovered(api, spec["group"], version)
         )
@@ -270,11 +260,3 @@ def _discovered(api: Api, group: str, version: str) -> set[str]:
 def definitions() -> list[dict[str, Any]]:
     """Return the CustomResourceDefinitions of Runs and of every kind that policies have."""
     return [custom_resource_definition(), *custom_resource_definitions().values()]
-
-
-def install_run_api(api: Api) -> None:
-    """Create the CustomResourceDefinition, and return once Runs can be created.
-
-    Raises SandboxError if it is refused, or there already, or not established in time.
-    """
-    install_definition(api, custom_resource_definition())

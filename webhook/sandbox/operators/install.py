@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.sandbox.api import install_definitions, is_ready, missing_definitions, wait_until
 from webhook.sandbox.binaries import obtain_kubectl
 from webhook.sandbox.cache_folder import cache_directory, locked
+from webhook.sandbox.credentials import kubeconfig
 from webhook.sandbox.kubectl import Kubectl
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def start_operator(plane: ControlPlane, kubectl: Kubectl, installation: Installa
     }
     (folder / "config.json").write_text(json.dumps(fill_placeholders(operator.config, values)))
     (folder / "kubeconfig").touch(mode=0o600)
-    (folder / "kubeconfig").write_text(json.dumps(_kubeconfig(plane, operator)))
+    (folder / "kubeconfig").write_text(_kubeconfig(plane, operator))
     api = plane.api
     with _certificate_sign(operator) as sign:
         process = plane.start_process(
@@ -124,23 +125,13 @@ def fill_placeholders(content: Any, values: Mapping[str, str | int]) -> Any:
     return alone if isinstance(alone, int) else content.format_map(values)
 
 
-def _kubeconfig(plane: ControlPlane, operator: Operator) -> Json:
+def _kubeconfig(plane: ControlPlane, operator: Operator) -> str:
     """Of the operator's own ServiceAccount, with the rights that its manifests give it."""
     account = f"/api/v1/namespaces/{operator.namespace}/serviceaccounts/{operator.account}"
     request = {"spec": {"expirationSeconds": _TOKEN_SECONDS}}
     token = plane.api.create(f"{account}/token", request)["status"]["token"]
-    name = operator.name
-    authority = str(plane.layout.credentials / "ca.crt")
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [
-            {"name": name, "cluster": {"server": plane.url, "certificate-authority": authority}}
-        ],
-        "users": [{"name": name, "user": {"token": token}}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-        "current-context": name,
-    }
+    authority = (plane.layout.credentials / "ca.crt").read_bytes()
+    return kubeconfig(plane.url, authority, {"token": token})
 
 
 @contextlib.contextmanager
