@@ -24,7 +24,7 @@ from webhook.run.crd import custom_resource_definition
 from webhook.sandbox.api import install_definitions
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.fairlead import Webhook, start_controller
-from webhook.sandbox.operators.plan import Installation
+from webhook.sandbox.operators.install import Installation
 from webhook.sandbox.progress import Progress
 
 CONTROLLER: Final = "controller"

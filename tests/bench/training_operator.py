@@ -12,8 +12,12 @@ from webhook.sandbox.binaries import obtain_kubectl
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator, obtain_operators
-from webhook.sandbox.operators.install import install_operator, start_operator
-from webhook.sandbox.operators.plan import Installation, plan_installation
+from webhook.sandbox.operators.install import (
+    Installation,
+    install_operator,
+    plan_installation,
+    start_operator,
+)
 from webhook.sandbox.operators.table import operators
 from webhook.sandbox.progress import Progress
 

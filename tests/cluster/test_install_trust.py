@@ -13,10 +13,10 @@ import pytest
 
 from tests.cluster.sites import NAMESPACE, Site
 from webhook import names, validating
+from webhook.installation.apply import Patience
 from webhook.installation.choices import Choices, adapted
 from webhook.installation.manifests import INTERCEPTION, JUDGING
 from webhook.installation.object_kinds import CONFIGURATION, VALIDATING
-from webhook.installation.waiting import Patience
 from webhook.installation.webhook_configuration import intercept
 from webhook.kube.client import connect
 from webhook.run.crd import custom_resource_definition

@@ -31,8 +31,7 @@ from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import start_webhook, stop_webhook
 from webhook.sandbox.kubectl import Kubectl
 from webhook.sandbox.operators.build import BuiltOperator
-from webhook.sandbox.operators.install import start_operators
-from webhook.sandbox.operators.plan import plan_installations
+from webhook.sandbox.operators.install import plan_installations, start_operators
 from webhook.sandbox.operators.table import interception_sources, select_operators
 from webhook.sandbox.progress import Progress
 

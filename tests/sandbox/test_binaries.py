@@ -8,13 +8,15 @@ import pytest
 
 from webhook.errors import SandboxError
 from webhook.sandbox.binaries import (
+    ETCD,
+    KUBERNETES,
+    cache_key,
     find_binaries,
     new_enough,
     obtain_binaries,
     obtain_kubectl,
     version_of,
 )
-from webhook.sandbox.modules import ETCD, KUBERNETES, cache_key
 from webhook.sandbox.progress import Progress
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from webhook.installation.apply import Result
     from webhook.installation.object_kinds import Key
-    from webhook.installation.waiting import NotInTime
+    from webhook.installation.apply import NotInTime
     from webhook.kube.client import Client
 
 
@@ -160,7 +160,7 @@ def command(
         raise click.UsageError("-o yaml requires --dry-run; for programs there is -o json")
     from webhook.installation.choices import Choices, adapted
     from webhook.installation.manifests import DEFAULT, FROM_FILES, overlays
-    from webhook.installation.policy_objects import read_sources
+    from webhook.installation.policy_plan import read_sources
 
     known = overlays()
     if unknown := [name for name in overlay_names if name not in known]:
@@ -218,7 +218,7 @@ async def _run(
     reports: bool,
 ) -> Mapping[Key, Result] | None:
     from webhook.installation.install import Installer
-    from webhook.installation.waiting import NotInTime, Patience
+    from webhook.installation.apply import NotInTime, Patience
     from webhook.sandbox.progress import Lines
 
     installer = Installer(client, Patience(timeout), Lines(sys.stderr))

@@ -61,7 +61,7 @@ def command(
       2  wrong usage
     """
     from webhook.installation.uninstall import uninstall
-    from webhook.installation.waiting import Patience
+    from webhook.installation.apply import Patience
     from webhook.sandbox.progress import Lines
 
     async def remove(client: Client) -> UninstallResult:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import names
 from webhook.installation import policy_plan, rollout
 from webhook.installation.apply import (
+    Patience,
     Result,
     applied,
     apply,
@@ -25,19 +26,18 @@ from webhook.installation.policy_files import (
     without_foreign_files,
     without_mount,
 )
-from webhook.installation.policy_objects import of_key
+from webhook.installation.policy_plan import of_key
 from webhook.installation.probe import ANSWERS, probe, probe_policy
 from webhook.installation.server_version import check_server
-from webhook.installation.waiting import Patience
 from webhook.installation.webhook_configuration import intercept
 from webhook.validating import POLICIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from webhook.installation.apply import Progress
     from webhook.installation.object_kinds import Key
     from webhook.installation.policy_plan import Plan
-    from webhook.installation.waiting import Progress
     from webhook.kube.client import Client
 
     Json = dict[str, Any]

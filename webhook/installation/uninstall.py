@@ -29,8 +29,8 @@ from webhook.installation.probe import ANSWERS, probe
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from webhook.installation.apply import Patience, Progress
     from webhook.installation.object_kinds import Key
-    from webhook.installation.waiting import Patience, Progress
     from webhook.kube.client import Client
 
     Json = dict[str, Any]

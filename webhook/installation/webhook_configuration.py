@@ -15,8 +15,8 @@ from webhook.kube.lease import parse_lease as read_lease
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from webhook.installation.apply import Patience
     from webhook.installation.object_kinds import Key
-    from webhook.installation.waiting import Patience
     from webhook.kube.client import Client
 
     Json = dict[str, Any]

@@ -13,16 +13,14 @@ from urllib.parse import urlsplit
 
 from webhook.errors import SandboxError
 from webhook.sandbox.api import Api, definitions, has_condition
-from webhook.sandbox.binaries import ALL, obtain_binaries, version_of
+from webhook.sandbox.binaries import ALL, KUBERNETES, obtain_binaries, version_of
 from webhook.sandbox.cache_folder import cache_directory, locked
 from webhook.sandbox.component_flags import Layout
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.credentials import ADMIN_TOKEN
 from webhook.sandbox.fairlead import start_controller, start_webhook
-from webhook.sandbox.modules import KUBERNETES
 from webhook.sandbox.operators.build import obtain_operators
-from webhook.sandbox.operators.install import start_operators
-from webhook.sandbox.operators.plan import plan_installations
+from webhook.sandbox.operators.install import plan_installations, start_operators
 from webhook.sandbox.operators.table import interception_sources
 from webhook.sandbox.processes import alive, end_recorded, recorded
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.convert.polyaxon.complete import Complete, complete
 from webhook.convert.polyaxon.components.component import convert_component as of_component
-from webhook.convert.polyaxon.components.compose import composed
-from webhook.convert.polyaxon.components.shortcuts import RUNTIMES
+from webhook.convert.polyaxon.components.compose import RUNTIMES, composed
 from webhook.convert.polyaxon.draft import ConversionOptions, Notes
 from webhook.convert.polyaxon.item import NOTHING, Item, Origin, to_item
 from webhook.convert.polyaxon.old_schema.experiment import KINDS, REFUSED

@@ -18,8 +18,8 @@ from webhook.installation.doctor.cluster_state import (
     Right,
     takes_policies_from_cluster,
 )
-from webhook.installation.doctor.permission_checks import NODES, WANTED, needed
 from webhook.installation.doctor.pod_checks import find_unplaced
+from webhook.installation.doctor.policy_checks import NODES, WANTED, needed
 from webhook.installation.doctor.program_checks import RUNS
 from webhook.installation.manifests import (
     CONFIG_MAP,
@@ -31,7 +31,7 @@ from webhook.installation.manifests import (
     render,
 )
 from webhook.installation.policy_files import has_argument
-from webhook.installation.policy_objects import is_read
+from webhook.installation.policy_plan import is_read
 from webhook.installation.probe import probe, probe_policy
 from webhook.installation.webhook_configuration import holder
 from webhook.kube.named_object import data_of

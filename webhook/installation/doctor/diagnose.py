@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.installation.doctor import (
-    certificate_checks,
-    daemon_set_checks,
     interception_checks,
-    permission_checks,
     pod_checks,
     policy_checks,
     program_checks,
@@ -35,22 +32,22 @@ class Outcome(NamedTuple):
 CHECKS: Final[tuple[Check, ...]] = (
     pod_checks.end_to_end,
     interception_checks.interception,
-    permission_checks.guards,
+    policy_checks.guards,
     interception_checks.selectors,
     program_checks.programs,
     program_checks.watches,
     program_checks.endpoints,
-    certificate_checks.certificates,
-    certificate_checks.trust,
+    program_checks.certificates,
+    program_checks.trust,
     program_checks.leader,
     policy_checks.policies,
     policy_checks.judgement,
     pod_checks.unplaced,
     interception_checks.marked_namespaces,
-    daemon_set_checks.agents,
+    pod_checks.agents,
     program_checks.versions,
     program_checks.definition,
-    permission_checks.permissions,
+    policy_checks.permissions,
 )
 
 

@@ -18,8 +18,10 @@ import yaml
 from webhook.errors import SandboxError
 from webhook.sandbox.binaries import (
     REQUIREMENTS,
+    Program,
     Toolchain,
     build,
+    cache_key,
     find_toolchain,
     go_environment,
     obtain_kubectl,
@@ -27,7 +29,6 @@ from webhook.sandbox.binaries import (
     run_command,
 )
 from webhook.sandbox.cache_folder import cache_directory, locked, writing_cache
-from webhook.sandbox.modules import Program, cache_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

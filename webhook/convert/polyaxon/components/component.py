@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic.alias_generators import to_camel
 
-from webhook.convert.polyaxon.components import shortcuts
-from webhook.convert.polyaxon.components.component_pod import POD, RUNTIME, SharedSettings, pod
+from webhook.convert.polyaxon.components.compose import REFUSED, RUNTIMES, SERVICE, SHORTCUTS
 from webhook.convert.polyaxon.components.distributed import distributed
-from webhook.convert.polyaxon.components.shortcuts import REFUSED, RUNTIMES, SERVICE
 from webhook.convert.polyaxon.draft import Converted, non_empty, settled
 from webhook.convert.polyaxon.item import (
     Refused,
@@ -29,15 +27,15 @@ from webhook.convert.polyaxon.item import (
     want_text,
     want_whole,
 )
-from webhook.convert.polyaxon.placement import pick
+from webhook.convert.polyaxon.pods import POD, RUNTIME, SharedSettings, pick, pod
 from webhook.convert.polyaxon.templates import Params
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.convert.polyaxon.components.component_pod import Pod
     from webhook.convert.polyaxon.draft import ConversionOptions, Draft, Notes
     from webhook.convert.polyaxon.item import FieldReader, Item
+    from webhook.convert.polyaxon.pods import Pod
     from webhook.frameworks.framework import PolyaxonRuntime
 
 _ORDER: Final = "a Run waits for no other; create it when the others are done"
@@ -68,7 +66,7 @@ _FIELDS: Final[Mapping[str, FieldReader]] = {
     "outputs": want_list,
     "params": want_mapping,
     **dict.fromkeys(("version", "kind", "strict_params", "cost", "template", "is_preset"), ignored),
-    **dict.fromkeys(shortcuts.FIELDS, ignored),
+    **dict.fromkeys(SHORTCUTS, ignored),
     **dict.fromkeys(("patch_strategy", "run_patch", "component"), ignored),
     **dict.fromkeys(("hub_ref", "path_ref", "url_ref", "dag_ref"), ignored),
     "name": given,

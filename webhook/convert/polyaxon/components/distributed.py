@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from webhook.convert.polyaxon.components.component_pod import POD, RUNTIME, Pod, pod
 from webhook.convert.polyaxon.draft import non_empty, settled
 from webhook.convert.polyaxon.item import (
     NOTHING,
@@ -28,14 +27,14 @@ from webhook.convert.polyaxon.item import (
     want_texts_map,
     want_whole,
 )
-from webhook.convert.polyaxon.placement import pick
+from webhook.convert.polyaxon.pods import POD, RUNTIME, Pod, pick, pod
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.convert.polyaxon.components.component_pod import SharedSettings
     from webhook.convert.polyaxon.draft import Draft, Notes
     from webhook.convert.polyaxon.item import FieldReader
+    from webhook.convert.polyaxon.pods import SharedSettings
     from webhook.frameworks.framework import PolyaxonRuntime
 
 _GANG: Final = (

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook.convert.polyaxon.draft import Converted, non_empty
 from webhook.convert.polyaxon.item import (
     NOTHING,
+    Item,
     Refused,
     even_empty,
     given,
@@ -16,20 +18,281 @@ from webhook.convert.polyaxon.item import (
     want_flag,
     want_list,
     want_mapping,
+    want_one_of,
     want_text,
+    want_texts,
 )
+from webhook.convert.polyaxon.old_schema import experiment_environment
 from webhook.convert.polyaxon.old_schema.experiment_environment import environment
-from webhook.convert.polyaxon.old_schema.experiment_spec import KUBEFLOW, Parts, finite, serving
-from webhook.convert.polyaxon.placement import SHM_MOUNT
+from webhook.convert.polyaxon.pods import SHM_MOUNT, SHM_VOLUME, ordered
 from webhook.convert.polyaxon.templates import Params, truth
+from webhook.frameworks.table import FRAMEWORKS, ROLES
 from webhook.policy.yaml_tree import Disputed
+from webhook.run.model import DEFAULT_ROLE
+from webhook.strict import guess, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
     from webhook.convert.polyaxon.draft import ConversionOptions, Draft, Notes
-    from webhook.convert.polyaxon.item import FieldReader, Item
+    from webhook.convert.polyaxon.item import FieldReader
+    from webhook.convert.polyaxon.old_schema.experiment_environment import Environment
+
+_SERVERS_SHELL: Final = ("/bin/sh", "-c")
+_RESTARTS: Final = "was counted for each replica; here it counts for the run as a whole"
+_DEPLOYED: Final = "a Deployment's pod is started again however often it ends"
+_ALONE: Final = "no framework of Fairlead's is called so and has a single replica; it is left out"
+_UNUSED: Final = "only a job or an experiment has one; it is left out"
+_NO_MASTER: Final = (
+    "with backend mpi there is no master, and these applied to no replica; put them under "
+    "default_worker"
+)
+SHELL: Final = ("/bin/bash", "-c")
+_NOTEBOOK_PORT: Final = 8888
+_TENSORBOARD_PORT: Final = 6006
+_BACKENDS: Final = ("notebook", "lab")
+_SECRETS: Final = (
+    "Polyaxon made the notebook's token; here Jupyter makes one, and writes it into its log: "
+    "fairlead run logs"
+)
+_LOGS: Final = (
+    "Polyaxon mounted the outputs of its experiments; here the tensorboard reads /logs: mount a "
+    "volume there in spec.template of the Run"
+)
+
+
+class Parts(NamedTuple):
+    """The parts of a document, read and validated. `container` has no command yet."""
+
+    document: Item
+    container: dict[str, Draft]
+    environment: Environment
+    run: Item | None
+    framework: Item | None
+    backend: Item | None
+
+    def template(self, container: dict[str, Draft]) -> Draft:
+        """Return a pod template with this container."""
+        volumes: list[Draft] = [SHM_VOLUME]
+        pod = {"containers": [container], "volumes": volumes, **self.environment.pod}
+        return {"spec": pod}
+
+    def alone(self, command: dict[str, Draft]) -> dict[str, Draft]:
+        """Return the part of the spec for a run of one pod."""
+        container = {**self.container, **command}
+        if self.environment.resources:
+            container["resources"] = self.environment.resources
+        placed = self.environment.placement
+        return non_empty(environment=placed, template=self.template(ordered(container)))
+
+
+def finite(parts: Parts, notes: Notes) -> dict[str, Draft]:
+    """Convert an experiment or a job: it ends, and then its pods are deleted."""
+    backend = backend_of(parts.backend, notes)
+    text = script(parts.run, parts.document, notes)
+    where = parts.environment
+    if where.replicas is None:
+        body = _single(parts, text, notes)
+    else:
+        connected = distributed(parts.framework, where.spelt_under, backend, where.replicas, notes)
+        body = {} if connected is None else _distributed(connected, parts, text, notes)
+    return {**body, "backoffLimit": where.max_restarts or 0, "cleanPodPolicy": "All"}
+
+
+def serving(kind: str, parts: Parts, notes: Notes) -> dict[str, Draft]:
+    """Convert a notebook or a tensorboard: a Deployment of one pod, until it is deleted."""
+    if parts.environment.max_restarts is not None:
+        notes.warning(parts.environment.max_restarts, _DEPLOYED)
+    for unused in (parts.run, parts.framework):
+        if unused is not None:
+            notes.warning(unused, _UNUSED)
+    what = served(kind, parts.document, parts.backend, notes)
+    body = parts.alone({"command": list(_SERVERS_SHELL), "args": [what.script]})
+    return {**body, "ports": [{"port": what.port}]}
+
+
+def _single(parts: Parts, text: Draft, notes: Notes) -> dict[str, Draft]:
+    body = parts.alone({"command": list(SHELL), "args": [text]})
+    framework = parts.framework
+    if framework is None:
+        return body
+    name = framework.as_text
+    if name in FRAMEWORKS and DEFAULT_ROLE in ROLES[name].known:
+        return {"framework": framework, **body}
+    notes.warning(framework, _ALONE)
+    return body
+
+
+def _distributed(framework: Framework, parts: Parts, text: Draft, notes: Notes) -> dict[str, Draft]:
+    """Convert a master, which always exists, and the other tasks."""
+    where = parts.environment
+    with_ps = bool(framework.ps)
+    found = where.replicas
+    tasks = {} if found is None else experiment_environment.tasks(found, notes, with_ps=with_ps)
+    if not tasks:
+        return _single(parts, text, notes)
+    if where.max_restarts is not None:
+        notes.warning(where.max_restarts, _RESTARTS)
+    command: dict[str, Draft] = {"command": list(SHELL), "args": [framework.script(text)]}
+    master = non_empty(resources=where.resources, environment=where.placement)
+    if framework.is_bare and master:
+        notes.warning(parts.document.entries["environment"], _NO_MASTER)
+        master = {}
+    common = parts.container if framework.launched else {**parts.container, **command}
+    if framework.launched:
+        master["template"] = {
+            "spec": {"containers": [{"name": parts.container["name"], **command}]}
+        }
+    roles: dict[str, Draft] = {framework.master: master}
+    for task, asked in tasks.items():
+        role = framework.ps if task == experiment_environment.PS else task
+        roles[role] = asked.replica()
+    body: dict[str, Draft] = {
+        "framework": framework.name,
+        "template": parts.template(ordered(common)),
+        "replicas": roles,
+    }
+    if framework.options:
+        body[framework.name] = dict(framework.options)
+    return body
+
+
+def script(run: Item | None, document: Item, notes: Notes) -> Draft:
+    """Return the shell script of `run.cmd`: one command, or several that stop at an error."""
+    if run is None:
+        notes.error(document, "is required: the command, under run.cmd", below=("run",))
+        return None
+    cmd: Item | None = read(run, notes, {"cmd": given}, camel=False).get("cmd")
+    if cmd is None:
+        notes.error(run, "is required: the command", below=("cmd",))
+        return None
+    return cmd.with_text(" && ".join(_in_one_line(text) for text in want_texts(cmd, notes)))
+
+
+def _in_one_line(text: str) -> str:
+    """Join lines as Polyaxon did: single blanks, without the backslashes at line ends."""
+    words = (word.strip("\\") for word in text.split())
+    return " ".join(word for word in words if word)
+
+
+class Served(NamedTuple):
+    """The shell script, and the port on which it listens."""
+
+    script: str
+    port: int
+
+
+def served(kind: str, document: Item, backend: Item | None, notes: Notes) -> Served:
+    """Return the script of a notebook or a tensorboard; warns about differences."""
+    at = document.entries.get("kind", document)
+    if kind == "tensorboard":
+        notes.warning(at, _LOGS)
+        return Served(
+            f"tensorboard --logdir=/logs --port={_TENSORBOARD_PORT} --host=0.0.0.0",
+            _TENSORBOARD_PORT,
+        )
+    chosen = "notebook"
+    if backend is not None:
+        found = want_one_of(backend, notes, _BACKENDS)
+        chosen = found.as_text if found is not None else chosen
+    notes.warning(at, _SECRETS)
+    return Served(
+        f"jupyter {chosen} --no-browser --port={_NOTEBOOK_PORT} --ip=0.0.0.0 --allow-root "
+        "--NotebookApp.allow_origin='*' --NotebookApp.trust_xheaders=True",
+        _NOTEBOOK_PORT,
+    )
+
+
+@dataclass(frozen=True)
+class Framework:
+    """One framework.
+
+    name:     the Run's framework
+    master:   the role of the master
+    ps:       the role of the parameter servers, or "" if there are none
+    options:  the framework's part of the Run
+    launched: only the master has a command, which starts the others
+    calls:    what Polyaxon put before the command
+    is_bare:  the master has no resources and no placement of its own
+    """
+
+    name: str
+    master: str = "master"
+    ps: str = ""
+    options: Mapping[str, Draft] = field(default_factory=dict)
+    launched: bool = False
+    calls: str = ""
+    is_bare: bool = False
+
+    def script(self, text: Draft) -> Draft:
+        """Return the shell script."""
+        if isinstance(text, Item) and self.calls:
+            return text.with_text(f"{self.calls} {text.as_text}")
+        return text
+
+
+_MPI: Final = Framework("mpi", "launcher", launched=True, is_bare=True)
+DISTRIBUTED: Final[Mapping[str, Framework]] = {
+    # TensorFlow's estimators of that time call the first replica master.
+    "tensorflow": Framework("tensorflow", ps="ps", options={"masterTaskType": "master"}),
+    "pytorch": Framework("pytorch"),
+    "mxnet": Framework("mxnet", "scheduler", "server"),
+    # One process for each slot of the hosts file, the same number as Polyaxon's.
+    "horovod": Framework(
+        "mpi",
+        "launcher",
+        options={"launcherAsWorker": True},
+        launched=True,
+        calls="mpirun --allow-run-as-root --tag-output",
+    ),
+}
+KUBEFLOW: Final = "kubeflow"
+BACKENDS: Final = ("native", KUBEFLOW, "mpi", "other")
+_MPI_OPERATOR: Final = (
+    "Fairlead runs the replicas itself, without Kubeflow's operator, and sets the same variables"
+)
+_OTHER: Final = "Fairlead runs this one like any other"
+
+
+def distributed(
+    framework: Item | None, spelt_under: str, backend: str | None, replicas: Item, notes: Notes
+) -> Framework | None:
+    """Return the framework that connects the replicas; None after an error."""
+    if backend == "mpi" or spelt_under == "mpi":
+        return _MPI
+    known = ", ".join(DISTRIBUTED)
+    if spelt_under in DISTRIBUTED:
+        if framework is not None and framework.as_text != spelt_under:
+            notes.error(framework, f"is not the {spelt_under} of environment; keep one of the two")
+        return DISTRIBUTED[spelt_under]
+    if framework is None:
+        notes.error(
+            replicas, f"needs a framework together with environment: one of {known}", key=True
+        )
+        return None
+    name = framework.as_text
+    if name not in DISTRIBUTED:
+        hint = guess(name, tuple(DISTRIBUTED))
+        message = f"{quoted(name)} connects no replicas; one of {known} does{hint}"
+        notes.error(framework, message)
+        return None
+    return DISTRIBUTED[name]
+
+
+def backend_of(item: Item | None, notes: Notes) -> str | None:
+    """Read the backend; warns about its meaning in Fairlead. Kubeflow's is left to the caller."""
+    if item is None:
+        return None
+    name = item.as_text
+    if name == "mpi":
+        notes.warning(item, _MPI_OPERATOR)
+    elif name == "other":
+        notes.warning(item, _OTHER)
+    else:
+        want_one_of(item, notes, BACKENDS)
+    return name
+
 
 KINDS: Final = ("experiment", "job", "notebook", "tensorboard")
 # Documents that cannot become a Run.

@@ -33,7 +33,7 @@ from webhook.convert.polyaxon.item import (
     want_text,
     want_whole,
 )
-from webhook.convert.polyaxon.placement import OLD, pick
+from webhook.convert.polyaxon.pods import OLD, pick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
