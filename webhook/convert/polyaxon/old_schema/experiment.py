@@ -32,12 +32,12 @@ from webhook.run.model import DEFAULT_ROLE
 from webhook.strict import guess, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from webhook.convert.polyaxon.draft import ConversionOptions, Draft, Notes
     from webhook.convert.polyaxon.item import FieldReader
-    from webhook.convert.polyaxon.old_schema.experiment_environment import Environment
+    from webhook.convert.polyaxon.old_schema.experiment_environment import Environment, Task
 
 _SERVERS_SHELL: Final = ("/bin/sh", "-c")
 _RESTARTS: Final = "was counted for each replica; here it counts for the run as a whole"
@@ -49,9 +49,6 @@ _NO_MASTER: Final = (
     "default_worker"
 )
 SHELL: Final = ("/bin/bash", "-c")
-_NOTEBOOK_PORT: Final = 8888
-_TENSORBOARD_PORT: Final = 6006
-_BACKENDS: Final = ("notebook", "lab")
 _SECRETS: Final = (
     "Polyaxon made the notebook's token; here Jupyter makes one, and writes it into its log: "
     "fairlead run logs"
@@ -66,142 +63,128 @@ class Parts(NamedTuple):
     """The parts of a document, read and validated. `container` has no command yet."""
 
     document: Item
+    fields: Mapping[str, Item]
+    run: Item
     container: dict[str, Draft]
     environment: Environment
-    run: Item | None
-    framework: Item | None
-    backend: Item | None
+    notes: Notes
 
     def template(self, container: dict[str, Draft]) -> Draft:
         """Return a pod template with this container."""
         volumes: list[Draft] = [SHM_VOLUME]
-        pod = {"containers": [container], "volumes": volumes, **self.environment.pod}
+        pod = {"containers": [ordered(container)], "volumes": volumes, **self.environment.pod}
         return {"spec": pod}
 
-    def alone(self, command: dict[str, Draft]) -> dict[str, Draft]:
+    def alone(self, shell: Sequence[str], script: Draft) -> dict[str, Draft]:
         """Return the part of the spec for a run of one pod."""
-        container = {**self.container, **command}
-        if self.environment.resources:
-            container["resources"] = self.environment.resources
+        container = {**self.container, "command": list(shell), "args": [script]}
+        container |= non_empty(resources=self.environment.resources)
         placed = self.environment.placement
-        return non_empty(environment=placed, template=self.template(ordered(container)))
+        return non_empty(environment=placed, template=self.template(container))
 
 
-def finite(parts: Parts, notes: Notes) -> dict[str, Draft]:
+def finite(parts: Parts) -> dict[str, Draft]:
     """Convert an experiment or a job: it ends, and then its pods are deleted."""
-    backend = backend_of(parts.backend, notes)
-    text = script(parts.run, parts.document, notes)
-    where = parts.environment
+    notes, where = parts.notes, parts.environment
+    backend = parts.fields.get("backend", NOTHING)
+    if reason := _OTHER_BACKENDS.get(backend.as_text):
+        notes.warning(backend, reason)
+    elif backend is not NOTHING:
+        want_one_of(backend, notes, BACKENDS)
+    text = script(parts)
+    body: dict[str, Draft] = {}
     if where.replicas is None:
-        body = _single(parts, text, notes)
-    else:
-        connected = distributed(parts.framework, where.spelt_under, backend, where.replicas, notes)
-        body = {} if connected is None else _distributed(connected, parts, text, notes)
+        body = _single(parts, text)
+    elif connected := _find_framework(parts, backend.as_text, where.replicas):
+        with_ps = bool(connected.ps)
+        found = experiment_environment.tasks(where.replicas, notes, with_ps=with_ps)
+        body = _distributed(connected, parts, found, text) if found else _single(parts, text)
     return {**body, "backoffLimit": where.max_restarts or 0, "cleanPodPolicy": "All"}
 
 
-def serving(kind: str, parts: Parts, notes: Notes) -> dict[str, Draft]:
+def serving(kind: str, parts: Parts) -> dict[str, Draft]:
     """Convert a notebook or a tensorboard: a Deployment of one pod, until it is deleted."""
+    notes, fields = parts.notes, parts.fields
     if parts.environment.max_restarts is not None:
         notes.warning(parts.environment.max_restarts, _DEPLOYED)
-    for unused in (parts.run, parts.framework):
-        if unused is not None:
+    for unused in (parts.run, fields.get("framework", NOTHING)):
+        if unused is not NOTHING:
             notes.warning(unused, _UNUSED)
-    what = served(kind, parts.document, parts.backend, notes)
-    body = parts.alone({"command": list(_SERVERS_SHELL), "args": [what.script]})
-    return {**body, "ports": [{"port": what.port}]}
+    port, chosen = 6006, None
+    text = f"tensorboard --logdir=/logs --port={port} --host=0.0.0.0"
+    if kind == "notebook":
+        port = 8888
+        if backend := fields.get("backend"):
+            chosen = want_one_of(backend, notes, ("notebook", "lab"))
+        text = (
+            f"jupyter {chosen.as_text if chosen else kind} --no-browser --port={port} "
+            "--ip=0.0.0.0 --allow-root --NotebookApp.allow_origin='*' "
+            "--NotebookApp.trust_xheaders=True"
+        )
+    notes.warning(fields["kind"], _SECRETS if kind == "notebook" else _LOGS)
+    return {**parts.alone(_SERVERS_SHELL, text), "ports": [{"port": port}]}
 
 
-def _single(parts: Parts, text: Draft, notes: Notes) -> dict[str, Draft]:
-    body = parts.alone({"command": list(SHELL), "args": [text]})
-    framework = parts.framework
-    if framework is None:
-        return body
+def _single(parts: Parts, text: Draft) -> dict[str, Draft]:
+    body = parts.alone(SHELL, text)
+    framework = parts.fields.get("framework", NOTHING)
     name = framework.as_text
     if name in FRAMEWORKS and DEFAULT_ROLE in ROLES[name].known:
         return {"framework": framework, **body}
-    notes.warning(framework, _ALONE)
+    if framework is not NOTHING:
+        parts.notes.warning(framework, _ALONE)
     return body
 
 
-def _distributed(framework: Framework, parts: Parts, text: Draft, notes: Notes) -> dict[str, Draft]:
+def _distributed(
+    framework: Framework, parts: Parts, tasks: Mapping[str, Task], text: Draft
+) -> dict[str, Draft]:
     """Convert a master, which always exists, and the other tasks."""
-    where = parts.environment
-    with_ps = bool(framework.ps)
-    found = where.replicas
-    tasks = {} if found is None else experiment_environment.tasks(found, notes, with_ps=with_ps)
-    if not tasks:
-        return _single(parts, text, notes)
+    where, notes = parts.environment, parts.notes
     if where.max_restarts is not None:
         notes.warning(where.max_restarts, _RESTARTS)
-    command: dict[str, Draft] = {"command": list(SHELL), "args": [framework.script(text)]}
+    if isinstance(text, Item) and framework.calls:
+        text = text.with_text(f"{framework.calls} {text.as_text}")
+    command: dict[str, Draft] = {"command": list(SHELL), "args": [text]}
     master = non_empty(resources=where.resources, environment=where.placement)
     if framework.is_bare and master:
         notes.warning(parts.document.entries["environment"], _NO_MASTER)
         master = {}
-    common = parts.container if framework.launched else {**parts.container, **command}
+    common = parts.container
     if framework.launched:
-        master["template"] = {
-            "spec": {"containers": [{"name": parts.container["name"], **command}]}
-        }
+        container = {"name": _CONTAINER, **command}
+        master["template"] = {"spec": {"containers": [container]}}
+    else:
+        common = {**common, **command}
     roles: dict[str, Draft] = {framework.master: master}
     for task, asked in tasks.items():
-        role = framework.ps if task == experiment_environment.PS else task
-        roles[role] = asked.replica()
-    body: dict[str, Draft] = {
+        roles[framework.ps if task == experiment_environment.PS else task] = asked.replica()
+    return {
         "framework": framework.name,
-        "template": parts.template(ordered(common)),
+        "template": parts.template(common),
         "replicas": roles,
+        **non_empty(**{framework.name: framework.options}),
     }
-    if framework.options:
-        body[framework.name] = dict(framework.options)
-    return body
 
 
-def script(run: Item | None, document: Item, notes: Notes) -> Draft:
+def script(parts: Parts) -> Draft:
     """Return the shell script of `run.cmd`: one command, or several that stop at an error."""
-    if run is None:
-        notes.error(document, "is required: the command, under run.cmd", below=("run",))
+    notes, run = parts.notes, parts.run
+    if run is NOTHING:
+        what = "is required: the command, under run.cmd"
+        notes.error(parts.document, what, below=("run",))
         return None
     cmd: Item | None = read(run, notes, {"cmd": given}, camel=False).get("cmd")
     if cmd is None:
         notes.error(run, "is required: the command", below=("cmd",))
         return None
-    return cmd.with_text(" && ".join(_in_one_line(text) for text in want_texts(cmd, notes)))
+    return cmd.with_text(" && ".join(map(_in_one_line, want_texts(cmd, notes))))
 
 
 def _in_one_line(text: str) -> str:
     """Join lines as Polyaxon did: single blanks, without the backslashes at line ends."""
     words = (word.strip("\\") for word in text.split())
     return " ".join(word for word in words if word)
-
-
-class Served(NamedTuple):
-    """The shell script, and the port on which it listens."""
-
-    script: str
-    port: int
-
-
-def served(kind: str, document: Item, backend: Item | None, notes: Notes) -> Served:
-    """Return the script of a notebook or a tensorboard; warns about differences."""
-    at = document.entries.get("kind", document)
-    if kind == "tensorboard":
-        notes.warning(at, _LOGS)
-        return Served(
-            f"tensorboard --logdir=/logs --port={_TENSORBOARD_PORT} --host=0.0.0.0",
-            _TENSORBOARD_PORT,
-        )
-    chosen = "notebook"
-    if backend is not None:
-        found = want_one_of(backend, notes, _BACKENDS)
-        chosen = found.as_text if found is not None else chosen
-    notes.warning(at, _SECRETS)
-    return Served(
-        f"jupyter {chosen} --no-browser --port={_NOTEBOOK_PORT} --ip=0.0.0.0 --allow-root "
-        "--NotebookApp.allow_origin='*' --NotebookApp.trust_xheaders=True",
-        _NOTEBOOK_PORT,
-    )
 
 
 @dataclass(frozen=True)
@@ -225,12 +208,6 @@ class Framework:
     calls: str = ""
     is_bare: bool = False
 
-    def script(self, text: Draft) -> Draft:
-        """Return the shell script."""
-        if isinstance(text, Item) and self.calls:
-            return text.with_text(f"{self.calls} {text.as_text}")
-        return text
-
 
 _MPI: Final = Framework("mpi", "launcher", launched=True, is_bare=True)
 DISTRIBUTED: Final[Mapping[str, Framework]] = {
@@ -249,49 +226,31 @@ DISTRIBUTED: Final[Mapping[str, Framework]] = {
 }
 KUBEFLOW: Final = "kubeflow"
 BACKENDS: Final = ("native", KUBEFLOW, "mpi", "other")
-_MPI_OPERATOR: Final = (
-    "Fairlead runs the replicas itself, without Kubeflow's operator, and sets the same variables"
-)
-_OTHER: Final = "Fairlead runs this one like any other"
+_OTHER_BACKENDS: Final = {
+    "mpi": "Fairlead runs the replicas itself, without Kubeflow's operator, and sets the same "
+    "variables",
+    "other": "Fairlead runs this one like any other",
+}
 
 
-def distributed(
-    framework: Item | None, spelt_under: str, backend: str | None, replicas: Item, notes: Notes
-) -> Framework | None:
+def _find_framework(parts: Parts, backend: str, replicas: Item) -> Framework | None:
     """Return the framework that connects the replicas; None after an error."""
+    notes, spelt_under = parts.notes, parts.environment.spelt_under
+    framework = parts.fields.get("framework", NOTHING)
+    name, known = framework.as_text, ", ".join(DISTRIBUTED)
     if backend == "mpi" or spelt_under == "mpi":
         return _MPI
-    known = ", ".join(DISTRIBUTED)
     if spelt_under in DISTRIBUTED:
-        if framework is not None and framework.as_text != spelt_under:
+        if framework is not NOTHING and name != spelt_under:
             notes.error(framework, f"is not the {spelt_under} of environment; keep one of the two")
         return DISTRIBUTED[spelt_under]
-    if framework is None:
-        notes.error(
-            replicas, f"needs a framework together with environment: one of {known}", key=True
-        )
-        return None
-    name = framework.as_text
-    if name not in DISTRIBUTED:
+    if framework is NOTHING:
+        what = f"needs a framework together with environment: one of {known}"
+        notes.error(replicas, what, key=True)
+    elif name not in DISTRIBUTED:
         hint = guess(name, tuple(DISTRIBUTED))
-        message = f"{quoted(name)} connects no replicas; one of {known} does{hint}"
-        notes.error(framework, message)
-        return None
-    return DISTRIBUTED[name]
-
-
-def backend_of(item: Item | None, notes: Notes) -> str | None:
-    """Read the backend; warns about its meaning in Fairlead. Kubeflow's is left to the caller."""
-    if item is None:
-        return None
-    name = item.as_text
-    if name == "mpi":
-        notes.warning(item, _MPI_OPERATOR)
-    elif name == "other":
-        notes.warning(item, _OTHER)
-    else:
-        want_one_of(item, notes, BACKENDS)
-    return name
+        notes.error(framework, f"{quoted(name)} connects no replicas; one of {known} does{hint}")
+    return DISTRIBUTED.get(name)
 
 
 KINDS: Final = ("experiment", "job", "notebook", "tensorboard")
@@ -356,33 +315,27 @@ def convert_old_document(
     rest = {key: value for key, value in document.entries.items() if key not in _PARAMS}
     document = params.bind(document.with_value(rest))
     fields = read(document, notes, _FIELDS, camel=False)
-    word = fields.get("kind", NOTHING).as_text
+    word = fields["kind"].as_text
     where = environment(fields.get("environment"), notes, distributable=word == "experiment")
-    build, run = built_in_run(fields.get("build"), fields.get("run"))
-    picture = image(build, document, notes, instead=wanted.image)
+    build, run = built_in_run(fields.get("build", NOTHING), fields.get("run", NOTHING))
+    image, variables = _read_build(build, document, notes, instead=wanted.image)
     container = non_empty(
         name=_CONTAINER,
-        image=picture.name,
-        env=[*env, *picture.env],
+        image=image,
+        env=[*env, *variables],
         envFrom=where.env_from,
         volumeMounts=[SHM_MOUNT],
     )
-    backend = fields.get("backend")
-    parts = Parts(document, container, where, run, fields.get("framework"), backend)
-    body = serving(word, parts, notes) if word in _SERVING else finite(parts, notes)
+    parts = Parts(document, fields, run, container, where, notes)
     made = Converted(fields.get("name"), description=fields.get("description"))
-    made.spec = {"kind": word, **body}
     made.replicas = where.replicas
-    if word not in _SERVING and backend is not None and backend.as_text == KUBEFLOW:
+    if word in _SERVING:
+        made.spec = {"kind": word, **serving(word, parts)}
+        return made
+    made.spec = {"kind": word, **finite(parts)}
+    if (backend := fields.get("backend", NOTHING)).as_text == KUBEFLOW:
         made.backend = backend
     return made
-
-
-class Image(NamedTuple):
-    """The container's image, and the variables that Polyaxon would have built into it."""
-
-    name: Draft
-    env: list[Draft]
 
 
 # Fields of the run section before there was a build section.
@@ -394,46 +347,42 @@ _OF_BUILD: Final = {
 }
 
 
-def built_in_run(build: Item | None, run: Item | None) -> tuple[Item | None, Item | None]:
+def built_in_run(build: Item, run: Item) -> tuple[Item, Item]:
     """Return the build section and the run section; the oldest files have both in one."""
-    if build is not None or run is None or not set(_OF_BUILD) & set(run.entries):
+    if build is not NOTHING or not set(_OF_BUILD) & set(run.entries):
         return build, run
     inner = {_OF_BUILD[key]: item for key, item in run.entries.items() if key in _OF_BUILD}
     rest = {key: item for key, item in run.entries.items() if key not in _OF_BUILD}
     return run.with_value(inner), run.with_value(rest)
 
 
-def image(build: Item | None, document: Item, notes: Notes, *, instead: str) -> Image:
-    """Return the image of the build section; `instead` replaces it, without a warning."""
-    if build is None:
-        if not instead:
-            notes.error(document, _NONE, below=("build", "image"))
-        return Image(instead, [])
+def _read_build(
+    build: Item, document: Item, notes: Notes, *, instead: str
+) -> tuple[Draft, list[Draft]]:
+    """Return the image and the variables that Polyaxon would have built into it.
+
+    `instead` replaces the image, without a warning.
+    """
     fields = read(build, notes, _BUILD, camel=False)
-    base, env = fields.get("image"), _variables(fields, notes)
-    if instead:
-        return Image(instead, env)
-    if base is None:
-        notes.error(build, _NONE, below=("image",))
-        return Image(None, env)
-    name = want_text(base, notes) or ""
-    left_out = " and build_steps" if "buildSteps" in fields else ""
-    notes.warning(build, _NOT_BUILT.format(image=name, steps=left_out))
-    return Image(base, env)
-
-
-def _variables(fields: Mapping[str, Any], notes: Notes) -> list[Draft]:
-    """Read env_vars, which are pairs, and lang_env, which is the locale."""
-    result: list[Draft] = []
+    env: list[Draft] = []
     if "langEnv" in fields:
-        result += [{"name": name, "value": fields["langEnv"]} for name in _LANGUAGE]
+        env += [{"name": name, "value": fields["langEnv"]} for name in _LANGUAGE]
     for pair in fields.get("envVars", ()):
         if len(pair.elements) != 2:
             notes.error(pair, "want a list of two, a name and its value")
             continue
         name, value = (want_text(element, notes) for element in pair.elements)
-        result.append({"name": name, "value": pair.elements[1].with_text(value or "")})
-    return result
+        env.append({"name": name, "value": pair.elements[1].with_text(value or "")})
+    base = fields.get("image")
+    if not instead and build is NOTHING:
+        notes.error(document, _NONE, below=("build", "image"))
+    elif not instead and base is None:
+        notes.error(build, _NONE, below=("image",))
+    elif not instead and base is not None:
+        left_out = " and build_steps" if "buildSteps" in fields else ""
+        image = want_text(base, notes) or ""
+        notes.warning(build, _NOT_BUILT.format(image=image, steps=left_out))
+    return instead or base, env
 
 
 def _read_params(
