@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pydantic import ValidationError
 
 from webhook import names
-from webhook.convert.polyaxon.draft import items, non_empty, settled, source, within
-from webhook.convert.polyaxon.item import Item
+from webhook.convert.polyaxon.draft import non_empty, source, within, wrapped
+from webhook.convert.polyaxon.item import plain
 from webhook.dns_names import MAX_LABEL
 from webhook.errors import InvalidRun
 from webhook.policy.document_parser import sentence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
     from webhook.convert.polyaxon.draft import Converted, Draft, Notes
+    from webhook.convert.polyaxon.item import Item
     from webhook.pod_schema.field_checks import Fault
     from webhook.policy.findings import Path
 
@@ -64,16 +65,18 @@ class Complete:
 
 def complete(made: Converted, document: Item, name: str, notes: Notes) -> Complete | None:
     """Return the Run, or None after noting errors; `name` is from the command line, or ""."""
-    draft: dict[str, Draft] = {
-        "apiVersion": names.API_VERSION,
-        "kind": names.RUN_KIND,
-        "metadata": _metadata(made, document, name, notes),
-        "spec": {key: made.spec[key] for key in RunSpec.outer_names() if key in made.spec},
-    }
-    whole = settled(draft)
+    draft = wrapped(
+        {
+            "apiVersion": names.API_VERSION,
+            "kind": names.RUN_KIND,
+            "metadata": _metadata(made, document, name, notes),
+            "spec": {key: made.spec[key] for key in RunSpec.outer_names() if key in made.spec},
+        }
+    )
+    whole = plain(draft)
     # After an error, what was not read is missing, and what the plan makes of the rest is wrong.
     incomplete = bool(notes.errors)
-    disputed = {each: each.value for each in items(draft) if isinstance(each.value, Disputed)}
+    disputed = {each: each.value for each in draft.walk() if isinstance(each.value, Disputed)}
     judged = judge(draft, _resolved(whole, lambda each: each.text), plans=not incomplete)
     as_value = _resolved(whole, _value)
     wrong = [judged, judge(draft, as_value, plans=not incomplete)] if disputed else []
@@ -144,10 +147,8 @@ def _metadata(made: Converted, document: Item, name: str, notes: Notes) -> dict[
 def _longest_suffix(spec: dict[str, Draft]) -> int:
     """Return the maximum length of `-<role>-<index>`."""
     longest = len("-master-0")
-    replicas = spec.get("replicas")
-    for role, replica in replicas.items() if isinstance(replicas, dict) else ():
-        count = replica.get("count") if isinstance(replica, dict) else None
-        number = settled(count) if isinstance(count, Item) else count
+    for role, replica in wrapped(spec).find("replicas").entries.items():
+        number = replica.find("count").value
         last = number - 1 if isinstance(number, int) and number > 0 else 0
         longest = max(longest, len(f"-{role}-{last}"))
     return longest
@@ -179,7 +180,7 @@ class Judgement(NamedTuple):
         yield from (fault for fault in self.faults if fault.severity == "error")
 
 
-def judge(draft: Draft, document: Mapping[str, Any], *, plans: bool) -> Judgement:
+def judge(draft: Item, document: Mapping[str, Any], *, plans: bool) -> Judgement:
     """Judge the Run; with `plans`, also its plan and the resulting pods.
 
     If the model refuses values, templates are judged without these.
@@ -203,7 +204,7 @@ def judge(draft: Draft, document: Mapping[str, Any], *, plans: bool) -> Judgemen
         return Judgement([*map(_of_plan, error.problems)], [*written_faults(run)], run)
 
 
-def _of_model(draft: Draft, line: ErrorDetails) -> Wrong:
+def _of_model(draft: Item, line: ErrorDetails) -> Wrong:
     path: Path = line["loc"]
     at_key = line["type"] == UNKNOWN_FIELD
     if path[-1:] == (_KEY,):
@@ -252,7 +253,7 @@ def _remove(document: Any, path: Path) -> None:
 class _Report:
     """Reports what is wrong with the Run at its place in the Polyaxonfile."""
 
-    draft: Draft
+    draft: Item
     made: Converted
     document: Item
     notes: Notes
