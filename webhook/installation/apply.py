@@ -1,4 +1,4 @@
-"""Wait for a state of the cluster, with a limit, and report progress."""
+"""Apply one object by server-side apply, delete it if it is ours, and wait for a state."""
 
 from __future__ import annotations
 

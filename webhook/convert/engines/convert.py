@@ -1,4 +1,8 @@
-"""Convert an engine's object to a Run, with a warning for each difference."""
+"""Convert an engine's object to a Run, with a warning for each difference.
+
+The table has every kind that can be converted. The object, and the one that belongs to it, are
+selected among the documents of files. Above 300 lines: the table and its one user.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Extract Runs from the kinds of the training operator and the MPI operator, DaskJobs and Jobs."""
+"""Extract Runs from the objects of one engine each.
+
+SparkApplications, RayClusters and RayJobs, the kinds of the training operator and the MPI operator,
+Jobs and DaskJobs. Above 300 lines: one part for each engine.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""One pod of a component's runtime: environment, containers, volumes.
+"""The pods of a Polyaxonfile: placement, environment, containers, volumes, shared memory.
 
-Above 300 lines: the parts of one pod, in the order in which they are made.
+Source of the volume at /dev/shm: polyaxon (`get_shm_volumes` of 0.x, `plugins.shm` since 1.1).
+Without it there are 64 MiB, too little for the data loaders of PyTorch. Its memory counts as the
+container's. Above 300 lines: the parts of one pod, in the order in which they are made.
 """
 
 from __future__ import annotations

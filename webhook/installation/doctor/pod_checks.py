@@ -1,4 +1,4 @@
-"""Checks of pods: a dry run of one, and the search for pods without a placement."""
+"""Checks of pods: a dry run, pods without a placement, DaemonSets in marked namespaces."""
 
 from __future__ import annotations
 

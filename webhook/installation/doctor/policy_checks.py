@@ -1,4 +1,8 @@
-"""Checks of the policies, and of the webhook that validates them when they are written."""
+"""Checks of what may be written, and by whom.
+
+The policies, the webhook that validates them when they are written, the guards, and the permissions
+of the caller and of both programs.
+"""
 
 from __future__ import annotations
 

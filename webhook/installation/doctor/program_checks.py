@@ -1,4 +1,4 @@
-"""Checks of Deployments, pods, endpoints, versions and the leader."""
+"""Checks of Deployments, pods, endpoints, versions, the leader, and certificates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Install an operator in a control plane, and run it as a process with its own account's rights."""
+"""Install an operator in a control plane, and run it as a process with its own account's rights.
+
+Its plan has its ports, and the manifests of its module, sorted.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Convert a document of the old schema to the spec of a Run."""
+"""Convert a document of the old schema to the spec of a Run.
+
+Sources of the frameworks' roles: polyaxon-schemas 0.6 (`specs/frameworks.py`: which tasks there
+are) and polyaxon 0.x (`polypod/mxnet.py`: the master schedules; `spawners/horovod_spawner.py`: the
+master calls mpirun, and trains too, workers run sshd; `polypod/mpi_job.py`: the operator adds a
+launcher, for which the file has no resources). Above 300 lines: a document, part by part.
+"""
 
 from __future__ import annotations
 
