@@ -109,6 +109,11 @@ async def apply(client: Client, key: Key, wanted: Mapping[str, Any]) -> Result:
         after = await client.patch(key.path, wanted, "apply", query=_QUERY)
     except ClusterError as error:
         raise _describe_refusal(key, error) from error
+    return result_of(before, after)
+
+
+def result_of(before: Json | None, after: Json) -> Result:
+    """Return what a write did to an object."""
     if before is None:
         return "created"
     version = "resourceVersion"

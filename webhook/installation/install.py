@@ -242,9 +242,8 @@ class Installer:
 
 
 async def _not_served(client: Client, key: Key) -> str:
-    conditions = (await client.get(key.path)).get("status", {}).get("conditions")
-    states = {each["type"]: each["status"] for each in conditions or ()}
-    return "" if states.get("Established") == "True" else f"{key} is not served yet"
+    established = rollout.condition_of(await client.get(key.path), "Established")
+    return "" if established.get("status") == "True" else f"{key} is not served yet"
 
 
 def _images(deployment: Json) -> list[str]:

@@ -5,6 +5,7 @@ One module: the plan is read from the cluster, checked against it and written to
 
 from __future__ import annotations
 
+from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -24,7 +25,9 @@ from webhook.installation.policy_files import (
 )
 from webhook.judgement import cluster_objects
 from webhook.judgement.cluster_objects import load_objects
+from webhook.kube.policy_objects import text_of
 from webhook.policy import policy_documents
+from webhook.server.folder import is_policy_file
 from webhook.validating import POLICIES as JUDGING
 
 if TYPE_CHECKING:
@@ -132,8 +135,7 @@ async def read_sources(client: Client) -> Sequence[Document]:
     if before and takes_files(before):
         name = mounted_config_map(before)
         config_map = await get_object(client, CONFIG_MAP._replace(name=name).path) if name else None
-        files = ((config_map or {}).get("data") or {}).items()
-        read = policy_documents.parse({at: text.encode() for at, text in files if is_read(at)})
+        read = policy_documents.parse(files_of(config_map))
     else:
         texts = texts_of(await read_policies(client))
         own = {at: text for at, text in texts.items() if at.startswith(f"{names.RUN_SOURCES}/")}
@@ -144,23 +146,19 @@ async def read_sources(client: Client) -> Sequence[Document]:
 def texts_of(objects: Mapping[Key, Json]) -> dict[str, bytes]:
     """Return the objects as a policy set reads them, by resource and name."""
     return {
-        f"{at.kind.resource}/{at.name}": orjson.dumps(
-            {
-                "apiVersion": at.kind.api_version,
-                "kind": at.kind.name,
-                "metadata": {"name": at.name},
-                "spec": each.get("spec"),
-            }
-        )
+        f"{at.kind.resource}/{at.name}": text_of(at.kind.resource, each)
         for at, each in objects.items()
     }
 
 
-def is_read(name: str) -> bool:
-    """Return whether the webhook reads a file of this name in a ConfigMap
-    (webhook.server.folder)."""
-    ending = name.endswith((".yaml", ".yml", ".json"))
-    return ending and not name.endswith((".test.yaml", ".test.yml")) and not name.startswith(".")
+def files_of(config_map: Mapping[str, Any] | None) -> dict[str, bytes]:
+    """Return the files of a ConfigMap that the webhook reads."""
+    files = ((config_map or {}).get("data") or {}).items()
+    return {
+        name: text.encode()
+        for name, text in files
+        if is_policy_file(name) and not name.startswith(".")
+    }
 
 
 def _object(model: PolicyDocument) -> Json:
@@ -208,7 +206,7 @@ def plan_writes(wanted: Iterable[Json], live: Objects) -> Plan:
     """
     objects = ordered(wanted)
     ships = {at for at, each in objects.items() if is_still(each, SHIPPED)}
-    same = [at for at in objects if at in live and _is_same_policy(live[at], objects[at])]
+    same = [at for at in objects if at in live and normalized(live[at]) == normalized(objects[at])]
     others = {
         at: each for at, each in live.items() if at not in same and not is_still(each, SHIPPED)
     }
@@ -237,29 +235,18 @@ def check(plan: Plan, live: Objects) -> None:
     try:
         content_of({**live, **plan.writes})
     except InvalidDocuments as error:
-        if not _compiles(live):
-            return
-        raise InstallationError(
-            "with the policies that are in the cluster these do not compile: "
-            f"{_some(error.findings)}. Nothing has been changed"
-        ) from None
+        with suppress(InvalidDocuments):
+            content_of(live)
+            raise InstallationError(
+                "with the policies that are in the cluster these do not compile: "
+                f"{_some(error.findings)}. Nothing has been changed"
+            ) from None
 
 
 def content_of(objects: Objects) -> str:
     """Return the hash of the set of these objects. Raises InvalidDocuments if they do not
     compile."""
     return load_objects(texts_of(objects)).policies.hash
-
-
-def _is_same_policy(one: Mapping[str, Any], other: Mapping[str, Any] | None) -> bool:
-    return other is not None and normalized(one) == normalized(other)
-
-
-def _compiles(live: Objects) -> bool:
-    try:
-        return bool(content_of(live))
-    except InvalidDocuments:
-        return False
 
 
 def _some(found: Sequence[object]) -> str:
@@ -292,7 +279,18 @@ async def plan_policies(client: Client, objects: Objects, *, given: bool) -> Pla
                 "take their place: name them by --policies DIR"
             )
         return Plan({}, (), {})
-    plan = _plan(wanted, live, before, given=given)
+    plan = plan_writes(wanted, live)
+    if before and takes_files(before):
+        name = mounted_config_map(before)
+        where = str(CONFIG_MAP._replace(name=name)) if name else "not in a ConfigMap"
+        if not given:
+            raise InstallationError(
+                f"the webhook's policies are files ({where}), and objects of the cluster would "
+                "take their place: give the files, and they become objects: --policies DIR; or "
+                "keep them: --policies-from-files"
+            )
+        note = f"the policies given take the place of files ({where}), which are not read any more"
+        plan = plan._replace(notes=(note,))
     check(plan, live)
     return plan
 
@@ -315,19 +313,3 @@ async def write(client: Client, key: Key, wanted: Json) -> Result:
             raise NotAccepted(words, answered=_FAILED not in words) from error
         raise
     return result
-
-
-def _plan(wanted: list[Json], live: Objects, before: Json | None, *, given: bool) -> Plan:
-    plan = plan_writes(wanted, live)
-    if before is None or not takes_files(before):
-        return plan
-    name = mounted_config_map(before)
-    where = str(CONFIG_MAP._replace(name=name)) if name else "not in a ConfigMap"
-    if not given:
-        raise InstallationError(
-            f"the webhook's policies are files ({where}), and objects of the cluster would take "
-            "their place: give the files, and they become objects: --policies DIR; or keep them: "
-            "--policies-from-files"
-        )
-    note = f"the policies given take the place of files ({where}), which are not read any more"
-    return plan._replace(notes=(note,))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names, suspension
 from webhook.errors import ClusterError, InstallationError
-from webhook.installation.apply import Result, apply, get_object
+from webhook.installation.apply import Result, apply, get_object, result_of
 from webhook.installation.manifests import INTERCEPTION, LEASE
 from webhook.kube.lease import parse_lease as read_lease
 
@@ -52,10 +52,7 @@ async def intercept(client: Client, key: Key, wanted: Json, patience: Patience) 
     after = await client.get(key.path)
     if suspension.parse_suspension(after):
         after = await client.patch(key.path, suspension.resume(after), "merge", query=_QUERY)
-    if before is None:
-        return "created"
-    version = "resourceVersion"
-    return "unchanged" if before["metadata"][version] == after["metadata"][version] else "changed"
+    return result_of(before, after)
 
 
 def names_without_authority(live: Json | None, wanted: Mapping[str, Any]) -> list[str]:

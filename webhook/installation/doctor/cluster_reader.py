@@ -31,7 +31,7 @@ from webhook.installation.manifests import (
     render,
 )
 from webhook.installation.policy_files import has_argument
-from webhook.installation.policy_plan import is_read
+from webhook.installation.policy_plan import files_of
 from webhook.installation.probe import probe, probe_policy
 from webhook.installation.webhook_configuration import holder
 from webhook.kube.named_object import data_of
@@ -207,8 +207,7 @@ class Reader:
     async def _files(self) -> dict[str, bytes] | None:
         """Return the files of the ConfigMap that a webhook reads."""
         found = await self._object(ReadKind.POLICIES, CONFIG_MAP.path)
-        files = ((found or {}).get("data") or {}).items()
-        return found and {name: text.encode() for name, text in files if is_read(name)}
+        return None if found is None else files_of(found)
 
     async def _refused_policies(self, judging: Json | None) -> str:
         """Return why a policy that is written now would not be validated, although it should be."""

@@ -57,9 +57,7 @@ def definition(state: ClusterState) -> Iterator[Finding]:
     if state.definition is None:
         yield error(f"the cluster knows no {names.RUNS}.{names.GROUP}", state.reinstall())
         return
-    conditions = (state.definition.get("status") or {}).get("conditions") or ()
-    states = {each["type"]: each for each in conditions}
-    established = states.get("Established", {})
+    established = rollout.condition_of(state.definition, "Established")
     if established.get("status") != "True":
         yield error(
             f"Runs are not served: {established.get('message', 'not established')}",
