@@ -9,6 +9,7 @@ out, so that what is applied is what is stored.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
@@ -112,10 +113,33 @@ def documents(placed: Placed, entries: Sequence[Mapping[str, Any]]) -> list[Json
     removal = [steps.removal] if variables["prevented"] != "[]" else []
     mutations = [*removal, *steps.order, _one([affinity, node_affinity, *operations])]
     checks = [check for piece in pieces for check in piece.checks]
+    patches = [{"patchType": "JSONPatch", "jsonPatch": {"expression": each}} for each in mutations]
+    validations = [
+        {"expression": check.expression, "message": check.message, "reason": "Forbidden"}
+        for check in checks
+    ]
     found = [
-        _mutating(_needed(variables, mutations), mutations),
+        _object(
+            "MutatingAdmissionPolicy",
+            NAME,
+            {
+                "failurePolicy": "Fail",
+                # As the webhook: after another change of the pod, it is evaluated again.
+                "reinvocationPolicy": "IfNeeded",
+                **_selection(_needed(variables, mutations)),
+                "mutations": patches,
+            },
+        ),
         *_bindings("MutatingAdmissionPolicy", entries, {}),
-        _validating(_needed(variables, [c.expression for c in checks]), checks),
+        _object(
+            "ValidatingAdmissionPolicy",
+            NAME,
+            {
+                "failurePolicy": "Fail",
+                **_selection(_needed(variables, [check.expression for check in checks])),
+                "validations": validations,
+            },
+        ),
         *_bindings("ValidatingAdmissionPolicy", entries, {"validationActions": ["Deny"]}),
     ]
     _check_sizes(found)
@@ -165,49 +189,10 @@ def _needed(variables: dict[str, str], expressions: Sequence[str]) -> list[JsonO
     wanted_text = "\n".join(expressions)
     found: list[JsonObject] = []
     for name in reversed(variables):
-        if _uses_variable(wanted_text, name):
+        if re.search(rf"variables\.{name}(?![0-9A-Za-z_])", wanted_text):
             found.append({"name": name, "expression": variables[name]})
             wanted_text += f"\n{variables[name]}"
     return found[::-1]
-
-
-def _uses_variable(expressions: str, name: str) -> bool:
-    parts = expressions.split(f"variables.{name}")
-    return any(not (part[:1].isalnum() or part[:1] == "_") for part in parts[1:])
-
-
-def _mutating(variables: Sequence[JsonObject], mutations: Sequence[str]) -> JsonObject:
-    return {
-        "apiVersion": _API_VERSION,
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": _metadata(NAME),
-        "spec": {
-            "failurePolicy": "Fail",
-            # As the webhook: after another change of the pod, it is evaluated again.
-            "reinvocationPolicy": "IfNeeded",
-            **_selection(variables),
-            "mutations": [
-                {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
-                for expression in mutations
-            ],
-        },
-    }
-
-
-def _validating(variables: Sequence[JsonObject], checks: Sequence[Check]) -> JsonObject:
-    return {
-        "apiVersion": _API_VERSION,
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": _metadata(NAME),
-        "spec": {
-            "failurePolicy": "Fail",
-            **_selection(variables),
-            "validations": [
-                {"expression": check.expression, "message": check.message, "reason": "Forbidden"}
-                for check in checks
-            ],
-        },
-    }
 
 
 def _selection(variables: Sequence[JsonObject]) -> JsonObject:
@@ -238,11 +223,10 @@ def _bindings(
     """Return one binding for each entry of the webhook's configuration, with that entry's
     selectors."""
     return [
-        {
-            "apiVersion": _API_VERSION,
-            "kind": f"{kind}Binding",
-            "metadata": _metadata(f"{NAME}-{entry['name'].partition('.')[0]}"),
-            "spec": {
+        _object(
+            f"{kind}Binding",
+            f"{NAME}-{entry['name'].partition('.')[0]}",
+            {
                 "policyName": NAME,
                 **more,
                 "matchResources": {
@@ -251,18 +235,19 @@ def _bindings(
                     "objectSelector": entry["objectSelector"],
                 },
             },
-        }
+        )
         for entry in entries
     ]
 
 
-def _metadata(name: str) -> JsonObject:
+def _object(kind: str, name: str, spec: JsonObject) -> JsonObject:
     labels = {
         "app.kubernetes.io/name": names.MANAGER,
         "app.kubernetes.io/part-of": names.MANAGER,
         "app.kubernetes.io/component": "exported",
     }
-    return {"name": name, "labels": labels}
+    metadata = {"name": name, "labels": labels}
+    return {"apiVersion": _API_VERSION, "kind": kind, "metadata": metadata, "spec": spec}
 
 
 def _check_sizes(found: Sequence[JsonObject]) -> None:
