@@ -257,8 +257,7 @@ async def explain_timeout(client: Client, error: NotInTime) -> None:
     """Say on stderr what was waited for, and what is wrong, each with its cure."""
     import webhook
     from webhook.cli import doctor
-    from webhook.installation.doctor.cluster_reader import Reader
-    from webhook.installation.doctor.diagnose import diagnose
+    from webhook.installation.doctor.diagnose import Reader, diagnose
 
     print_error(error)
     click.echo(err=True)

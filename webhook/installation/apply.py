@@ -43,19 +43,24 @@ class Patience:
         self._clock = clock
         self._end = clock() + seconds
 
-    async def until(self, what: str, missing: Callable[[], Awaitable[str]]) -> None:
-        """Return once nothing is missing any more.
+    async def until(self, what: str, missing: Callable[[], Awaitable[str]], times: int = 1) -> None:
+        """Return once nothing is missing any more, so many times in a row.
 
         `missing` returns what is missing, or "". It may fail while the API server is not
         available; a missing right raises at once. Raises NotInTime, with what was missing last.
         """
-        while words := await _describe_missing(missing):
-            if self._clock() >= self._end:
-                raise NotInTime(
-                    f"{what}: not within {self._seconds:g} s, for {words}. Nothing is undone: the "
-                    "same command goes on from here"
-                )
-            await asyncio.sleep(self._period)
+        words, in_a_row = "", 0
+        while in_a_row < times:
+            if found := await _describe_missing(missing):
+                words = found
+            in_a_row = 0 if found else in_a_row + 1
+            if in_a_row < times:
+                if self._clock() >= self._end:
+                    raise NotInTime(
+                        f"{what}: not within {self._seconds:g} s, for {words}. Nothing is undone: "
+                        "the same command goes on from here"
+                    )
+                await asyncio.sleep(self._period)
 
 
 async def _describe_missing(missing: Callable[[], Awaitable[str]]) -> str:

@@ -218,19 +218,16 @@ class Installer:
         with self._progress.step("having pods of runs sent to the webhook"):
             result = await intercept(self._client, INTERCEPTION, wanted, self._patience)
         self._done[INTERCEPTION] = result
-        answers = 0
 
         async def missing() -> str:
-            nonlocal answers
             tried = await probe(self._client, probe_in)
-            answers = answers + 1 if tried.was_answered else 0
-            if answers >= ANSWERS:
+            if tried.was_answered:
                 return ""
             reports = f"the API server reports: {tried.words}"
             return reports if tried.words else "it comes back without a stamp"
 
         with self._progress.step("waiting for the webhook to answer for a pod of a run"):
-            await self._patience.until("a pod of a run by dry run", missing)
+            await self._patience.until("a pod of a run by dry run", missing, ANSWERS)
 
     async def _judge(self, wanted: Json) -> None:
         with self._progress.step("having policies judged before they are stored"):

@@ -135,18 +135,15 @@ async def _remaining_definitions(client: Client) -> list[str]:
 
 
 async def _wait_until_forgotten(client: Client, patience: Patience, probe_in: str) -> None:
-    quiet = 0
-
     async def missing() -> str:
-        nonlocal quiet
         if await get_object(client, INTERCEPTION.path):
             return f"{INTERCEPTION} is there still"
         tried = await probe(client, probe_in)
-        # Several API servers learn of the deletion one by one.
-        quiet = 0 if tried.was_answered or tried.failed else quiet + 1
-        return "" if quiet >= ANSWERS else "the API server still calls the webhook"
+        called = tried.was_answered or tried.failed
+        return "the API server still calls the webhook" if called else ""
 
-    await patience.until("the API server's forgetting", missing)
+    # Several API servers learn of the deletion one by one.
+    await patience.until("the API server's forgetting", missing, ANSWERS)
 
 
 async def _running(client: Client) -> str:
