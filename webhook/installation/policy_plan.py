@@ -178,7 +178,6 @@ def _object(model: PolicyDocument) -> Json:
 
 
 _MOST: Final = 5
-_KEPT_SHIPPED: Final = "it was changed or written in the cluster"
 _KEPT_GIVEN: Final = (
     "it was changed in the cluster since (kubectl replace -f FILE writes yours anyway)"
 )
@@ -212,7 +211,7 @@ def plan_writes(wanted: Iterable[Json], live: Objects) -> Plan:
     }
     closed = any(at.kind.name in (names.CLASS_KIND, names.POLICY_KIND) for at in others)
     kept = {
-        at: _KEPT_SHIPPED if at in ships else _KEPT_GIVEN
+        at: "it was changed or written in the cluster" if at in ships else _KEPT_GIVEN
         for at, each in others.items()
         if at in ships or (at in objects and not is_still(each, GIVEN))
     }

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _JSON: Final = "application/json"
 _PATIENCE: Final = 30  # seconds until a new definition is served
-_MERGE_PATCH: Final = "application/merge-patch+json"
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 # The discovery that kubectl reads (KEP-3352, aggregated discovery).
 _DISCOVERY: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -76,8 +75,7 @@ class Api:
         """Return the decoded object, or None if there is none. Raises SandboxError on any other
         status.
         """
-        status, body = self.call("GET", path)
-        return None if status == http.HTTPStatus.NOT_FOUND else _accepted("GET", path, status, body)
+        return self._found("GET", path)
 
     def create(self, path: str, body: object) -> Any:
         """Return the object as created. Raises SandboxError with the server's message if it
@@ -88,17 +86,20 @@ class Api:
     def patch(self, path: str, body: object) -> Any:
         """Return the object with `body` merged into it. Raises SandboxError if the server
         refuses."""
-        answer = self.call("PATCH", path, body, content_type=_MERGE_PATCH)
+        answer = self.call("PATCH", path, body, content_type="application/merge-patch+json")
         return _accepted("PATCH", path, *answer)
 
     def delete(self, path: str) -> Any:
         """Return what the server answers; None if there is nothing. Raises SandboxError if it
         refuses.
         """
-        status, body = self.call("DELETE", path)
+        return self._found("DELETE", path)
+
+    def _found(self, method: str, path: str) -> Any:
+        status, body = self.call(method, path)
         if status == http.HTTPStatus.NOT_FOUND:
             return None
-        return _accepted("DELETE", path, status, body)
+        return _accepted(method, path, status, body)
 
     def ready(self) -> bool:
         """Return whether it reports that it is ready; False while it does not answer."""

@@ -143,19 +143,17 @@ _REFUSED: Final = {
     **dict.fromkeys((_LIST, *(f"{kind}{_LIST}" for kind in _KINDS)), _ONE),
 }
 _API_VERSION: Final = "apiVersion"
-# The field that only Polyaxonfiles have.
-_POLYAXON: Final = "version"
 
 
 def is_engine_object(files: Mapping[str, bytes]) -> bool:
     """Return True if a document of the files has an apiVersion, as no Polyaxonfile has.
 
-    Also for a document that lacks it, and has one of the kinds.
+    Also for a document that lacks it, and the version of a Polyaxonfile, and has one of the kinds.
     """
     notes = Notes()
     return any(
         _API_VERSION in item.entries
-        or (_POLYAXON not in item.entries and item.find("kind").value in (*_KINDS, *_REFUSED))
+        or ("version" not in item.entries and item.find("kind").value in (*_KINDS, *_REFUSED))
         for file, content in files.items()
         for item in read_file(file, content, notes)
     )

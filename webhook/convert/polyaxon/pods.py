@@ -89,10 +89,7 @@ _INITIALISER: Final = (
     "Polyaxon fetches this before the run; here a container of your own under init has to do it, "
     "or the image has it"
 )
-_NO_CONTAINER: Final = "is required: the container that does the work"
 MAIN: Final = "main"
-_NO_IMAGE: Final = "is required: the image of the container"
-_PRIORITY: Final = "a number alone is refused by the API server; give priorityClassName"
 
 
 @dataclass(frozen=True)
@@ -126,6 +123,7 @@ class Pod(NamedTuple):
     main: the main container without its resources
     around: fields of the pod's spec
     beside: other containers
+    number: how many replicas a role has, if it says so
     """
 
     main: dict[str, Draft]
@@ -133,6 +131,7 @@ class Pod(NamedTuple):
     beside: list[Draft]
     resources: Item | None = None
     environment: Environment = Environment()
+    number: Item | None = None
 
     def spec(self, *, with_resources: bool) -> dict[str, Draft]:
         """Return the pod's spec, with or without the main container's resources."""
@@ -140,6 +139,16 @@ class Pod(NamedTuple):
         if with_resources and self.resources is not None:
             main = {**main, "resources": self.resources}
         return {"containers": [ordered(main), *self.beside], **self.around}
+
+    def replica(self, rest: dict[str, Draft]) -> dict[str, Draft]:
+        """Return the role in the form of a Run; `rest` is its pods' spec without the template."""
+        return non_empty(
+            count=self.number,
+            resources=self.resources,
+            environment=self.environment.placement,
+            template={"spec": rest} if rest else {},
+            restartPolicy=self.environment.restart_policy,
+        )
 
 
 def pod(item: Item, fields: Mapping[str, Any], shared: SharedSettings, notes: Notes) -> Pod:
@@ -149,7 +158,7 @@ def pod(item: Item, fields: Mapping[str, Any], shared: SharedSettings, notes: No
     if own := fields.get("container"):
         main = container(own, notes, name=MAIN, image=shared.image, env=shared.env)
     else:
-        notes.error(item, _NO_CONTAINER, below=("container",))
+        notes.error(item, "is required: the container that does the work", below=("container",))
     resources: Any = main.pop("resources", None)
     volumes: list[Draft] = list(fields["volumes"].elements) if "volumes" in fields else []
     if shared.shared_memory and main:
@@ -202,7 +211,7 @@ def container(
     fields = read(item, notes, _CONTAINER)
     own_image = fields.pop("image", None)
     if own_image is None and not image:
-        notes.error(item, _NO_IMAGE, below=("image",))
+        notes.error(item, "is required: the image of the container", below=("image",))
     variables = fields.pop("env", {})
     added = [each for each in env if isinstance(each, dict) and each["name"] not in variables]
     result: dict[str, Draft] = {
@@ -296,7 +305,7 @@ _ENVIRONMENT: Final[Mapping[str, FieldReader]] = {
     **ALL,
     **_OF_POD,
     "host_pid": given,
-    "priority": _PRIORITY,
+    "priority": "a number alone is refused by the API server; give priorityClassName",
     "restart_policy": partial(want_one_of, allowed=("Always", "OnFailure", "Never", "ExitCode")),
 }
 # v1.Container.

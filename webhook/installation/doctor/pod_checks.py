@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 # How many names of pods are reported for each namespace.
 _NAMED: Final = 3
 _OVER: Final = ("Succeeded", "Failed")
-_ALL_PODS: Final = "/api/v1/pods"
 # The operators of a label selector in a query.
 _WRITTEN: Final = {
     "In": "{key} in ({values})",
@@ -141,7 +140,7 @@ async def find_unplaced(
         paths = [f"/api/v1/namespaces/{name}/pods" for name in sorted(reached)]
         # Few pods have a mark. Without a mark in the selector, nearly all would be listed.
         if everywhere and _marks(entry):
-            paths = [_ALL_PODS]
+            paths = ["/api/v1/pods"]
         for path in paths:
             pods = await client.list(path, read_pod, query=query)
             found.update(pod for pod in pods.items if pod and pod.namespace in reached)

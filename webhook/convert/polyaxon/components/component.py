@@ -118,7 +118,6 @@ _TERMINATION: Final[Mapping[str, FieldReader]] = {
     "probe": _IDLE,
     "pod_failure_policy": _POLICY,
 }
-_ONE: Final = "a service is one pod here; write a Deployment for more"
 _JOB: Final[Mapping[str, FieldReader]] = {**RUNTIME, **POD}
 _SERVICE: Final[Mapping[str, FieldReader]] = {
     **_JOB,
@@ -235,7 +234,7 @@ def service(
     ports = [port for each in listed if (port := want_whole(each, notes, least=1)) is not None]
     replicas = fields.get("replicas")
     if replicas is not None and replicas.value != 1:
-        notes.warning(replicas, _ONE)
+        notes.warning(replicas, "a service is one pod here; write a Deployment for more")
     several = len(listed) > 1
     named: list[Draft] = [
         {**({"name": f"port-{port.value}"} if several else {}), "port": port} for port in ports

@@ -64,10 +64,6 @@ _OBJECTS: Final = frozenset(
         "probe",
     }
 )
-# Inside of a container these are values, although a replica has objects of the same names.
-_CONTAINER: Final = "container"
-# Ray's workers: replicas by the name of their group.
-_GROUPS: Final = "workers"
 
 
 SHORTCUTS: Final = (
@@ -127,9 +123,10 @@ def _field(
     if current is None or current.value is None:
         return patch
     if key in objects and isinstance(current.value, dict) and isinstance(patch.value, dict):
-        if key != _GROUPS:
-            return _object(current, patch, strategy, () if key == _CONTAINER else objects)
-        # The patch changes existing groups, and adds none.
+        if key != "workers":
+            # In a container these are values, though a replica has objects of the same names.
+            return _object(current, patch, strategy, () if key == "container" else objects)
+        # Ray's replicas, by group: the patch changes existing groups, and adds none.
         groups = {
             name: _object(group, patch.find(name), strategy, objects)
             for name, group in current.entries.items()
@@ -277,7 +274,6 @@ _ELSEWHERE: Final = "only Polyaxon can resolve it; also give the component's fil
 _NO_COMPONENT: Final = (
     "is required: what the operation runs; give the component's file too: --component FILE"
 )
-_NO_RUN: Final = "is required: the runtime"
 
 
 def composed(operation: Item | None, component: Item | None, notes: Notes) -> Item | None:
@@ -319,7 +315,7 @@ def _layer(base: Item | None, document: Item, notes: Notes) -> Item | None:
         run = camel(own) if run is None else _over(run, camel(own), strategy)
     run = applied(run, document, strategy, notes)
     if run is None:
-        notes.error(base or document, _NO_RUN, below=("run",))
+        notes.error(base or document, "is required: the runtime", below=("run",))
         return None
     patch = document.find("runPatch")
     if want_mapping(patch, notes):

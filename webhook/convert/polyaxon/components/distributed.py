@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -70,7 +69,6 @@ _ALWAYS: Final = "a replica that succeeded is not started again; it is OnFailure
 _GROUPS: Final = (
     "a Run has one role worker; make the groups one, or write a Run for each: there are {names}"
 )
-_MOST: Final = "the most replicas are those of all roles together"
 _RENDEZVOUS: Final = "replicas meet by c10d at the master; Fairlead sets the address"
 # torchrun accepts names as well as numbers here.
 _WORDS: Final = ("auto", "gpu", "cpu")
@@ -85,7 +83,7 @@ _ELASTIC: Final[Mapping[str, FieldReader]] = {
     "min_replicas": partial(want_whole, least=1),
     "max_restarts": want_whole,
     "n_proc_per_node": _read_processes,
-    "max_replicas": _MOST,
+    "max_replicas": "the most replicas are those of all roles together",
     "rdvz_backend": _RENDEZVOUS,
     "rdvz_port": _RENDEZVOUS,
     "rdvz_host": _RENDEZVOUS,
@@ -122,27 +120,7 @@ _START: Final = {
 _OURS: Final = frozenset({"port", "address", "dashboard-host", "block", "head"})
 # RAY_API_SERVER_ADDRESS has the address of the dashboard for the driver.
 _WAIT: Final = "until ray job list >/dev/null 2>&1; do sleep 2; done"
-_VARIABLES: Final = "env_vars"
 _KEPT: Final = ("name", "image", "imagePullPolicy", "volumeMounts")
-
-
-@dataclass
-class _Role:
-    """One role: its pod, the number of replicas, and the restart policy."""
-
-    pod: Pod
-    count: Item | None = None
-    restart_policy: Item | None = None
-
-    def replica(self, rest: dict[str, Draft]) -> dict[str, Draft]:
-        """Return the role in the form of a Run; `rest` is its pods' spec without the template."""
-        return non_empty(
-            count=self.count,
-            resources=self.pod.resources,
-            environment=self.pod.environment.placement,
-            template={"spec": rest} if rest else {},
-            restartPolicy=self.restart_policy,
-        )
 
 
 def distributed(
@@ -155,7 +133,7 @@ def distributed(
     if not roles:
         notes.error(run, f"has no replicas; they are under {', '.join(runtime.fields)}")
         return {}
-    parts = split({name: role.pod.spec(with_resources=False) for name, role in roles.items()})
+    parts = split({name: role.spec(with_resources=False) for name, role in roles.items()})
     template: Draft = {"spec": parts.base} if parts.base else {}
     return {
         "framework": runtime.framework,
@@ -182,7 +160,7 @@ def _options(fields: Mapping[str, Any]) -> dict[str, Draft]:
 
 def _roles(
     fields: Mapping[str, Any], runtime: PolyaxonRuntime, shared: SharedSettings, notes: Notes
-) -> dict[str, _Role]:
+) -> dict[str, Pod]:
     given_roles = {name: fields[field] for name, field in runtime.roles.items() if field in fields}
     groups = fields.get(runtime.groups, NOTHING)
     if len(want_mapping(groups, notes)) > 1:
@@ -196,17 +174,18 @@ def _roles(
     if text is None:
         if runtime_env is not None:
             notes.warning(runtime_env, _NO_PROGRAM)
-    elif entrypoint is not None and HEAD in roles and roles[HEAD].pod.main:
-        head = roles[HEAD].pod
+    elif entrypoint is not None and HEAD in roles and roles[HEAD].main:
+        head = roles[HEAD]
         submitter = driver(head.main, text, runtime_env, notes)
-        pod_of = Pod(submitter, head.around, [], environment=head.environment)
-        roles[DRIVER] = _Role(pod_of, restart_policy=entrypoint.with_text(_NOT_AGAIN))
+        policy = entrypoint.with_text(_NOT_AGAIN)
+        environment = head.environment._replace(restart_policy=policy)
+        roles[DRIVER] = Pod(submitter, head.around, [], environment=environment)
     return roles
 
 
 def _role(
     item: Item, name: str, runtime: PolyaxonRuntime, shared: SharedSettings, notes: Notes
-) -> _Role | None:
+) -> Pod | None:
     """Read the replicas of one role; None if there are none."""
     table = {**POD, "replicas": want_whole, **_OWN_OF_ROLE.get(runtime.framework, {})}
     fields = read(item, notes, table)
@@ -220,7 +199,10 @@ def _role(
     if policy is None and name == DRIVER:
         policy = item.with_text(_NOT_AGAIN)
     count = fields.get("replicas")
-    return None if count is not None and count.value == 0 else _Role(made, count, policy)
+    if count is not None and count.value == 0:
+        return None
+    environment = made.environment._replace(restart_policy=policy)
+    return made._replace(number=count, environment=environment)
 
 
 class Split(NamedTuple):
@@ -305,7 +287,7 @@ def driver(
 def _as_json(runtime_env: Mapping[str, Item], notes: Notes) -> str:
     """Return JSON with variables as text, as Ray requires, and disputed YAML values as written."""
     values = {
-        name: plain(want_texts_map(item, notes) if name == _VARIABLES else item)
+        name: plain(want_texts_map(item, notes) if name == "env_vars" else item)
         for name, item in runtime_env.items()
     }
     return json.dumps(values, ensure_ascii=False, default=lambda disputed: disputed.text)

@@ -49,7 +49,6 @@ _SERVERS_SHELL: Final = ("/bin/sh", "-c")
 _RESTARTS: Final = "was counted for each replica; here it counts for the run as a whole"
 _DEPLOYED: Final = "a Deployment's pod is started again however often it ends"
 _ALONE: Final = "no framework of Fairlead's is called so and has a single replica; it is left out"
-_UNUSED: Final = "only a job or an experiment has one; it is left out"
 _NO_MASTER: Final = (
     "with backend mpi there is no master, and these applied to no replica; put them under "
     "default_worker"
@@ -115,7 +114,7 @@ def serving(kind: str, parts: Parts) -> dict[str, Draft]:
         notes.warning(parts.environment.max_restarts, _DEPLOYED)
     for unused in (parts.run, fields.get("framework", NOTHING)):
         if unused is not NOTHING:
-            notes.warning(unused, _UNUSED)
+            notes.warning(unused, "only a job or an experiment has one; it is left out")
     port, chosen = 6006, None
     text = f"tensorboard --logdir=/logs --port={port} --host=0.0.0.0"
     if kind == "notebook":
@@ -310,7 +309,6 @@ _BUILD: Final[Mapping[str, FieldReader]] = {
 _LANGUAGE: Final = ("LC_ALL", "LANG", "LANGUAGE")
 # The variable with all params as JSON.
 _VARIABLES: Final = {"params": "POLYAXON_PARAMS", "declarations": "POLYAXON_DECLARATIONS"}
-_TWICE: Final = "are params by their older name; keep one of the two"
 
 
 def convert_old_document(
@@ -402,7 +400,7 @@ def _read_params(
     fields = read(document.with_value(own), notes, dict.fromkeys(_PARAMS, given), camel=False)
     written, declarations = fields.get("params"), fields.get("declarations")
     if written is not None and declarations is not None:
-        notes.error(declarations, _TWICE, key=True)
+        notes.error(declarations, "are params by their older name; keep one of the two", key=True)
     values = {**want_mapping(written or declarations or NOTHING, notes), **overrides}
     params = Params(notes, values)
     for item in want_list(fields.get("inputs", NOTHING), notes):

@@ -60,7 +60,6 @@ _SESSION: Final = "a session's options are the program's own; set them there"
 _TPU: Final = (
     "becomes google.com/tpu, as GKE calls it today; the program and the node pool have to be for it"
 )
-_GPU_LIMIT: Final = "Kubernetes wants a limit for devices; it is set to the request"
 _GPU_DIFFERENT: Final = "request and limit of a device have to be equal; keep one of the two"
 
 
@@ -233,7 +232,7 @@ def _device(found: dict[str, Item], item: Item, notes: Notes) -> None:
     """Devices cannot be overcommitted: a request needs a limit, and the same one."""
     if "limits" not in found:
         found["limits"] = found["requests"]
-        notes.warning(item, _GPU_LIMIT)
+        notes.warning(item, "Kubernetes wants a limit for devices; it is set to the request")
     elif "requests" in found and found["requests"].value != found["limits"].value:
         notes.error(found["requests"], _GPU_DIFFERENT)
 
