@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from tests.run.backends.runs import WHOLE, Json, a_run, all_rendered, model, rendered
 from tests.wording import mentions
-from webhook.convert.engines import convert_object, is_engine_object
-from webhook.convert.engines.convert import CONVERTIBLE
+from webhook.convert.engines.convert import CONVERTIBLE, convert_object, is_engine_object
 from webhook.policy.findings import Finding
 from webhook.run.backends.backend import Drafts
 from webhook.run.backends.batch_job import render_batch_job

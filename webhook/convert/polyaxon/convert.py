@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.convert.polyaxon.complete import Complete, complete
 from webhook.convert.polyaxon.components.component import convert_component as of_component
 from webhook.convert.polyaxon.components.compose import RUNTIMES, composed
-from webhook.convert.polyaxon.draft import ConversionOptions, Notes
+from webhook.convert.polyaxon.draft import Notes
 from webhook.convert.polyaxon.item import NOTHING, Item, Origin, to_item
 from webhook.convert.polyaxon.old_schema.experiment import KINDS, REFUSED
 from webhook.convert.polyaxon.old_schema.experiment import convert_old_document as of_old_schema
@@ -43,6 +43,20 @@ _SEVERAL_OPERATIONS: Final = (
     "operation"
 )
 _VERSION: Final = "want 1, the version of the old schema; a component or an operation has 1.1"
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionOptions:
+    """The options of the command line.
+
+    name:   the name of the Run, or ""
+    image:  the image of every main container instead of the file's, or ""
+    params: values by name, as text; they override the file's
+    """
+
+    name: str = ""
+    image: str = ""
+    params: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

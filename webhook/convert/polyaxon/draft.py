@@ -125,17 +125,3 @@ class Notes:
     def errors(self) -> tuple[Finding, ...]:
         """The findings that are errors, in order of file and place."""
         return tuple(finding for finding in self.in_order if finding.severity == "error")
-
-
-@dataclass(frozen=True, slots=True)
-class ConversionOptions:
-    """The options of the command line.
-
-    name:   the name of the Run, or ""
-    image:  the image of every main container instead of the file's, or ""
-    params: values by name, as text; they override the file's
-    """
-
-    name: str = ""
-    image: str = ""
-    params: Mapping[str, str] = field(default_factory=dict)

@@ -33,7 +33,8 @@ from webhook.convert.polyaxon.templates import Params
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.convert.polyaxon.draft import ConversionOptions, Draft, Notes
+    from webhook.convert.polyaxon.convert import ConversionOptions
+    from webhook.convert.polyaxon.draft import Draft, Notes
     from webhook.convert.polyaxon.item import FieldReader, Item
     from webhook.convert.polyaxon.pods import Pod
     from webhook.frameworks.framework import PolyaxonRuntime

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from webhook.convert.polyaxon.draft import ConversionOptions, Draft, Notes
+    from webhook.convert.polyaxon.convert import ConversionOptions
+    from webhook.convert.polyaxon.draft import Draft, Notes
     from webhook.convert.polyaxon.item import FieldReader
     from webhook.convert.polyaxon.old_schema.experiment_environment import Environment, Task
 
