@@ -12,12 +12,10 @@ from webhook.convert.engines.parts import (
     begin,
     first_of,
     is_second,
-    join_templates,
     read_replica,
     read_template,
     set_present,
     set_templates,
-    strip_env,
 )
 from webhook.convert.polyaxon.draft import non_empty
 from webhook.convert.polyaxon.item import NOTHING, Item
@@ -175,12 +173,8 @@ def extract_ray(item: Item, driver: Item) -> Converted:
     else:
         set_present(made.spec, backoffLimit=limit)
     set_present(made.spec, activeDeadlineSeconds=spec.find("activeDeadlineSeconds"))
-    set_templates(made, found, templates, {"driver": kuberay.driver_labels(name)})
-    # With the variables, the driver has a template of its own, unless all roles have them.
-    roles = cast("dict[str, Any]", made.spec["replicas"])
-    if "template" in roles["driver"]:
-        strip_env(roles["driver"]["template"], kuberay.driver_env(name))
-        join_templates(made)
+    marks, env = kuberay.driver_labels(name), kuberay.driver_env(name)
+    set_templates(made, found, templates, {"driver": marks}, {"driver": env})
     return made
 
 

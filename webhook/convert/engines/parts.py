@@ -6,7 +6,7 @@ changes, is found afterwards by rendering the Run again (`difference.py`), so it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.convert.polyaxon.draft import Converted, non_empty, settled
@@ -69,14 +69,17 @@ def set_templates(
     found: dict[str, dict[str, Draft]],
     templates: Mapping[str, Item],
     marks: Mapping[str, Mapping[str, str]] | None = None,
+    env: Mapping[str, list[dict[str, Any]]] | None = None,
 ) -> None:
     """Set one template if all roles have the same; else each role has its own.
 
-    marks: by role, labels that rendering adds again.
+    marks, env: by role, labels and variables that rendering adds again.
     """
     drafts = {
         role: read_template(each, (marks or {}).get(role, {})) for role, each in templates.items()
     }
+    for role, own in (env or {}).items():
+        strip_env(drafts[role], own)
     texts = [settled(each) for each in drafts.values()]
     if all(each == texts[0] for each in texts):
         made.spec["template"] = next(iter(drafts.values()), {})
@@ -99,16 +102,6 @@ def read_template(template: Item, marks: Mapping[str, str]) -> dict[str, Draft]:
     spec = template.find("spec").present
     of_pod = {key: each for key, each in spec.items() if key not in _NOT_IN_TEMPLATE}
     return {**non_empty(metadata=kept), "spec": of_pod}
-
-
-def join_templates(made: Converted) -> None:
-    """Set one template for all roles if those of the roles are equal now."""
-    roles = cast("dict[str, Any]", made.spec["replicas"])
-    templates = [each.get("template") for each in roles.values()]
-    if all(settled(each) == settled(templates[0]) for each in templates):
-        made.spec["template"] = templates[0]
-        for each in roles.values():
-            del each["template"]
 
 
 def without_env(made: Converted, own: Mapping[str, list[dict[str, Any]]]) -> None:
