@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pydantic.alias_generators import to_camel
+from pydantic.alias_generators import to_camel, to_snake
 
 from webhook.convert.polyaxon.draft import non_empty
 from webhook.convert.polyaxon.item import (
@@ -28,6 +28,7 @@ from webhook.convert.polyaxon.item import (
     want_texts,
     want_texts_map,
 )
+from webhook.pod_schema.field_checks import fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -308,32 +309,12 @@ _ENVIRONMENT: Final[Mapping[str, FieldReader]] = {
     "priority": "a number alone is refused by the API server; give priorityClassName",
     "restart_policy": partial(want_one_of, allowed=("Always", "OnFailure", "Never", "ExitCode")),
 }
-# v1.Container.
 _CONTAINER: Final[Mapping[str, FieldReader]] = {
-    "image": given,
-    "name": given,
+    **dict.fromkeys(map(to_snake, fields_of("Container")), given),
     "command": _read_arguments,
     "args": _read_arguments,
     "env": _variables,
     "resources": quantities,
-    "working_dir": given,
-    "ports": given,
-    "env_from": given,
-    "resize_policy": given,
-    "restart_policy": given,
-    "volume_mounts": given,
-    "volume_devices": given,
-    "liveness_probe": given,
-    "readiness_probe": given,
-    "startup_probe": given,
-    "lifecycle": given,
-    "termination_message_path": given,
-    "termination_message_policy": given,
-    "image_pull_policy": given,
-    "security_context": given,
-    "stdin": given,
-    "stdin_once": given,
-    "tty": given,
 }
 # What every runtime has.
 RUNTIME: Final[Mapping[str, FieldReader]] = {
