@@ -10,9 +10,10 @@ out, so that what is applied is what is stored.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook import names
+from webhook import guards, names
 from webhook.errors import NotExported
 from webhook.exported import (
     capacity_cel,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
 
 NAME: Final = "fairlead-exported"
-_API_VERSION: Final = "admissionregistration.k8s.io/v1"
+_COMPONENT: Final = "exported"
 # cel-go parses no more code points than this in one expression.
 _LONGEST: Final = 100_000
 # An API server stores an object of 1.5 MiB at most, and `kubectl apply` keeps it a second time.
@@ -118,29 +119,23 @@ def documents(placed: Placed, entries: Sequence[Mapping[str, Any]]) -> list[Json
         {"expression": check.expression, "message": check.message, "reason": "Forbidden"}
         for check in checks
     ]
+    policy = partial(
+        guards.policy,
+        NAME,
+        group="",
+        version="v1",
+        resource="pods",
+        operations=("CREATE",),
+        conditions=_CONDITIONS,
+        component=_COMPONENT,
+    )
+    patching = _needed(variables, mutations)
+    checking = _needed(variables, [check.expression for check in checks])
     found = [
-        _object(
-            "MutatingAdmissionPolicy",
-            NAME,
-            {
-                "failurePolicy": "Fail",
-                # As the webhook: after another change of the pod, it is evaluated again.
-                "reinvocationPolicy": "IfNeeded",
-                **_selection(_needed(variables, mutations)),
-                "mutations": patches,
-            },
-        ),
-        *_bindings("MutatingAdmissionPolicy", entries, {}),
-        _object(
-            "ValidatingAdmissionPolicy",
-            NAME,
-            {
-                "failurePolicy": "Fail",
-                **_selection(_needed(variables, [check.expression for check in checks])),
-                "validations": validations,
-            },
-        ),
-        *_bindings("ValidatingAdmissionPolicy", entries, {"validationActions": ["Deny"]}),
+        policy(variables=patching, mutations=patches),
+        *guards.bindings(NAME, entries, (), component=_COMPONENT),
+        policy(variables=checking, validations=validations),
+        *guards.bindings(NAME, entries, ("Deny",), component=_COMPONENT),
     ]
     _check_sizes(found)
     return found
@@ -184,70 +179,15 @@ def _opposed(one: PlacementSetting, other: PlacementSetting) -> bool:
     )
 
 
-def _needed(variables: dict[str, str], expressions: Sequence[str]) -> list[JsonObject]:
+def _needed(variables: Mapping[str, str], expressions: Sequence[str]) -> dict[str, str]:
     """Return the variables that the expressions read, directly or by others, in their order."""
     wanted_text = "\n".join(expressions)
-    found: list[JsonObject] = []
-    for name in reversed(variables):
+    found: dict[str, str] = {}
+    for name in reversed([*variables]):
         if re.search(rf"variables\.{name}(?![0-9A-Za-z_])", wanted_text):
-            found.append({"name": name, "expression": variables[name]})
+            found = {name: variables[name], **found}
             wanted_text += f"\n{variables[name]}"
-    return found[::-1]
-
-
-def _selection(variables: Sequence[JsonObject]) -> JsonObject:
-    rule = {
-        "apiGroups": [""],
-        "apiVersions": ["v1"],
-        "operations": ["CREATE"],
-        "resources": ["pods"],
-        "scope": "Namespaced",
-    }
-    return {
-        "matchConstraints": {
-            "matchPolicy": "Equivalent",
-            "namespaceSelector": {},
-            "objectSelector": {},
-            "resourceRules": [rule],
-        },
-        "matchConditions": [
-            {"name": name, "expression": expression} for name, expression in _CONDITIONS.items()
-        ],
-        "variables": list(variables),
-    }
-
-
-def _bindings(
-    kind: str, entries: Sequence[Mapping[str, Any]], more: Mapping[str, Any]
-) -> list[JsonObject]:
-    """Return one binding for each entry of the webhook's configuration, with that entry's
-    selectors."""
-    return [
-        _object(
-            f"{kind}Binding",
-            f"{NAME}-{entry['name'].partition('.')[0]}",
-            {
-                "policyName": NAME,
-                **more,
-                "matchResources": {
-                    "matchPolicy": "Equivalent",
-                    "namespaceSelector": entry["namespaceSelector"],
-                    "objectSelector": entry["objectSelector"],
-                },
-            },
-        )
-        for entry in entries
-    ]
-
-
-def _object(kind: str, name: str, spec: JsonObject) -> JsonObject:
-    labels = {
-        "app.kubernetes.io/name": names.MANAGER,
-        "app.kubernetes.io/part-of": names.MANAGER,
-        "app.kubernetes.io/component": "exported",
-    }
-    metadata = {"name": name, "labels": labels}
-    return {"apiVersion": _API_VERSION, "kind": kind, "metadata": metadata, "spec": spec}
+    return found
 
 
 def _check_sizes(found: Sequence[JsonObject]) -> None:
