@@ -235,9 +235,8 @@ async def _run(
 async def reports_notes(client: Client) -> list[str]:
     """Return a note if the cluster does not serve policy reports yet. Raises ClusterError."""
     from webhook.controller.policies.report_documents import NO_DEFINITION, VERSION
-    from webhook.installation.apply import get_object
 
-    return [] if await get_object(client, f"/apis/{VERSION}") else [NO_DEFINITION]
+    return [] if await client.find(f"/apis/{VERSION}") else [NO_DEFINITION]
 
 
 def _lines(done: Mapping[Key, Result]) -> Iterator[str]:

@@ -94,22 +94,12 @@ _QUERY: Final = {
 NAME_LABEL: Final = "app.kubernetes.io/name"
 
 
-async def get_object(client: Client, path: str) -> Json | None:
-    """Return the object at the path, or None. Raises ClusterError."""
-    try:
-        return await client.get(path)
-    except ClusterError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-        return None
-
-
 async def apply(client: Client, key: Key, wanted: Mapping[str, Any]) -> Result:
     """Apply the object as it is wanted. Raises ClusterError, or InstallationError.
 
     Fields and list entries of other clients stay.
     """
-    before = await get_object(client, key.path)
+    before = await client.find(key.path)
     try:
         after = await client.patch(key.path, wanted, "apply", query=_QUERY)
     except ClusterError as error:
@@ -149,7 +139,7 @@ async def remove(client: Client, key: Key, ours: Callable[[Mapping[str, Any]], b
 
     The uid that was read is a precondition.
     """
-    found = await get_object(client, key.path)
+    found = await client.find(key.path)
     if found is None or not ours(found):
         return False
     try:
@@ -175,7 +165,7 @@ async def list_guards(client: Client) -> dict[Key, Json]:
 async def ended(client: Client, key: Key) -> str:
     """Return why an object that is being deleted still exists; "" if it is gone, or is not
     deleted."""
-    found = await get_object(client, key.path)
+    found = await client.find(key.path)
     if not found or not found["metadata"].get("deletionTimestamp"):
         return ""
     conditions = (found.get("status") or {}).get("conditions") or ()

@@ -13,7 +13,6 @@ from webhook.installation.apply import (
     applied,
     apply,
     ended,
-    get_object,
     list_guards,
     remove,
 )
@@ -133,7 +132,7 @@ class Installer:
     async def _keeps_config_map(self, objects: Mapping[Key, Json]) -> bool:
         """Return whether the policies of the ConfigMap stay, because they were edited in the
         cluster."""
-        live = await get_object(self._client, CONFIG_MAP.path) if CONFIG_MAP in objects else None
+        live = await self._client.find(CONFIG_MAP.path) if CONFIG_MAP in objects else None
         if live is None or not changed_by_others(live, objects[CONFIG_MAP]):
             return False
         self._progress.note(
@@ -145,7 +144,7 @@ class Installer:
 
     async def _is_upgrade(self, objects: Mapping[Key, Json]) -> bool:
         """Return whether the webhook that serves has another image than the one to install."""
-        live = await get_object(self._client, WEBHOOK.path)
+        live = await self._client.find(WEBHOOK.path)
         return live is not None and _images(live) != _images(objects[WEBHOOK])
 
     async def _bring(self, plan: Plan, *, upgrade: bool) -> Mapping[Key, Json]:

@@ -13,7 +13,7 @@ import orjson
 
 from webhook import names
 from webhook.errors import ClusterError, InstallationError, InvalidDocuments
-from webhook.installation.apply import Result, apply, get_object
+from webhook.installation.apply import Result, apply
 from webhook.installation.manifests import CONFIG_MAP, WEBHOOK
 from webhook.installation.object_kinds import KINDS, POLICIES, Key, in_order, key, key_of
 from webhook.installation.policy_files import (
@@ -131,10 +131,10 @@ async def read_sources(client: Client) -> Sequence[Document]:
 
     Documents with errors are left out. Raises ClusterError.
     """
-    before = await get_object(client, WEBHOOK.path)
+    before = await client.find(WEBHOOK.path)
     if before and takes_files(before):
         name = mounted_config_map(before)
-        config_map = await get_object(client, CONFIG_MAP._replace(name=name).path) if name else None
+        config_map = await client.find(CONFIG_MAP._replace(name=name).path) if name else None
         read = policy_documents.parse(files_of(config_map))
     else:
         texts = texts_of(await read_policies(client))
@@ -270,7 +270,7 @@ async def plan_policies(client: Client, objects: Objects, *, given: bool) -> Pla
     """
     wanted = [each for key, each in objects.items() if of_key(key)]
     live = await read_policies(client)
-    before = await get_object(client, WEBHOOK.path)
+    before = await client.find(WEBHOOK.path)
     if WEBHOOK not in objects or takes_files(objects[WEBHOOK]):
         if before and not takes_files(before) and live and not given:
             raise InstallationError(

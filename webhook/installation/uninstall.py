@@ -9,7 +9,6 @@ from webhook import names
 from webhook.installation.apply import (
     applied_or_labelled,
     ended,
-    get_object,
     labelled,
     list_guards,
     remove,
@@ -129,14 +128,12 @@ async def _remaining_definitions(client: Client) -> list[str]:
             "them)",
         ),
     }
-    return [
-        f"{key}, and {what}" for key, what in words.items() if await get_object(client, key.path)
-    ]
+    return [f"{key}, and {what}" for key, what in words.items() if await client.find(key.path)]
 
 
 async def _wait_until_forgotten(client: Client, patience: Patience, probe_in: str) -> None:
     async def missing() -> str:
-        if await get_object(client, INTERCEPTION.path):
+        if await client.find(INTERCEPTION.path):
             return f"{INTERCEPTION} is there still"
         tried = await probe(client, probe_in)
         called = tried.was_answered or tried.failed
@@ -154,7 +151,7 @@ async def _running(client: Client) -> str:
 
 async def _foreign_objects(client: Client) -> list[str]:
     """Objects in our namespace that are not ours; the namespace stays because of them."""
-    if not await get_object(client, _NAMESPACE.path):
+    if not await client.find(_NAMESPACE.path):
         return []
     others: list[str] = []
     for group, resource, kind, usual in _LOOKED_AT:
