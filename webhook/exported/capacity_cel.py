@@ -42,10 +42,10 @@ def choose(settings: PositionedSettings) -> tuple[Piece, Piece, list[Conditional
         taken[f"hard{number}"] = _first([(policy(at), str(at)) for at, _ in hard])
         if any(setting.condition is not None for _, setting in hard):
             drops.append(var(_drops(taken, number, hard)))
-        soft = [
-            (policy(at), f"({_leaves_open(setting)} ? {at} : -1)")
-            for at, setting in of_class[len(hard) :]
-        ]
+        # A default applies to a pod that has none of the class's label keys.
+        keys = cel.texts(sorted(of_class[0][1].capacity.keys))
+        taken_up = f"{keys}.exists(k, k in {var('free')} || k in {var('named')})"
+        soft = [(policy(at), f"(!({taken_up}) ? {at} : -1)") for at, _ in of_class[len(hard) :]]
         chosen = var(f"hard{number}")
         applies[f"class{number}"] = f"({chosen} >= 0 ? {chosen} : {_first(soft)})"
         for at, setting in of_class:
@@ -64,12 +64,6 @@ def _first(choices: Sequence[tuple[str, str]]) -> str:
     for condition, value in reversed(choices):
         result = f"({condition} ? {value} : {result})"
     return result
-
-
-def _leaves_open(setting: CapacitySetting) -> str:
-    """Return CEL for whether the pod has none of the class's label keys."""
-    keys = cel.texts(sorted(setting.capacity.keys))
-    return f"!({keys}.exists(k, k in {var('free')} || k in {var('named')}))"
 
 
 def _drops(

@@ -232,14 +232,12 @@ def _requests_of(holder: str, asked: str) -> str:
     )
 
 
-def _has_volume(sources: Sequence[str]) -> str:
-    has = " || ".join(f"has(v.{source})" for source in sources)
-    return f"object.spec.?volumes.orValue([]).exists(v, {has})"
-
-
 _VALUES: Final[Mapping[str, Callable[[Sequence[str]], str]]] = {
     "resources": _requests,
-    "volumes": _has_volume,
+    "volumes": lambda sources: (
+        "object.spec.?volumes.orValue([]).exists(v, "
+        f"{' || '.join(f'has(v.{source})' for source in sources)})"
+    ),
 }
 
 

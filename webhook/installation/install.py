@@ -90,7 +90,9 @@ class Installer:
             if not own_policies and await self._keeps_config_map(objects):
                 others.remove(CONFIG_MAP)
             await self._apply(others, objects)
-            unwritten = await self._bring(plan, upgrade=await self._is_upgrade(objects))
+            live = await self._client.find(WEBHOOK.path)
+            upgrade = live is not None and _images(live) != _images(objects[WEBHOOK])
+            unwritten = await self._bring(plan, upgrade=upgrade)
             await self._apply(programs, objects)
         for key in programs:
             if key.kind.name == DEPLOYMENT:
@@ -142,16 +144,12 @@ class Installer:
         self._done[CONFIG_MAP] = "kept"
         return True
 
-    async def _is_upgrade(self, objects: Mapping[Key, Json]) -> bool:
-        """Return whether the webhook that serves has another image than the one to install."""
-        live = await self._client.find(WEBHOOK.path)
-        return live is not None and _images(live) != _images(objects[WEBHOOK])
-
     async def _bring(self, plan: Plan, *, upgrade: bool) -> Mapping[Key, Json]:
         """Write the policies; return those that no webhook could validate yet.
 
-        If the webhook does not answer, the rest of the installation fixes it. On an upgrade the
-        same goes for a webhook that rejects what it does not know yet.
+        If the webhook does not answer, the rest of the installation fixes it. On an upgrade, which
+        changes the image of the webhook that serves, the same goes for a webhook that rejects what
+        it does not know yet.
         """
         for key in plan.same:
             self._done[key] = "unchanged"

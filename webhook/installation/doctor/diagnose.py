@@ -109,6 +109,8 @@ class Reader:
         ]
         unplaced = find_unplaced(self._client, configuration, known, everywhere=not namespaces)
         expected = _expected(deployments)
+        judges = takes_policies_from_cluster({}, judging)
+        refused = await self._tried(ReadKind.JUDGED, probe_policy(self._client)) if judges else ""
         return ClusterState(
             now=now,
             version=version,
@@ -121,7 +123,7 @@ class Reader:
             configuration=configuration,
             guard_objects=await self._tried(ReadKind.GUARDS, list_guards(self._client)) or {},
             judging=judging,
-            refused_policies=await self._refused_policies(judging),
+            refused_policies=refused or "",
             serving=await self._serving(),
             silences=await self._silences(deployments),
             leader=await self._leader(now),
@@ -219,12 +221,6 @@ class Reader:
         """Return the files of the ConfigMap that a webhook reads."""
         found = await self._object(ReadKind.POLICIES, CONFIG_MAP.path)
         return None if found is None else files_of(found)
-
-    async def _refused_policies(self, judging: Json | None) -> str:
-        """Return why a policy that is written now would not be validated, although it should be."""
-        if not takes_policies_from_cluster({}, judging):
-            return ""
-        return await self._tried(ReadKind.JUDGED, probe_policy(self._client)) or ""
 
     async def _missing_rights(
         self, deployments: Mapping[str, Json], expected: Mapping[Key, Json]

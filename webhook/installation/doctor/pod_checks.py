@@ -136,10 +136,13 @@ async def find_unplaced(
             for name, labels in namespaces.items()
             if selects(entry, "namespaceSelector", labels)
         }
-        query = {"labelSelector": selector_query(entry.get("objectSelector") or {})}
+        selector = entry.get("objectSelector") or {}
+        query = {"labelSelector": selector_query(selector)}
         paths = [f"/api/v1/namespaces/{name}/pods" for name in sorted(reached)]
         # Few pods have a mark. Without a mark in the selector, nearly all would be listed.
-        if everywhere and _marks(entry):
+        if everywhere and any(
+            each["operator"] in ("In", "Exists") for each in expressions(selector)
+        ):
             paths = ["/api/v1/pods"]
         for path in paths:
             pods = await client.list(path, read_pod, query=query)
@@ -155,11 +158,6 @@ def selector_query(selector: Json) -> str:
         )
         for each in expressions(selector)
     )
-
-
-def _marks(entry: Json) -> bool:
-    wanted = expressions(entry.get("objectSelector") or {})
-    return any(each["operator"] in ("In", "Exists") for each in wanted)
 
 
 def read_pod(pod: Json) -> Unplaced | None:
