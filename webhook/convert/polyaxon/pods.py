@@ -227,20 +227,13 @@ def container(
 
 def quantities(item: Item, notes: Notes) -> Item:
     """Return resource requirements with quantities as text, as Polyaxon sends them."""
-    return item.with_value(
-        {
-            side: child
-            if side not in ("requests", "limits")
-            else child.with_value(
-                {
-                    key: amount.with_text(text)
-                    for key, amount in want_mapping(child, notes).items()
-                    if amount.value is not None and (text := want_text(amount, notes)) is not None
-                }
-            )
-            for side, child in want_mapping(item, notes).items()
-        }
-    )
+    sides = dict(want_mapping(item, notes))
+    for side in sides.keys() & {"requests", "limits"}:
+        amounts = sides[side]
+        if isinstance(amounts.value, dict):
+            amounts = amounts.with_value(amounts.present)
+        sides[side] = want_texts_map(amounts, notes)
+    return item.with_value(sides)
 
 
 def _read_arguments(item: Item, notes: Notes) -> list[str]:

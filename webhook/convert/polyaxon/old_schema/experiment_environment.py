@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from pydantic.alias_generators import to_camel
 
@@ -183,63 +183,44 @@ def _read_replica(item: Item, notes: Notes, *, single: bool = False) -> dict[str
     return {**asked, **non_empty(environment={**strategy, **where})}
 
 
-class Kind(NamedTuple):
-    """A resource's name in Kubernetes, and the form of its amount."""
-
-    name: str
-    device: bool
-    unit: str = ""
-
-
-KINDS: Final[Mapping[str, Kind]] = {
-    "cpu": Kind("cpu", device=False),
-    "memory": Kind("memory", device=False, unit="Mi"),
-    "gpu": Kind("nvidia.com/gpu", device=True),
-    "tpu": Kind("google.com/tpu", device=True),
+# Their names in Kubernetes, and the units of their amounts. Devices have whole numbers.
+_RESOURCES: Final = {
+    "cpu": ("cpu", ""),
+    "memory": ("memory", "Mi"),
+    "gpu": ("nvidia.com/gpu", ""),
+    "tpu": ("google.com/tpu", ""),
 }
+_DEVICES: Final = ("gpu", "tpu")
+_SIDES: Final = {"requests": "request", "limits": "limit"}
 
 
 def resources(item: Item, notes: Notes) -> dict[str, Draft]:
     """Return a container's requests and limits."""
-    fields = read(item, notes, dict.fromkeys(KINDS, given), camel=False)
-    sides: dict[str, dict[str, Draft]] = {"requests": {}, "limits": {}}
-    for name, own in fields.items():
-        if name == "tpu":
+    sides: dict[str, dict[str, Item]] = {side: {} for side in _SIDES}
+    for kind, own in read(item, notes, dict.fromkeys(_RESOURCES, given), camel=False).items():
+        name, unit = _RESOURCES[kind]
+        if kind == "tpu":
             notes.warning(own, _TPU)
-        for side, amount in _amounts(own, KINDS[name], notes).items():
-            sides[side][KINDS[name].name] = amount
+        want = want_whole if kind in _DEVICES else want_number
+        spellings = [each for pair in _SIDES.items() for each in pair]
+        amounts = read(own, notes, dict.fromkeys(spellings, want), camel=False)
+        for side, shorter in _SIDES.items():
+            if side in amounts and shorter in amounts:
+                notes.error(amounts[shorter], f"is {side} once more; keep one of the two", key=True)
+            amount = amounts.get(side, amounts.get(shorter, NOTHING))
+            if amount.value:
+                text = f"{amount.value:.6f}".rstrip("0").rstrip(".")
+                sides[side][name] = amount.with_text(f"{text}{unit}")
+        asked, limit = (found.get(name) for found in sides.values())
+        if kind not in _DEVICES or asked is None:
+            continue
+        # Devices cannot be overcommitted: a request needs a limit, and the same one.
+        if limit is None:
+            sides["limits"][name] = asked
+            notes.warning(own, "Kubernetes wants a limit for devices; it is set to the request")
+        elif asked.value != limit.value:
+            notes.error(asked, _GPU_DIFFERENT)
     return {side: amounts for side, amounts in sides.items() if amounts}
-
-
-def _amounts(item: Item, kind: Kind, notes: Notes) -> dict[str, Item]:
-    want = want_whole if kind.device else want_number
-    fields = read(
-        item, notes, dict.fromkeys(("requests", "request", "limits", "limit"), want), camel=False
-    )
-    found: dict[str, Item] = {}
-    for side, shorter in (("requests", "request"), ("limits", "limit")):
-        if side in fields and shorter in fields:
-            notes.error(fields[shorter], f"is {side} once more; keep one of the two", key=True)
-        amount = fields.get(side, fields.get(shorter, NOTHING))
-        if amount.value:
-            found[side] = amount.with_text(_quantity(amount.value, kind.unit))
-    if kind.device and found:
-        _device(found, item, notes)
-    return found
-
-
-def _device(found: dict[str, Item], item: Item, notes: Notes) -> None:
-    """Devices cannot be overcommitted: a request needs a limit, and the same one."""
-    if "limits" not in found:
-        found["limits"] = found["requests"]
-        notes.warning(item, "Kubernetes wants a limit for devices; it is set to the request")
-    elif "requests" in found and found["requests"].value != found["limits"].value:
-        notes.error(found["requests"], _GPU_DIFFERENT)
-
-
-def _quantity(amount: float, unit: str) -> str:
-    text = f"{amount:.6f}".rstrip("0").rstrip(".")
-    return f"{text}{unit}"
 
 
 def _read_references(item: Item, notes: Notes, *, source: str, kind: str) -> list[Draft]:
