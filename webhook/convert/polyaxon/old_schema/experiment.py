@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from webhook.convert.polyaxon.convert import ConversionOptions
     from webhook.convert.polyaxon.draft import Draft, Notes
     from webhook.convert.polyaxon.item import FieldReader
-    from webhook.convert.polyaxon.old_schema.experiment_environment import Environment, Task
+    from webhook.convert.polyaxon.old_schema.experiment_environment import Environment
 
 _SERVERS_SHELL: Final = ("/bin/sh", "-c")
 _RESTARTS: Final = "was counted for each replica; here it counts for the run as a whole"
@@ -143,7 +143,7 @@ def _single(parts: Parts, text: Draft) -> dict[str, Draft]:
 
 
 def _distributed(
-    framework: Framework, parts: Parts, tasks: Mapping[str, Task], text: Draft
+    framework: Framework, parts: Parts, tasks: Mapping[str, Draft], text: Draft
 ) -> dict[str, Draft]:
     """Convert a master, which always exists, and the other tasks."""
     where, notes = parts.environment, parts.notes
@@ -164,7 +164,7 @@ def _distributed(
         common = {**common, **command}
     roles: dict[str, Draft] = {framework.master: master}
     for task, asked in tasks.items():
-        roles[framework.ps if task == experiment_environment.PS else task] = asked.replica()
+        roles[framework.ps if task == experiment_environment.PS else task] = asked
     return {
         "framework": framework.name,
         "template": parts.template(common),
@@ -321,7 +321,9 @@ def convert_old_document(
     document = params.bind(document.with_value(rest))
     fields = read(document, notes, _FIELDS, camel=False)
     word = fields["kind"].as_text
-    where = environment(fields.get("environment"), notes, distributable=word == "experiment")
+    where = environment(
+        fields.get("environment", NOTHING), notes, distributable=word == "experiment"
+    )
     build, run = built_in_run(fields.get("build", NOTHING), fields.get("run", NOTHING))
     image, variables = _read_build(build, document, notes, instead=wanted.image)
     container = non_empty(

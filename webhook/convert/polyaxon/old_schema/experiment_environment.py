@@ -15,7 +15,7 @@ Sources: polyaxon-schemas 0.6 (`ops/environments/`, `ops/experiment/environment.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -73,19 +73,17 @@ class Environment:
     replicas:             the section with the other replicas, and the framework that it names
     """
 
-    resources: dict[str, Draft] = field(default_factory=dict)
-    placement: dict[str, Draft] = field(default_factory=dict)
-    pod: dict[str, Draft] = field(default_factory=dict)
-    env_from: list[Draft] = field(default_factory=list)
-    max_restarts: Item | None = None
+    resources: dict[str, Draft]
+    placement: dict[str, Draft]
+    pod: dict[str, Draft]
+    env_from: list[Draft]
+    max_restarts: Item | None
     replicas: Item | None = None
     spelt_under: str = "replicas"
 
 
-def environment(item: Item | None, notes: Notes, *, distributable: bool) -> Environment:
+def environment(item: Item, notes: Notes, *, distributable: bool) -> Environment:
     """Read the environment section. Only experiments are `distributable`."""
-    if item is None:
-        return Environment()
     fields = read(item, notes, _OF_EXPERIMENTS if distributable else _ENVIRONMENT, camel=False)
     result = Environment(
         fields.get("resources", {}),
@@ -114,44 +112,32 @@ def _names(item: Item, notes: Notes) -> list[Item]:
     ]
 
 
-@dataclass
-class Task:
-    """The replicas of one task: their number, the settings of all, and those of single ones."""
-
-    count: Item | None = None
-    common: dict[str, Draft] = field(default_factory=dict)
-    by_index: list[Draft] = field(default_factory=list)
-
-    def replica(self) -> dict[str, Draft]:
-        """Return the replicas in the form of a Run."""
-        return non_empty(count=self.count, **self.common, byIndex=self.by_index)
-
-
-def tasks(item: Item, notes: Notes, *, with_ps: bool) -> dict[str, Task]:
-    """Return the tasks with replicas; only some frameworks have parameter servers."""
+def tasks(item: Item, notes: Notes, *, with_ps: bool) -> dict[str, dict[str, Draft]]:
+    """Return the tasks with replicas, in the form of a Run; some frameworks have no ps."""
     names = (WORKER, PS) if with_ps else (WORKER,)
     table = {**_OF_TASKS, **{field: given for name in names for field in _FIELDS[name]}}
     fields = read(item, notes, table, camel=False)
     found = {name: _task(name, item, fields, notes) for name in names}
-    return {name: task for name, task in found.items() if task.count is not None}
+    return {name: task for name, task in found.items() if task}
 
 
-def _task(name: str, item: Item, fields: Mapping[str, Item], notes: Notes) -> Task:
-    count, common, older, entries, bare = (fields.get(to_camel(each)) for each in _FIELDS[name])
-    number = want_whole(count, notes) if count else None
-    result = Task(number if number and number.value else None)
-    if common:
-        result.common = _read_replica(common, notes)
-    if older and (asked := resources(older, notes)):
-        result.common.setdefault("resources", asked)
-    result.by_index = [
-        *(_single(entries, notes, partial(_read_replica, single=True)) if entries else ()),
-        *(_single(bare, notes, lambda *own: non_empty(resources=resources(*own))) if bare else ()),
+def _task(name: str, item: Item, fields: Mapping[str, Item], notes: Notes) -> dict[str, Draft]:
+    """Return the replicas of a task; {} if there are none."""
+    own = [fields.get(to_camel(each), NOTHING) for each in _FIELDS[name]]
+    count, common, older, entries, bare = own
+    number = want_whole(count, notes) if count is not NOTHING else None
+    settings = _read_replica(common, notes)
+    if asked := resources(older, notes):
+        settings.setdefault("resources", asked)
+    by_index = [
+        *_single(entries, notes, partial(_read_replica, single=True)),
+        *_single(bare, notes, lambda *own: non_empty(resources=resources(*own))),
     ]
-    if count is None and (result.common or result.by_index):
-        where = common or older or item
+    if count is NOTHING and (settings or by_index):
+        where = next((each for each in (common, older) if each is not NOTHING), item)
         notes.warning(where, f"it has no replicas: {_FIELDS[name][0]} is not given")
-    return result
+    has_some = number is not None and number.value
+    return non_empty(count=number, **settings, byIndex=by_index) if has_some else {}
 
 
 def _single(
