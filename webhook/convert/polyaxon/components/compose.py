@@ -65,19 +65,8 @@ _OBJECTS: Final = frozenset(
     }
 )
 
-
-SHORTCUTS: Final = (
-    "ports",
-    "container",
-    "cmd",
-    "env",
-    "resources",
-    "environment",
-    "init",
-    "connections",
-    "sidecars",
-    "volumes",
-)
+# The container goes before its parts.
+SHORTCUTS: Final = ("ports", *POD, "cmd", "env", "resources")
 _GPU: Final = ("gpu", "nvidia.com/gpu")
 _NO_DEVICES: Final = ("cpu", "memory")
 JOB: Final = "job"
