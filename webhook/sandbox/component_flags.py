@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from webhook.sandbox.binaries import ALL
 from webhook.sandbox.credentials import TOKENS
 
 if TYPE_CHECKING:
@@ -17,14 +18,7 @@ POD_ADDRESSES: Final = "10.244.0.0/16"
 
 # Names of the ports of a control plane: one for each component, and one for etcd's peers.
 ETCD_PEER: Final = "etcd-peer"
-PORTS: Final = (
-    "etcd",
-    ETCD_PEER,
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "kwok",
-)
+PORTS: Final = (*ALL, ETCD_PEER)
 
 
 @dataclass(frozen=True)
