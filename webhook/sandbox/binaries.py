@@ -148,15 +148,14 @@ def obtain_binaries(
     Raises SandboxError if Go is missing and cannot be installed, or if a build fails.
     """
     wanted = tuple(wanted)
-    missing = [name for name in wanted if not _find(PROGRAMS[name], environ)]
-    if missing:
+
+    def missing() -> list[Program]:
+        return [PROGRAMS[name] for name in wanted if not _find(PROGRAMS[name], environ)]
+
+    if missing():
         with locked(cache_directory(environ) / "build.lock"):
             # Another process may have built them while this one waited for the lock.
-            _build(
-                [PROGRAMS[name] for name in missing if not _find(PROGRAMS[name], environ)],
-                progress,
-                environ,
-            )
+            _build(missing(), progress, environ)
     return find_binaries(wanted, environ)
 
 
