@@ -41,6 +41,20 @@ if TYPE_CHECKING:
 
 _ORDER: Final = "a Run waits for no other; create it when the others are done"
 _BRINGS: Final = "Polyaxon fetches this; give the pods a volume or an init container instead"
+_SERVICES: Final = (
+    "logs, artifacts and the rest are Polyaxon's services; here there are kubectl logs, volumes "
+    "that you mount, and the Run's events"
+)
+
+
+def _shares_memory(plugins: Item, notes: Notes) -> bool:
+    """Return True if the pods have a volume at /dev/shm, which is the default."""
+    if not isinstance(plugins.value, dict) or set(plugins.entries) - {"shm"}:
+        notes.warning(plugins, _SERVICES)
+    shm = plugins.find("shm")
+    return shm.value is None or want_flag(shm, notes)
+
+
 # One of inputs or outputs.
 _DECLARED: Final[Mapping[str, FieldReader]] = {
     "name": want_text,
@@ -73,7 +87,7 @@ _FIELDS: Final[Mapping[str, FieldReader]] = {
     "name": given,
     "namespace": given,
     "description": given,
-    "plugins": given,
+    "plugins": _shares_memory,
     "termination": given,
     "run": even_empty,
     "matrix": Refused(REFUSED["matrix"]),
@@ -96,10 +110,6 @@ _FIELDS: Final[Mapping[str, FieldReader]] = {
     "is_approved": "a Run starts when it is created, unless it has suspend: true",
     "mount": "Fairlead mounts no files of yours; they belong into the image or a volume",
 }
-_SERVICES: Final = (
-    "logs, artifacts and the rest are Polyaxon's services; here there are kubectl logs, volumes "
-    "that you mount, and the Run's events"
-)
 _IDLE: Final = "whether a service is idle Fairlead does not know; set termination.timeout"
 _POLICY: Final = (
     "Fairlead distinguishes a lost node from a failure of the program; disruptions do not "
@@ -147,8 +157,7 @@ def convert_component(
     fields = read(document, notes, _FIELDS)
     params = _read_params(fields, overrides, notes)
     made = Converted(fields.get("name"), fields.get("namespace"), fields.get("description"))
-    shm = _shares_memory(fields.get("plugins"), notes)
-    shared = SharedSettings(wanted.image, tuple(params.env), shm)
+    shared = SharedSettings(wanted.image, tuple(params.env), fields.get("plugins", True))
     run = fields.get("run")
     runtime = _runtime(run, notes) if run is not None else None
     if run is None or runtime is None:
@@ -175,16 +184,6 @@ def _runtime(run: Item, notes: Notes) -> PolyaxonRuntime | None:
     else:
         want_one_of(kind, notes, tuple(RUNTIMES))
     return RUNTIMES.get(kind.as_text)
-
-
-def _shares_memory(plugins: Item | None, notes: Notes) -> bool:
-    """Return True if the pods have a volume at /dev/shm, which is the default of plugins."""
-    if plugins is None:
-        return True
-    if not isinstance(plugins.value, dict) or set(plugins.entries) - {"shm"}:
-        notes.warning(plugins, _SERVICES)
-    shm = plugins.find("shm")
-    return shm.value is None or want_flag(shm, notes)
 
 
 def termination(
