@@ -243,8 +243,8 @@ _OF_TASKS: Final[Mapping[str, FieldReader]] = {
     "run_config": _SESSION,
 }
 _REPLICA: Final[Mapping[str, FieldReader]] = {
-    "index": ignored,
     **{name: _FOR_ALL for name in _ENVIRONMENT if name not in OLD},
+    "index": ignored,
     "config": _SESSION,
     "resources": even_empty,
     **OLD,
