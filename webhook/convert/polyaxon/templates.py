@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from webhook.convert.polyaxon.item import NOTHING, Item, plain
+from webhook.convert.polyaxon.item import NOTHING, Item, plain, want_flag
 from webhook.policy.yaml_tree import Disputed
 from webhook.strict import guess, quoted
 
@@ -74,7 +74,7 @@ class Params:
             self.values[name] = value
         elif name in self.given:
             return
-        elif fields.get("isOptional"):
+        elif "isOptional" in fields and want_flag(fields["isOptional"], self.notes):
             self.values[name] = item.with_value(None)
         elif required:
             self.notes.error(item, f"the input {name} {_MISSING.format(name=name)}")

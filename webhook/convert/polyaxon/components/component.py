@@ -59,7 +59,7 @@ def _shares_memory(plugins: Item, notes: Notes) -> bool:
 _DECLARED: Final[Mapping[str, FieldReader]] = {
     "name": want_text,
     "value": even_empty,
-    "is_optional": want_flag,
+    "is_optional": even_empty,
     "is_flag": want_flag,
     "to_env": want_text,
     "connection": _BRINGS,

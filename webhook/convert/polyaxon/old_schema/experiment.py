@@ -286,7 +286,7 @@ _FIELDS: Final[Mapping[str, FieldReader]] = {
 _INPUT: Final[Mapping[str, FieldReader]] = {
     "name": want_text,
     "default": even_empty,
-    "is_optional": want_flag,
+    "is_optional": even_empty,
     "is_flag": want_flag,
     **dict.fromkeys(("description", "type", "is_list", "options"), ignored),
 }
