@@ -18,9 +18,8 @@ from webhook.errors import ClusterError, UnreadableInput
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from webhook.installation.apply import Result
+    from webhook.installation.apply import NotInTime, Result
     from webhook.installation.object_kinds import Key
-    from webhook.installation.apply import NotInTime
     from webhook.kube.client import Client
 
 
@@ -217,8 +216,8 @@ async def _run(
     own: bool,
     reports: bool,
 ) -> Mapping[Key, Result] | None:
-    from webhook.installation.install import Installer
     from webhook.installation.apply import NotInTime, Patience
+    from webhook.installation.install import Installer
     from webhook.sandbox.progress import Lines
 
     installer = Installer(client, Patience(timeout), Lines(sys.stderr))

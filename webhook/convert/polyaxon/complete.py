@@ -15,7 +15,7 @@ from webhook.convert.polyaxon.item import plain
 from webhook.dns_names import MAX_LABEL
 from webhook.errors import InvalidRun
 from webhook.policy.document_parser import sentence
-from webhook.policy.findings import path_text
+from webhook.policy.findings import parse_path, path_text
 from webhook.policy.yaml_tree import Disputed
 from webhook.run.model import Run, RunSpec
 from webhook.run.plan import plan
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from webhook.pod_schema.field_checks import Fault
     from webhook.policy.findings import Path
 
-_STEP: Final = re.compile(r"\.?([A-Za-z_]\w*)|\[([^\]]*)\]")
 # The last element of a pydantic path if the key of a mapping is invalid, not its value.
 _KEY: Final = "[key]"
 _RENAMED: Final = (
@@ -222,10 +221,7 @@ def _of_plan(problem: str) -> Wrong:
     text, colon, message = problem.partition(": ")
     if not colon or " " in text:
         return Wrong((), problem)
-    steps = _STEP.findall(text)
-    return Wrong(
-        tuple(int(inner) if inner.isdecimal() else name or inner for name, inner in steps), message
-    )
+    return Wrong(parse_path(text), message)
 
 
 def _remove(document: Any, path: Path) -> None:

@@ -6,11 +6,10 @@ import re
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cryptography import x509
-
 from certs.bundle import certificates as read_bundle
 from certs.bundle import signer
 from certs.errors import CertificateError
+from certs.issue import names_of
 from certs.kept import BUNDLE, CERTIFICATE
 from certs.life import renewal_time
 from certs.pair import read_certificate
@@ -23,6 +22,8 @@ from webhook.interception import read_ca_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from cryptography import x509
 
     from webhook.installation.doctor.cluster_state import ClusterState
 
@@ -203,7 +204,7 @@ def certificates(state: ClusterState) -> Iterator[Finding]:
         )
         return
     yield from _life("the serving certificate", leaf, state)
-    if SERVER_NAME not in _names(leaf):
+    if SERVER_NAME not in names_of(leaf):
         yield error(
             f"the serving certificate is not for {SERVER_NAME}, which the API server checks",
             cures.renew,
@@ -265,11 +266,3 @@ def _life(what: str, certificate: x509.Certificate, state: ClusterState) -> Iter
             f"{what} expires on {end:%Y-%m-%d %H:%M} UTC, and should have been renewed by now",
             cures.why,
         )
-
-
-def _names(leaf: x509.Certificate) -> list[str]:
-    try:
-        found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return []
-    return found.get_values_for_type(x509.DNSName)
